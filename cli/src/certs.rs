@@ -1,0 +1,43 @@
+//! `atoll certs`: the authorities and certificates of a set-up.
+//!
+//! One directory holds them all: `serving-ca`, `agent-ca`, `clusters/C/client-ca`, `agents/ID`, each as `.crt` and
+//! `.key`. Nothing is overwritten unless `--force` says so.
+
+mod agent;
+mod cluster;
+mod directory;
+mod init;
+
+use std::io::Write;
+
+use clap::Subcommand;
+
+/// Make certificate authorities and certificates.
+///
+/// Start with `atoll certs init DIR`; then `atoll certs cluster C --dir DIR` for each virtual cluster and
+/// `atoll certs agent ID --dir DIR` for each agent. Each command prints what it wrote and the lines that the
+/// configurations need.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Init(init::Args),
+    Cluster(cluster::Args),
+    Agent(agent::Args),
+}
+
+/// Runs one of the subcommands.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    match &args.command {
+        Command::Init(args) => init::run(args, out),
+        Command::Cluster(args) => cluster::run(args, out),
+        Command::Agent(args) => agent::run(args, out),
+    }
+}
+
+#[cfg(test)]
+mod tests;

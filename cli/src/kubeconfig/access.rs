@@ -1,0 +1,99 @@
+//! Where clients reach the proxy-server, as far as its configuration tells.
+
+use anyhow::{Context as _, bail, ensure};
+use ops::config::{Located, load};
+use ops::listen::ListenAddr;
+use proxy_server::ProxyServerConfiguration;
+use proxy_server::config::Cluster;
+
+use super::Args;
+
+/// The configuration, if a file is given.
+pub(super) fn server_config(args: &Args) -> anyhow::Result<Option<ProxyServerConfiguration>> {
+    args.server_config.as_deref().map(load).transpose().map_err(Into::into)
+}
+
+/// The cluster's entry.
+pub(super) fn cluster<'a>(args: &Args, config: &'a ProxyServerConfiguration) -> anyhow::Result<&'a Located<Cluster>> {
+    config
+        .clusters
+        .iter()
+        .find(|cluster| cluster.name == args.cluster)
+        .with_context(|| format!("the proxy-server's configuration has no cluster {}", args.cluster))
+}
+
+/// The `proxy-url`.
+pub(super) fn proxy_url(args: &Args, config: Option<&ProxyServerConfiguration>) -> anyhow::Result<String> {
+    if let Some(url) = &args.proxy_url {
+        // client-go takes socks5 as well; the proxy-server does not.
+        return url_of(url, &["http", "https"]).context("--proxy-url");
+    }
+    let config = config.context("--proxy-url or --server-config is needed, to know where the proxy is")?;
+    let scheme = if config.proxy.tls { "https" } else { "http" };
+    let address = reachable(&config.listeners.proxy).context("listeners.proxy; give --proxy-url")?;
+    Ok(format!("{scheme}://{address}"))
+}
+
+/// The `server` of a virtual cluster.
+pub(super) fn server(args: &Args, config: &ProxyServerConfiguration) -> anyhow::Result<String> {
+    let cluster = &args.cluster;
+    if let Some(url) = &args.server {
+        return url_of(url, &["https"]).context("--server");
+    }
+    if !args.direct {
+        return Ok(format!("https://{cluster}.{}:443", config.domain));
+    }
+    let address = reachable(&config.listeners.endpoint).context("listeners.endpoint; give --server")?;
+    Ok(format!("https://{address}/clusters/{cluster}"))
+}
+
+/// Where a listener is reached from the same machine.
+fn reachable(listener: &ListenAddr) -> anyhow::Result<String> {
+    ensure!(listener.port() != 0, "the port is chosen when the proxy-server starts");
+    let address = listener.to_string();
+    let (host, port) = address.rsplit_once(':').context("no port")?;
+    Ok(match host {
+        "0.0.0.0" | "[::]" => format!("127.0.0.1:{port}"),
+        _ => address,
+    })
+}
+
+/// Checks the little that both a URL and a YAML file need: a scheme, a host, and nothing that cannot be seen.
+fn url_of(text: &str, schemes: &[&str]) -> anyhow::Result<String> {
+    let (scheme, rest) = text.split_once("://").context("not a URL")?;
+    if !schemes.contains(&scheme) {
+        bail!("the scheme must be {}", schemes.join(" or "));
+    }
+    let visible = rest.bytes().all(|byte| byte.is_ascii_graphic());
+    ensure!(visible && !rest.is_empty() && !rest.starts_with(['/', ':']), "not a URL");
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_is_reached_where_it_listens() {
+        for (listener, address) in [
+            ("127.0.0.1:8090", "127.0.0.1:8090"),
+            ("0.0.0.0:8443", "127.0.0.1:8443"),
+            ("[::]:8443", "127.0.0.1:8443"),
+            ("[::1]:8443", "[::1]:8443"),
+            ("10.0.0.5:8443", "10.0.0.5:8443"),
+        ] {
+            assert_eq!(reachable(&listener.parse().unwrap()).unwrap(), address);
+        }
+        assert!(reachable(&"127.0.0.1:0".parse().unwrap()).is_err());
+    }
+
+    #[test]
+    fn urls_have_a_scheme_that_fits_and_a_host() {
+        for good in ["https://a.b:443", "https://[::1]/clusters/x"] {
+            assert_eq!(url_of(good, &["https"]).unwrap(), good);
+        }
+        for bad in ["a.b:443", "http://a", "https://", "https:///x", "https://a b", "https://:1", "https://a\n"] {
+            assert!(url_of(bad, &["https"]).is_err(), "{bad:?}");
+        }
+    }
+}

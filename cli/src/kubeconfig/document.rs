@@ -1,0 +1,60 @@
+//! A kubeconfig with one context (`k8s.io/client-go/tools/clientcmd/api/v1`), as we write it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// Everything has one name: context, cluster and user.
+#[derive(Clone, Debug)]
+pub(super) struct Document {
+    pub(super) name: String,
+    /// The `cluster:` object.
+    pub(super) cluster: Map<String, Value>,
+    /// The `user:` object.
+    pub(super) user: Map<String, Value>,
+    /// The context's namespace.
+    pub(super) namespace: Option<Value>,
+}
+
+/// In the order that `kubectl config view` prints.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct File<'a> {
+    #[serde(rename = "apiVersion")]
+    api_version: &'static str,
+    kind: &'static str,
+    clusters: [Value; 1],
+    users: [Value; 1],
+    contexts: [Value; 1],
+    current_context: &'a str,
+}
+
+// === impl Document ===
+
+impl Document {
+    /// The file as YAML.
+    pub(super) fn to_yaml(&self) -> anyhow::Result<String> {
+        let name = &self.name;
+        let mut context = json!({"cluster": name, "user": name});
+        if let Some(namespace) = &self.namespace {
+            context["namespace"] = namespace.clone();
+        }
+        let file = File {
+            api_version: "v1",
+            kind: "Config",
+            clusters: [json!({"name": name, "cluster": self.cluster})],
+            users: [json!({"name": name, "user": self.user})],
+            contexts: [json!({"name": name, "context": context})],
+            current_context: name,
+        };
+        // Keys and certificates in base64 are one long word each, as kubectl writes them.
+        let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
+        Ok(serde_saphyr::to_string_with_options(&file, options)?)
+    }
+}
+
+/// The value of a `*-data` key.
+pub(super) fn data(content: &[u8]) -> Value {
+    Value::String(STANDARD.encode(content))
+}

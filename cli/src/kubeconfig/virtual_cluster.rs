@@ -1,0 +1,71 @@
+//! The kubeconfig of a virtual cluster: credentials are minted here.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, bail, ensure};
+use ops::pki::{Authority, certificates_from_pem};
+use protocol::registration::Mode;
+use proxy_server::config::Cluster;
+use serde_json::{Map, Value};
+
+use super::document::{Document, data};
+use super::{Args, access};
+
+/// Mints and renders.
+pub(super) fn kubeconfig(args: &Args) -> anyhow::Result<String> {
+    let config = access::server_config(args)?.context("--server-config is needed")?;
+    let cluster = access::cluster(args, &config)?;
+    if cluster.mode == Mode::Physical {
+        bail!(
+            "{0} is a physical cluster: its API server checks its own clients, so no credentials can be minted here; \
+             take a kubeconfig that works beside it: atoll kubeconfig {0} --physical-from FILE --server-config ...",
+            args.cluster
+        );
+    }
+    let serving_ca = read(&config.serving_ca.certificate)?;
+    certificates_from_pem(&serving_ca).context("servingCA")?;
+
+    let mut entry = Map::new();
+    entry.insert("server".to_owned(), access::server(args, &config)?.into());
+    entry.insert("certificate-authority-data".to_owned(), data(&serving_ca));
+    if !args.direct {
+        entry.insert("proxy-url".to_owned(), access::proxy_url(args, Some(&config))?.into());
+    }
+    let user = match &args.token {
+        Some(token) => bearer(token)?,
+        None => certificate(args, cluster)?,
+    };
+    Document { name: args.cluster.to_string(), cluster: entry, user, namespace: None }.to_yaml()
+}
+
+fn bearer(token: &str) -> anyhow::Result<Map<String, Value>> {
+    // What RFC 6750 section 2.1 allows and more; what could not be a header value is a mistake in copying.
+    ensure!(!token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()), "--token is not a bearer token");
+    Ok(Map::from_iter([("token".to_owned(), token.into())]))
+}
+
+fn certificate(args: &Args, cluster: &Cluster) -> anyhow::Result<Map<String, Value>> {
+    let name = &args.cluster;
+    let ca = cluster.client_ca.as_ref().with_context(|| format!("cluster {name} has no clientCA"))?;
+    let key = ca.key.as_ref().with_context(|| {
+        format!("clientCA.key of cluster {name} is not in the configuration; without it no certificate can be minted")
+    })?;
+    let authority = Authority::from_pem(&read(&ca.certificate)?, &read(key)?)
+        .with_context(|| format!("clientCA of cluster {name}"))?;
+    let groups: &[String] = match &args.groups[..] {
+        [] if args.user.is_none() => &["system:masters".to_owned()],
+        groups => groups,
+    };
+    let user = args.user.as_deref().unwrap_or("admin");
+    ensure!(!user.is_empty(), "--user is empty");
+    let pair = authority.issue_client(user, groups, args.lifetime.get())?;
+    Ok(Map::from_iter([
+        ("client-certificate-data".to_owned(), data(pair.certificate.as_bytes())),
+        ("client-key-data".to_owned(), data(pair.key.expose().as_bytes())),
+    ]))
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}

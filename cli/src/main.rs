@@ -1,0 +1,77 @@
+//! The operator's command: certificates and kubeconfigs.
+//!
+//! One module per subcommand. Each takes its parsed flags and writes to the output it is given, so that tests read what
+//! people read. What is *not* here: anything that the binaries do while they run.
+
+mod certs;
+mod kubeconfig;
+mod lifetime;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Makes what a set-up of proxy-server and proxy-agent needs: certificates and kubeconfigs.
+///
+/// Ends with 0 if all went well, with 1 if something failed, with 2 if the flags make no sense.
+#[derive(Debug, Parser)]
+#[command(name = "atoll", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Certs(certs::Args),
+    Kubeconfig(Box<kubeconfig::Args>),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut out = io::stdout().lock();
+    let result = match cli.command {
+        Command::Certs(args) => certs::run(&args, &mut out),
+        Command::Kubeconfig(args) => kubeconfig::run(&args, &mut out),
+    };
+    match result.and_then(|()| Ok(out.flush()?)) {
+        Ok(()) => ExitCode::SUCCESS,
+        // `atoll ... | head`: who reads has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[expect(clippy::print_stderr, reason = "the person at the terminal is who has to know")]
+fn fail(error: &anyhow::Error) -> ExitCode {
+    eprintln!("atoll: {error:#}");
+    ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_flag_is_explained() {
+        fn check(command: &clap::Command) {
+            assert!(command.get_about().is_some(), "{} has no help", command.get_name());
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {}", command.get_name(), argument.get_id());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
+    }
+}

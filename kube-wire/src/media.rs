@@ -1,0 +1,67 @@
+//! Media types of the Kubernetes API: what a client accepts, and what a request body is.
+//!
+//! [`Accept`] is read as apiserver's `pkg/endpoints/handlers/negotiation` reads it. [`Accept::json_only`] is the header
+//! to send upstream when whoever stands in between understands JSON only; its result says in types which
+//! representations may come back. [`BodyType`] is what a `Content-Type` says of a request.
+//!
+//! Which representations an endpoint has is not known here: the API server skips what it cannot serve.
+
+mod accept;
+mod body;
+#[cfg(test)]
+mod tests;
+
+pub use accept::{Accept, AcceptClause, Form, JsonOnly, NotAcceptable, StatusFormat};
+pub use body::{BodyType, UnsupportedMediaType};
+
+/// `application/json`
+pub const JSON: &str = "application/json";
+/// `application/yaml`
+pub const YAML: &str = "application/yaml";
+/// `application/vnd.kubernetes.protobuf`
+pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+/// `application/cbor` (KEP-4222)
+pub const CBOR: &str = "application/cbor";
+/// `application/cbor-seq`, the stream form of CBOR
+pub const CBOR_SEQUENCE: &str = "application/cbor-seq";
+
+/// How an object is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// [`JSON`]
+    Json,
+    /// [`YAML`]
+    Yaml,
+    /// [`PROTOBUF`]
+    Protobuf,
+    /// [`CBOR`] or [`CBOR_SEQUENCE`]
+    Cbor,
+}
+
+// === impl Encoding ===
+
+impl Encoding {
+    /// Recognises a bare media type, in any case (RFC 9110 section 8.3.1).
+    fn of(essence: &str) -> Option<Self> {
+        [
+            (JSON, Self::Json),
+            (YAML, Self::Yaml),
+            (PROTOBUF, Self::Protobuf),
+            (CBOR, Self::Cbor),
+            (CBOR_SEQUENCE, Self::Cbor),
+        ]
+        .into_iter()
+        .find_map(|(known, encoding)| essence.eq_ignore_ascii_case(known).then_some(encoding))
+    }
+}
+
+/// The encoding of a *response*, by its `Content-Type`; parameters such as `charset` and `stream` are passed over.
+/// `None` for anything that is no API object: logs, metrics, OpenAPI's own protobuf.
+pub fn response_encoding(content_type: &str) -> Option<Encoding> {
+    Encoding::of(essence(content_type))
+}
+
+/// What stands before the first `;`.
+fn essence(media_type: &str) -> &str {
+    media_type.split_once(';').map_or(media_type, |(essence, _)| essence).trim_matches([' ', '\t'])
+}

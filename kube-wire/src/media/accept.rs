@@ -1,0 +1,237 @@
+//! The `Accept` header.
+
+use std::borrow::Cow;
+
+use super::{Encoding, JSON, essence};
+
+/// Which encoding a refusal is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusFormat {
+    /// [`crate::Status::to_json`]
+    Json,
+    /// [`crate::Status::to_protobuf`]
+    Protobuf,
+}
+
+/// What a client accepts, in the order it wrote it. Clauses with `q=0` and clauses that are no media range are gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Accept<'a> {
+    clauses: Vec<AcceptClause<'a>>,
+    /// Whether the client said anything at all: `q=0` alone leaves no clause and yet refuses.
+    stated: bool,
+}
+
+/// One media range with its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptClause<'a> {
+    essence: &'a str,
+    /// All that follows the first `;`, as it came; may be empty.
+    params: &'a str,
+    /// Thousandths, as RFC 9110 section 12.4.2 has them.
+    quality: u16,
+}
+
+/// The shape of object that a clause asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// The resource itself, or a list of it.
+    Object,
+    /// `meta.k8s.io` `Table`, for printing.
+    Table,
+    /// `meta.k8s.io` `PartialObjectMetadata`
+    PartialObjectMetadata,
+    /// `meta.k8s.io` `PartialObjectMetadataList`
+    PartialObjectMetadataList,
+    /// `apidiscovery.k8s.io` `APIGroupDiscoveryList` (KEP-3352, aggregated discovery)
+    ApiGroupDiscoveryList,
+}
+
+/// What remains of an [`Accept`] for someone who understands JSON only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonOnly<'a> {
+    header: Cow<'a, str>,
+    forms: Vec<Form>,
+}
+
+/// Nothing remains: 406. The text is the API server's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("only the following media types are accepted: application/json, application/json;stream=watch")]
+pub struct NotAcceptable;
+
+// === impl Accept ===
+
+impl<'a> Accept<'a> {
+    /// Reads all `Accept` header lines of a request; several lines mean the same as one joined by commas (RFC 9110
+    /// section 5.3). None at all, or only empty ones, accept anything.
+    pub fn parse(values: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut accept = Self::default();
+        for value in values {
+            accept.stated |= !essence(value).is_empty();
+            accept.clauses.extend(value.split(',').filter_map(AcceptClause::parse));
+        }
+        accept
+    }
+
+    /// What is accepted, in the order the client wrote it.
+    pub fn clauses(&self) -> &[AcceptClause<'a>] {
+        &self.clauses
+    }
+
+    /// What is accepted, the best first: by quality, then the more specific range, then the order in the header.
+    pub fn by_preference(&self) -> Vec<&AcceptClause<'a>> {
+        let mut ordered: Vec<_> = self.clauses.iter().collect();
+        ordered.sort_by_key(|clause| (u16::MAX - clause.quality, clause.is_wildcard()));
+        ordered
+    }
+
+    /// How to write a `Status` for this client: protobuf if it prefers that to JSON and to a wildcard.
+    pub fn status_format(&self) -> StatusFormat {
+        for clause in self.by_preference() {
+            match clause.encoding() {
+                Some(Encoding::Protobuf) => return StatusFormat::Protobuf,
+                Some(Encoding::Json) => return StatusFormat::Json,
+                _ if clause.is_wildcard() => return StatusFormat::Json,
+                _ => {}
+            }
+        }
+        StatusFormat::Json
+    }
+
+    /// The header to send upstream instead, so that only JSON comes back. Order and parameters stay; a wildcard becomes
+    /// JSON, which is what the API server would have chosen for it; every other encoding goes, and so does a
+    /// transformation that is not one of [`Form`].
+    ///
+    /// Meant for answers that will be read; those that are passed on as bytes (logs, OpenAPI) keep the client's header.
+    pub fn json_only(&self) -> Result<JsonOnly<'a>, NotAcceptable> {
+        if !self.stated {
+            return Ok(JsonOnly { header: Cow::Borrowed(JSON), forms: vec![Form::Object] });
+        }
+        let mut header = String::new();
+        let mut forms = Vec::new();
+        for (position, clause) in self.clauses.iter().enumerate() {
+            if !clause.may_be_json() {
+                continue;
+            }
+            let Some(form) = clause.form() else {
+                continue;
+            };
+            if !forms.contains(&form) {
+                forms.push(form);
+            }
+            // `application/json, */*` would become the same thing twice.
+            let said = |earlier: &AcceptClause<'_>| earlier.may_be_json() && earlier.params == clause.params;
+            if self.clauses[..position].iter().any(said) {
+                continue;
+            }
+            if !header.is_empty() {
+                header.push(',');
+            }
+            header.push_str(JSON);
+            if !clause.params.is_empty() {
+                header.push(';');
+                header.push_str(clause.params);
+            }
+        }
+        if forms.is_empty() {
+            return Err(NotAcceptable);
+        }
+        Ok(JsonOnly { header: Cow::Owned(header), forms })
+    }
+}
+
+// === impl AcceptClause ===
+
+impl<'a> AcceptClause<'a> {
+    /// `None` for what is no media range, and for a range with `q=0`, which RFC 9110 says is not acceptable.
+    fn parse(text: &'a str) -> Option<Self> {
+        let essence = match essence(text) {
+            "*" => "*/*",
+            text => text,
+        };
+        let params = text.split_once(';').map_or("", |(_, params)| params).trim_matches([' ', '\t']);
+        let (kind, subtype) = essence.split_once('/')?;
+        if kind.is_empty() || subtype.is_empty() || subtype.contains('/') {
+            return None;
+        }
+        let mut clause = Self { essence, params, quality: 1000 };
+        if let Some(text) = clause.param("q") {
+            clause.quality = quality(text);
+        }
+        (clause.quality > 0).then_some(clause)
+    }
+
+    /// `type/subtype`, as it came.
+    pub fn essence(&self) -> &'a str {
+        self.essence
+    }
+
+    /// Which encoding of objects it is, if any; a wildcard is none.
+    pub fn encoding(&self) -> Option<Encoding> {
+        Encoding::of(self.essence)
+    }
+
+    /// `*/*` or `application/*`.
+    pub fn is_wildcard(&self) -> bool {
+        self.essence == "*/*" || self.essence.eq_ignore_ascii_case("application/*")
+    }
+
+    fn may_be_json(&self) -> bool {
+        self.encoding() == Some(Encoding::Json) || self.is_wildcard()
+    }
+
+    /// Whether the stream form of a watch is asked for by name.
+    pub fn is_watch_stream(&self) -> bool {
+        self.param("stream") == Some("watch")
+    }
+
+    /// The value of a parameter; of the last one, as in Kubernetes, which reads them into a map.
+    pub fn param(&self, key: &str) -> Option<&'a str> {
+        self.params.split(';').rev().find_map(|param| {
+            let (name, value) = param.split_once('=')?;
+            (name.trim_matches(' ') == key).then_some(value.trim_matches(' '))
+        })
+    }
+
+    /// The shape that `as`, `v` and `g` ask for; `None` if it is not one of [`Form`], in which case the API server
+    /// passes the clause over.
+    pub fn form(&self) -> Option<Form> {
+        let [kind, version, group] = ["as", "v", "g"].map(|key| self.param(key).unwrap_or_default());
+        match (group, version, kind) {
+            ("", "", "") => Some(Form::Object),
+            ("meta.k8s.io", "v1" | "v1beta1", "Table") => Some(Form::Table),
+            ("meta.k8s.io", "v1" | "v1beta1", "PartialObjectMetadata") => Some(Form::PartialObjectMetadata),
+            ("meta.k8s.io", "v1" | "v1beta1", "PartialObjectMetadataList") => Some(Form::PartialObjectMetadataList),
+            ("apidiscovery.k8s.io", "v2" | "v2beta1", "APIGroupDiscoveryList") => Some(Form::ApiGroupDiscoveryList),
+            _ => None,
+        }
+    }
+}
+
+// === impl JsonOnly ===
+
+impl JsonOnly<'_> {
+    /// The value of the `Accept` header to send.
+    pub fn header(&self) -> &str {
+        &self.header
+    }
+
+    /// Which shapes may come back, each once, in the order the client wrote them; never none.
+    pub fn forms(&self) -> &[Form] {
+        &self.forms
+    }
+}
+
+/// `0`, `1`, `0.5`... in thousandths; digits beyond are cut. What is no number counts as 0, as in goautoneg, which
+/// ignores the error of Go's `strconv.ParseFloat`.
+fn quality(text: &str) -> u16 {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return 0;
+    }
+    let digits = fraction.bytes().chain([b'0'; 3]).take(3);
+    match whole {
+        "0" => digits.fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0')),
+        "1" => 1000,
+        _ => 0,
+    }
+}

@@ -1,0 +1,229 @@
+//! A query string that can be read and edited without disturbing what was not touched.
+//!
+//! [`Query`] keeps the text as it came. Looking a key up decodes on the way and allocates only for escapes; an edit
+//! copies every other pair byte for byte, since the API server (or a pod behind a proxy subresource) may know keys that
+//! this crate does not. Reading follows Go's `url.ParseQuery`, except that what Go drops silently (bad escapes, pairs
+//! with a semicolon) is an error here: two readers that disagree about a selector are a way around it.
+//!
+//! The typed views are in [`ListOptions`] and [`WriteOptions`].
+
+mod known;
+mod options;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use crate::percent::{self, PercentError};
+
+pub use options::{DeleteOptions, ListOptions, WriteOptions, parse_bool};
+
+/// The part of a URL after `?`, kept as it came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query<'a> {
+    raw: Cow<'a, str>,
+}
+
+/// One `key=value` of a [`Query`], not decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair<'q> {
+    /// Before the first `=`, or all of it.
+    pub key: &'q str,
+    /// After the first `=`; empty when there is none, as Go has it.
+    pub value: &'q str,
+}
+
+/// Why a query string is refused. The caller's fault: 400.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// A percent escape that is none, or text that is not UTF-8.
+    #[error("query parameter {key:?}: {source}")]
+    Encoding {
+        /// The key, not decoded.
+        key: String,
+        /// What is wrong.
+        source: PercentError,
+    },
+    /// A bare `;`. Go drops such a pair, other readers split it.
+    #[error("query parameter {key:?}: a semicolon must be percent-encoded")]
+    Semicolon {
+        /// The key, not decoded.
+        key: String,
+    },
+    /// A key that decides what is read stands there more than once.
+    #[error("query parameter {key:?} must not be repeated")]
+    Repeated {
+        /// The key.
+        key: &'static str,
+    },
+    /// A number was due.
+    #[error("query parameter {key:?}: {value:?} is not an integer")]
+    NotAnInteger {
+        /// The key.
+        key: &'static str,
+        /// What stands there, decoded.
+        value: String,
+    },
+}
+
+// === impl Query ===
+
+impl<'a> Query<'a> {
+    /// Takes the text after `?` (without it). Any text is accepted; errors come from looking things up or from
+    /// [`Query::check`].
+    pub fn new(raw: impl Into<Cow<'a, str>>) -> Self {
+        Self { raw: raw.into() }
+    }
+
+    /// The text as it is now.
+    pub fn as_str(&self) -> &str {
+        &self.raw
+    }
+
+    /// Whether there is nothing after the `?`.
+    pub fn is_empty(&self) -> bool {
+        self.raw.is_empty()
+    }
+
+    /// The same query without borrowing.
+    pub fn into_owned(self) -> Query<'static> {
+        Query { raw: Cow::Owned(self.raw.into_owned()) }
+    }
+
+    /// The same query, borrowed from this one; an edit of it does not touch this one.
+    pub fn borrowed(&self) -> Query<'_> {
+        Query { raw: Cow::Borrowed(&self.raw) }
+    }
+
+    /// Each pair in order; empty ones (`a&&b`) are skipped.
+    pub fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
+        self.raw.split('&').filter(|text| !text.is_empty()).map(Pair::of)
+    }
+
+    /// Refuses what readers could disagree about, in any pair: see [`QueryError::Encoding`] and
+    /// [`QueryError::Semicolon`].
+    pub fn check(&self) -> Result<(), QueryError> {
+        for pair in self.pairs() {
+            pair.decoded_key()?;
+            pair.decoded_value()?;
+        }
+        Ok(())
+    }
+
+    /// Every decoded value of `key`, in order.
+    pub fn all<'q>(&'q self, key: &'q str) -> impl Iterator<Item = Result<Cow<'q, str>, QueryError>> {
+        self.pairs().filter(move |pair| pair.is(key)).map(|pair| pair.decoded_value())
+    }
+
+    /// The first value of `key`, which is the one that Kubernetes reads when a key is repeated.
+    pub fn first(&self, key: &str) -> Result<Option<Cow<'_, str>>, QueryError> {
+        self.pairs().find(|pair| pair.is(key)).map(|pair| pair.decoded_value()).transpose()
+    }
+
+    /// The value of a `key` that must not be repeated.
+    pub fn only(&self, key: &'static str) -> Result<Option<Cow<'_, str>>, QueryError> {
+        let mut found = self.pairs().filter(|pair| pair.is(key));
+        let Some(pair) = found.next() else {
+            return Ok(None);
+        };
+        if found.next().is_some() {
+            return Err(QueryError::Repeated { key });
+        }
+        pair.decoded_value().map(Some)
+    }
+
+    /// Whether `key` is there at all.
+    pub fn contains(&self, key: &str) -> bool {
+        self.pairs().any(|pair| pair.is(key))
+    }
+
+    /// Makes `value` the one value of `key`: in the place of the first, without the others; at the end if there is
+    /// none.
+    pub fn set(&mut self, key: &str, value: &str) {
+        let mut placed = false;
+        let mut edited = String::with_capacity(self.raw.len() + key.len() + value.len() + 2);
+        for (position, text) in self.raw.split('&').enumerate() {
+            let ours = !text.is_empty() && Pair::of(text).is(key);
+            if ours && placed {
+                continue;
+            }
+            if position > 0 {
+                edited.push('&');
+            }
+            if ours {
+                placed = true;
+                write_pair(&mut edited, key, value);
+            } else {
+                edited.push_str(text);
+            }
+        }
+        self.raw = Cow::Owned(edited);
+        if !placed {
+            self.append(key, value);
+        }
+    }
+
+    /// Adds a pair at the end, whether the key is there or not.
+    pub fn append(&mut self, key: &str, value: &str) {
+        let raw = self.raw.to_mut();
+        if !raw.is_empty() && !raw.ends_with('&') {
+            raw.push('&');
+        }
+        write_pair(raw, key, value);
+    }
+
+    /// Removes every pair with this key.
+    pub fn remove(&mut self, key: &str) {
+        if !self.contains(key) {
+            return;
+        }
+        let kept = self.raw.split('&').filter(|text| text.is_empty() || !Pair::of(text).is(key));
+        self.raw = Cow::Owned(kept.collect::<Vec<_>>().join("&"));
+    }
+}
+
+// === impl Pair ===
+
+impl<'q> Pair<'q> {
+    fn of(text: &'q str) -> Self {
+        let (key, value) = text.split_once('=').unwrap_or((text, ""));
+        Self { key, value }
+    }
+
+    /// The key, decoded.
+    pub fn decoded_key(&self) -> Result<Cow<'q, str>, QueryError> {
+        self.decode(self.key)
+    }
+
+    /// The value, decoded.
+    pub fn decoded_value(&self) -> Result<Cow<'q, str>, QueryError> {
+        self.decode(self.value)
+    }
+
+    fn decode(&self, text: &'q str) -> Result<Cow<'q, str>, QueryError> {
+        if text.contains(';') {
+            return Err(QueryError::Semicolon { key: shown(self.key) });
+        }
+        percent::decode_query(text).map_err(|source| QueryError::Encoding { key: shown(self.key), source })
+    }
+
+    /// Whether the key decodes to `key`. One that does not decode at all is nobody's key, here as in Go.
+    fn is(&self, key: &str) -> bool {
+        if !self.key.contains(['%', '+']) {
+            return self.key == key;
+        }
+        percent::decode_query(self.key).is_ok_and(|decoded| decoded == key)
+    }
+}
+
+fn write_pair(out: &mut String, key: &str, value: &str) {
+    percent::encode_query(out, key);
+    out.push('=');
+    percent::encode_query(out, value);
+}
+
+/// A client's text for an error message: cut, since it may be as long as a URL.
+fn shown(text: &str) -> String {
+    text.chars().take(80).collect()
+}

@@ -1,0 +1,171 @@
+//! What a request asks for: the verb, and a resource or a path.
+//!
+//! The derivation is that of apiserver's `pkg/endpoints/request/requestinfo.go`, so that authorisation here speaks of
+//! the same attributes as the host's. It is stricter in form ([`PathError`] lists how), because the result decides what
+//! the caller may reach: a path that two readers could split differently is refused rather than interpreted.
+//!
+//! [`ResourceRequest::path_with`] goes the other way: the same request at another namespace or name.
+//!
+//! What is not here: whether the resource exists, is namespaced, or may be reached.
+
+mod error;
+mod path;
+mod resource;
+#[cfg(test)]
+mod tests;
+mod verb;
+
+use std::borrow::Cow;
+
+use http::Method;
+
+use crate::query::{ListOptions, Query};
+use crate::selector::FieldSelector;
+
+pub use error::{PathError, RequestError};
+pub use resource::{ResourcePath, ResourceRequest};
+pub use verb::Verb;
+
+/// One request, understood. Immutable: every later step reads it and none parses again.
+#[derive(Clone, Debug)]
+pub struct RequestInfo<'a> {
+    method: Method,
+    query: Query<'a>,
+    target: Target<'a>,
+}
+
+/// What a request is about.
+#[derive(Clone, Debug)]
+pub enum Target<'a> {
+    /// An API object, a collection of them, or a subresource.
+    Resource(ResourceRequest<'a>),
+    /// Discovery, health, metrics and whatever else is not below a group's version.
+    NonResource(NonResourceRequest<'a>),
+}
+
+/// A request for a path that names no resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NonResourceRequest<'a> {
+    path: Cow<'a, str>,
+    verb: &'static str,
+}
+
+// === impl RequestInfo ===
+
+impl<'a> RequestInfo<'a> {
+    /// Understands a request line. `path` and `query` are as they came (an `http::Uri`'s `path()` and `query()`).
+    ///
+    /// Accepted methods are GET, HEAD, POST, PUT, PATCH and DELETE: for others Kubernetes derives an empty verb, which
+    /// only `*` rules allow.
+    pub fn parse(method: &Method, path: &'a str, query: Option<&'a str>) -> Result<Self, RequestError> {
+        let verbs = verb::of_method(method).ok_or(RequestError::Method)?;
+        let query = Query::new(query.unwrap_or_default());
+        let Some(parsed) = path::parse(path)? else {
+            let path = path::decode_all(path)?;
+            let target = Target::NonResource(NonResourceRequest { path, verb: verbs.non_resource });
+            return Ok(Self { method: method.clone(), query, target });
+        };
+        if !parsed.is_proxy() {
+            // Below a proxy the query belongs to whoever is behind it.
+            query.check()?;
+        }
+        let (verb, selected_name) = if parsed.watch_prefix {
+            if verbs.resource != Verb::Get {
+                return Err(RequestError::Method);
+            }
+            (Verb::Watch, None)
+        } else if parsed.name.is_some() {
+            (verbs.resource, None)
+        } else {
+            collection_verb(verbs.resource, &query)?
+        };
+        let resource = ResourceRequest::new(parsed, verb, selected_name);
+        Ok(Self { method: method.clone(), query, target: Target::Resource(resource) })
+    }
+
+    /// The method of the request line.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// The query string, as it came.
+    pub fn query(&self) -> &Query<'a> {
+        &self.query
+    }
+
+    /// What the request is about.
+    pub fn target(&self) -> &Target<'a> {
+        &self.target
+    }
+
+    /// The resource request, if it is one.
+    pub fn resource(&self) -> Option<&ResourceRequest<'a>> {
+        match &self.target {
+            Target::Resource(resource) => Some(resource),
+            Target::NonResource(_) => None,
+        }
+    }
+
+    /// The verb that authorisation asks about: `list`, `deletecollection`...; for a path that is no resource, the
+    /// method in lower case.
+    pub fn verb(&self) -> &'static str {
+        match &self.target {
+            Target::Resource(resource) => resource.verb().as_str(),
+            Target::NonResource(path) => path.verb,
+        }
+    }
+
+    /// The same without borrowing, for tasks that outlive the request head.
+    pub fn into_owned(self) -> RequestInfo<'static> {
+        RequestInfo {
+            method: self.method,
+            query: self.query.into_owned(),
+            target: match self.target {
+                Target::Resource(resource) => Target::Resource(resource.into_owned()),
+                Target::NonResource(path) => Target::NonResource(path.into_owned()),
+            },
+        }
+    }
+}
+
+/// Without a name, `get` is a `list` or a `watch` and `delete` is a `deletecollection`. A list or watch that selects
+/// one `metadata.name` is authorised as a request for that name.
+fn collection_verb(verb: Verb, query: &Query<'_>) -> Result<(Verb, Option<String>), RequestError> {
+    match verb {
+        Verb::Get => {}
+        Verb::Delete => {
+            // Validated although unused here: what is deleted must not hang on a reading of a repeated key.
+            ListOptions::parse(query)?;
+            return Ok((Verb::DeleteCollection, None));
+        }
+        other => return Ok((other, None)),
+    }
+    let options = ListOptions::parse(query)?;
+    let verb = if options.watch { Verb::Watch } else { Verb::List };
+    if options.field_selector.is_empty() {
+        return Ok((verb, None));
+    }
+    let selector: FieldSelector = options.field_selector.parse()?;
+    // `IsPathSegmentName` as Kubernetes has it: a name that fails it is ignored, not refused.
+    let name = selector.exact("metadata.name").filter(|name| crate::name::path_segment(name).is_ok());
+    Ok((verb, name.map(str::to_owned)))
+}
+
+// === impl NonResourceRequest ===
+
+impl NonResourceRequest<'_> {
+    /// The path, decoded; it begins with `/` and holds no empty, `.` or `..` segment, save that it may end with `/`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The method in lower case, which is how rules about nonResourceURLs name it.
+    pub fn verb(&self) -> &'static str {
+        self.verb
+    }
+
+    /// The same without borrowing.
+    pub fn into_owned(self) -> NonResourceRequest<'static> {
+        NonResourceRequest { path: Cow::Owned(self.path.into_owned()), verb: self.verb }
+    }
+}

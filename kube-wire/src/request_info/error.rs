@@ -1,0 +1,76 @@
+//! Why a request line is refused. Always the client's fault, never worth a retry.
+
+use crate::percent::PercentError;
+use crate::query::QueryError;
+use crate::selector::FieldSelectorError;
+use crate::status::Status;
+
+/// Why a request is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// A path that could be read in two ways, or in none.
+    #[error("invalid request path: {0}")]
+    Path(#[from] PathError),
+    /// A query string that could be read in two ways.
+    #[error("invalid request: {0}")]
+    Query(#[from] QueryError),
+    /// A field selector without meaning.
+    #[error(transparent)]
+    FieldSelector(#[from] FieldSelectorError),
+    /// A method that is not served, or not on this path.
+    #[error("the server does not allow this method on the requested resource")]
+    Method,
+}
+
+/// Why a path is refused. Kubernetes (or Go's HTTP server before it) would clean, trim or ignore most of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathError {
+    /// No slash at the beginning.
+    #[error("it must begin with a slash")]
+    NotAbsolute,
+    /// `//`; one slash at the very end is fine.
+    #[error("it must not hold an empty segment")]
+    EmptySegment,
+    /// `.` or `..`, also when encoded.
+    #[error("it must not hold a dot segment")]
+    DotSegment,
+    /// `%2f` in a segment.
+    #[error("it must not hold an encoded slash")]
+    EncodedSlash,
+    /// `%25` in a segment: no Kubernetes name holds a percent sign, and a second decoding would change the path.
+    #[error("it must not hold an encoded percent sign")]
+    EncodedPercent,
+    /// A control character, a space, `?` or `#`, or one of the first two encoded.
+    #[error("it must not hold control characters")]
+    Control,
+    /// A percent escape that is none, or text that is not UTF-8.
+    #[error(transparent)]
+    Percent(#[from] PercentError),
+    /// Segments after a subresource other than `proxy`.
+    #[error("nothing may follow the subresource")]
+    TrailingSegments,
+    /// `/namespaces/a/namespaces/b`: nothing is there, and it reads as two namespaces at once.
+    #[error("a namespace holds no namespaces")]
+    NestedNamespace,
+    /// `/api/v1/watch` with nothing after it.
+    #[error("unable to determine kind and namespace")]
+    Incomplete,
+    /// `/api/v1/proxy/...`, which Kubernetes has not served since 1.10.
+    #[error("use the proxy subresource")]
+    LegacyProxy,
+}
+
+// === impl RequestError ===
+
+/// 405 for a method, 400 for the rest.
+impl From<&RequestError> for Status {
+    fn from(error: &RequestError) -> Self {
+        let message = error.to_string();
+        match error {
+            RequestError::Method => Self::method_not_allowed_here(message),
+            _ => Self::bad_request(message),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! A request for a resource, and the path it stands for.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::Verb;
+use super::path::ParsedPath;
+use crate::gvr::{GroupResource, GroupVersionResource};
+use crate::name::SegmentName;
+use crate::percent;
+
+/// A request for an object, a collection or a subresource. All text is decoded.
+#[derive(Clone, Debug)]
+pub struct ResourceRequest<'a> {
+    verb: Verb,
+    group: Cow<'a, str>,
+    version: Cow<'a, str>,
+    resource: Cow<'a, str>,
+    subresource: Option<Cow<'a, str>>,
+    namespace: Option<SegmentName<'a>>,
+    name: Option<SegmentName<'a>>,
+    selected_name: Option<String>,
+    remainder: Cow<'a, str>,
+    watch_prefix: bool,
+}
+
+/// The parts of a resource path; displays as the path, percent-encoded.
+///
+/// ```
+/// # use kube_wire::request_info::ResourcePath;
+/// # use kube_wire::name::SegmentName;
+/// let path = ResourcePath {
+///     namespace: Some(SegmentName::new("edge").unwrap()),
+///     name: Some(SegmentName::new("a:b").unwrap()),
+///     ..ResourcePath::new("apps", "v1", "deployments")
+/// };
+/// assert_eq!(path.to_string(), "/apis/apps/v1/namespaces/edge/deployments/a:b");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourcePath<'a> {
+    /// API group; empty for the core group.
+    pub group: &'a str,
+    /// API version.
+    pub version: &'a str,
+    /// Whether to use the legacy `/watch/` form.
+    pub watch_prefix: bool,
+    /// `None` for cluster-scoped resources and for all namespaces at once. Ignored when `resource` is `namespaces`,
+    /// whose name is the namespace.
+    pub namespace: Option<SegmentName<'a>>,
+    /// Plural, lower-case.
+    pub resource: &'a str,
+    /// `None` for a collection.
+    pub name: Option<SegmentName<'a>>,
+    /// Only together with a name.
+    pub subresource: Option<&'a str>,
+    /// Appended as it is after `proxy`: empty, or beginning with `/`.
+    pub remainder: &'a str,
+}
+
+// === impl ResourceRequest ===
+
+impl<'a> ResourceRequest<'a> {
+    pub(super) fn new(path: ParsedPath<'a>, verb: Verb, selected_name: Option<String>) -> Self {
+        Self {
+            verb,
+            group: path.group,
+            version: path.version,
+            resource: path.resource,
+            subresource: path.subresource,
+            namespace: path.namespace,
+            name: path.name,
+            selected_name,
+            remainder: Cow::Borrowed(path.remainder),
+            watch_prefix: path.watch_prefix,
+        }
+    }
+
+    /// What is to be done.
+    pub fn verb(&self) -> Verb {
+        self.verb
+    }
+
+    /// API group; empty for the core group.
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+
+    /// API version.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Plural, lower-case: `pods`.
+    pub fn resource(&self) -> &str {
+        &self.resource
+    }
+
+    /// `status`, `log`, `proxy`...
+    pub fn subresource(&self) -> Option<&str> {
+        self.subresource.as_deref()
+    }
+
+    /// The namespace in the path. For `/namespaces/{n}` itself it is `n`, as Kubernetes has it.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_ref().map(SegmentName::as_str)
+    }
+
+    /// The name in the path, or else the one that a list or watch selects by `metadata.name`: what authorisation asks
+    /// about.
+    pub fn name(&self) -> Option<&str> {
+        self.path_name().or(self.selected_name.as_deref())
+    }
+
+    /// The name in the path only.
+    pub fn path_name(&self) -> Option<&str> {
+        self.name.as_ref().map(SegmentName::as_str)
+    }
+
+    /// What follows the `proxy` subresource, as it came; empty elsewhere.
+    pub fn remainder(&self) -> &str {
+        &self.remainder
+    }
+
+    /// Whether the legacy `/watch/` path was used. Selectors are ignored there when a name is given.
+    pub fn has_watch_prefix(&self) -> bool {
+        self.watch_prefix
+    }
+
+    /// Group, version and resource together.
+    pub fn group_version_resource(&self) -> GroupVersionResource<'_> {
+        GroupVersionResource { group: &self.group, version: &self.version, resource: &self.resource }
+    }
+
+    /// Group and resource together.
+    pub fn group_resource(&self) -> GroupResource<'_> {
+        GroupResource { group: &self.group, resource: &self.resource }
+    }
+
+    /// Whether it is about one core Namespace object (or its subresource) rather than something in it.
+    pub fn is_namespace(&self) -> bool {
+        self.group.is_empty() && self.resource == "namespaces" && self.name.is_some()
+    }
+
+    /// Whether the answer is a byte stream to a pod, service or node rather than an object: apiserver's `CONNECT`
+    /// operations (`pkg/registry/core/rest/storage_core.go`). The verb stays what the method says.
+    pub fn is_connect(&self) -> bool {
+        self.group.is_empty()
+            && matches!(
+                (self.resource(), self.subresource()),
+                ("pods", Some("exec" | "attach" | "portforward" | "proxy")) | ("services" | "nodes", Some("proxy"))
+            )
+    }
+
+    /// The path of this request, with parts that may be replaced.
+    pub fn path(&self) -> ResourcePath<'_> {
+        ResourcePath {
+            group: &self.group,
+            version: &self.version,
+            watch_prefix: self.watch_prefix,
+            namespace: self.namespace.as_ref().map(SegmentName::borrowed),
+            resource: &self.resource,
+            name: self.name.as_ref().map(SegmentName::borrowed),
+            subresource: self.subresource.as_deref(),
+            remainder: &self.remainder,
+        }
+    }
+
+    /// The path of this request at another namespace, another name, or both; `None` keeps what is there. A namespace
+    /// narrows a path over all namespaces, a name makes an object's path of a collection's.
+    ///
+    /// The one segment after `/namespaces/`, when the request is about that Namespace itself, is its name; there a
+    /// `namespace` counts if no `name` is given.
+    ///
+    /// A trailing slash is not kept; what follows `proxy` is kept byte for byte.
+    pub fn path_with(&self, namespace: Option<&SegmentName<'_>>, name: Option<&SegmentName<'_>>) -> String {
+        let mut path = self.path();
+        let name = if self.resource == "namespaces" { name.or(namespace) } else { name };
+        if let Some(namespace) = namespace {
+            path.namespace = Some(namespace.borrowed());
+        }
+        if let Some(name) = name {
+            path.name = Some(name.borrowed());
+        }
+        path.build()
+    }
+
+    /// The same without borrowing.
+    pub fn into_owned(self) -> ResourceRequest<'static> {
+        let owned = |text: Cow<'a, str>| Cow::Owned(text.into_owned());
+        ResourceRequest {
+            verb: self.verb,
+            group: owned(self.group),
+            version: owned(self.version),
+            resource: owned(self.resource),
+            subresource: self.subresource.map(owned),
+            namespace: self.namespace.map(SegmentName::into_owned),
+            name: self.name.map(SegmentName::into_owned),
+            selected_name: self.selected_name,
+            remainder: owned(self.remainder),
+            watch_prefix: self.watch_prefix,
+        }
+    }
+}
+
+// === impl ResourcePath ===
+
+impl<'a> ResourcePath<'a> {
+    /// The path of a collection, cluster-wide.
+    pub fn new(group: &'a str, version: &'a str, resource: &'a str) -> Self {
+        Self {
+            group,
+            version,
+            watch_prefix: false,
+            namespace: None,
+            resource,
+            name: None,
+            subresource: None,
+            remainder: "",
+        }
+    }
+
+    /// The path, percent-encoded.
+    pub fn build(&self) -> String {
+        // `/apis/`, `/watch`, `/namespaces/` and a slash per part; escapes are rare.
+        let names = [self.group, self.version, self.resource, self.subresource.unwrap_or_default(), self.remainder];
+        let lent = [&self.namespace, &self.name].map(|name| name.as_ref().map_or(0, |name| name.as_str().len()));
+        let length = names.iter().map(|text| text.len()).sum::<usize>() + lent.iter().sum::<usize>() + 32;
+        let mut path = String::with_capacity(length);
+        let mut segment = |text: &str| {
+            path.push('/');
+            percent::encode_segment(&mut path, text);
+        };
+        if self.group.is_empty() {
+            segment("api");
+        } else {
+            segment("apis");
+            segment(self.group);
+        }
+        segment(self.version);
+        if self.watch_prefix {
+            segment("watch");
+        }
+        if let (Some(namespace), true) = (&self.namespace, self.resource != "namespaces") {
+            segment("namespaces");
+            segment(namespace.as_str());
+        }
+        segment(self.resource);
+        if let Some(name) = &self.name {
+            segment(name.as_str());
+            if let Some(subresource) = self.subresource {
+                segment(subresource);
+            }
+        }
+        path.push_str(self.remainder);
+        path
+    }
+}
+
+impl fmt::Display for ResourcePath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.build())
+    }
+}

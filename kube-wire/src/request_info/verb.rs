@@ -1,0 +1,82 @@
+//! Verbs of the Kubernetes API.
+
+use std::fmt;
+
+use http::Method;
+
+/// What is done to a resource, as role rules name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Verb {
+    /// Read one object. Also GET and HEAD on `exec`, `proxy` and the other connect subresources.
+    Get,
+    /// Read a collection.
+    List,
+    /// Follow a collection or, by the legacy path, one object.
+    Watch,
+    /// POST, also on `exec`, `binding`, `token`...
+    Create,
+    /// PUT.
+    Update,
+    /// PATCH, server-side apply included.
+    Patch,
+    /// Delete one object.
+    Delete,
+    /// Delete what a selector matches.
+    DeleteCollection,
+}
+
+/// What a method means before the path is looked at.
+pub(super) struct MethodVerbs {
+    /// On a resource, a name given.
+    pub(super) resource: Verb,
+    /// On any other path.
+    pub(super) non_resource: &'static str,
+}
+
+/// `None` for a method that is not served.
+pub(super) fn of_method(method: &Method) -> Option<MethodVerbs> {
+    let (resource, non_resource) = match *method {
+        Method::GET => (Verb::Get, "get"),
+        Method::HEAD => (Verb::Get, "head"),
+        Method::POST => (Verb::Create, "post"),
+        Method::PUT => (Verb::Update, "put"),
+        Method::PATCH => (Verb::Patch, "patch"),
+        Method::DELETE => (Verb::Delete, "delete"),
+        _ => return None,
+    };
+    Some(MethodVerbs { resource, non_resource })
+}
+
+// === impl Verb ===
+
+impl Verb {
+    /// As role rules spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+
+    /// Whether it only reads.
+    pub fn is_read(self) -> bool {
+        matches!(self, Self::Get | Self::List | Self::Watch)
+    }
+
+    /// Whether selectors apply (`verbsWithSelectors` in requestinfo.go).
+    pub fn takes_selectors(self) -> bool {
+        matches!(self, Self::List | Self::Watch | Self::DeleteCollection)
+    }
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

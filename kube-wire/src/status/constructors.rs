@@ -1,0 +1,308 @@
+//! One constructor per refusal, with the messages of `k8s.io/apimachinery/pkg/api/errors`.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::{Cause, CauseType, Details, Outcome, Reason, Status};
+use crate::go_quote::GoQuoted;
+use crate::gvr::{GroupKind, GroupResource};
+use crate::media::{NotAcceptable, UnsupportedMediaType};
+
+/// Who was denied what: the attributes that authorisation looked at, in the caller's own names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denied<'a> {
+    /// Something done to a resource.
+    Resource {
+        /// The user's name.
+        user: &'a str,
+        /// `get`, `list`...
+        verb: &'a str,
+        /// Group and plural.
+        resource: GroupResource<'a>,
+        /// `status`, `exec`...
+        subresource: Option<&'a str>,
+        /// `None` at the cluster scope.
+        namespace: Option<&'a str>,
+        /// `None` for collections.
+        name: Option<&'a str>,
+    },
+    /// Something done to a path that is no resource.
+    Path {
+        /// The user's name.
+        user: &'a str,
+        /// The method in lower case.
+        verb: &'a str,
+        /// The path.
+        path: &'a str,
+    },
+}
+
+/// What is wrong with one field of an object, as `field.Error` of apimachinery has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// What kind of wrong.
+    pub cause: CauseType,
+    /// The field's JSON path: `spec.nodeSelector[location]`.
+    pub field: String,
+    /// What stands there, if it belongs into the message; printed in Go's quotes.
+    pub value: Option<String>,
+    /// What to do about it; may be empty.
+    pub detail: String,
+}
+
+impl Status {
+    /// A failure of any kind, without details. Prefer the constructors below.
+    pub fn failure(code: u16, reason: Reason, message: impl Into<String>) -> Self {
+        Self { outcome: Outcome::Failure, code, reason, message: message.into(), ..Self::default() }
+    }
+
+    /// 400: the request itself is wrong.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::failure(400, Reason::BadRequest, message)
+    }
+
+    /// 401: the caller must say who it is. An API server's message is `Unauthorized` and no more, so as to tell
+    /// strangers nothing.
+    pub fn unauthorized(message: impl Into<String>) -> Self {
+        Self::failure(401, Reason::Unauthorized, message)
+    }
+
+    /// 403: the caller may not. `why` may be empty; it is what an authoriser says.
+    pub fn forbidden(denied: Denied<'_>, why: &str) -> Self {
+        let (resource, name) = match denied {
+            Denied::Resource { resource, name, .. } => (resource, name.unwrap_or_default()),
+            Denied::Path { .. } => (GroupResource { group: "", resource: "" }, ""),
+        };
+        // apiserver's `responsewriters/errors.go` makes the sentence safe for HTML, but not what the authoriser says.
+        let denied = Sanitised(&denied.to_string()).to_string();
+        let sentence = if why.is_empty() { denied } else { format!("{denied}: {why}") };
+        Self::forbidden_because(resource, name, &sentence)
+    }
+
+    /// 403 with a sentence of one's own after `pods "x" is forbidden: `. `name` may be empty, and so may all of
+    /// `resource`.
+    pub fn forbidden_because(resource: GroupResource<'_>, name: &str, sentence: &str) -> Self {
+        let message = match (resource.resource, name) {
+            ("", _) => format!("forbidden: {sentence}"),
+            (_, "") => format!("{resource} is forbidden: {sentence}"),
+            _ => format!("{resource} {} is forbidden: {sentence}", GoQuoted(name)),
+        };
+        Self::failure(403, Reason::Forbidden, message).about(resource, name)
+    }
+
+    /// 404: no such object.
+    pub fn not_found(resource: GroupResource<'_>, name: &str) -> Self {
+        let message = format!("{resource} {} not found", GoQuoted(name));
+        Self::failure(404, Reason::NotFound, message).about(resource, name)
+    }
+
+    /// 404: no such path. The text is what client-go makes of a bare 404.
+    pub fn path_not_found() -> Self {
+        let status = Self::failure(404, Reason::NotFound, "the server could not find the requested resource");
+        Self { details: Some(Details::default()), ..status }
+    }
+
+    /// 409: there is one of that name. Clients that create what may exist take this for success; when the name is
+    /// taken by something that is *not* the object they meant, use [`Status::conflict`].
+    pub fn already_exists(resource: GroupResource<'_>, name: &str) -> Self {
+        let message = format!("{resource} {} already exists", GoQuoted(name));
+        Self::failure(409, Reason::AlreadyExists, message).about(resource, name)
+    }
+
+    /// 409: the object is not what the writer thinks.
+    pub fn conflict(resource: GroupResource<'_>, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {resource} {}: {why}", GoQuoted(name));
+        Self::failure(409, Reason::Conflict, message).about(resource, name)
+    }
+
+    /// 410: no longer there.
+    pub fn gone(message: impl Into<String>) -> Self {
+        Self::failure(410, Reason::Gone, message)
+    }
+
+    /// 410: the resource version or the continue token is too old; informers list again.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::failure(410, Reason::Expired, message)
+    }
+
+    /// 422: the object is wrong.
+    pub fn invalid(kind: GroupKind<'_>, name: &str, errors: &[FieldError]) -> Self {
+        let mut sentences: Vec<String> = Vec::with_capacity(errors.len());
+        for error in errors {
+            let sentence = error.to_string();
+            if !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
+        let subject = format!("{kind} {} is invalid", GoQuoted(name));
+        let message = match sentences.as_slice() {
+            [] => subject,
+            [sentence] => format!("{subject}: {sentence}"),
+            many => format!("{subject}: [{}]", many.join(", ")),
+        };
+        let causes = errors.iter().map(|error| Cause {
+            cause_type: Cow::Borrowed(error.cause.as_str()),
+            message: error.body(),
+            field: error.field.clone(),
+        });
+        let mut status = Self::failure(422, Reason::Invalid, message);
+        status.details = Some(Details {
+            name: name.to_owned(),
+            group: kind.group.to_owned(),
+            kind: kind.kind.to_owned(),
+            causes: causes.collect(),
+            ..Details::default()
+        });
+        status
+    }
+
+    /// 405: the resource knows no such action.
+    pub fn method_not_allowed(resource: GroupResource<'_>, action: &str) -> Self {
+        let message = format!("{action} is not supported on resources of kind {}", GoQuoted(&resource.to_string()));
+        Self::failure(405, Reason::MethodNotAllowed, message).about(resource, "")
+    }
+
+    /// 405 where no resource is known.
+    pub fn method_not_allowed_here(message: impl Into<String>) -> Self {
+        Self::failure(405, Reason::MethodNotAllowed, message)
+    }
+
+    /// 406: not in a representation that the client accepts.
+    pub fn not_acceptable(error: NotAcceptable) -> Self {
+        Self::failure(406, Reason::NotAcceptable, error.to_string())
+    }
+
+    /// 413: too large a body.
+    pub fn request_entity_too_large(message: &str) -> Self {
+        Self::failure(413, Reason::RequestEntityTooLarge, format!("Request entity too large: {message}"))
+    }
+
+    /// 415: not in this encoding.
+    pub fn unsupported_media_type(error: UnsupportedMediaType) -> Self {
+        Self::failure(415, Reason::UnsupportedMediaType, error.to_string())
+    }
+
+    /// 429: come back in so many seconds.
+    pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Self {
+        Self::failure(429, Reason::TooManyRequests, message).with_retry_after(retry_after_seconds)
+    }
+
+    /// 500: a fault of the server.
+    pub fn internal_error(what: &str) -> Self {
+        let mut status = Self::failure(500, Reason::InternalError, format!("Internal error occurred: {what}"));
+        let cause = Cause { message: what.to_owned(), ..Cause::default() };
+        status.details = Some(Details { causes: vec![cause], ..Details::default() });
+        status
+    }
+
+    /// 500: could not be done in time and was not; the client may repeat it.
+    pub fn server_timeout(resource: GroupResource<'_>, operation: &str, retry_after_seconds: u32) -> Self {
+        let message = format!(
+            "The {operation} operation against {resource} could not be completed at this time, please try again."
+        );
+        let status = Self::failure(500, Reason::ServerTimeout, message).about(resource, operation);
+        status.with_retry_after(retry_after_seconds)
+    }
+
+    /// 503: not now. Add [`Status::with_retry_after`] when it is known.
+    pub fn service_unavailable(message: impl Into<String>) -> Self {
+        Self::failure(503, Reason::ServiceUnavailable, message)
+    }
+
+    /// 504: not done in time, and may yet be done.
+    pub fn timeout(message: &str, retry_after_seconds: u32) -> Self {
+        let message = format!("Timeout: {message}");
+        Self::failure(504, Reason::Timeout, message).with_retry_after(retry_after_seconds)
+    }
+
+    fn about(mut self, resource: GroupResource<'_>, name: &str) -> Self {
+        self.details = Some(Details {
+            name: name.to_owned(),
+            group: resource.group.to_owned(),
+            kind: resource.resource.to_owned(),
+            ..Details::default()
+        });
+        self
+    }
+}
+
+// === impl Denied ===
+
+impl fmt::Display for Denied<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Denied::Path { user, verb, path } => {
+                write!(f, "User {} cannot {verb} path {}", GoQuoted(user), GoQuoted(path))
+            }
+            Denied::Resource { user, verb, resource, subresource, namespace, .. } => {
+                let (user, group) = (GoQuoted(user), GoQuoted(resource.group));
+                let full = match subresource {
+                    Some(subresource) => Cow::Owned(format!("{}/{subresource}", resource.resource)),
+                    None => Cow::Borrowed(resource.resource),
+                };
+                let full = GoQuoted(&full);
+                write!(f, "User {user} cannot {verb} resource {full} in API group {group} ")?;
+                match namespace {
+                    Some(namespace) => write!(f, "in the namespace {}", GoQuoted(namespace)),
+                    None => f.write_str("at the cluster scope"),
+                }
+            }
+        }
+    }
+}
+
+// === impl FieldError ===
+
+impl FieldError {
+    /// A value that is wrong.
+    pub fn invalid(field: impl Into<String>, value: impl Into<String>, detail: impl Into<String>) -> Self {
+        let value = Some(value.into());
+        Self { cause: CauseType::Invalid, field: field.into(), value, detail: detail.into() }
+    }
+
+    /// A field that must not be set (so).
+    pub fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { cause: CauseType::Forbidden, field: field.into(), value: None, detail: detail.into() }
+    }
+
+    /// A field that must be set.
+    pub fn required(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { cause: CauseType::Required, field: field.into(), value: None, detail: detail.into() }
+    }
+
+    /// Without the field's path.
+    fn body(&self) -> String {
+        let mut body = self.cause.text().to_owned();
+        if let Some(value) = &self.value {
+            body = format!("{body}: {}", GoQuoted(value));
+        }
+        if !self.detail.is_empty() {
+            body = format!("{body}: {}", self.detail);
+        }
+        body
+    }
+}
+
+/// With the field's path.
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.body())
+    }
+}
+
+/// Text in which no browser sees a tag.
+struct Sanitised<'a>(&'a str);
+
+impl fmt::Display for Sanitised<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.0.chars() {
+            match character {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                other => write!(f, "{other}")?,
+            }
+        }
+        Ok(())
+    }
+}

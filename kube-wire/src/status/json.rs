@@ -1,0 +1,102 @@
+//! The JSON form, byte for byte what Go's `encoding/json` makes of the struct.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::{Details, ListMeta, NotAStatus, Outcome, Reason, Status};
+
+/// Field order is that of the Go struct.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    metadata: &'a ListMeta,
+    status: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    message: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a Details>,
+    #[serde(skip_serializing_if = "is_zero")]
+    code: u16,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Read {
+    #[serde(deserialize_with = "null_is_default")]
+    kind: String,
+    #[serde(deserialize_with = "null_is_default")]
+    api_version: String,
+    #[serde(deserialize_with = "null_is_default")]
+    metadata: ListMeta,
+    #[serde(deserialize_with = "null_is_default")]
+    status: String,
+    #[serde(deserialize_with = "null_is_default")]
+    message: String,
+    #[serde(deserialize_with = "null_is_default")]
+    reason: String,
+    details: Option<Details>,
+    #[serde(deserialize_with = "null_is_default")]
+    code: i32,
+}
+
+pub(super) fn write(status: &Status) -> Vec<u8> {
+    let written = Written {
+        kind: "Status",
+        api_version: "v1",
+        metadata: &status.metadata,
+        status: status.outcome.as_str(),
+        message: &status.message,
+        reason: status.reason.as_str(),
+        details: status.details.as_ref(),
+        code: status.code,
+    };
+    let plain = serde_json::to_string(&written).expect("strings and numbers only");
+    let mut out = String::with_capacity(plain.len() + 16);
+    for character in plain.chars() {
+        // Go escapes these so that JSON may stand in HTML and in JavaScript. They occur inside strings only.
+        match character {
+            '<' => out.push_str("\\u003c"),
+            '>' => out.push_str("\\u003e"),
+            '&' => out.push_str("\\u0026"),
+            '\u{2028}' => out.push_str("\\u2028"),
+            '\u{2029}' => out.push_str("\\u2029"),
+            other => out.push(other),
+        }
+    }
+    out.push('\n');
+    out.into_bytes()
+}
+
+pub(super) fn read(bytes: &[u8]) -> Result<Status, NotAStatus> {
+    let read: Read = serde_json::from_slice(bytes)?;
+    // The group-qualified form is what Go's `FromObject` also takes.
+    if read.kind != "Status" || !matches!(read.api_version.as_str(), "v1" | "meta.k8s.io/v1") {
+        return Err(NotAStatus::Kind { api_version: read.api_version, kind: read.kind });
+    }
+    Ok(Status {
+        metadata: read.metadata,
+        outcome: if read.status == "Success" { Outcome::Success } else { Outcome::Failure },
+        message: read.message,
+        reason: Reason::from(read.reason),
+        details: read.details,
+        // What is no HTTP status code says nothing.
+        code: u16::try_from(read.code).ok().filter(|code| *code < 1000).unwrap_or_default(),
+    })
+}
+
+/// Go leaves a field alone when it reads null.
+pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_zero(number: &u16) -> bool {
+    *number == 0
+}

@@ -1,0 +1,124 @@
+//! Configuration files: YAML documents with an `apiVersion` and a `kind`, read strictly.
+//!
+//! A file may hold several documents; [`load`] picks the one of the wanted [`Document::KIND`]. An unknown key is a
+//! mistake whatever the type says about it, and it is reported with its line together with every other unknown key and
+//! every mistake that [`Document::check`] finds. Only YAML that cannot be understood (bad syntax, a missing key, a
+//! value of another type) hides what comes after it.
+//!
+//! `${NAME}` is ordinary text here: a file means the same on every machine. A [`FilePath`] is relative to the directory
+//! of the file that names it, not to where the program was started.
+//!
+//! What is *not* here: command-line flags, reloading, the configuration types themselves. Nothing outside this module
+//! names the YAML library.
+//!
+//! A program that refuses its configuration ends with [`EXIT_CODE`] before it has bound a port.
+//!
+//! Reading order: `documents` (which document), `strict` (how it is read), `location` (values that know their line),
+//! `problem` (what is told to the operator), `duration` and `path` (two value types).
+
+mod documents;
+mod duration;
+mod location;
+mod path;
+mod problem;
+mod strict;
+mod yaml;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+pub use duration::{Duration, InvalidDuration};
+pub use location::{Located, Place};
+pub use path::FilePath;
+pub use problem::{ConfigErrors, Problem, Problems};
+
+/// The `apiVersion` of every document.
+pub const API_VERSION: &str = "atoll.dev/v1alpha1";
+
+/// How a program ends that refuses its configuration: `EX_USAGE` of BSD's `sysexits.h`, so that a supervisor can tell
+/// "will fail again" from "may work next time".
+pub const EXIT_CODE: u8 = 64;
+
+/// The largest file that is read, in bytes. A configuration with a thousand clusters is about 200 KB.
+pub const MAX_BYTES: u64 = 1 << 20;
+
+/// A configuration type: one document of a file.
+///
+/// The type lists its own keys only; `apiVersion` and `kind` are read by [`parse`]. It needs no
+/// `#[serde(deny_unknown_fields)]`, and must not use `#[serde(flatten)]`: serde then hides which keys are known.
+pub trait Document: DeserializeOwned {
+    /// The `kind` of the document, for example `ProxyServerConfiguration`.
+    const KIND: &'static str;
+
+    /// Reports what the types cannot express: values that contradict each other, names given twice. Called once, after
+    /// reading; the place of a value is known where the field is a [`Located`].
+    fn check(&self, problems: &mut Problems) {
+        let _ = problems;
+    }
+}
+
+/// Reads the document of kind `T::KIND` from a file.
+///
+/// # Errors
+/// Everything that is wrong with the file, at once and by line: see [`ConfigErrors`].
+pub fn load<T: Document>(path: &Path) -> Result<T, ConfigErrors> {
+    match read(path) {
+        Ok(text) => parse(&text, path),
+        Err(problem) => Err(Problems::from(problem).into_errors(path)),
+    }
+}
+
+/// Reads the document of kind `T::KIND` from a text. `origin` is the file it came from: it is named in errors, and
+/// [`FilePath`]s are relative to its directory.
+///
+/// # Errors
+/// Everything that is wrong with the text, at once and by line: see [`ConfigErrors`].
+pub fn parse<T: Document>(text: &str, origin: &Path) -> Result<T, ConfigErrors> {
+    let mut problems = Problems::default();
+    let directory = origin.parent().unwrap_or(Path::new(""));
+    let value =
+        documents::pick(text, T::KIND).and_then(|document| strict::read::<T>(&document, directory, &mut problems));
+    match value {
+        Ok(value) => {
+            value.check(&mut problems);
+            if problems.is_empty() { Ok(value) } else { Err(problems.into_errors(origin)) }
+        }
+        Err(fatal) => {
+            problems.extend(fatal);
+            Err(problems.into_errors(origin))
+        }
+    }
+}
+
+/// The kinds of the documents in a file, for a program that reads files of any kind.
+///
+/// # Errors
+/// The file cannot be read, or a document in it is no YAML or has no `kind`.
+pub fn kinds(path: &Path) -> Result<Vec<Located<String>>, ConfigErrors> {
+    read(path)
+        .map_err(Problems::from)
+        .and_then(|text| documents::kinds(&text))
+        .map_err(|problems| problems.into_errors(path))
+}
+
+fn read(path: &Path) -> Result<String, Problem> {
+    let failed = |error: io::Error| Problem::new(None, format!("cannot read the file: {error}"));
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    // One byte more than allowed tells "too large" from "just fits"; the size in the metadata would say nothing of a
+    // pipe.
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Problem::new(None, format!("the file is larger than {MAX_BYTES} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Problem::new(None, format!("the file is not UTF-8 text (byte {at})"))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! What is told to an operator whose file is refused.
+
+use std::error::Error;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::location::{Located, Place};
+
+/// More than this is not more helpful, and bounds what a hostile file makes us hold.
+const MAX_PROBLEMS: usize = 100;
+
+/// In characters; a message quotes the file, and a value can be as long as the file.
+const MAX_MESSAGE: usize = 400;
+
+/// One mistake in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    place: Option<Place>,
+    message: String,
+}
+
+/// Collects mistakes, so that an operator sees all of them and not one per attempt.
+#[derive(Clone, Debug, Default)]
+pub struct Problems {
+    found: Vec<Problem>,
+    beyond: usize,
+}
+
+/// Why a configuration is refused: at least one [`Problem`], in the order of the file.
+///
+/// `Display` prints a line for each, as compilers do: `atoll.yaml:7:3: message`.
+#[derive(Clone, Debug)]
+pub struct ConfigErrors {
+    origin: PathBuf,
+    problems: Problems,
+}
+
+// === impl Problem ===
+
+impl Problem {
+    /// A mistake at a place of the file, or one of the file as a whole. Control characters are escaped and long
+    /// messages cut: both may come from the file and end on a terminal.
+    pub fn new(place: Option<Place>, message: impl fmt::Display) -> Self {
+        let message = message.to_string();
+        let mut shown = String::with_capacity(message.len().min(MAX_MESSAGE));
+        for (n, character) in message.chars().enumerate() {
+            if n == MAX_MESSAGE {
+                shown.push_str("...");
+                break;
+            }
+            if character.is_control() {
+                shown.extend(character.escape_default());
+            } else {
+                shown.push(character);
+            }
+        }
+        Self { place, message: shown }
+    }
+
+    /// Where it is, if it is at one place.
+    pub fn place(&self) -> Option<Place> {
+        self.place
+    }
+
+    /// What is wrong, without the place.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+// === impl Problems ===
+
+impl Problems {
+    /// Reports a mistake in a value that knows its place.
+    pub fn at<T>(&mut self, value: &Located<T>, message: impl fmt::Display) {
+        self.push(Problem::new(value.place(), message));
+    }
+
+    /// Reports a mistake of the file as a whole, such as a key that is missing because of the value of another.
+    pub fn general(&mut self, message: impl fmt::Display) {
+        self.push(Problem::new(None, message));
+    }
+
+    /// Takes the value of a check, or reports its error at `value`: parse and go on.
+    pub fn take<T, U, E: fmt::Display>(&mut self, value: &Located<T>, outcome: Result<U, E>) -> Option<U> {
+        outcome.map_err(|error| self.at(value, error)).ok()
+    }
+
+    /// Whether nothing was reported.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Ends the collection: the errors of the file `origin`.
+    pub fn into_errors(mut self, origin: &Path) -> ConfigErrors {
+        // Mistakes without a place come last: they are often explained by the others.
+        self.found.sort_by_key(|problem| (problem.place.is_none(), problem.place));
+        ConfigErrors { origin: origin.to_owned(), problems: self }
+    }
+
+    pub(super) fn push(&mut self, problem: Problem) {
+        if self.found.len() < MAX_PROBLEMS {
+            self.found.push(problem);
+        } else {
+            self.beyond += 1;
+        }
+    }
+
+    pub(super) fn extend(&mut self, other: Self) {
+        self.beyond += other.beyond;
+        for problem in other.found {
+            self.push(problem);
+        }
+    }
+}
+
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Self {
+        Self { found: vec![problem], beyond: 0 }
+    }
+}
+
+// === impl ConfigErrors ===
+
+impl ConfigErrors {
+    /// The file they were found in.
+    pub fn origin(&self) -> &Path {
+        &self.origin
+    }
+
+    /// The mistakes in the order of the file; those without a place are last. At most 100.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems.found
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let origin = self.origin.display();
+        for (n, problem) in self.problems.found.iter().enumerate() {
+            if n > 0 {
+                f.write_str("\n")?;
+            }
+            match problem.place {
+                Some(place) => write!(f, "{origin}:{place}: {}", problem.message)?,
+                None => write!(f, "{origin}: {}", problem.message)?,
+            }
+        }
+        match self.problems.beyond {
+            0 => Ok(()),
+            beyond => write!(f, "\n{origin}: and {beyond} more"),
+        }
+    }
+}
+
+impl Error for ConfigErrors {}

@@ -1,0 +1,60 @@
+//! How the YAML library is asked, and its errors in our words.
+
+use serde_saphyr::{Error, MessageFormatter, Options, UserMessageFormatter};
+
+use super::location::Place;
+use super::problem::Problem;
+
+/// Limits for a file of at most [`MAX_BYTES`](super::MAX_BYTES). Anchors and aliases are welcome in small numbers; their
+/// expansion counts, so that a short file cannot become a large one.
+pub(super) fn options() -> Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: 300_000,
+            max_nodes: 150_000,
+            max_depth: 32,
+            max_aliases: 1_000,
+            max_anchors: 1_000,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: 100_000,
+        },
+        // Errors are printed by line; a cropped copy of the file could carry a secret into a log.
+        with_snippet: false,
+        // YAML 1.1 reads `no` as false, which nobody means.
+        strict_booleans: true,
+        // A tag (`!include`, `!env`) asks for something that would not be done.
+        reject_unsupported_tags: true,
+    }
+}
+
+/// The library's error, with its place taken out of the text.
+pub(super) fn problem(error: &Error) -> Problem {
+    let error = error.without_snippet();
+    let place = error.location().and_then(Place::of);
+    let message = match error {
+        Error::DuplicateMappingKey { key: Some(key), .. } => format!("key `{key}` is given twice"),
+        Error::DuplicateMappingKey { .. } => "a key is given twice".to_owned(),
+        Error::SerdeMissingField { field, .. } => format!("key `{field}` is missing"),
+        Error::InvalidBooleanStrict { .. } => "expected `true` or `false`".to_owned(),
+        Error::SerdeUnknownVariant { variant, expected, .. } => {
+            format!("`{variant}` is not one of {}", expected.join(", "))
+        }
+        Error::InvalidScalar { ty, .. } if ty.starts_with(['u', 'i']) => {
+            format!("expected a whole number that fits {ty}")
+        }
+        Error::Unexpected { expected, .. } => {
+            let wanted = match *expected {
+                "sequence start" => "a list",
+                "mapping start" => "a mapping of keys to values",
+                "string scalar" => "a text",
+                other => other,
+            };
+            format!("expected {wanted}")
+        }
+        Error::UnknownAnchor { .. } => "no `&` anchor of this name stands before it".to_owned(),
+        Error::AliasError { error, .. } => return problem(error),
+        error => UserMessageFormatter.format_message(error).into_owned(),
+    };
+    Problem::new(place, message)
+}

@@ -1,0 +1,21 @@
+//! What an operator touches in both binaries: configuration, logs, metrics, probes, listening and draining,
+//! certificates and TLS.
+//!
+//! What is *not* here: anything about Kubernetes, the tunnel, or which cluster is where. A module here would fit into
+//! any server; the binaries give it its contents.
+//!
+//! In the order in which a `main` needs them: [`config`] reads the file ([`secret`] for what must not be shown), [`log`]
+//! starts logging, [`metrics`] makes the registry, [`listen`] binds, [`probes`] answers `/livez`, `/readyz` and
+//! `/metrics`, [`drain`] runs every task and ends them. Beside them: [`files`] follows files that change, [`pki`] issues
+//! certificates, [`tls`] builds every rustls configuration.
+
+pub mod config;
+pub mod drain;
+pub mod files;
+pub mod listen;
+pub mod log;
+pub mod metrics;
+pub mod pki;
+pub mod probes;
+pub mod secret;
+pub mod tls;

@@ -1,0 +1,163 @@
+//! Listening for TCP connections so that a flood, or a lack of file descriptors, is survived.
+//!
+//! [`Listener::bind`] takes a [`ListenAddr`] as a configuration writes it; [`Listener::run`] spawns a task per
+//! connection until its scope is cancelled. What is *not* here: TLS and HTTP, which begin at the [`Connection`].
+//!
+//! Reading order: `addr`, `accept` (one connection), then `run` here (all of them).
+
+mod accept;
+mod addr;
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tracing::Instrument;
+
+use crate::drain::Tasks;
+pub use accept::Accept;
+use accept::Backoff;
+pub use addr::{InvalidListenAddr, ListenAddr};
+
+/// How many connections the kernel completes before we accept them; it cuts this to `net.core.somaxconn`.
+const BACKLOG: u32 = 1024;
+
+/// A bound TCP socket and the number of connections it may have.
+#[derive(Debug)]
+pub struct Listener<L = TcpListener> {
+    socket: L,
+    local: SocketAddr,
+    slots: Arc<Semaphore>,
+}
+
+/// An accepted connection. It holds one of the listener's slots until the last part of it is dropped.
+#[derive(Debug)]
+pub struct Connection<S = TcpStream> {
+    /// The bytes.
+    pub stream: S,
+    /// The other end.
+    pub client: ClientAddr,
+    /// The slot: keep it as long as the connection lives, wherever the stream goes.
+    pub slot: Slot,
+}
+
+/// The address that a client connected from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClientAddr(pub SocketAddr);
+
+/// One of the connections that a listener may have; dropping it makes room for another.
+#[derive(Debug)]
+pub struct Slot {
+    _permit: OwnedSemaphorePermit,
+}
+
+/// A port could not be bound.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {addr}")]
+pub struct BindError {
+    addr: ListenAddr,
+    source: io::Error,
+}
+
+// === impl Listener ===
+
+impl Listener {
+    /// Binds the first address that `addr` stands for and that can be bound. Clients can connect from then on, and
+    /// wait until [`run`](Self::run). Port 0 takes a free port: see [`bound`](Self::bound).
+    ///
+    /// Above `limit` open connections, further ones wait in the kernel's backlog.
+    ///
+    /// # Errors
+    /// The name cannot be resolved, or no address can be bound.
+    pub async fn bind(addr: &ListenAddr, limit: NonZeroUsize) -> Result<Self, BindError> {
+        let failed = |source| BindError { addr: addr.clone(), source };
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for candidate in tokio::net::lookup_host(addr.to_string()).await.map_err(failed)? {
+            match open(candidate) {
+                Ok(socket) => {
+                    let local = socket.local_addr().map_err(failed)?;
+                    return Ok(Self::new(socket, local, limit));
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(failed(last))
+    }
+}
+
+impl<L: Accept> Listener<L> {
+    /// A listener over something else that accepts, such as in-memory streams; `local` is what it calls its address.
+    pub fn new(socket: L, local: SocketAddr, limit: NonZeroUsize) -> Self {
+        Self { socket, local, slots: Arc::new(Semaphore::new(limit.get().min(Semaphore::MAX_PERMITS))) }
+    }
+
+    /// The address that was bound, with its real port.
+    pub fn bound(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Accepts until `tasks` are cancelled, and runs `serve` for each connection as a task of `tasks` named `name`,
+    /// in a span that says where the client is. Then the socket is closed; connections that run go on.
+    ///
+    /// Never fails: a connection that died in the backlog is passed over, and when the process or the machine is out
+    /// of file descriptors or memory, accepting pauses (5 ms, doubling to 1 s) and is tried again.
+    pub async fn run<F>(self, tasks: Tasks, name: &'static str, serve: impl Fn(Connection<L::Stream>) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut backoff = Backoff::default();
+        let accepting = async {
+            loop {
+                let connection = self.accept(&mut backoff).await;
+                let span = tracing::debug_span!("connection", listener = name, client = %connection.client);
+                let serving = span.in_scope(|| serve(connection)).instrument(span);
+                tasks.spawn(name, serving);
+            }
+        };
+        tokio::select! {
+            biased;
+            () = tasks.cancelled() => {}
+            () = accepting => {}
+        }
+    }
+
+    /// The next connection. The slot is taken first: what we could not serve stays in the backlog, where the client
+    /// sees a slow server instead of a broken one.
+    async fn accept(&self, backoff: &mut Backoff) -> Connection<L::Stream> {
+        let permit = self.slots.clone().acquire_owned().await.expect("nothing closes this semaphore");
+        let (stream, client) = loop {
+            match self.socket.accept().await {
+                Ok(accepted) => break accepted,
+                Err(error) => backoff.after(&error, self.local).await,
+            }
+        };
+        backoff.reset();
+        Connection { stream, client: ClientAddr(client), slot: Slot { _permit: permit } }
+    }
+}
+
+fn open(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match addr {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    // A restarted proxy must get its port back while connections of its predecessor are in TIME_WAIT.
+    socket.set_reuseaddr(true)?;
+    socket.bind(addr)?;
+    socket.listen(BACKLOG)
+}
+
+// === impl ClientAddr ===
+
+impl std::fmt::Display for ClientAddr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests;

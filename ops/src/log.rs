@@ -1,0 +1,192 @@
+//! Log lines: to standard error, as text for people or as JSON for machines.
+//!
+//! Standard output belongs to what a command prints for its caller. What is *not* here: the access log (it is made of
+//! ordinary events of the binaries) and any export of traces.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, IsTerminal};
+use std::str::FromStr;
+
+use serde::Deserialize;
+use tracing::Subscriber;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+
+/// The variable that is read when no filter is given.
+pub const FILTER_VARIABLE: &str = "RUST_LOG";
+
+/// What is logged when neither a filter nor [`FILTER_VARIABLE`] is given.
+pub const DEFAULT_FILTER: &str = "info";
+
+/// The form of a log line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// One line for people: time, level, spans, message, fields.
+    #[default]
+    Text,
+    /// One JSON object; the fields of the event are at its top level, those of its spans under `span` and `spans`.
+    Json,
+}
+
+/// Whether text is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set (<https://no-color.org>).
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The text names no value of a log setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected one of {expected}")]
+pub struct UnknownSetting {
+    expected: &'static str,
+}
+
+/// Why logging did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InitError {
+    /// The filter, or the variable that stands in for it, cannot be read.
+    #[error("log filter {filter:?} cannot be read")]
+    Filter {
+        /// The filter as it was given.
+        filter: String,
+        /// What is wrong with it.
+        source: ParseError,
+    },
+    /// [`FILTER_VARIABLE`] is set to something that is not text.
+    #[error("{FILTER_VARIABLE} is not UTF-8 text")]
+    Variable,
+    /// Something in this process has started logging before.
+    #[error("logging was started twice")]
+    Twice(#[source] TryInitError),
+}
+
+/// An error with its causes, in one line: `outer: inner: innermost`.
+///
+/// Our errors print their own level only, so this is how they are logged.
+pub struct Chain<'a>(&'a (dyn Error + 'a));
+
+/// Starts logging for the whole process. `filter` has the syntax of `RUST_LOG` (`info,tunnel=debug`) and overrides it.
+///
+/// # Errors
+/// See [`InitError`]; nothing is logged then.
+pub fn init(format: Format, filter: Option<&str>, color: Color) -> Result<(), InitError> {
+    let variable = match std::env::var(FILTER_VARIABLE) {
+        Ok(text) => Some(text),
+        Err(std::env::VarError::NotPresent) => None,
+        Err(std::env::VarError::NotUnicode(_)) if filter.is_some() => None,
+        Err(std::env::VarError::NotUnicode(_)) => return Err(InitError::Variable),
+    };
+    let filter = parse_filter(filter, variable.as_deref())?;
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let color = color.resolve(io::stderr().is_terminal(), no_color);
+    match format {
+        Format::Text => text(filter, color, io::stderr).try_init(),
+        Format::Json => json(filter, io::stderr).try_init(),
+    }
+    .map_err(InitError::Twice)
+}
+
+/// An error and its causes on one line.
+pub fn chain<'a>(error: &'a (dyn Error + 'a)) -> Chain<'a> {
+    Chain(error)
+}
+
+/// A flag beats the variable, and a variable that is set to nothing counts as not set.
+fn parse_filter(flag: Option<&str>, variable: Option<&str>) -> Result<EnvFilter, InitError> {
+    let filter = flag.or(variable.filter(|text| !text.trim().is_empty())).unwrap_or(DEFAULT_FILTER);
+    EnvFilter::try_new(filter).map_err(|source| InitError::Filter { filter: filter.to_owned(), source })
+}
+
+fn text<W>(filter: EnvFilter, color: bool, writer: W) -> impl Subscriber + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(color).with_writer(writer).finish()
+}
+
+fn json<W>(filter: EnvFilter, writer: W) -> impl Subscriber + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(writer)
+        .json()
+        .flatten_event(true)
+        .finish()
+}
+
+// === impl Format ===
+
+impl FromStr for Format {
+    type Err = UnknownSetting;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSetting> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err(UnknownSetting { expected: "text, json" }),
+        }
+    }
+}
+
+// === impl Color ===
+
+impl Color {
+    fn resolve(self, terminal: bool, no_color: bool) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => terminal && !no_color,
+        }
+    }
+}
+
+impl FromStr for Color {
+    type Err = UnknownSetting;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSetting> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "always" => Ok(Self::Always),
+            "never" => Ok(Self::Never),
+            _ => Err(UnknownSetting { expected: "auto, always, never" }),
+        }
+    }
+}
+
+// === impl Chain ===
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests;

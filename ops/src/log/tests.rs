@@ -1,0 +1,99 @@
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use tracing::{debug, info, info_span};
+
+use super::*;
+
+/// What was written, shared with the subscriber.
+#[derive(Clone, Default)]
+struct Paper(Arc<Mutex<Vec<u8>>>);
+
+impl Paper {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Paper {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'w> MakeWriter<'w> for Paper {
+    type Writer = Self;
+
+    fn make_writer(&'w self) -> Self {
+        self.clone()
+    }
+}
+
+fn events() {
+    let _span = info_span!("tunnel", agent = "site-a").entered();
+    info!(clusters = 2, "up");
+    debug!("not shown");
+}
+
+#[test]
+fn a_json_line_is_one_object_with_the_fields_on_top() {
+    let paper = Paper::default();
+    let filter = parse_filter(None, None).unwrap();
+    tracing::subscriber::with_default(json(filter, paper.clone()), events);
+    let line: serde_json::Value = serde_json::from_str(&paper.text()).unwrap();
+    assert_eq!(line["message"], "up");
+    assert_eq!(line["clusters"], 2);
+    assert_eq!(line["level"], "INFO");
+    assert_eq!(line["span"]["agent"], "site-a");
+}
+
+#[test]
+fn text_is_coloured_only_when_asked() {
+    for color in [false, true] {
+        let paper = Paper::default();
+        let filter = parse_filter(Some("info"), None).unwrap();
+        tracing::subscriber::with_default(text(filter, color, paper.clone()), events);
+        assert_eq!(paper.text().contains('\u{1b}'), color);
+        assert_eq!(paper.text().lines().count(), 1);
+    }
+    assert!(Color::Auto.resolve(true, false));
+    assert!(!Color::Auto.resolve(true, true));
+    assert!(!Color::Auto.resolve(false, false));
+    assert!(Color::Always.resolve(false, true));
+}
+
+#[test]
+fn the_flag_beats_the_variable() {
+    let shown = |flag, variable| parse_filter(flag, variable).unwrap().to_string();
+    assert_eq!(shown(Some("debug"), Some("trace")), "debug");
+    assert_eq!(shown(None, Some("trace")), "trace");
+    assert_eq!(shown(None, Some(" ")), DEFAULT_FILTER);
+    assert_eq!(shown(None, None), DEFAULT_FILTER);
+    assert!(matches!(parse_filter(Some("tunnel=loud"), None), Err(InitError::Filter { .. })));
+}
+
+#[test]
+fn settings_are_read_alike_from_flags_and_files() {
+    for name in ["text", "json", "loud"] {
+        let file: Option<Format> = serde_json::from_value(name.into()).ok();
+        assert_eq!(name.parse().ok(), file);
+    }
+    for name in ["auto", "always", "never", "loud"] {
+        let file: Option<Color> = serde_json::from_value(name.into()).ok();
+        assert_eq!(name.parse().ok(), file);
+    }
+}
+
+#[test]
+fn a_chain_names_every_cause_once() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot dial")]
+    struct Outer(#[source] io::Error);
+
+    let error = Outer(io::Error::other("no route"));
+    assert_eq!(chain(&error).to_string(), "cannot dial: no route");
+}

@@ -1,0 +1,134 @@
+//! Metrics in the Prometheus text format.
+//!
+//! A component makes its families once, in its constructor, from a [`Registry`]; what runs per request holds a handle
+//! ([`Counter`], [`Gauge`], [`Histogram`]) and never a name. Labels are types ([`label_set!`](crate::label_set)), and a
+//! family that would grow without bound folds what is too much into one series.
+//!
+//! What is *not* here: serving (`probes`), and which metrics there are. Nothing outside this module names the
+//! `prometheus` crate.
+//!
+//! Reading order: `value` (the handles), `label`, `family`, then the registry here.
+
+mod family;
+mod label;
+mod observed;
+mod value;
+
+use prometheus::core::Collector;
+use prometheus::{IntGauge, Opts, TextEncoder};
+
+pub use family::{Family, Kind};
+pub use label::{LabelSet, LabelValue};
+use observed::Observed;
+pub use value::{Counter, Gauge, GaugeGuard, Histogram};
+
+/// The media type of [`Registry::encode`].
+pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Upper bounds for durations in seconds: from a cached answer to a watch that ends.
+pub const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+
+/// Upper bounds for sizes in bytes: 256 B to 64 MiB, by factors of four.
+pub const BYTES: &[f64] =
+    &[256.0, 1_024.0, 4_096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0, 67_108_864.0];
+
+/// What is running, for `atoll_build_info`.
+#[derive(Clone, Copy, Debug)]
+pub struct Build {
+    /// The binary: `proxy-server`, `proxy-agent`.
+    pub component: &'static str,
+    /// Its version: `env!("CARGO_PKG_VERSION")`.
+    pub version: &'static str,
+}
+
+/// The metrics of one component. Clones are the same registry; two components in one process have one each.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    inner: prometheus::Registry,
+}
+
+// === impl Registry ===
+
+/// Names follow the Prometheus conventions: `atoll_` first, the unit, `_total` for counters.
+///
+/// Every method that makes a metric panics when its name is not one or is in use: names are literals in constructors
+/// that run at start-up, so that is a slip which the first start shows, not a condition to handle.
+impl Registry {
+    /// A registry with `atoll_build_info` and, on Linux, the `process_*` metrics (CPU, memory, file descriptors).
+    pub fn new(build: Build) -> Self {
+        let registry = Self { inner: prometheus::Registry::new() };
+        let info = Opts::new("atoll_build_info", "Always 1; what is running is in the labels.")
+            .const_label("component", build.component)
+            .const_label("version", build.version);
+        let info = IntGauge::with_opts(info).expect("the name and both labels are valid");
+        info.set(1);
+        registry.register(info);
+        #[cfg(target_os = "linux")]
+        registry.register(prometheus::process_collector::ProcessCollector::for_self());
+        registry
+    }
+
+    /// One counter.
+    pub fn counter(&self, name: &'static str, help: &'static str) -> Counter {
+        self.counters::<()>(name, help).with(&())
+    }
+
+    /// A counter for each set of labels.
+    pub fn counters<L: LabelSet>(&self, name: &'static str, help: &'static str) -> Family<L, Counter> {
+        self.family(name, help, &[])
+    }
+
+    /// One gauge.
+    pub fn gauge(&self, name: &'static str, help: &'static str) -> Gauge {
+        self.gauges::<()>(name, help).with(&())
+    }
+
+    /// A gauge for each set of labels.
+    pub fn gauges<L: LabelSet>(&self, name: &'static str, help: &'static str) -> Family<L, Gauge> {
+        self.family(name, help, &[])
+    }
+
+    /// A gauge that is read when metrics are encoded. `read` must be quick and must not block.
+    pub fn observe(&self, name: &'static str, help: &'static str, read: impl Fn() -> i64 + Send + Sync + 'static) {
+        let gauge = IntGauge::new(name, help).expect("metric names are literals in their form");
+        self.register(Observed::new(gauge, read));
+    }
+
+    /// One histogram. `buckets` are upper bounds, ascending: [`SECONDS`], [`BYTES`].
+    pub fn histogram(&self, name: &'static str, help: &'static str, buckets: &'static [f64]) -> Histogram {
+        self.histograms::<()>(name, help, buckets).with(&())
+    }
+
+    /// A histogram for each set of labels. `buckets` are upper bounds, ascending: [`SECONDS`], [`BYTES`].
+    pub fn histograms<L: LabelSet>(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        buckets: &'static [f64],
+    ) -> Family<L, Histogram> {
+        self.family(name, help, buckets)
+    }
+
+    /// All metrics as text of [`MEDIA_TYPE`].
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        // The encoder writes family by family, so after an error the text is short and still well-formed.
+        if let Err(error) = TextEncoder::new().encode_utf8(&self.inner.gather(), &mut text) {
+            tracing::error!(%error, "metrics are incomplete");
+        }
+        text
+    }
+
+    fn family<L: LabelSet, K: Kind>(&self, name: &'static str, help: &'static str, buckets: &[f64]) -> Family<L, K> {
+        let (family, collector) = Family::new(name, help, buckets);
+        self.register(collector);
+        family
+    }
+
+    fn register(&self, collector: impl Collector + 'static) {
+        self.inner.register(Box::new(collector)).expect("metric names are literals, each registered once");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use super::*;
+
+crate::label_set! {
+    struct Fish {
+        reef: Arc<str>,
+        shy: bool,
+    }
+}
+
+fn registry() -> Registry {
+    Registry::new(Build { component: "proxy-agent", version: "1.2.3" })
+}
+
+fn fish(reef: &str, shy: bool) -> Fish {
+    let reef = reef.into();
+    Fish { reef, shy }
+}
+
+fn lines(registry: &Registry, name: &str) -> Vec<String> {
+    let text = registry.encode();
+    let ours = text.lines().filter(|line| line.starts_with(name));
+    ours.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_registry_says_what_is_running() {
+    let registry = registry();
+    assert_eq!(
+        lines(&registry, "atoll_build_info"),
+        ["atoll_build_info{component=\"proxy-agent\",version=\"1.2.3\"} 1"]
+    );
+    assert_eq!(lines(&registry, "process_resident_memory_bytes").len(), 1);
+}
+
+#[test]
+fn counters_gauges_and_histograms_are_exported() {
+    let registry = registry();
+    let counter = registry.counter("atoll_seen_total", "Seen.");
+    counter.inc();
+    counter.add(2);
+    assert_eq!(lines(&registry, "atoll_seen_total"), ["atoll_seen_total 3"]);
+
+    let gauge = registry.gauge("atoll_open", "Open.");
+    gauge.set(5);
+    let guard = gauge.enter();
+    assert_eq!(lines(&registry, "atoll_open"), ["atoll_open 6"]);
+    drop(guard);
+    assert_eq!(gauge.get(), 5);
+
+    let histogram = registry.histogram("atoll_wait_seconds", "Wait.", &[0.1, 1.0]);
+    histogram.observe_duration(Duration::from_millis(500));
+    histogram.observe(7.0);
+    assert_eq!(
+        lines(&registry, "atoll_wait_seconds"),
+        [
+            "atoll_wait_seconds_bucket{le=\"0.1\"} 0",
+            "atoll_wait_seconds_bucket{le=\"1\"} 1",
+            "atoll_wait_seconds_bucket{le=\"+Inf\"} 2",
+            "atoll_wait_seconds_sum 7.5",
+            "atoll_wait_seconds_count 2",
+        ]
+    );
+
+    let tide = Arc::new(AtomicI64::new(1));
+    let read = tide.clone();
+    registry.observe("atoll_tide", "Tide.", move || read.load(Ordering::Relaxed));
+    tide.store(9, Ordering::Relaxed);
+    assert_eq!(lines(&registry, "atoll_tide"), ["atoll_tide 9"]);
+}
+
+#[test]
+fn a_series_is_found_by_its_labels_and_can_be_removed() {
+    let registry = registry();
+    let family = registry.counters::<Fish>("atoll_fish_total", "Fish.");
+    assert!(lines(&registry, "atoll_fish").is_empty());
+    family.with(&fish("a\"b\n", true)).inc();
+    family.with(&fish("a\"b\n", true)).inc();
+    family.with(&fish("c", false)).inc();
+    assert_eq!(
+        lines(&registry, "atoll_fish"),
+        ["atoll_fish_total{reef=\"a\\\"b\\n\",shy=\"true\"} 2", "atoll_fish_total{reef=\"c\",shy=\"false\"} 1",]
+    );
+    family.remove(&fish("c", false));
+    family.remove(&fish("never", false));
+    assert_eq!(lines(&registry, "atoll_fish").len(), 1);
+}
+
+#[test]
+fn a_family_is_bounded_and_its_sum_stays_right() {
+    let registry = registry();
+    let family = registry.histograms::<Fish>("atoll_depth_metres", "Depth.", &[1.0]);
+    for n in 0..1_500 {
+        family.with(&fish(&n.to_string(), true)).observe(1.0);
+    }
+    let counts = lines(&registry, "atoll_depth_metres_count");
+    assert_eq!(counts.len(), 1_001);
+    let overflow = "atoll_depth_metres_count{reef=\"overflow\",shy=\"overflow\"} 500";
+    assert!(counts.iter().any(|line| line == overflow));
+
+    family.remove(&fish("0", true));
+    family.with(&fish("new", true)).observe(1.0);
+    assert_eq!(lines(&registry, "atoll_depth_metres_count").len(), 1_001);
+}
+
+#[test]
+#[should_panic(expected = "each registered once")]
+fn a_name_is_used_once() {
+    let registry = registry();
+    registry.counter("atoll_seen_total", "Seen.");
+    registry.gauge("atoll_seen_total", "Seen again.");
+}

@@ -1,0 +1,18 @@
+//! Certificate authorities and the certificates they issue: the serving CA that signs endpoint certificates, the agent
+//! CA, one client CA per virtual cluster.
+//!
+//! Everything made here is ECDSA P-256 with SHA-256, has a random serial number and is valid from five minutes ago, so
+//! that a peer with a slow clock takes it. What is *not* here: verifying peers and rustls configurations
+//! ([`crate::tls`]), where files go ([`crate::files`]), revocation (lifetimes are short instead).
+//!
+//! Reading order: [`Authority`], then `name` (subjects with several organisations), `der`, `pem`.
+
+mod authority;
+mod der;
+mod name;
+mod pem;
+
+pub use authority::{Authority, AuthorityError, CLOCK_SKEW, IssueError, MAX_LIFETIME};
+pub use pem::{PemError, PemPair, certificates_from_pem, key_from_pem};
+
+pub(crate) use name::OID_UID;

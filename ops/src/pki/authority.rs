@@ -1,0 +1,283 @@
+//! A certificate authority: a CA certificate with its key.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod,
+    KeyPair, KeyUsagePurpose, PublicKeyData, SanType, SerialNumber,
+};
+use rustls::sign::CertifiedKey;
+use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
+use x509_parser::extensions::ParsedExtension;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::name::{self, COMMON_NAME, Name, ORGANIZATION};
+use super::pem::{self, PemError, PemPair};
+use crate::secret::Secret;
+
+/// How far in the past certificates begin to be valid: machines at the edge have slow clocks.
+pub const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
+
+/// No certificate lives longer: a hundred years. It keeps every date within what X.509 can write.
+pub const MAX_LIFETIME: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// Signs certificates. Made by [`Authority::create`] or read from files; see [`crate::files`] for reloading it.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    /// The issuing certificate's subject, byte for byte.
+    subject: Vec<u8>,
+    /// Whether the issuing certificate has a subject key identifier that leaves can point to.
+    has_key_identifier: bool,
+    /// What a server sends after its own certificate: the CA certificates that are not self-signed.
+    intermediates: Vec<CertificateDer<'static>>,
+    not_after: SystemTime,
+    pem: PemPair,
+}
+
+/// The files do not make a certificate authority.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthorityError {
+    /// Broken PEM.
+    #[error(transparent)]
+    Pem(#[from] PemError),
+    /// The key is of a kind or an encoding that cannot sign.
+    #[error("the private key cannot be used for signing")]
+    Key(#[source] rcgen::Error),
+    /// A certificate is not X.509.
+    #[error("a certificate cannot be parsed: {0}")]
+    Certificate(String),
+    /// No certificate of the file belongs to the key.
+    #[error("the private key belongs to none of the certificates")]
+    KeyMismatch,
+    /// The certificate may not sign others.
+    #[error("the certificate is not that of an authority (basicConstraints CA or keyUsage keyCertSign is missing)")]
+    NotAnAuthority,
+}
+
+/// A certificate cannot be issued.
+#[derive(Debug, thiserror::Error)]
+pub enum IssueError {
+    /// The lifetime is zero or above [`MAX_LIFETIME`].
+    #[error("a certificate lives between one second and a hundred years")]
+    Lifetime,
+    /// The authority's own certificate is over, so nobody would accept the new one.
+    #[error("the authority's certificate has expired")]
+    AuthorityExpired,
+    /// A server name that a certificate cannot hold, or none at all.
+    #[error("not names that a server certificate can hold")]
+    Names,
+    /// The cryptography failed (no randomness, a broken key).
+    #[error("signing failed")]
+    Signing(#[source] rcgen::Error),
+    /// The new key was refused by the TLS provider.
+    #[error("the TLS provider refuses the new key")]
+    Provider(#[source] rustls::Error),
+}
+
+/// A certificate that was just signed.
+struct Leaf {
+    certificate: CertificateDer<'static>,
+    key: KeyPair,
+}
+
+// === impl Authority ===
+
+impl Authority {
+    /// Makes a self-signed authority that may sign leaves but no further authorities (pathlen 0).
+    pub fn create(common_name: &str, lifetime: Duration) -> Result<Self, IssueError> {
+        let now = SystemTime::now();
+        let key = KeyPair::generate().map_err(IssueError::Signing)?;
+        let mut params = params(now, expiry(now, lifetime)?)?;
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages =
+            vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let certificate = params.self_signed(&key).map_err(IssueError::Signing)?;
+        let pair =
+            PemPair { certificate: pem::certificate_to_pem(certificate.der()), key: Secret::from(key.serialize_pem()) };
+        Ok(Self::from_pair(pair).expect("what was just made is an authority"))
+    }
+
+    /// Reads an authority from the contents of its two files. The certificate file may hold a chain: the certificate
+    /// that belongs to the key issues, and those that are not self-signed are sent along to clients.
+    pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, AuthorityError> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self::from_pair(PemPair { certificate: text(certificates), key: Secret::from(text(key)) })
+    }
+
+    fn from_pair(pem: PemPair) -> Result<Self, AuthorityError> {
+        let certificates = pem::certificates_from_pem(pem.certificate.as_bytes())?;
+        let key = KeyPair::try_from(&pem::key_from_pem(pem.key.expose().as_bytes())?).map_err(AuthorityError::Key)?;
+        let parsed = certificates
+            .iter()
+            .map(|der| X509Certificate::from_der(der).map(|(_, certificate)| certificate))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| AuthorityError::Certificate(error.to_string()))?;
+        let spki = key.subject_public_key_info();
+        let issuing = parsed
+            .iter()
+            .find(|certificate| certificate.public_key().raw == spki)
+            .ok_or(AuthorityError::KeyMismatch)?;
+        let may_sign = issuing.key_usage().ok().flatten().is_none_or(|usage| usage.value.key_cert_sign());
+        if !issuing.is_ca() || !may_sign {
+            return Err(AuthorityError::NotAnAuthority);
+        }
+        let key_identifier = issuing.iter_extensions().find_map(|extension| match extension.parsed_extension() {
+            ParsedExtension::SubjectKeyIdentifier(identifier) => Some(identifier.0.to_vec()),
+            _ => None,
+        });
+        let has_key_identifier = key_identifier.is_some();
+        let subject = issuing.subject().as_raw().to_vec();
+        let not_after = crate::tls::system_time(issuing.validity().not_after);
+        let intermediates = certificates
+            .iter()
+            .zip(&parsed)
+            .filter(|(_, certificate)| certificate.subject().as_raw() != certificate.issuer().as_raw())
+            .map(|(der, _)| der.clone())
+            .collect();
+
+        // rcgen's own reading of a CA certificate panics on some names; it needs nothing but the key identifier.
+        let mut params = CertificateParams::default();
+        params.key_identifier_method = key_identifier.map_or(KeyIdMethod::Sha256, KeyIdMethod::PreSpecified);
+        Ok(Self { issuer: Issuer::new(params, key), subject, has_key_identifier, intermediates, not_after, pem })
+    }
+
+    /// The certificate file: what those who trust this authority need.
+    pub fn certificate_pem(&self) -> &str {
+        &self.pem.certificate
+    }
+
+    /// Both files.
+    pub fn pem(&self) -> &PemPair {
+        &self.pem
+    }
+
+    /// When the authority's own certificate ends; nothing it issues is valid longer.
+    pub fn not_after(&self) -> SystemTime {
+        self.not_after
+    }
+
+    /// When a certificate that is issued at `now` for `lifetime` will end.
+    pub fn leaf_not_after(&self, now: SystemTime, lifetime: Duration) -> Result<SystemTime, IssueError> {
+        if self.not_after <= now {
+            return Err(IssueError::AuthorityExpired);
+        }
+        Ok(expiry(now, lifetime)?.min(self.not_after))
+    }
+
+    /// Issues a server certificate for these DNS names and IP addresses, with a new key, ready for rustls.
+    pub fn issue_server(&self, names: &[ServerName<'_>], lifetime: Duration) -> Result<CertifiedKey, IssueError> {
+        self.issue_server_at(names, lifetime, SystemTime::now())
+    }
+
+    pub(crate) fn issue_server_at(
+        &self,
+        names: &[ServerName<'_>],
+        lifetime: Duration,
+        now: SystemTime,
+    ) -> Result<CertifiedKey, IssueError> {
+        let mut params = params(now, self.leaf_not_after(now, lifetime)?)?;
+        params.subject_alt_names = names.iter().map(alternative_name).collect::<Result<_, _>>()?;
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let first = names.first().ok_or(IssueError::Names)?.to_str();
+        // Clients look at the alternative names only; the common name is for people, and 64 characters is its limit
+        // (RFC 5280 appendix A.1, ub-common-name). An empty subject would make the alternative names critical.
+        let common_name = if first.len() <= 64 { &*first } else { "atoll" };
+        let leaf = self.sign(params, &Name::default().with(COMMON_NAME, common_name))?;
+        let key = PrivatePkcs8KeyDer::from(leaf.key.serialize_der()).into();
+        let key = rustls::crypto::aws_lc_rs::sign::any_ecdsa_type(&key).map_err(IssueError::Provider)?;
+        let chain = std::iter::once(leaf.certificate).chain(self.intermediates.iter().cloned());
+        Ok(CertifiedKey::new(chain.collect(), key))
+    }
+
+    /// Issues a client certificate with a new key: to a Kubernetes API server `common_name` is the user and each of
+    /// `organizations` a group.
+    pub fn issue_client(
+        &self,
+        common_name: &str,
+        organizations: &[impl AsRef<str>],
+        lifetime: Duration,
+    ) -> Result<PemPair, IssueError> {
+        let name = organizations
+            .iter()
+            .fold(Name::default(), |name, organization| name.with(ORGANIZATION, organization.as_ref()))
+            .with(COMMON_NAME, common_name);
+        self.issue_client_named(&name, lifetime, SystemTime::now())
+    }
+
+    pub(super) fn issue_client_named(
+        &self,
+        name: &Name,
+        lifetime: Duration,
+        now: SystemTime,
+    ) -> Result<PemPair, IssueError> {
+        let mut params = params(now, self.leaf_not_after(now, lifetime)?)?;
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let leaf = self.sign(params, name)?;
+        let chain = std::iter::once(&leaf.certificate).chain(&self.intermediates);
+        Ok(PemPair {
+            certificate: chain.map(|der| pem::certificate_to_pem(der)).collect(),
+            key: Secret::from(leaf.key.serialize_pem()),
+        })
+    }
+
+    fn sign(&self, mut params: CertificateParams, subject: &Name) -> Result<Leaf, IssueError> {
+        let key = KeyPair::generate().map_err(IssueError::Signing)?;
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.use_authority_key_identifier_extension = self.has_key_identifier;
+        // Only says to rcgen that the subject is not empty; the real one follows.
+        params.distinguished_name.push(DnType::CommonName, "atoll");
+        let certificate = params.signed_by(&key, &self.issuer).map_err(IssueError::Signing)?;
+        let renamed = name::rename_and_sign(certificate.der(), &self.subject, &subject.to_der(), self.issuer.key())
+            .map_err(IssueError::Signing)?;
+        Ok(Leaf { certificate: renamed.into(), key })
+    }
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authority").field("not_after", &self.not_after).finish_non_exhaustive()
+    }
+}
+
+fn expiry(now: SystemTime, lifetime: Duration) -> Result<SystemTime, IssueError> {
+    if lifetime < Duration::from_secs(1) || lifetime > MAX_LIFETIME {
+        return Err(IssueError::Lifetime);
+    }
+    now.checked_add(lifetime).ok_or(IssueError::Lifetime)
+}
+
+/// What every certificate has: dates and a serial number.
+fn params(now: SystemTime, not_after: SystemTime) -> Result<CertificateParams, IssueError> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.not_before = now.checked_sub(CLOCK_SKEW).unwrap_or(now).into();
+    params.not_after = not_after.into();
+    params.serial_number = Some(serial_number()?);
+    Ok(params)
+}
+
+/// 126 random bits: RFC 5280 section 4.1.2.2 wants a positive number of at most 20 octets, and chance makes it unique
+/// without any memory of what was issued.
+fn serial_number() -> Result<SerialNumber, IssueError> {
+    let mut bytes = [0; 16];
+    rustls::crypto::aws_lc_rs::default_provider()
+        .secure_random
+        .fill(&mut bytes)
+        .map_err(|_| IssueError::Signing(rcgen::Error::RemoteKeyError))?;
+    bytes[0] = bytes[0] & 0x7f | 0x40;
+    Ok(SerialNumber::from_slice(&bytes))
+}
+
+fn alternative_name(name: &ServerName<'_>) -> Result<SanType, IssueError> {
+    match name {
+        ServerName::DnsName(name) => name.as_ref().try_into().map(SanType::DnsName).map_err(|_| IssueError::Names),
+        ServerName::IpAddress(address) => Ok(SanType::IpAddress((*address).into())),
+        _ => Err(IssueError::Names),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+use std::future::{pending, ready};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn sound() -> Checks {
+    Checks::new().with("tunnel", SECOND, || ready(Ok::<(), &str>(())))
+}
+
+async fn ask(checks: &Checks, query: &str) -> (u16, String) {
+    let answer = checks.answer("readyz", &Query::new(query)).await;
+    (answer.status().as_u16(), String::from_utf8(answer.body().to_vec()).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_passing_probe_says_ok_and_lists_its_checks_when_asked() {
+    assert_eq!(ask(&sound(), "").await, (200, "ok".into()));
+    assert_eq!(ask(&sound(), "verbose").await, (200, "[+]ping ok\n[+]tunnel ok\nreadyz check passed\n".into()));
+    assert_eq!(ask(&Checks::new(), "").await, (200, "ok".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_probe_says_which_check_failed_and_why() {
+    let checks = sound().with("host", SECOND, || ready(Err("connection\nrefused")));
+    let failed = "[+]ping ok\n[+]tunnel ok\n[-]host failed: connection refused\nreadyz check failed\n";
+    assert_eq!(ask(&checks, "").await, (503, failed.into()));
+    assert_eq!(ask(&checks, "exclude=host").await, (200, "ok".into()));
+    assert_eq!(
+        ask(&checks, "verbose&exclude=host&exclude=hots").await,
+        (
+            200,
+            "[+]ping ok\n[+]tunnel ok\n[+]host excluded: ok\n\
+             warn: there is no check \"hots\" to exclude\nreadyz check passed\n"
+                .into()
+        )
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn checks_run_side_by_side_and_are_cut_at_their_limit() {
+    let checks = sound().with("stuck", SECOND, pending::<Result<(), String>>).with("slow", 3 * SECOND, || async {
+        tokio::time::sleep(2 * SECOND).await;
+        Ok::<(), String>(())
+    });
+    let begun = Instant::now();
+    let (status, text) = ask(&checks, "").await;
+    assert_eq!(status, 503);
+    assert!(text.contains("[-]stuck failed: no answer within 1s\n[+]slow ok\n"), "{text}");
+    assert_eq!(begun.elapsed(), 2 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn probes_that_come_together_share_one_question() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let checks = Checks::new().with("host", SECOND, move || {
+        count.fetch_add(1, Ordering::SeqCst);
+        async {
+            tokio::time::sleep(SECOND / 2).await;
+            Ok::<(), String>(())
+        }
+    });
+    let probes = (0..100).map(|_| async { ask(&checks, "").await.0 });
+    assert!(all(probes).await.iter().all(|status| *status == 200));
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+
+    tokio::time::advance(FRESH).await;
+    ask(&checks, "").await;
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prober_that_leaves_takes_no_answer_with_it() {
+    let checks = Checks::new().with("host", SECOND, || async {
+        tokio::time::sleep(SECOND / 2).await;
+        Ok::<(), String>(())
+    });
+    assert!(timeout(SECOND / 4, ask(&checks, "")).await.is_err());
+    assert_eq!(ask(&checks, "").await.0, 200);
+}

@@ -1,0 +1,90 @@
+//! The HTTP/1.1 server behind [`Pages`].
+
+use std::convert::Infallible;
+use std::num::NonZeroUsize;
+use std::pin::pin;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{sleep, timeout};
+
+use super::pages::Pages;
+use crate::drain::Tasks;
+use crate::listen::{Accept, Connection, Listener};
+
+/// How many connections a listener of [`Pages`] should be bound with: probes are few and short.
+pub const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
+
+/// How long a connection may wait for a request, the first or the next. A kubelet opens one per probe; a Prometheus
+/// that comes back later opens a new one.
+const IDLE: Duration = Duration::from_secs(15);
+
+/// After this a connection ends when its answer is out, so that nobody holds a slot for good.
+const LIFETIME: Duration = Duration::from_secs(300);
+
+/// How long the last answer may take to be read.
+const LAST_ANSWER: Duration = Duration::from_secs(5);
+
+/// The head of a request; a kubelet's is 200 bytes.
+const MAX_HEAD: usize = 16 << 10;
+
+/// Serves `pages` until `tasks` are cancelled; then lets each connection finish its answer. Connections are tasks of
+/// `tasks` named `name`.
+///
+/// Give it a scope that is cancelled *last*: while the rest of the process drains, `/readyz` must say so and `/livez`
+/// must not fail.
+pub async fn serve<L>(listener: Listener<L>, pages: Pages, tasks: Tasks, name: &'static str)
+where
+    L: Accept<Stream: AsyncRead + AsyncWrite + Unpin + 'static>,
+{
+    let ending = tasks.clone();
+    listener
+        .run(tasks, name, move |connection| {
+            let (pages, ending) = (pages.clone(), ending.clone());
+            async move { converse(connection, &pages, &ending).await }
+        })
+        .await;
+}
+
+async fn converse<S>(connection: Connection<S>, pages: &Pages, tasks: &Tasks)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let Connection { stream, slot: _slot, .. } = connection;
+    let service = service_fn(|req: http::Request<Incoming>| async move {
+        Ok::<_, Infallible>(pages.answer(req.method(), req.uri()).await)
+    });
+    let mut conversation = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(IDLE)
+            .max_buf_size(MAX_HEAD)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    let result = tokio::select! {
+        result = &mut conversation => result,
+        () = async {
+            tokio::select! {
+                () = tasks.cancelled() => {}
+                () = sleep(LIFETIME) => {}
+            }
+        } => {
+            conversation.as_mut().graceful_shutdown();
+            match timeout(LAST_ANSWER, conversation).await {
+                Ok(result) => result,
+                Err(_) => return,
+            }
+        }
+    };
+    if let Err(error) = result {
+        // The peer's doing, and only the peer's loss.
+        tracing::debug!(error = %crate::log::chain(&error), "connection ended");
+    }
+}
+
+#[cfg(test)]
+mod tests;

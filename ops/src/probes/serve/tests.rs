@@ -1,0 +1,151 @@
+use std::future::pending;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::sync::{Mutex, mpsc};
+use tokio::time::Instant;
+
+use super::*;
+use crate::drain::Drained;
+use crate::metrics::{Build, Registry};
+use crate::probes::{Answer, Checks};
+
+const LARGE: usize = 3 << 20;
+
+/// Streams that a test hands over.
+struct Pipes(Mutex<mpsc::UnboundedReceiver<DuplexStream>>);
+
+impl Accept for Pipes {
+    type Stream = DuplexStream;
+
+    async fn accept(&self) -> std::io::Result<(DuplexStream, SocketAddr)> {
+        match self.0.lock().await.recv().await {
+            Some(stream) => Ok((stream, SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1))),
+            None => pending().await,
+        }
+    }
+}
+
+struct World {
+    tasks: Tasks,
+    dial: mpsc::UnboundedSender<DuplexStream>,
+    ready: Arc<AtomicBool>,
+}
+
+impl World {
+    fn new() -> Self {
+        let ready = Arc::new(AtomicBool::new(true));
+        let asked = ready.clone();
+        let readyz = Checks::new().with("tunnel", Duration::from_secs(1), move || {
+            let up = asked.load(Ordering::SeqCst);
+            std::future::ready(if up { Ok(()) } else { Err("no agent") })
+        });
+        let registry = Registry::new(Build { component: "test", version: "0" });
+        let pages = Pages::new("a test")
+            .with_probes(&Checks::new(), &readyz)
+            .with_metrics(&registry)
+            .with("/debug/echo", "says what was asked", |query| {
+                std::future::ready(Answer::json(format!("{:?}", query.values("q").collect::<Vec<_>>())))
+            })
+            .with("/debug/large", "more than any buffer", |_| std::future::ready(Answer::text("x".repeat(LARGE))));
+        let (dial, pipes) = mpsc::unbounded_channel();
+        let local = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 2);
+        let listener = Listener::new(Pipes(Mutex::new(pipes)), local, MAX_CONNECTIONS);
+        let tasks = Tasks::new();
+        tasks.spawn("probes", serve(listener, pages, tasks.clone(), "probe"));
+        Self { tasks, dial, ready }
+    }
+
+    fn connect(&self) -> DuplexStream {
+        let (ours, theirs) = duplex(64 << 10);
+        self.dial.send(theirs).unwrap();
+        ours
+    }
+
+    /// Sends a request that ends its connection, and reads all that comes back.
+    async fn ask(&self, line: &str) -> String {
+        let mut stream = self.connect();
+        let request = format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn probes_metrics_and_debug_pages_are_served() {
+    let world = World::new();
+    let livez = world.ask("GET /livez").await;
+    assert!(livez.starts_with("HTTP/1.1 200 OK\r\n") && livez.ends_with("\r\n\r\nok"), "{livez}");
+    let verbose = world.ask("GET /readyz?verbose").await;
+    assert!(verbose.ends_with("[+]ping ok\n[+]tunnel ok\nreadyz check passed\n"), "{verbose}");
+    let metrics = world.ask("GET /metrics").await;
+    assert!(metrics.contains("content-type: text/plain; version=0.0.4"), "{metrics}");
+    assert!(metrics.contains("\natoll_build_info{component=\"test\",version=\"0\"} 1\n"), "{metrics}");
+    let echo = world.ask("GET /debug/echo?q=1&q=2").await;
+    assert!(echo.ends_with("[\"1\", \"2\"]"), "{echo}");
+    assert!(world.ask("GET /debug/large").await.len() > LARGE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failing_is_503_also_for_the_check_alone() {
+    let world = World::new();
+    world.ready.store(false, Ordering::SeqCst);
+    for path in ["/readyz", "/readyz/tunnel"] {
+        let answer = world.ask(&format!("GET {path}")).await;
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        assert!(answer.contains("[-]tunnel failed: no agent\n"), "{answer}");
+    }
+    assert!(world.ask("GET /livez").await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_index_lists_the_pages() {
+    let index = World::new().ask("GET /").await;
+    let (_, text) = index.split_once("\r\n\r\n").unwrap();
+    let paths: Vec<_> = text.lines().skip(2).filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(paths, ["/livez", "/readyz", "/metrics", "/debug/echo", "/debug/large"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_there_is_refused() {
+    let world = World::new();
+    assert!(world.ask("GET /nothing").await.starts_with("HTTP/1.1 404 "));
+    assert!(world.ask("GET /debug").await.starts_with("HTTP/1.1 404 "));
+    let post = world.ask("POST /livez").await;
+    assert!(post.starts_with("HTTP/1.1 405 ") && post.contains("allow: GET, HEAD"), "{post}");
+    let head = world.ask("HEAD /livez").await;
+    assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
+    assert!(head.contains("content-length: 2\r\n"), "{head}");
+    assert!(world.ask("nonsense").await.starts_with("HTTP/1.1 400 "));
+    let long = world.ask(&format!("GET /{}", "x".repeat(2 * MAX_HEAD))).await;
+    assert!(long.starts_with("HTTP/1.1 4"), "{long}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_client_is_not_kept() {
+    let world = World::new();
+    let begun = Instant::now();
+    let mut stream = world.connect();
+    stream.write_all(b"GET /livez HT").await.unwrap();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(begun.elapsed().as_secs(), IDLE.as_secs());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_ends_idle_connections_at_once() {
+    let world = World::new();
+    let mut stream = world.connect();
+    stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let mut head = [0; 15];
+    stream.read_exact(&mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200 OK");
+    let begun = Instant::now();
+    let drained = world.tasks.drain(Duration::from_secs(30), pending::<()>()).await;
+    assert_eq!(drained, Drained::Clean);
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+}

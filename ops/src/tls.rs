@@ -1,0 +1,46 @@
+//! The one place that builds rustls configurations.
+//!
+//! The cryptography provider is always passed explicitly ([`provider`]); the process-wide default of rustls is never
+//! used, so a dependency that installs another one changes nothing. What is *not* here: sockets, handshakes, routing;
+//! who signs certificates is [`crate::pki`].
+//!
+//! Reading order: [`server_config`] and [`client_config`]; [`EndpointTls`] (what clients of a cluster meet) with
+//! [`MintedCertificates`]; [`ClientCa`] and [`PeerIdentity`] (who a client is); [`agent_listener_config`].
+
+mod accept_any;
+mod client;
+mod client_ca;
+mod endpoint;
+mod minted;
+mod peer;
+mod server;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustls::crypto::CryptoProvider;
+
+pub use client::{Identity, IdentityError, ServerCa, client_config};
+pub use client_ca::{CaError, ClientCa, ClientCertificateError};
+pub use endpoint::EndpointTls;
+pub use minted::{MintedCertificates, SERVER_LIFETIME};
+pub use peer::{PeerIdentity, UnreadableIdentity};
+pub use server::{ClientAuth, TlsVersions, agent_listener_config, server_config};
+
+/// ALPN's name of HTTP/1.1 (RFC 7301 section 6).
+pub const ALPN_HTTP1: &[u8] = b"http/1.1";
+/// ALPN's name of HTTP/2 over TLS (RFC 9113 section 3.2).
+pub const ALPN_H2: &[u8] = b"h2";
+
+/// The cryptography of every configuration: aws-lc-rs.
+pub fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// An X.509 date; dates before 1970 are 1970.
+pub(crate) fn system_time(time: x509_parser::time::ASN1Time) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(u64::try_from(time.timestamp()).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod handshake;

@@ -1,0 +1,172 @@
+//! Client configurations: the agent towards the proxy-server, and towards its API server.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ResolvesClientCert, WebPkiServerVerifier};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::client_ca::{CaError, roots};
+use super::server::TlsVersions;
+use crate::files::Watched;
+use crate::pki::{self, PemError};
+
+/// The authorities that a server's certificate must chain to.
+#[derive(Clone, Debug)]
+pub struct ServerCa {
+    verifier: Arc<WebPkiServerVerifier>,
+}
+
+/// A client's own certificate and key.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    key: Arc<CertifiedKey>,
+    common_name: Option<String>,
+    not_after: SystemTime,
+}
+
+/// The files do not make a client identity.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// Broken PEM.
+    #[error(transparent)]
+    Pem(#[from] PemError),
+    /// The certificate is not X.509.
+    #[error("the certificate cannot be parsed")]
+    Certificate,
+    /// The key cannot be used, or belongs to another certificate.
+    #[error("the key does not go with the certificate")]
+    Key(#[source] Error),
+}
+
+#[derive(Debug)]
+struct ReloadableServerCa {
+    ca: Watched<ServerCa>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+#[derive(Debug)]
+struct ReloadableIdentity(Watched<Identity>);
+
+/// A client configuration whose authorities and identity follow their files: a reload counts from the next handshake on.
+/// `alpn` in order of preference.
+pub fn client_config(
+    server_ca: Watched<ServerCa>,
+    identity: Option<Watched<Identity>>,
+    alpn: &[&[u8]],
+    versions: TlsVersions,
+) -> ClientConfig {
+    let provider = super::provider();
+    let versions: &[&rustls::SupportedProtocolVersion] = match versions {
+        TlsVersions::Tls13 => &[&rustls::version::TLS13],
+        TlsVersions::Tls12And13 => &[&rustls::version::TLS13, &rustls::version::TLS12],
+    };
+    let verifier = ReloadableServerCa { ca: server_ca, algorithms: provider.signature_verification_algorithms };
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .expect("aws-lc-rs has cipher suites for TLS 1.2 and 1.3")
+        .dangerous() // rustls calls every verifier of one's own dangerous; this one is webpki's, made reloadable
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    let mut config = match identity {
+        Some(identity) => builder.with_client_cert_resolver(Arc::new(ReloadableIdentity(identity))),
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
+    // A resumed session keeps the old identity and skips the verifier, so a reload would not count.
+    config.resumption = rustls::client::Resumption::disabled();
+    config
+}
+
+// === impl ServerCa ===
+
+impl ServerCa {
+    /// Reads the authorities' certificates; every one in the file is trusted.
+    pub fn from_pem(certificates: &[u8]) -> Result<Self, CaError> {
+        let roots = Arc::new(roots(certificates)?);
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots, super::provider())
+            .build()
+            .map_err(|_| CaError::Empty)?;
+        Ok(Self { verifier })
+    }
+}
+
+// === impl Identity ===
+
+impl Identity {
+    /// Reads a certificate chain (leaf first) and its key, and checks that they belong together.
+    pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, IdentityError> {
+        let chain = pki::certificates_from_pem(certificates)?;
+        let key = pki::key_from_pem(key)?;
+        let (_, leaf) = X509Certificate::from_der(&chain[0]).map_err(|_| IdentityError::Certificate)?;
+        let not_after = super::system_time(leaf.validity().not_after);
+        let common_name = leaf.subject().iter_common_name().last();
+        let common_name = common_name.and_then(|name| name.as_str().ok()).map(str::to_owned);
+        let key = CertifiedKey::from_der(chain, key, &super::provider()).map_err(IdentityError::Key)?;
+        Ok(Self { key: Arc::new(key), common_name, not_after })
+    }
+
+    /// Who the certificate says we are; `None` if its subject has no readable common name.
+    pub fn common_name(&self) -> Option<&str> {
+        self.common_name.as_deref()
+    }
+
+    /// When the certificate ends.
+    pub fn not_after(&self) -> SystemTime {
+        self.not_after
+    }
+}
+
+// === impl ReloadableServerCa ===
+
+impl ServerCertVerifier for ReloadableServerCa {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.ca.borrow().verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+// === impl ReloadableIdentity ===
+
+impl ResolvesClientCert for ReloadableIdentity {
+    fn resolve(&self, _root_hint_subjects: &[&[u8]], _sigschemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        // There is one identity; if the server does not like it, its answer says so better than our silence.
+        Some(Arc::clone(&self.0.borrow().key))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}

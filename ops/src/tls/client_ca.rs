@@ -1,0 +1,147 @@
+//! The authority of client certificates: of one cluster's clients, or of the agents.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+
+use super::peer::{PeerIdentity, UnreadableIdentity};
+use crate::files::Watched;
+use crate::pki::{self, PemError};
+
+/// Verifies chains of client certificates. Needs the authority's certificate only, not its key.
+#[derive(Clone, Debug)]
+pub struct ClientCa {
+    verifier: Arc<dyn ClientCertVerifier>,
+}
+
+/// The file does not hold authorities' certificates.
+#[derive(Debug, thiserror::Error)]
+pub enum CaError {
+    /// Broken PEM.
+    #[error(transparent)]
+    Pem(#[from] PemError),
+    /// A certificate that cannot be a trust anchor.
+    #[error("a certificate cannot be a trust anchor")]
+    Anchor(#[source] Error),
+    /// None of them can.
+    #[error("no trust anchor")]
+    Empty,
+}
+
+/// The client is not authenticated by its certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientCertificateError {
+    /// It sent none.
+    #[error("no client certificate was sent")]
+    Missing,
+    /// It is over, not yet valid, not for clients, or of another authority.
+    #[error("the client certificate is not accepted")]
+    Untrusted(#[source] Error),
+    /// The chain is good but does not say who the client is.
+    #[error("the client certificate names nobody")]
+    Unreadable(#[from] UnreadableIdentity),
+}
+
+/// A [`ClientCa`] that rustls asks during the handshake, always in its newest version.
+#[derive(Debug)]
+pub(super) struct ReloadableClientCa {
+    ca: Watched<ClientCa>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+// === impl ClientCa ===
+
+impl ClientCa {
+    /// Reads the authorities' certificates: every one in the file is trusted, so that an authority can be renewed by
+    /// listing the old and the new one for a while.
+    pub fn from_pem(certificates: &[u8]) -> Result<Self, CaError> {
+        let roots = roots(certificates)?;
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), super::provider())
+            .build()
+            .map_err(|_| CaError::Empty)?;
+        Ok(Self { verifier })
+    }
+
+    /// Verifies a chain (leaf first, as the peer sent it) at the time `now`: signatures up to this authority, validity,
+    /// extended key usage; then reads who the peer is. That the peer holds the key was checked by the handshake.
+    ///
+    /// To be called once per connection *and cluster*, resumed sessions included: rustls restores the certificates of a
+    /// resumed session without verifying them again.
+    pub fn verify(
+        &self,
+        chain: &[CertificateDer<'_>],
+        now: SystemTime,
+    ) -> Result<PeerIdentity, ClientCertificateError> {
+        let (leaf, intermediates) = chain.split_first().ok_or(ClientCertificateError::Missing)?;
+        // A clock before 1970 makes every certificate "not yet valid".
+        let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        self.verifier
+            .verify_client_cert(leaf, intermediates, UnixTime::since_unix_epoch(since_epoch))
+            .map_err(ClientCertificateError::Untrusted)?;
+        Ok(PeerIdentity::read(chain)?)
+    }
+}
+
+/// Reads trust anchors.
+pub(super) fn roots(certificates: &[u8]) -> Result<RootCertStore, CaError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in pki::certificates_from_pem(certificates)? {
+        roots.add(certificate).map_err(CaError::Anchor)?;
+    }
+    Ok(roots)
+}
+
+// === impl ReloadableClientCa ===
+
+impl ReloadableClientCa {
+    pub(super) fn new(ca: Watched<ClientCa>, provider: &CryptoProvider) -> Self {
+        Self { ca, algorithms: provider.signature_verification_algorithms }
+    }
+}
+
+impl ClientCertVerifier for ReloadableClientCa {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        // Hints are borrowed from the verifier, so they could not follow a reload; agents have one certificate anyway.
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.ca.borrow().verifier.verify_client_cert(end_entity, intermediates, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests;

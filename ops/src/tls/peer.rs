@@ -1,0 +1,77 @@
+//! Who a verified certificate says its holder is.
+
+use std::time::SystemTime;
+
+use rustls::pki_types::CertificateDer;
+use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::x509::AttributeTypeAndValue;
+
+use crate::pki::OID_UID;
+
+/// What Kubernetes reads from the subject of a client certificate (`CommonNameUserConversion` in
+/// `k8s.io/apiserver/pkg/authentication/request/x509/x509.go`). Only [`super::ClientCa::verify`] makes one, so the chain
+/// behind it was verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerIdentity {
+    /// The common name, never empty: a user, or an agent's id.
+    pub common_name: String,
+    /// The organisations, in the certificate's order: groups.
+    pub organizations: Vec<String>,
+    /// The user's uid (OID 1.3.6.1.4.1.57683.2, KEP-5086).
+    pub uid: Option<String>,
+    /// When the certificate ends. A connection may live longer; requests on it should not.
+    pub not_after: SystemTime,
+    /// The certificates as the peer sent them, leaf first.
+    pub chain: Vec<CertificateDer<'static>>,
+}
+
+/// The subject cannot be understood. Nothing is guessed: a group that cannot be read could be one that takes rights
+/// away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnreadableIdentity {
+    /// Not X.509.
+    #[error("the certificate cannot be parsed")]
+    Certificate,
+    /// There is no common name, or it is empty.
+    #[error("the subject has no common name")]
+    NoCommonName,
+    /// An attribute is not text.
+    #[error("an attribute of the subject is not text")]
+    NotText,
+    /// The uid is empty or there are several (both refused by Kubernetes too).
+    #[error("the subject has an empty uid or several")]
+    Uid,
+}
+
+// === impl PeerIdentity ===
+
+impl PeerIdentity {
+    /// Reads the leaf of a chain that was verified.
+    pub(super) fn read(chain: &[CertificateDer<'_>]) -> Result<Self, UnreadableIdentity> {
+        let leaf = chain.first().ok_or(UnreadableIdentity::Certificate)?;
+        let (_, certificate) = X509Certificate::from_der(leaf).map_err(|_| UnreadableIdentity::Certificate)?;
+        let subject = certificate.subject();
+        // Go's pkix.Name, which Kubernetes uses, keeps the last of several common names.
+        let common_name = subject.iter_common_name().last().ok_or(UnreadableIdentity::NoCommonName).and_then(text)?;
+        if common_name.is_empty() {
+            return Err(UnreadableIdentity::NoCommonName);
+        }
+        let organizations = subject.iter_organization().map(text).collect::<Result<_, _>>()?;
+        let mut uids = subject.iter_attributes().filter(|attribute| attribute.attr_type().as_bytes() == OID_UID);
+        let uid = uids.next().map(text).transpose()?;
+        if uids.next().is_some() || uid.as_deref() == Some("") {
+            return Err(UnreadableIdentity::Uid);
+        }
+        Ok(Self {
+            common_name,
+            organizations,
+            uid,
+            not_after: super::system_time(certificate.validity().not_after),
+            chain: chain.iter().map(|der| der.clone().into_owned()).collect(),
+        })
+    }
+}
+
+fn text(attribute: &AttributeTypeAndValue<'_>) -> Result<String, UnreadableIdentity> {
+    attribute.as_str().map(str::to_owned).map_err(|_| UnreadableIdentity::NotText)
+}

@@ -1,0 +1,142 @@
+//! Who asks, as the proxy-server tells the agent: the identity of a verified client certificate.
+//!
+//! A bearer token is not here: it stays in `Authorization` and the agent asks the host about it (TokenReview).
+//! Kubernetes allows any text in user and group names, so values are percent-encoded (RFC 3986) to be header values.
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+/// The user's name.
+pub const USER: HeaderName = HeaderName::from_static("x-atoll-user");
+/// One group; repeated.
+pub const GROUP: HeaderName = HeaderName::from_static("x-atoll-group");
+/// The user's uid, if the certificate had one.
+pub const UID: HeaderName = HeaderName::from_static("x-atoll-uid");
+
+/// The identity that a client certificate proved, in the names of the virtual cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The common name.
+    pub user: String,
+    /// The organisations, in the certificate's order.
+    pub groups: Vec<String>,
+    /// Kubernetes reads it from OID 1.3.6.1.4.1.57683.2 (KEP-5086); empty means none.
+    pub uid: Option<String>,
+}
+
+/// The headers are not what a proxy-server writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed identity headers on the tunnel")]
+pub struct MalformedIdentity;
+
+// === impl Identity ===
+
+impl Identity {
+    /// Writes the headers, replacing any that are there.
+    pub fn write(&self, headers: &mut HeaderMap) {
+        Self::strip(headers);
+        headers.insert(USER, encode(&self.user));
+        for group in &self.groups {
+            headers.append(GROUP, encode(group));
+        }
+        if let Some(uid) = &self.uid {
+            headers.insert(UID, encode(uid));
+        }
+    }
+
+    /// Takes the identity out of the headers; `None` if the client showed no certificate.
+    pub fn take(headers: &mut HeaderMap) -> Result<Option<Self>, MalformedIdentity> {
+        let identity = Self::read(headers)?;
+        Self::strip(headers);
+        Ok(identity)
+    }
+
+    fn read(headers: &HeaderMap) -> Result<Option<Self>, MalformedIdentity> {
+        let Some(user) = headers.get(USER) else {
+            return if headers.contains_key(GROUP) || headers.contains_key(UID) {
+                Err(MalformedIdentity)
+            } else {
+                Ok(None)
+            };
+        };
+        Ok(Some(Self {
+            user: decode(user)?,
+            groups: headers.get_all(GROUP).iter().map(decode).collect::<Result<_, _>>()?,
+            uid: headers.get(UID).map(decode).transpose()?,
+        }))
+    }
+
+    fn strip(headers: &mut HeaderMap) {
+        for name in [USER, GROUP, UID] {
+            headers.remove(name);
+        }
+    }
+}
+
+fn encode(text: &str) -> HeaderValue {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let mut out = Vec::with_capacity(text.len());
+    for &byte in text.as_bytes() {
+        if byte.is_ascii_graphic() && byte != b'%' {
+            out.push(byte);
+        } else {
+            out.extend([b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+    }
+    HeaderValue::from_bytes(&out).expect("only visible ASCII is written")
+}
+
+fn decode(value: &HeaderValue) -> Result<String, MalformedIdentity> {
+    let mut bytes = value.as_bytes().iter();
+    let mut out = Vec::with_capacity(value.len());
+    while let Some(&byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let mut digit = || {
+            let digit = char::from(*bytes.next().ok_or(MalformedIdentity)?);
+            digit.to_digit(16).ok_or(MalformedIdentity)
+        };
+        let (high, low) = (digit()?, digit()?);
+        out.push(u8::try_from(high * 16 + low).expect("two hex digits make a byte"));
+    }
+    String::from_utf8(out).map_err(|_| MalformedIdentity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_identity_survives_the_headers(
+            user in ".{0,40}",
+            groups in proptest::collection::vec(".{0,40}", 0..5),
+            uid in proptest::option::of(".{1,40}"),
+        ) {
+            let identity = Identity { user, groups, uid };
+            let mut headers = HeaderMap::new();
+            headers.append(GROUP, HeaderValue::from_static("smuggled"));
+            identity.write(&mut headers);
+            prop_assert_eq!(Identity::take(&mut headers), Ok(Some(identity)));
+            prop_assert!(headers.is_empty());
+        }
+    }
+
+    #[test]
+    fn groups_without_a_user_are_malformed() {
+        let mut headers = HeaderMap::new();
+        headers.insert(GROUP, HeaderValue::from_static("system:masters"));
+        assert_eq!(Identity::take(&mut headers), Err(MalformedIdentity));
+    }
+
+    #[test]
+    fn broken_escapes_are_malformed() {
+        for bad in ["%", "%2", "%zz", "%ff"] {
+            let mut headers = HeaderMap::new();
+            headers.insert(USER, HeaderValue::from_static(bad));
+            assert_eq!(Identity::take(&mut headers), Err(MalformedIdentity), "{bad}");
+        }
+    }
+}

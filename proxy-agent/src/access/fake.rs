@@ -1,0 +1,97 @@
+//! A host that answers what a test tells it to, and counts how often it is asked.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rewrite::{HostNamespace, Index, Mapping};
+use tokio::sync::Semaphore;
+
+use super::reviews::TokenUser;
+use super::{Attributes, Decision, ReviewError, Reviews, Rules};
+use crate::who::HostUser;
+
+/// The host.
+pub(crate) struct Fake {
+    pub(crate) tokens: HashMap<&'static str, TokenUser>,
+    /// What is allowed, written as [`question`] does.
+    pub(crate) allowed: Mutex<Vec<String>>,
+    pub(crate) rules: Rules,
+    pub(crate) fails: bool,
+    /// Each answer takes one of its permits.
+    pub(crate) answers: Semaphore,
+    pub(crate) asked: AtomicUsize,
+}
+
+// === impl Fake ===
+
+impl Fake {
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn allowing(questions: &[&str]) -> Arc<Self> {
+        let allowed = questions.iter().map(ToString::to_string).collect();
+        Arc::new(Self { allowed: Mutex::new(allowed), ..Self::default() })
+    }
+
+    async fn answer(&self) -> Result<(), ReviewError> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.answers.acquire().await.unwrap().forget();
+        if self.fails { Err(ReviewError::Silent) } else { Ok(()) }
+    }
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        Self {
+            tokens: HashMap::new(),
+            allowed: Mutex::default(),
+            rules: Rules::default(),
+            fails: false,
+            answers: Semaphore::new(Semaphore::MAX_PERMITS),
+            asked: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Reviews for Fake {
+    async fn token_review(&self, token: &str) -> Result<Option<TokenUser>, ReviewError> {
+        self.answer().await?;
+        Ok(self.tokens.get(token).cloned())
+    }
+
+    async fn subject_access_review(
+        &self,
+        user: &HostUser,
+        attributes: &Attributes<'_>,
+    ) -> Result<Decision, ReviewError> {
+        self.answer().await?;
+        let allowed = self.allowed.lock().unwrap().contains(&question(user, attributes));
+        Ok(Decision { allowed, reason: Arc::default() })
+    }
+
+    async fn rules_review(&self, _: &HostUser, _: &HostNamespace) -> Result<Rules, ReviewError> {
+        self.answer().await?;
+        Ok(self.rules.clone())
+    }
+}
+
+/// `USER: VERB RESOURCE.GROUP/SUBRESOURCE NAME in NAMESPACE`.
+pub(crate) fn question(user: &HostUser, attributes: &Attributes<'_>) -> String {
+    let Attributes { verb, group, resource, subresource, name, namespace, version: _ } = attributes;
+    let user = user.name();
+    format!("{user}: {verb} {resource}.{group}/{subresource} {name} in {namespace}")
+}
+
+/// Virtual cluster `ke` with the namespace `edge`, beside `hz` with its own, and the host's `kube-system`.
+pub(crate) fn ke() -> Mapping {
+    let mut index = Index::new();
+    for (cluster, host) in [("ke", "edge-ke"), ("hz", "edge-hz")] {
+        let (host, cluster) = (host.parse().unwrap(), cluster.parse().unwrap());
+        index.insert(host, cluster, "edge".parse().unwrap()).unwrap();
+    }
+    index.insert_host("kube-system".parse().unwrap());
+    index.insert_host("atoll-root-ke".parse().unwrap());
+    Mapping::new("ke".parse().unwrap(), Arc::new(index))
+}

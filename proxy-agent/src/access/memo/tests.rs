@@ -1,0 +1,127 @@
+use std::cell::Cell;
+use std::pin::pin;
+use std::task::Poll;
+
+use tokio::sync::Notify;
+use tokio::time::advance;
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+type Numbers = Memo<u32, u32, &'static str>;
+
+/// Asks, and says whether that was necessary.
+async fn is_asked(memo: &Numbers, key: u32, lifetime: Option<Duration>) -> bool {
+    let asked = Cell::new(false);
+    let ask = async || {
+        asked.set(true);
+        Ok(key)
+    };
+    assert_eq!(memo.get(key, ask, |_| lifetime).await, Ok(key));
+    asked.get()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_remembered_until_its_time() {
+    let memo = Numbers::new(8);
+    assert!(is_asked(&memo, 1, Some(SECOND)).await);
+    advance(Duration::from_millis(999)).await;
+    assert!(!is_asked(&memo, 1, Some(SECOND)).await);
+    advance(Duration::from_millis(1)).await;
+    assert!(is_asked(&memo, 1, None).await);
+    assert!(is_asked(&memo, 1, None).await, "it was not to be remembered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_counts_from_the_question() {
+    let memo = Numbers::new(8);
+    let slow = async || {
+        advance(SECOND).await;
+        Ok(1)
+    };
+    memo.get(1, slow, |_| Some(SECOND)).await.unwrap();
+    assert!(is_asked(&memo, 1, None).await);
+}
+
+#[tokio::test]
+async fn errors_are_not_remembered() {
+    let memo = Numbers::new(8);
+    assert_eq!(memo.get(1, async || Err("no"), |_| Some(SECOND)).await, Err("no"));
+    assert!(is_asked(&memo, 1, Some(SECOND)).await);
+}
+
+#[tokio::test]
+async fn size_is_bounded_and_what_is_used_stays() {
+    let memo = Numbers::new(10);
+    for key in 0..1000 {
+        is_asked(&memo, key, Some(SECOND * 100)).await;
+        assert!(memo.len().0 <= 10);
+        assert!(!is_asked(&memo, 0, Some(SECOND * 100)).await, "0 is used all the time");
+    }
+    assert_eq!(memo.len().1, 0);
+}
+
+#[tokio::test]
+async fn a_burst_asks_once_and_shares_errors() {
+    for answer in [Ok(7), Err("no")] {
+        let (memo, asked, go) = (Numbers::new(8), Cell::new(0), Notify::new());
+        let ask = async || {
+            asked.set(asked.get() + 1);
+            go.notified().await;
+            answer
+        };
+        let get = || memo.get(1, ask, |_| None);
+        let (mut first, mut second, mut third) = (pin!(get()), pin!(get()), pin!(get()));
+        for waiting in [&mut first, &mut second, &mut third] {
+            assert!(poll_once(waiting.as_mut()).await.is_pending());
+        }
+        go.notify_one();
+        assert_eq!(tokio::join!(first, second, third), (answer, answer, answer));
+        assert_eq!(asked.get(), 1);
+        assert_eq!(memo.len(), (0, 0));
+    }
+}
+
+#[tokio::test]
+async fn when_whoever_asks_goes_away_the_next_asks() {
+    let (memo, go) = (Numbers::new(8), Notify::new());
+    let ask = async || {
+        go.notified().await;
+        Ok(7)
+    };
+    let mut first = Box::pin(memo.get(1, ask, |_| None));
+    let mut second = Box::pin(memo.get(1, ask, |_| None));
+    assert!(poll_once(first.as_mut()).await.is_pending());
+    assert!(poll_once(second.as_mut()).await.is_pending());
+    drop(first);
+    assert!(poll_once(second.as_mut()).await.is_pending());
+    go.notify_one();
+    assert_eq!(second.await, Ok(7));
+
+    let mut alone = Box::pin(memo.get(1, ask, |_| None));
+    assert!(poll_once(alone.as_mut()).await.is_pending());
+    assert_eq!(memo.len().1, 1);
+    drop(alone);
+    assert_eq!(memo.len().1, 0, "nothing is left of a question that nobody waits for");
+}
+
+#[tokio::test]
+async fn what_was_asked_before_a_flush_is_not_remembered() {
+    let (memo, go) = (Numbers::new(8), Notify::new());
+    let ask = async || {
+        go.notified().await;
+        Ok(7)
+    };
+    let mut before = pin!(memo.get(1, ask, |_| Some(SECOND)));
+    assert!(poll_once(before.as_mut()).await.is_pending());
+    memo.flush();
+    assert!(is_asked(&memo, 1, None).await, "the answer to an older question is not waited for");
+    go.notify_one();
+    assert_eq!(before.await, Ok(7));
+    assert_eq!(memo.len(), (0, 0));
+}
+
+async fn poll_once<F: Future>(mut future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+    std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
+}

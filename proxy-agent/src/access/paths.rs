@@ -1,0 +1,71 @@
+//! Paths that are no resources: discovery, health, and what a virtual cluster has no business with.
+//!
+//! The first two sets are those of kube-apiserver's default roles `system:public-info-viewer` and `system:discovery`
+//! (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go`). The rest of the host's paths show the whole host
+//! cluster, so a rule of a virtual cluster's own can open few of them.
+
+/// Who may have a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathClass {
+    /// Everybody, without saying who they are: health and version.
+    Public,
+    /// Everybody who said who they are: discovery and OpenAPI.
+    Authenticated,
+    /// Who has a rule with it among its `nonResourceURLs`.
+    ByRule,
+    /// Nobody: it is never sent to the host.
+    Never,
+}
+
+/// What a rule of a virtual cluster can open: the list of paths, and the keys of the host's service account issuer,
+/// which are public by purpose (`system:service-account-issuer-discovery`).
+const BY_RULE: [&str; 3] = ["/", "/.well-known/openid-configuration", "/openid/v1/jwks"];
+
+// === impl PathClass ===
+
+impl PathClass {
+    /// Classifies a decoded path without empty or dot segments, as `kube_wire::RequestInfo` makes it. `verb` is the
+    /// method in lower case; nothing can be written to a path that is no resource.
+    pub fn of(verb: &str, path: &str) -> Self {
+        if verb != "get" {
+            return Self::Never;
+        }
+        match path.trim_start_matches('/').split('/').next().unwrap_or_default() {
+            "healthz" | "livez" | "readyz" => Self::Public,
+            "version" if matches!(path, "/version" | "/version/") => Self::Public,
+            "api" | "apis" | "openapi" => Self::Authenticated,
+            _ if BY_RULE.contains(&path) => Self::ByRule,
+            _ => Self::Never,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_has_its_class() {
+        for (class, paths) in [
+            (PathClass::Public, &["/healthz", "/livez/etcd", "/readyz/", "/version", "/version/"][..]),
+            (PathClass::Authenticated, &["/api", "/apis/", "/apis/apps/v1", "/openapi/v3/apis/apps/v1"]),
+            (PathClass::ByRule, &["/", "/openid/v1/jwks", "/.well-known/openid-configuration"]),
+            (
+                PathClass::Never,
+                &["/metrics", "/metrics/slis", "/logs", "/logs/a", "/debug/pprof/heap", "/configz", "/flagz", ""],
+            ),
+            (PathClass::Never, &["/healthzz", "/versions", "/version/x", "/apisx", "/openid", "/API", "/statusz"]),
+        ] {
+            for path in paths {
+                assert_eq!(PathClass::of("get", path), class, "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_to_a_path() {
+        for verb in ["post", "put", "patch", "delete", "head", "GET", ""] {
+            assert_eq!(PathClass::of(verb, "/healthz"), PathClass::Never, "{verb}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+use http::HeaderMap;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::access::fake::{Fake, ke};
+use crate::who::Who;
+
+fn value(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap()
+}
+
+#[tokio::test]
+async fn a_question_has_all_that_is_known_of_the_user() {
+    let extra = BTreeMap::from([("a/b".to_owned(), vec!["c".to_owned()])]);
+    let user = TokenUser {
+        name: "system:serviceaccount:edge-ke:bob".into(),
+        uid: "u".into(),
+        groups: vec!["system:serviceaccounts".into()],
+        extra,
+    };
+    let fake = Fake { tokens: [("t", user)].into(), ..Fake::default() };
+    let mut headers = HeaderMap::new();
+    headers.insert("authorization", "Bearer t".parse().unwrap());
+    let caller = Who::new(Arc::new(fake)).identify(&ke(), &mut headers).await.unwrap();
+    let namespace = "edge-ke".parse().unwrap();
+    let attributes = Attributes {
+        verb: "get",
+        group: "apps",
+        version: "v1",
+        resource: "deployments",
+        subresource: "scale",
+        name: "d",
+        namespace: &namespace,
+    };
+    assert_eq!(
+        value(&access_review(&caller.host, &attributes)),
+        json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {
+                "user": "system:serviceaccount:edge-ke:bob",
+                "uid": "u",
+                "groups": [
+                    "system:serviceaccounts",
+                    "vc:ke:system:serviceaccounts",
+                    "vc:ke:system:authenticated",
+                    "system:authenticated",
+                ],
+                "extra": {"a/b": ["c"]},
+                "resourceAttributes": {
+                    "namespace": "edge-ke", "verb": "get", "group": "apps", "version": "v1",
+                    "resource": "deployments", "subresource": "scale", "name": "d",
+                },
+            },
+        })
+    );
+}
+
+#[test]
+fn the_other_questions() {
+    let token = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "a\"b"}});
+    assert_eq!(value(&token_review("a\"b")), token);
+    let namespace = "edge-ke".parse().unwrap();
+    assert_eq!(value(&rules_review(&namespace))["spec"], json!({"namespace": "edge-ke"}));
+}
+
+#[test]
+fn only_a_clear_yes_is_a_yes() {
+    for (status, allowed) in [
+        (r#"{"allowed": true}"#, true),
+        (r#"{"allowed": true, "denied": true}"#, false),
+        (r#"{"allowed": false, "reason": "because"}"#, false),
+        ("{}", false),
+    ] {
+        let answer = format!(r#"{{"kind": "SubjectAccessReview", "status": {status}}}"#);
+        assert_eq!(decision(answer.as_bytes()).unwrap().allowed, allowed, "{status}");
+    }
+    for bad in ["", "{}", "[]", r#"{"status": {"allowed": "true"}}"#, r#"{"status": null}"#] {
+        assert!(decision(bad.as_bytes()).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn only_an_authenticated_user_with_a_name_is_somebody() {
+    for (status, name) in [
+        (r#"{"authenticated": true, "user": {"username": "eve", "groups": null, "extra": null}}"#, Some("eve")),
+        (r#"{"authenticated": false, "user": {"username": "eve"}}"#, None),
+        (r#"{"authenticated": true, "user": {"username": ""}}"#, None),
+        (r#"{"authenticated": true, "user": {}}"#, None),
+        (r#"{"error": "expired", "user": {}}"#, None),
+    ] {
+        let answer = format!(r#"{{"status": {status}}}"#);
+        let user = token_user(answer.as_bytes()).unwrap();
+        assert_eq!(user.as_ref().map(|user| &*user.name), name, "{status}");
+    }
+}

@@ -1,0 +1,156 @@
+use std::time::Duration;
+
+use http::{HeaderMap, Method};
+use kube_wire::{RequestInfo, Target};
+use protocol::identity::Identity;
+use tokio::time::advance;
+
+use super::fake::{Fake, ke};
+use super::rules::NonResourceRule;
+use super::*;
+use crate::who::Who;
+
+async fn caller(name: &str) -> Caller {
+    let mut headers = HeaderMap::new();
+    if !name.is_empty() {
+        Identity { user: name.into(), groups: Vec::new(), uid: None }.write(&mut headers);
+    }
+    Who::new(Arc::new(Fake::default())).identify(&ke(), &mut headers).await.unwrap()
+}
+
+fn listing<'a>(resource: &'a str, namespace: &'a HostNamespace) -> Attributes<'a> {
+    Attributes { verb: "list", group: "", version: "v1", resource, subresource: "", name: "", namespace }
+}
+
+async fn is_allowed(access: &Access<Arc<Fake>>, caller: &Caller, namespace: &HostNamespace) -> bool {
+    access.check(&caller.host, &listing("nodes", namespace)).await.unwrap().allowed
+}
+
+const NODES: &str = "vc:ke:eve: list nodes./  in atoll-root-ke";
+
+#[tokio::test(start_paused = true)]
+async fn permissions_last_longer_than_refusals() {
+    let fake = Fake::allowing(&[NODES]);
+    let access = Access::new(Arc::clone(&fake));
+    let root = HostNamespace::root(&"ke".parse().unwrap());
+    let (eve, bob) = (caller("eve").await, caller("bob").await);
+    for _ in 0..2 {
+        assert!(is_allowed(&access, &eve, &root).await);
+        assert!(!is_allowed(&access, &bob, &root).await);
+    }
+    assert_eq!(fake.asked(), 2);
+    advance(Duration::from_secs(1)).await;
+    is_allowed(&access, &eve, &root).await;
+    is_allowed(&access, &bob, &root).await;
+    assert_eq!(fake.asked(), 3, "one second is enough for a no");
+    advance(Duration::from_secs(4)).await;
+    is_allowed(&access, &eve, &root).await;
+    assert_eq!(fake.asked(), 4, "and five for a yes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_write_no_refusal_is_remembered() {
+    let fake = Fake::allowing(&[]);
+    let access = Access::new(Arc::clone(&fake));
+    let root = HostNamespace::root(&"ke".parse().unwrap());
+    let eve = caller("eve").await;
+    assert!(!is_allowed(&access, &eve, &root).await);
+    access.flush(&"hz".parse().unwrap());
+    assert!(!is_allowed(&access, &eve, &root).await);
+    assert_eq!(fake.asked(), 1, "another cluster's write changes nothing");
+
+    access.flush(eve.host.cluster());
+    assert!(access.is_settling(eve.host.cluster()));
+    for _ in 0..3 {
+        assert!(!is_allowed(&access, &eve, &root).await);
+    }
+    assert_eq!(fake.asked(), 4);
+    fake.allowed.lock().unwrap().push(NODES.into());
+    assert!(is_allowed(&access, &eve, &root).await, "in force as soon as the host knows");
+
+    advance(Duration::from_secs(2)).await;
+    assert!(!access.is_settling(eve.host.cluster()));
+}
+
+#[tokio::test]
+async fn a_write_revokes_at_once() {
+    let fake = Fake::allowing(&[NODES]);
+    let access = Access::new(Arc::clone(&fake));
+    let root = HostNamespace::root(&"ke".parse().unwrap());
+    let eve = caller("eve").await;
+    assert!(is_allowed(&access, &eve, &root).await);
+    fake.allowed.lock().unwrap().clear();
+    access.flush(eve.host.cluster());
+    assert!(!is_allowed(&access, &eve, &root).await);
+}
+
+#[tokio::test]
+async fn every_part_of_a_question_counts() {
+    let (fake, eve) = (Fake::allowing(&[]), caller("eve").await);
+    let access = Access::new(Arc::clone(&fake));
+    let (root, edge) = ("atoll-root-ke".parse().unwrap(), "edge-ke".parse().unwrap());
+    let base = listing("nodes", &root);
+    for other in [
+        base,
+        Attributes { verb: "get", ..base },
+        Attributes { group: "nodes", resource: "", ..base },
+        Attributes { version: "v2", ..base },
+        Attributes { subresource: "x", ..base },
+        Attributes { name: "x", ..base },
+        Attributes { namespace: &edge, ..base },
+    ] {
+        access.check(&eve.host, &other).await.unwrap();
+    }
+    assert_eq!(fake.asked(), 7);
+}
+
+#[tokio::test]
+async fn a_denial_is_said_in_virtual_names() {
+    let access = Access::new(Fake::allowing(&[]));
+    let eve = caller("eve").await;
+    for (namespace, place) in [("atoll-root-ke", "at the cluster scope"), ("edge-ke", r#"in the namespace "edge""#)] {
+        let namespace = namespace.parse().unwrap();
+        let attributes = Attributes { name: "edge-ke", ..listing("nodes", &namespace) };
+        let status = Status::from(access.demand(&ke(), &eve, &attributes).await.unwrap_err());
+        assert_eq!(status.code, 403);
+        let sentence = r#"nodes "edge" is forbidden: User "eve" cannot list resource "nodes" in API group """#;
+        assert_eq!(status.message, format!("{sentence} {place}"));
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_fails_is_503_and_nothing_is_remembered() {
+    let fake = Arc::new(Fake { fails: true, ..Fake::default() });
+    let access = Access::new(Arc::clone(&fake));
+    let (eve, root) = (caller("eve").await, "atoll-root-ke".parse().unwrap());
+    for _ in 0..2 {
+        let refused = access.demand(&ke(), &eve, &listing("nodes", &root)).await.unwrap_err();
+        assert_eq!(Status::from(refused).code, 503);
+    }
+    assert_eq!(fake.asked(), 2);
+}
+
+#[tokio::test]
+async fn paths_are_for_whom_they_are_for() {
+    let rule = NonResourceRule { verbs: vec!["get".into()], non_resource_urls: vec!["*".into()] };
+    let rules = Rules { non_resource_rules: vec![rule], ..Rules::default() };
+    let generous = Access::new(Arc::new(Fake { rules, ..Fake::default() }));
+    let strict = Access::new(Fake::allowing(&[]));
+    let (eve, nobody) = (caller("eve").await, caller("").await);
+    for (path, [by_nobody, by_eve, by_rule]) in [
+        ("/healthz", [true, true, true]),
+        ("/apis", [false, true, true]),
+        ("/openid/v1/jwks", [false, false, true]),
+        ("/metrics", [false, false, false]),
+    ] {
+        let info = RequestInfo::parse(&Method::GET, path, None).unwrap();
+        let Target::NonResource(request) = info.target() else { panic!("{path} is no resource") };
+        assert_eq!(strict.non_resource(&nobody, request).await.is_ok(), by_nobody, "{path}");
+        assert_eq!(strict.non_resource(&eve, request).await.is_ok(), by_eve, "{path}");
+        assert_eq!(generous.non_resource(&eve, request).await.is_ok(), by_rule, "{path}");
+    }
+    let info = RequestInfo::parse(&Method::GET, "/metrics", None).unwrap();
+    let Target::NonResource(request) = info.target() else { panic!() };
+    let status = Status::from(strict.non_resource(&nobody, request).await.unwrap_err());
+    assert_eq!(status.message, r#"forbidden: User "system:anonymous" cannot get path "/metrics""#);
+}

@@ -1,0 +1,143 @@
+//! Builds every part of the proxy-agent, in order, and runs them until it is asked to stop.
+
+mod exchange;
+mod observe;
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use ops::drain::{Drained, Tasks};
+use ops::files::{Reloader, Watched};
+use ops::listen::Listener;
+use ops::tls::{Identity, ServerCa, TlsVersions, client_config};
+use protocol::{AgentId, Authority};
+use tracing::info;
+
+use crate::config::ProxyAgentConfiguration;
+use crate::dial::{Dial, Egress};
+use crate::layer4::Layer4;
+use crate::ready::Tunnels;
+use crate::serve::Streams;
+
+/// Probes and operators are few.
+const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
+
+/// A proxy-agent that is bound but not dialling yet.
+#[derive(Debug)]
+pub struct App {
+    /// Where each listener ended up.
+    pub bound: Bound,
+    /// Who this agent is.
+    pub agent: AgentId,
+    probes: Listener,
+    admin: Listener,
+    dial: Dial,
+    servers: Vec<Authority>,
+    reloader: Reloader,
+    tasks: Tasks,
+    drain: Duration,
+}
+
+/// Addresses with their real ports.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    /// Probes.
+    pub probes: SocketAddr,
+    /// The operator.
+    pub admin: SocketAddr,
+}
+
+// === impl App ===
+
+impl App {
+    /// Reads the files that the configuration names and binds its ports. `egress` is the way out of the site.
+    pub async fn bind(config: &ProxyAgentConfiguration, egress: Egress) -> anyhow::Result<Self> {
+        let tasks = Tasks::new();
+        let reloader = Reloader::new(Reloader::DEFAULT_PERIOD);
+        let (server_ca, identity) = identity(config, &reloader)?;
+        let agent = agent_id(&identity.borrow())?;
+        let tls = client_config(server_ca, Some(identity), &[protocol::upgrade::ALPN], TlsVersions::Tls13);
+        let exchange = exchange::open(config, &reloader, &tasks)?;
+        let streams = Streams { layer4: Arc::new(layer4(config)), exchange, tasks: tasks.child() };
+        let dial = Dial {
+            tls: Arc::new(tls),
+            egress: Arc::new(egress),
+            offers: config.offers().into(),
+            agent: agent.clone(),
+            instance: format!("{:016x}", fastrand::u64(..)).into(),
+            streams,
+            tasks: tasks.child(),
+            up: Arc::new(Tunnels::default()),
+        };
+        let probes = Listener::bind(&config.listeners.probes, MAX_CONNECTIONS).await?;
+        let admin = Listener::bind(&config.listeners.admin, MAX_CONNECTIONS).await?;
+        Ok(Self {
+            bound: Bound { probes: probes.bound(), admin: admin.bound() },
+            agent,
+            probes,
+            admin,
+            dial,
+            servers: config.servers.iter().map(|server| (**server).clone()).collect(),
+            reloader,
+            tasks,
+            drain: config.drain.into(),
+        })
+    }
+
+    /// Keeps its tunnels until `stop`, then lets streams end for as long as the configuration says, or until `hurry`.
+    pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
+        let Self { probes, admin, dial, servers, reloader, tasks, .. } = self;
+        observe::serve(probes, admin, &dial.up, &tasks);
+        let ending = tasks.clone();
+        let until_stopped = move |task: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
+            let cancelled = ending.cancelled();
+            async move {
+                tokio::select! {
+                    () = task => {}
+                    () = cancelled => {}
+                }
+            }
+        };
+        tasks.spawn("reload", until_stopped(Box::pin(async move { reloader.run().await })));
+        for server in servers {
+            tasks.spawn("dial", until_stopped(Box::pin(dial.clone().keep(server))));
+        }
+        stop.await;
+        info!(deadline = ?self.drain, "draining");
+        tasks.drain(self.drain, hurry).await
+    }
+}
+
+fn identity(
+    config: &ProxyAgentConfiguration,
+    reloader: &Reloader,
+) -> anyhow::Result<(Watched<ServerCa>, Watched<Identity>)> {
+    let files = &config.identity;
+    let server_ca = reloader
+        .watch([files.server_ca.to_path_buf()], |[pem]| ServerCa::from_pem(pem))
+        .context("identity.serverCA")?;
+    let identity = reloader
+        .watch([files.certificate.to_path_buf(), files.key.to_path_buf()], |[certificate, key]| {
+            Identity::from_pem(certificate, key)
+        })
+        .context("identity")?;
+    Ok((server_ca, identity))
+}
+
+fn agent_id(identity: &Identity) -> anyhow::Result<AgentId> {
+    let Some(name) = identity.common_name() else {
+        bail!("identity: the certificate has no common name; make one with `atoll certs agent ID`");
+    };
+    name.parse().context("identity: the certificate's common name is not an agent's identity")
+}
+
+fn layer4(config: &ProxyAgentConfiguration) -> Layer4 {
+    let physical = config.physical_clusters.iter();
+    let physical = physical.map(|cluster| (cluster.name.clone(), cluster.api_server.clone()));
+    // `check` has refused what does not parse.
+    let destinations = config.destinations.iter().filter_map(|destination| destination.parse().ok());
+    Layer4 { physical: physical.collect(), destinations: destinations.collect() }
+}

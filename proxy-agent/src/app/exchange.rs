@@ -1,0 +1,67 @@
+//! Builds what serves virtual clusters, and starts what keeps them.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use ops::drain::Tasks;
+use ops::files::Reloader;
+use rewrite::view::Certificate;
+
+use crate::access::Access;
+use crate::clusters::VirtualClusters;
+use crate::config::ProxyAgentConfiguration;
+use crate::discovery::Discovery;
+use crate::exchange::{Exchange, Parts};
+use crate::host::Host;
+use crate::host::api::{Api, Selection};
+use crate::namespaces::{self, Namespaces};
+use crate::nodes::Nodes;
+use crate::root::Root;
+use crate::seal::Seal;
+use crate::who::Who;
+
+/// `None` if there are no virtual clusters.
+pub(super) fn open(
+    config: &ProxyAgentConfiguration,
+    reloader: &Reloader,
+    tasks: &Tasks,
+) -> anyhow::Result<Option<Exchange>> {
+    let Some(host) = config.host.as_ref().filter(|_| !config.virtual_clusters.is_empty()) else {
+        return Ok(None);
+    };
+    let host = Host::open(host, reloader, tasks.child()).context("host")?;
+    let api = Api::new(host.clone());
+    let names = config.virtual_clusters.iter().map(|cluster| crate::clusters::engine_name(&cluster.name));
+    let namespaces = Arc::new(Namespaces::new(names));
+    let clusters = VirtualClusters::new(config.virtual_clusters.iter().map(|cluster| &**cluster), &namespaces)?;
+    let root = Root::new(api.clone(), Arc::clone(&namespaces), &clusters);
+
+    let reflector = api.reflect(namespaces::PATH, Selection::default());
+    let followed = Arc::clone(&namespaces);
+    keep(tasks, "namespaces", async move { followed.follow(reflector).await });
+    keep(tasks, "root", root.clone().run());
+
+    let pem = std::fs::read_to_string(&config.identity.server_ca).context("identity.serverCA")?;
+    Ok(Some(Exchange::new(Parts {
+        clusters,
+        access: Access::new(host.clone()),
+        who: Who::new(host.clone()),
+        root,
+        discovery: Discovery::new(host.clone()),
+        nodes: Nodes::new(host.clone()),
+        endpoint_ca: Arc::new(Certificate::new(&pem)),
+        seal: Arc::new(Seal::new().map_err(|_| anyhow::anyhow!("no randomness for a key"))?),
+        host,
+    })))
+}
+
+/// Runs a loop that has no end of its own until the process stops.
+fn keep(tasks: &Tasks, name: &'static str, endless: impl Future<Output = ()> + Send + 'static) {
+    let cancelled = tasks.cancelled();
+    tasks.spawn(name, async move {
+        tokio::select! {
+            () = endless => {}
+            () = cancelled => {}
+        }
+    });
+}

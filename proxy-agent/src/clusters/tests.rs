@@ -1,0 +1,45 @@
+use std::collections::BTreeMap;
+
+use rewrite::VirtualNamespace;
+use serde_json::json;
+
+use super::*;
+
+fn configured(name: &str, labels: &[(&str, &str)]) -> config::VirtualCluster {
+    config::VirtualCluster {
+        name: name.parse().unwrap(),
+        node_selector: labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect::<BTreeMap<_, _>>(),
+        tolerations: vec![json!({"key": "edge", "operator": "Exists"})],
+    }
+}
+
+#[test]
+fn the_configuration_becomes_clusters() {
+    let namespaces = Arc::new(Namespaces::new([]));
+    let clusters = [configured("ke-beijing", &[("zone", "b"), ("location", "beijing")])];
+    let clusters = VirtualClusters::new(&clusters, &namespaces).unwrap();
+    let cluster = clusters.get(&"ke-beijing".parse().unwrap()).unwrap();
+    assert_eq!(&*cluster.node_selector.text, "location=beijing,zone=b");
+    assert_eq!(cluster.root.as_str(), "atoll-root-ke-beijing");
+    assert!(!cluster.guard.is_empty());
+    let host = cluster.mapping().host(&VirtualNamespace::new("edge").unwrap()).unwrap();
+    assert_eq!(host.as_str(), "edge-ke-beijing");
+    assert!(clusters.get(&"ke-hangzhou".parse().unwrap()).is_none());
+}
+
+#[test]
+fn a_label_that_no_node_can_have_is_refused() {
+    let namespaces = Arc::new(Namespaces::new([]));
+    let clusters = [configured("ke-beijing", &[("location", "bei jing")])];
+    let error = VirtualClusters::new(&clusters, &namespaces).unwrap_err();
+    assert!(matches!(error.reason, ClusterReason::NodeSelector(_)));
+}
+
+#[test]
+fn a_toleration_is_refused_by_its_position() {
+    let namespaces = Arc::new(Namespaces::new([]));
+    let mut cluster = configured("ke-beijing", &[("location", "beijing")]);
+    cluster.tolerations.push(json!({"kee": "edge"}));
+    let error = VirtualClusters::new(&[cluster], &namespaces).unwrap_err();
+    assert!(matches!(error.reason, ClusterReason::Toleration { index: 1, .. }));
+}

@@ -1,0 +1,137 @@
+//! The proxy-agent's configuration.
+
+mod check;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use ops::config::{Document, Duration, FilePath, Located, Problems};
+use ops::listen::ListenAddr;
+use protocol::registration::Mode;
+use protocol::{Authority, ClusterName, Offer};
+use serde::Deserialize;
+
+/// `kind: ProxyAgentConfiguration`. Every key is described in `configs/proxy-agent.yaml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProxyAgentConfiguration {
+    /// The agents' listeners of the proxy-servers; every one is dialled.
+    pub servers: Vec<Located<Authority>>,
+    /// Who this agent is.
+    pub identity: Identity,
+    /// The API server behind this agent; needed where there are virtual clusters.
+    #[serde(default)]
+    pub host: Option<Located<Host>>,
+    /// Slices of the host cluster.
+    #[serde(default)]
+    pub virtual_clusters: Vec<Located<VirtualCluster>>,
+    /// Whole clusters.
+    #[serde(default)]
+    pub physical_clusters: Vec<Located<PhysicalCluster>>,
+    /// What else may be dialled from the cloud: `NETWORK/PREFIX:PORT` or `HOST:PORT`.
+    #[serde(default)]
+    pub destinations: Vec<Located<String>>,
+    /// Where to listen.
+    #[serde(default)]
+    pub listeners: Listeners,
+    /// How long streams may take to end when the process is asked to stop.
+    #[serde(default = "default_drain")]
+    pub drain: Duration,
+}
+
+/// A client certificate, and who the proxy-server must be.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Identity {
+    /// PEM; its common name is this agent's identity.
+    pub certificate: FilePath,
+    /// PEM, PKCS#8.
+    pub key: FilePath,
+    /// PEM; signed the proxy-servers' certificates.
+    #[serde(rename = "serverCA")]
+    pub server_ca: FilePath,
+}
+
+/// How to reach the host's API server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+pub struct Host {
+    /// A kubeconfig.
+    pub kubeconfig: Option<FilePath>,
+    /// The ServiceAccount of the pod that this process runs in.
+    pub in_cluster: bool,
+    /// More API servers of the same cluster, as `https://host:port`; used when the first does not answer.
+    pub servers: Vec<Located<String>>,
+}
+
+/// A slice of the host cluster.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VirtualCluster {
+    /// Its name in both configurations.
+    pub name: ClusterName,
+    /// The labels that its nodes have.
+    pub node_selector: BTreeMap<String, String>,
+    /// Put into every pod template.
+    #[serde(default)]
+    pub tolerations: Vec<serde_json::Value>,
+}
+
+/// A whole cluster.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PhysicalCluster {
+    /// Its name in both configurations.
+    pub name: ClusterName,
+    /// Its API server, as this agent reaches it.
+    pub api_server: Authority,
+}
+
+/// Addresses of the listeners.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default)]
+pub struct Listeners {
+    /// Probes.
+    pub probes: Located<ListenAddr>,
+    /// The operator: metrics and status.
+    pub admin: Located<ListenAddr>,
+}
+
+fn default_drain() -> Duration {
+    Duration::new(std::time::Duration::from_secs(30))
+}
+
+// === impl ProxyAgentConfiguration ===
+
+impl ProxyAgentConfiguration {
+    /// What this agent tells a proxy-server that it serves.
+    pub fn offers(&self) -> Vec<Offer> {
+        let virtuals =
+            self.virtual_clusters.iter().map(|cluster| Offer { name: cluster.name.clone(), mode: Mode::Virtual });
+        let physicals =
+            self.physical_clusters.iter().map(|cluster| Offer { name: cluster.name.clone(), mode: Mode::Physical });
+        virtuals.chain(physicals).collect()
+    }
+}
+
+impl Document for ProxyAgentConfiguration {
+    const KIND: &'static str = "ProxyAgentConfiguration";
+
+    fn check(&self, problems: &mut Problems) {
+        check::check(self, problems);
+    }
+}
+
+// === impl Listeners ===
+
+impl Default for Listeners {
+    fn default() -> Self {
+        Self {
+            probes: ListenAddr::from(SocketAddr::from(([0, 0, 0, 0], 8093))).into(),
+            admin: ListenAddr::from(SocketAddr::from(([127, 0, 0, 1], 8094))).into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

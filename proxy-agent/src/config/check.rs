@@ -1,0 +1,60 @@
+//! What the types cannot say of a configuration.
+
+use std::collections::HashSet;
+
+use ops::config::{Located, Problems};
+
+use super::{Host, ProxyAgentConfiguration};
+use crate::layer4::Destination;
+
+pub(super) fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
+    if config.servers.is_empty() {
+        problems.general("`servers` is empty, so there is nobody to dial");
+    }
+    if config.virtual_clusters.is_empty() && config.physical_clusters.is_empty() {
+        problems.general("there are neither virtualClusters nor physicalClusters, so there is nothing to serve");
+    }
+    if !config.listeners.admin.is_loopback() {
+        problems.at(&config.listeners.admin, "the admin listener has no authentication; it must be on loopback");
+    }
+    for destination in &config.destinations {
+        problems.take(destination, destination.parse::<Destination>());
+    }
+    let mut names = HashSet::new();
+    for cluster in &config.virtual_clusters {
+        if cluster.node_selector.is_empty() {
+            problems.at(
+                cluster,
+                format_args!("virtual cluster {} has an empty nodeSelector: it would own every node", cluster.name),
+            );
+        }
+        if !names.insert(&cluster.name) {
+            problems.at(cluster, format_args!("cluster {} is there twice", cluster.name));
+        }
+    }
+    for cluster in &config.physical_clusters {
+        if !names.insert(&cluster.name) {
+            problems.at(cluster, format_args!("cluster {} is there twice", cluster.name));
+        }
+    }
+    match &config.host {
+        Some(host) => check_host(host, problems),
+        None if config.virtual_clusters.is_empty() => {}
+        None => {
+            problems.general("virtualClusters need a `host`: `host: {kubeconfig: FILE}` or `host: {inCluster: true}`");
+        }
+    }
+}
+
+fn check_host(host: &Located<Host>, problems: &mut Problems) {
+    match (&host.kubeconfig, host.in_cluster) {
+        (Some(_), true) => problems.at(host, "`kubeconfig` and `inCluster` exclude each other"),
+        (None, false) => problems.at(host, "one of `kubeconfig` and `inCluster: true` is needed"),
+        _ => {}
+    }
+    for server in &host.servers {
+        if !server.starts_with("https://") {
+            problems.at(server, format_args!("`{server}` is not https://host:port"));
+        }
+    }
+}

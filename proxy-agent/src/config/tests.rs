@@ -1,0 +1,38 @@
+use std::path::Path;
+
+use super::*;
+
+fn parse(yaml: &str) -> Result<ProxyAgentConfiguration, ops::config::ConfigErrors> {
+    let text = format!(
+        "apiVersion: atoll.dev/v1alpha1\nkind: ProxyAgentConfiguration\n\
+         identity: {{certificate: a.crt, key: a.key, serverCA: s.crt}}\n{yaml}"
+    );
+    ops::config::parse(&text, Path::new("/etc/atoll/agent.yaml"))
+}
+
+#[test]
+fn paths_are_relative_to_the_file() {
+    let config = parse("servers: [proxy:8091]\nphysicalClusters: [{name: b, apiServer: 10.2.0.1:6443}]\n").unwrap();
+    assert_eq!(config.identity.key.as_path(), Path::new("/etc/atoll/a.key"));
+    assert_eq!(config.offers().len(), 1);
+}
+
+#[test]
+fn every_mistake_is_told_with_its_line() {
+    let yaml = "servers: []
+virtualClusters:
+- {name: a, nodeSelector: {}}
+- {name: a, nodeSelector: {location: x}}
+destinations: [everything]
+";
+    let errors = parse(yaml).unwrap_err().to_string();
+    for expect in [
+        ":6:3: virtual cluster a has an empty",
+        ":7:3: cluster a is there twice",
+        ":8:16: not a destination",
+        "`servers` is empty",
+        "need a `host`",
+    ] {
+        assert!(errors.contains(expect), "{expect} in {errors}");
+    }
+}

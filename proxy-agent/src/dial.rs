@@ -1,0 +1,180 @@
+//! Keeps one tunnel to every proxy-server: dial, register, serve, and again.
+//!
+//! ```text
+//! resolve -> TCP (or CONNECT through HTTPS_PROXY) -> TLS 1.3 -> POST /atoll/tunnel -> 101 -> serve -> back off -> ...
+//! ```
+
+mod backoff;
+mod connect;
+mod egress;
+mod register;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ops::drain::Tasks;
+use protocol::{Authority, Offer, Refusal};
+use rustls::ClientConfig;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, info, info_span, warn};
+
+use crate::serve::Streams;
+use backoff::Backoff;
+pub use egress::{Egress, InvalidProxy};
+
+/// How often a name is resolved anew, so that a proxy-server that was added gets a tunnel.
+const RESOLVE_EVERY: Duration = Duration::from_secs(30);
+
+/// A tunnel that lived this long was a good one: the next attempt begins without a wait behind it.
+const HEALTHY: Duration = Duration::from_secs(10);
+
+/// What every attempt needs.
+#[derive(Clone, Debug)]
+pub struct Dial {
+    /// Who we are to the proxy-servers; a replaced certificate is used from the next attempt on.
+    pub tls: Arc<ClientConfig>,
+    /// How to get out of the site.
+    pub egress: Arc<Egress>,
+    /// What is offered.
+    pub offers: Arc<[Offer]>,
+    /// The identity of the certificate.
+    pub agent: protocol::AgentId,
+    /// This process among its replicas.
+    pub instance: Arc<str>,
+    /// What serves the streams.
+    pub streams: Streams,
+    /// Where tunnels live.
+    pub tasks: Tasks,
+    /// How many are up, for readiness.
+    pub up: Arc<crate::ready::Tunnels>,
+}
+
+/// Why an attempt came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// No address.
+    #[error("{server} cannot be resolved")]
+    Resolve {
+        /// As configured.
+        server: Authority,
+        /// What the resolver said.
+        source: std::io::Error,
+    },
+    /// No TCP connection.
+    #[error("cannot connect to {0}")]
+    Connect(String, #[source] std::io::Error),
+    /// The corporate proxy said no.
+    #[error("the HTTPS proxy answered CONNECT with {0}")]
+    Egress(String),
+    /// The proxy-server is not who it should be, or does not accept our certificate.
+    #[error("TLS with the proxy-server failed")]
+    Tls(#[source] std::io::Error),
+    /// The connection broke before the answer.
+    #[error("the registration broke off")]
+    Http(#[source] hyper::Error),
+    /// The proxy-server said no.
+    #[error("the proxy-server refused the registration ({reason:?}): {refusal}", reason = refusal.reason)]
+    Refused {
+        /// Why.
+        refusal: Refusal,
+    },
+    /// Nothing came.
+    #[error("no answer within {} s", connect::PATIENCE.as_secs())]
+    Silent,
+    /// HTTP/2 could not begin.
+    #[error("the tunnel could not begin")]
+    Tunnel(#[source] h2::Error),
+}
+
+/// One place to dial: a socket address, or a name that the corporate proxy resolves.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Target {
+    Address(SocketAddr),
+    Named,
+}
+
+// === impl Dial ===
+
+impl Dial {
+    /// Keeps tunnels to one configured server, which may be several processes behind one name.
+    pub async fn keep(self, server: Authority) {
+        let mut targets: HashMap<Target, CancellationToken> = HashMap::new();
+        loop {
+            match self.targets(&server).await {
+                Ok(found) => {
+                    // A name that stopped resolving to an address says nothing about the tunnel that is up.
+                    targets.retain(|target, stop| {
+                        let stays = found.contains(target);
+                        if !stays {
+                            stop.cancel();
+                        }
+                        stays
+                    });
+                    for target in found {
+                        targets.entry(target.clone()).or_insert_with(|| {
+                            let stop = CancellationToken::new();
+                            let attempt = self.clone().keep_one(server.clone(), target, stop.clone());
+                            let span = info_span!("tunnel", %server);
+                            self.tasks.spawn("tunnel", attempt.instrument(span));
+                            stop
+                        });
+                    }
+                }
+                Err(error) => {
+                    if targets.is_empty() {
+                        warn!(error = &error as &dyn std::error::Error, "proxy-server not found");
+                    }
+                }
+            }
+            let pause = if targets.is_empty() { Duration::from_secs(2) } else { RESOLVE_EVERY };
+            sleep(pause).await;
+        }
+    }
+
+    async fn targets(&self, server: &Authority) -> Result<Vec<Target>, DialError> {
+        if self.egress.for_host(server.host()).is_some() {
+            return Ok(vec![Target::Named]);
+        }
+        let found = tokio::net::lookup_host((server.host(), server.port())).await;
+        let found = found.map_err(|source| DialError::Resolve { server: server.clone(), source })?;
+        Ok(found.map(Target::Address).collect())
+    }
+
+    async fn keep_one(self, server: Authority, target: Target, stop: CancellationToken) {
+        let mut backoff = Backoff::default();
+        // A tunnel that ends while the process stops has been drained: no other takes its place.
+        while !stop.is_cancelled() && !self.tasks.is_cancelled() {
+            let began = Instant::now();
+            let mut at_least = Duration::ZERO;
+            match self.once(&server, &target, &stop).await {
+                Ok(why) => info!(why, "tunnel ended"),
+                Err(error) => {
+                    warn!(error = &error as &dyn std::error::Error, "no tunnel");
+                    if let DialError::Refused { refusal: Refusal { retry_after_seconds: Some(seconds), .. } } = error {
+                        at_least = Duration::from_secs(seconds.min(3600));
+                    }
+                }
+            }
+            if began.elapsed() >= HEALTHY {
+                backoff = Backoff::default();
+            }
+            tokio::select! {
+                () = sleep(backoff.next().max(at_least)) => {}
+                () = stop.cancelled() => {}
+                () = self.tasks.cancelled() => {}
+            }
+        }
+    }
+
+    async fn once(&self, server: &Authority, target: &Target, stop: &CancellationToken) -> Result<String, DialError> {
+        let (io, acceptance) = tokio::time::timeout(connect::PATIENCE, self.establish(server, target))
+            .await
+            .map_err(|_| DialError::Silent)??;
+        info!(proxy_server = acceptance.server, protocol = %acceptance.protocol, "tunnel established");
+        let _up = self.up.one_more();
+        self.streams.clone().serve(io, stop).await.map_err(DialError::Tunnel)
+    }
+}

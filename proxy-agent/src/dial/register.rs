@@ -1,0 +1,70 @@
+//! The one HTTP/1.1 request of a tunnel.
+
+use bytes::Bytes;
+use http::{Request, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use protocol::upgrade::{ACCEPTANCE, PATH, PROTOCOL};
+use protocol::{Acceptance, Authority, ProtocolVersion, Refusal, RefusalReason, Registration};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::DialError;
+
+/// The largest refusal that is read, in bytes.
+const MAX_REFUSAL: usize = 16 * 1024;
+
+/// Registers; the connection is a tunnel afterwards.
+pub(super) async fn register<S>(
+    stream: S,
+    server: &Authority,
+    registration: &Registration,
+) -> Result<(TokioIo<Upgraded>, Acceptance), DialError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(DialError::Http)?;
+    let request = Request::post(PATH)
+        .header(header::HOST, server.to_string())
+        .header(header::CONNECTION, "upgrade")
+        .header(header::UPGRADE, PROTOCOL)
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(registration.encode())))
+        .expect("constant headers and a host:port are a request");
+    let exchange = async {
+        let response = sender.send_request(request).await.map_err(DialError::Http)?;
+        let status = response.status();
+        if status == StatusCode::SWITCHING_PROTOCOLS {
+            let acceptance = response.headers().get(ACCEPTANCE);
+            let acceptance = acceptance.and_then(|value| Acceptance::decode(value.as_bytes()));
+            let acceptance = acceptance.ok_or_else(|| DialError::Refused { refusal: not_atoll(server) })?;
+            // The proxy-server knows best whether it serves older agents; here only another major is wrong.
+            if acceptance.protocol.major != ProtocolVersion::CURRENT.major {
+                let why = format!("the proxy-server speaks tunnel protocol {}", acceptance.protocol);
+                return Err(DialError::Refused { refusal: Refusal::new(RefusalReason::Incompatible, why) });
+            }
+            let upgraded = hyper::upgrade::on(response).await.map_err(DialError::Http)?;
+            return Ok((TokioIo::new(upgraded), acceptance));
+        }
+        let body = Limited::new(response.into_body(), MAX_REFUSAL).collect().await;
+        let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        Err(DialError::Refused { refusal: Refusal::decode(status, &body) })
+    };
+    let mut connection = std::pin::pin!(connection.with_upgrades());
+    let mut exchange = std::pin::pin!(exchange);
+    tokio::select! {
+        biased;
+        done = &mut exchange => done,
+        ended = &mut connection => {
+            ended.map_err(DialError::Http)?;
+            // The answer, or the upgraded connection, is in the exchange's hands now.
+            exchange.await
+        }
+    }
+}
+
+fn not_atoll(server: &Authority) -> Refusal {
+    let why = format!("{server} switched protocols without a word of Atoll's: is it the agents' listener?");
+    Refusal::new(RefusalReason::Unknown, why)
+}

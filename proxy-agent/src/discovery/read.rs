@@ -1,0 +1,163 @@
+//! Reads the host's discovery: aggregated (KEP-3352, beta in 1.27), else group by group.
+
+use http::{Request, StatusCode, header};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::{Resource, Resources};
+use crate::host::{Host, HostError, empty};
+use crate::translate::collect;
+
+/// The largest document, in bytes. A cluster with a thousand CRDs has about 2 MB.
+const MAX: usize = 16 * 1024 * 1024;
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+    application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+
+/// Discovery failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DiscoveryError {
+    /// No answer.
+    #[error("discovery of the host failed")]
+    Host(#[from] HostError),
+    /// An answer that is none.
+    #[error("discovery of the host failed: {0}")]
+    Answer(String),
+}
+
+/// `APIGroupDiscoveryList` (apidiscovery.k8s.io), as far as it is used.
+#[derive(Deserialize)]
+struct Groups {
+    items: Vec<Group>,
+}
+
+#[derive(Deserialize)]
+struct Group {
+    #[serde(default)]
+    metadata: Metadata,
+    #[serde(default)]
+    versions: Vec<Version>,
+}
+
+#[derive(Default, Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: String,
+    #[serde(default)]
+    resources: Vec<Discovered>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Discovered {
+    resource: String,
+    #[serde(default)]
+    scope: String,
+    #[serde(default)]
+    response_kind: Option<Kind>,
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    kind: String,
+}
+
+/// `APIVersions` and `APIGroupList` (meta/v1).
+#[derive(Deserialize)]
+struct Legacy {
+    #[serde(default)]
+    versions: Vec<String>,
+    #[serde(default)]
+    groups: Vec<LegacyGroup>,
+}
+
+#[derive(Deserialize)]
+struct LegacyGroup {
+    name: String,
+    versions: Vec<LegacyVersion>,
+}
+
+#[derive(Deserialize)]
+struct LegacyVersion {
+    version: String,
+}
+
+/// `APIResourceList` (meta/v1).
+#[derive(Deserialize)]
+struct LegacyResources {
+    resources: Vec<LegacyResource>,
+}
+
+#[derive(Deserialize)]
+struct LegacyResource {
+    name: String,
+    namespaced: bool,
+    kind: String,
+}
+
+/// Everything that the host serves.
+pub(super) async fn read(host: &Host) -> Result<Resources, DiscoveryError> {
+    let mut resources = Resources::default();
+    for root in ["/api", "/apis"] {
+        let (aggregated, body) = get(host, root, AGGREGATED).await?;
+        if aggregated {
+            let groups: Groups = parse(&body)?;
+            for group in groups.items {
+                add(&mut resources, &group);
+            }
+            continue;
+        }
+        let legacy: Legacy = parse(&body)?;
+        let core = legacy.versions.into_iter().map(|version| (String::new(), version));
+        let named = legacy.groups.into_iter().flat_map(|group| {
+            let versions = group.versions.into_iter();
+            versions.map(move |version| (group.name.clone(), version.version)).collect::<Vec<_>>()
+        });
+        for (group, version) in core.chain(named) {
+            let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+            // An aggregated API whose server is away must not hide all others.
+            let Ok((_, body)) = get(host, &path, "application/json").await else { continue };
+            let list: LegacyResources = parse(&body)?;
+            for found in list.resources.into_iter().filter(|found| !found.name.contains('/')) {
+                let resource = Resource { kind: found.kind, namespaced: found.namespaced };
+                resources.insert(&group, &version, &found.name, resource);
+            }
+        }
+    }
+    Ok(resources)
+}
+
+fn add(resources: &mut Resources, group: &Group) {
+    for version in &group.versions {
+        for found in &version.resources {
+            let kind = found.response_kind.as_ref().map(|kind| kind.kind.clone()).unwrap_or_default();
+            let resource = Resource { kind, namespaced: found.scope == "Namespaced" };
+            resources.insert(&group.metadata.name, &version.version, &found.resource, resource);
+        }
+    }
+}
+
+async fn get(host: &Host, path: &str, accept: &str) -> Result<(bool, bytes::Bytes), DiscoveryError> {
+    let request = Request::get(path)
+        .header(header::ACCEPT, accept)
+        .body(empty())
+        .expect("a path of labels and constant headers are a request");
+    let response = host.send(request).await?;
+    if response.status() != StatusCode::OK {
+        return Err(DiscoveryError::Answer(format!("GET {path} is {}", response.status())));
+    }
+    let content_type = response.headers().get(header::CONTENT_TYPE);
+    let aggregated = content_type
+        .is_some_and(|value| value.as_bytes().windows(b"apidiscovery".len()).any(|window| window == b"apidiscovery"));
+    let body = collect(response.into_body(), MAX).await;
+    Ok((aggregated, body.map_err(|error| DiscoveryError::Answer(error.to_string()))?))
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, DiscoveryError> {
+    serde_json::from_slice(body).map_err(|error| DiscoveryError::Answer(error.to_string()))
+}

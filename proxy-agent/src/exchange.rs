@@ -1,0 +1,241 @@
+//! The path of one API request through the agent.
+//!
+//! ```text
+//! what (RequestInfo) -> who (Caller) -> plan (may they, as whom, which host names) -> host -> show
+//! ```
+//!
+//! Each step hands the next one a value of its own type and none calls back: `plan` has decided everything before a byte
+//! goes upstream, `host` never sees a virtual name, `rewrite` never sees HTTP.
+
+mod body;
+mod cluster_scoped;
+mod list;
+mod mirrors;
+mod namespaced;
+mod non_resource;
+mod object;
+mod patch;
+mod plan;
+mod upgrade;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::tunnel::Inbound;
+use ::tunnel::outbound::send_body;
+use bytes::Bytes;
+use h2::server::SendResponse;
+use http::{HeaderMap, Request, Response, StatusCode, header};
+use http_body::Body as _;
+use kube_wire::{RequestInfo, Status, Target};
+use protocol::ClusterName;
+use protocol::stream::{CLUSTER, METHOD};
+use rewrite::view::Certificate;
+use rewrite::{Mapping, View};
+use tokio::time::sleep;
+use tracing::debug;
+
+use crate::access::Access;
+use crate::clusters::{VirtualCluster, VirtualClusters};
+use crate::discovery::Discovery;
+use crate::host::Host;
+use crate::host::api::Api;
+use crate::impersonate::acting_as;
+use crate::nodes::Nodes;
+use crate::refusal::Refusal;
+use crate::root::Root;
+use crate::seal::Seal;
+use crate::translate::{ShownBody, Upstream, show};
+use crate::who::{Caller, Who};
+use body::Body;
+use plan::{After, Plan};
+
+/// How often a patch that became a PUT is tried again (`MaxRetryWhenPatchConflicts` in apiserver's `patch.go`).
+const CONFLICTS: u32 = 5;
+
+/// A refusal soon after an RBAC write is asked about again this often, with pauses that grow by this much: a second in
+/// all. Kubernetes' caches have been seen to lag by 9 ms.
+const SETTLING_ATTEMPTS: u32 = 12;
+/// See [`SETTLING_ATTEMPTS`].
+const SETTLING_PAUSE: Duration = Duration::from_millis(13);
+
+/// What serves API requests; cheap to clone.
+#[derive(Clone)]
+pub struct Exchange {
+    parts: Arc<Parts>,
+}
+
+/// The agent's parts, as requests see them.
+pub(crate) struct Parts {
+    pub(crate) host: Host,
+    pub(crate) clusters: VirtualClusters,
+    pub(crate) who: Who,
+    pub(crate) access: Access,
+    pub(crate) root: Root<Api>,
+    pub(crate) discovery: Discovery,
+    pub(crate) nodes: Nodes,
+    /// What clients of the endpoints have to trust: shown where the host publishes its own authority.
+    pub(crate) endpoint_ca: Arc<Certificate>,
+    pub(crate) seal: Arc<Seal>,
+}
+
+/// One request, once it is known who asks for what.
+pub(crate) struct Asked<'a> {
+    pub(crate) parts: &'a Parts,
+    pub(crate) cluster: &'a Arc<VirtualCluster>,
+    /// One snapshot of the names, for the request and its answer.
+    pub(crate) mapping: Mapping,
+    pub(crate) caller: Caller,
+    pub(crate) info: RequestInfo<'a>,
+    pub(crate) headers: HeaderMap,
+}
+
+impl std::fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Exchange").finish_non_exhaustive()
+    }
+}
+
+// === impl Exchange ===
+
+impl Exchange {
+    /// Puts the parts together.
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self { parts: Arc::new(parts) }
+    }
+
+    /// Serves one stream of the tunnel.
+    pub(crate) async fn serve(
+        &self,
+        cluster: &ClusterName,
+        request: Request<Inbound>,
+        mut respond: SendResponse<Bytes>,
+    ) -> Result<(), h2::Error> {
+        let accept = request.headers().get(header::ACCEPT).cloned();
+        match self.exchange(cluster, request).await {
+            Ok(response) => {
+                let (parts, body) = response.into_parts();
+                let bodiless = body.is_end_stream();
+                let stream = respond.send_response(Response::from_parts(parts, ()), bodiless)?;
+                if !bodiless && let Err(error) = send_body(body, stream).await {
+                    debug!(error = &error as &dyn std::error::Error, "answer ended early");
+                }
+                Ok(())
+            }
+            Err(refusal) => {
+                debug!(%refusal, "refused");
+                refuse(refusal, accept.as_ref(), respond)
+            }
+        }
+    }
+
+    /// Serves one stream that switches protocols.
+    pub(crate) async fn serve_upgrade(
+        &self,
+        cluster: &ClusterName,
+        request: Request<Inbound>,
+        respond: SendResponse<Bytes>,
+    ) -> Result<(), h2::Error> {
+        let accept = request.headers().get(header::ACCEPT).cloned();
+        match upgrade::exchange(&self.parts, cluster, request).await {
+            Ok(switched) => switched.carry(respond).await,
+            Err(refusal) => refuse(refusal, accept.as_ref(), respond),
+        }
+    }
+
+    async fn exchange(&self, cluster: &ClusterName, request: Request<Inbound>) -> Result<Response<ShownBody>, Refusal> {
+        let (head, body) = request.into_parts();
+        let query = head.uri.query();
+        let info = RequestInfo::parse(&head.method, head.uri.path(), query).map_err(|error| Refusal::from(&error))?;
+        let asked = Asked::identify(&self.parts, cluster, info, head.headers).await?;
+        let body = Body::receive(body, asked.is_opaque()).await?;
+        for attempt in 0.. {
+            let Plan { request, show: shown, mapping, not_found, after } = asked.plan(&body).await?;
+            let response = self.parts.host.send(request).await?;
+            if after == After::AgainOnConflict && response.status() == StatusCode::CONFLICT && attempt < CONFLICTS {
+                continue;
+            }
+            if response.status() == StatusCode::FORBIDDEN && body.is_whole() && asked.is_settling(attempt) {
+                sleep(SETTLING_PAUSE * (attempt + 1)).await;
+                continue;
+            }
+            asked.note_write(response.status());
+            let response = match &after {
+                After::Birth => asked.birth(response).await?,
+                After::Nothing | After::AgainOnConflict => response.map(Upstream::Stream),
+            };
+            return show(&asked.view(mapping), shown, || not_found, response).await;
+        }
+        unreachable!("the last attempt returns")
+    }
+}
+
+fn refuse(
+    refusal: Refusal,
+    accept: Option<&http::HeaderValue>,
+    mut respond: SendResponse<Bytes>,
+) -> Result<(), h2::Error> {
+    let (response, body) = refusal.into_response(accept);
+    respond.send_response(response, false)?.send_data(body, true)
+}
+
+// === impl Asked ===
+
+impl<'a> Asked<'a> {
+    /// Who asks. From here on the headers are free of credentials and of what only the tunnel may say.
+    pub(crate) async fn identify(
+        parts: &'a Parts,
+        cluster: &ClusterName,
+        info: RequestInfo<'a>,
+        mut headers: HeaderMap,
+    ) -> Result<Self, Refusal> {
+        let cluster = parts.clusters.get(cluster).ok_or_else(|| {
+            let message = format!("this agent does not serve cluster {cluster}");
+            Status::service_unavailable(message).with_retry_after(1)
+        })?;
+        let mapping = cluster.mapping();
+        let caller = parts.who.identify(&mapping, &mut headers).await?;
+        let caller = acting_as(&parts.access, &mapping, caller, &mut headers).await?;
+        for name in [CLUSTER, METHOD] {
+            headers.remove(name);
+        }
+        Ok(Self { parts, cluster, mapping, caller, info, headers })
+    }
+
+    /// Whether a 403 of the host's, which executed nothing, may be out of date: its RBAC caches lag behind writes.
+    fn is_settling(&self, attempt: u32) -> bool {
+        attempt < SETTLING_ATTEMPTS && self.parts.access.is_settling(&self.cluster.name)
+    }
+
+    /// What was allowed or denied before a role, a binding or a namespace was written says nothing any more.
+    fn note_write(&self, status: StatusCode) {
+        let Target::Resource(request) = self.info.target() else { return };
+        let decides = request.group() == "rbac.authorization.k8s.io"
+            || (request.group().is_empty() && request.resource() == "namespaces");
+        if decides && status.is_success() && !request.verb().is_read() {
+            self.parts.access.flush(&self.cluster.name);
+        }
+    }
+
+    /// Whether bodies of this request are a pod's own business.
+    fn is_opaque(&self) -> bool {
+        matches!(self.info.target(), Target::Resource(request) if namespaced::is_opaque(request))
+    }
+
+    /// Boxed, because the compiler cannot see through the borrows of all that is asked on the way that the whole is
+    /// `Send` (rust-lang/rust#110338).
+    fn plan<'p>(&'p self, body: &'p Body) -> Pin<Box<dyn Future<Output = Result<Plan, Refusal>> + Send + 'p>> {
+        match self.info.target() {
+            Target::NonResource(request) => Box::pin(self.non_resource(request)),
+            Target::Resource(request) if request.namespace().is_some() && !request.is_namespace() => {
+                Box::pin(self.namespaced(request, body))
+            }
+            Target::Resource(request) => Box::pin(self.cluster_scoped(request, body)),
+        }
+    }
+
+    fn view(&self, mapping: Mapping) -> View {
+        View::new(mapping).hiding(Arc::clone(&self.cluster.guard)).presenting(Arc::clone(&self.parts.endpoint_ca))
+    }
+}

@@ -1,0 +1,162 @@
+//! Request bodies in host names.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ::tunnel::Inbound;
+use bytes::Bytes;
+use http::{HeaderMap, header};
+use kube_wire::status::FieldError;
+use kube_wire::{ResourceRequest, Status, Verb};
+use rewrite::request::{Report, Request};
+use rewrite::{Program, VirtualNamespace};
+
+use super::Asked;
+use super::object::{Object, map_json};
+use crate::host::{RequestBody, empty, full, stream};
+use crate::refusal::Refusal;
+use crate::translate::{MAX_REQUEST, TooLarge, collect};
+
+/// The body of a request, before anything is known of it.
+pub(crate) enum Body {
+    /// In one piece: it will be mapped, perhaps more than once.
+    Whole(Bytes),
+    /// For a pod's own server: it passes as it is, once.
+    Stream(Mutex<Option<Inbound>>),
+}
+
+impl Body {
+    /// Collects what has to be looked at.
+    pub(crate) async fn receive(inbound: Inbound, opaque: bool) -> Result<Self, Refusal> {
+        if opaque {
+            return Ok(Self::Stream(Mutex::new(Some(inbound))));
+        }
+        match collect(inbound, MAX_REQUEST).await {
+            Ok(bytes) => Ok(Self::Whole(bytes)),
+            Err(TooLarge::TooLarge(limit)) => {
+                Err(Status::request_entity_too_large(&format!("limit is {limit}")).into())
+            }
+            Err(TooLarge::Broken(_)) => Err(Status::bad_request("the request body broke off").into()),
+        }
+    }
+
+    /// The bytes; none of a stream.
+    pub(crate) fn bytes(&self) -> Bytes {
+        match self {
+            Self::Whole(bytes) => bytes.clone(),
+            Self::Stream(_) => Bytes::new(),
+        }
+    }
+
+    /// Whether it can be sent once more.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(self, Self::Whole(_))
+    }
+
+    /// The body as it came.
+    pub(crate) fn take(&self) -> RequestBody {
+        match self {
+            Self::Whole(bytes) => full(bytes.clone()),
+            Self::Stream(inbound) => {
+                let inbound = inbound.lock().unwrap_or_else(PoisonError::into_inner).take();
+                inbound.map_or_else(empty, stream)
+            }
+        }
+    }
+}
+
+/// The media type of a body.
+pub(super) fn content_type(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
+}
+
+impl Asked<'_> {
+    /// A body as the host is to get it.
+    pub(super) async fn body(
+        &self,
+        request: &ResourceRequest<'_>,
+        namespace: Option<&VirtualNamespace>,
+        body: &Bytes,
+    ) -> Result<RequestBody, Refusal> {
+        match request.verb() {
+            // DeleteOptions name nothing but a uid and a resourceVersion, in any encoding.
+            Verb::Delete | Verb::DeleteCollection => Ok(full(body.clone())),
+            _ if body.is_empty() => Ok(empty()),
+            _ => self.map_object(request, &self.mapper(namespace), &self.object(body)?).await.map(full),
+        }
+    }
+
+    /// A new Namespace, and its virtual name.
+    pub(super) async fn namespace_body(
+        &self,
+        request: &ResourceRequest<'_>,
+        body: &Bytes,
+    ) -> Result<(RequestBody, VirtualNamespace), Refusal> {
+        let object = self.object(body)?;
+        let name = object.name()?.name;
+        let mapped = self.map_object(request, &self.mapper(None), &object).await?;
+        let name = VirtualNamespace::new(&name)
+            .map_err(|_| Refusal::from(Status::bad_request("metadata.name is not the name of a namespace")))?;
+        Ok((full(mapped), name))
+    }
+
+    /// A review, whose question without a namespace becomes one about the root namespace.
+    pub(super) async fn review_body(
+        &self,
+        request: &ResourceRequest<'_>,
+        body: &Bytes,
+    ) -> Result<RequestBody, Refusal> {
+        let mapper = self.mapper(None).asking_root(self.cluster.root.clone());
+        self.map_object(request, &mapper, &self.object(body)?).await.map(full)
+    }
+
+    /// How bodies of this request are mapped.
+    pub(super) fn mapper(&self, namespace: Option<&VirtualNamespace>) -> Request {
+        let mapper = Request::new(self.mapping.clone()).guarding(Arc::clone(&self.cluster.guard));
+        match namespace {
+            Some(namespace) => mapper.in_namespace(namespace.clone()),
+            None => mapper,
+        }
+    }
+
+    /// The object in a body.
+    pub(super) fn object(&self, body: &Bytes) -> Result<Object, Refusal> {
+        Object::receive(content_type(&self.headers), body)
+    }
+
+    /// Maps an object, and checks what the engine cannot: that pods are bound to the cluster's own nodes.
+    async fn map_object(
+        &self,
+        request: &ResourceRequest<'_>,
+        mapper: &Request,
+        object: &Object,
+    ) -> Result<Bytes, Refusal> {
+        let (mapped, report) = object.map(request, mapper)?;
+        self.own_nodes(request, &report).await?;
+        Ok(mapped)
+    }
+
+    /// The same for JSON that is no body of a client's.
+    pub(super) async fn map(
+        &self,
+        request: &ResourceRequest<'_>,
+        program: &Program,
+        mapper: Request,
+        json: &Bytes,
+    ) -> Result<Bytes, Refusal> {
+        let (mapped, report) = map_json(request, program, &mapper, json)?;
+        self.own_nodes(request, &report).await?;
+        Ok(mapped)
+    }
+
+    pub(super) async fn own_nodes(&self, request: &ResourceRequest<'_>, report: &Report) -> Result<(), Refusal> {
+        for node in &report.nodes {
+            if !self.parts.nodes.belongs(self.cluster, node).await? {
+                let error = FieldError::invalid("spec.nodeName", format!("{node:?}"), "not a node of this cluster");
+                let kind = kube_wire::gvr::GroupKind { group: request.group(), kind: request.resource() };
+                let name = request.path_name().unwrap_or_default();
+                return Err(Status::invalid(kind, name, &[error]).into());
+            }
+        }
+        Ok(())
+    }
+}

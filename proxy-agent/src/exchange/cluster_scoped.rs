@@ -1,0 +1,206 @@
+//! Requests that are in no namespace, or in all of them: authorised in the root namespace, then done in the agent's name.
+
+use http::Response;
+use kube_wire::name::SegmentName;
+use kube_wire::selector::LabelSelector;
+use kube_wire::{ResourceRequest, Status, Verb};
+use rewrite::VirtualNamespace;
+use rewrite::name::CLUSTER_LABEL;
+use rewrite::view::Filter;
+
+use super::body::Body;
+use super::plan::{After, As, Plan, program};
+use super::{Asked, mirrors};
+use crate::access::Attributes;
+use crate::host::{HostBody, empty};
+use crate::policy::{self, BOOTSTRAPPING, Class};
+use crate::refusal::Refusal;
+use crate::translate::{MAX_OBJECT, Show, Upstream, collect};
+
+impl Asked<'_> {
+    pub(super) async fn cluster_scoped(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+        let class = policy::class(request.group_resource());
+        match class {
+            Class::Namespaces => return self.namespaces(request, body).await,
+            Class::Review => return self.review(request, body).await,
+            _ => {}
+        }
+        let known = self.parts.discovery.resource(request.group_version_resource()).await;
+        let known = known.map_err(|error| Refusal::from(Status::service_unavailable(error.to_string())))?;
+        let Some(known) = known else {
+            // Not served at all: the host says so.
+            return self.pass(request, Filter::Everything, None);
+        };
+        if known.namespaced {
+            return self.everywhere(request).await;
+        }
+        self.allowed_everywhere(request).await?;
+        match class {
+            Class::Refused(why) => Err(forbidden(request, why)),
+            _ if !request.verb().is_read() => Err(forbidden(request, policy::read_only(class))),
+            _ if request.subresource().is_some_and(|subresource| subresource != "status") => {
+                Err(forbidden(request, policy::read_only(class)))
+            }
+            Class::Nodes => self.pass(request, Filter::Everything, Some(&self.cluster.node_selector.labels)),
+            Class::BuiltIn => {
+                let built_in: LabelSelector = BOOTSTRAPPING.parse().expect("a constant selector");
+                self.pass(request, Filter::Everything, Some(&built_in))
+            }
+            Class::Shared => self.pass(request, Filter::Everything, None),
+            Class::Namespaces | Class::Review => unreachable!("served above"),
+        }
+    }
+
+    /// All namespaces of the cluster: the host's answer for all of its own, filtered while it streams.
+    async fn everywhere(&self, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
+        if matches!(request.verb(), Verb::List | Verb::Watch) {
+            self.allowed_everywhere(request).await?;
+            let hidden = mirrors::hidden(request);
+            return self.pass(request, Filter::ByNamespace, hidden.as_ref());
+        }
+        // As an API server answers `DELETE /api/v1/pods`.
+        let action = request.verb().as_str();
+        Err(Status::method_not_allowed(request.group_resource(), action).into())
+    }
+
+    /// Reads in the agent's name, of what `only` selects.
+    fn pass(
+        &self,
+        request: &ResourceRequest<'_>,
+        filter: Filter,
+        only: Option<&LabelSelector>,
+    ) -> Result<Plan, Refusal> {
+        let listed = matches!(request.verb(), Verb::List | Verb::Watch);
+        let query = if listed { self.list_query(request, only)? } else { self.info.query().borrowed().into_owned() };
+        let target = Self::target(&request.path().build(), &query);
+        let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
+        self.json_only(&mut upstream)?;
+        let show = if listed {
+            self.list_show(request, filter)?
+        } else {
+            Show::Object { program: program(request), filter: Filter::Everything, only: only.cloned() }
+        };
+        Ok(self.planned(request, upstream, show))
+    }
+
+    async fn namespaces(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+        let Some(name) = request.path_name() else {
+            return self.namespace_collection(request, body).await;
+        };
+        let missing = || Refusal::from(Status::not_found(request.group_resource(), name));
+        let namespace = VirtualNamespace::new(name).map_err(|_| missing())?;
+        let host = self.mapping.host(&namespace).ok().filter(|host| self.mapping.member(host.as_ref()).is_some());
+        let Some(host) = host else {
+            self.allowed_everywhere(request).await?;
+            return Err(missing());
+        };
+        let segment = SegmentName::new(host.as_str()).expect("a DNS label is a path segment");
+        let target = Self::target(&request.path_with(None, Some(&segment)), self.info.query());
+        let mut after = After::Nothing;
+        let mut upstream = match request.verb() {
+            Verb::Patch => {
+                let path = request.path_with(None, Some(&segment));
+                let patched = self.patch(request, None, &path, &body.bytes()).await?;
+                if patched.again {
+                    after = After::AgainOnConflict;
+                }
+                patched.request
+            }
+            verb => {
+                let body = if verb.is_read() { empty() } else { self.body(request, None, &body.bytes()).await? };
+                self.upstream(self.info.method().clone(), &target, As::Caller, body)?
+            }
+        };
+        self.json_only(&mut upstream)?;
+        let show = Show::Object { program: program(request), filter: Filter::ByName, only: None };
+        let mut plan = self.planned(request, upstream, show);
+        plan.after = after;
+        Ok(plan)
+    }
+
+    async fn namespace_collection(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+        match request.verb() {
+            Verb::List | Verb::Watch => {
+                self.allowed_everywhere(request).await?;
+                self.pass(request, Filter::ByName, Some(&self.own_label()))
+            }
+            Verb::Create => {
+                self.allowed_everywhere(request).await?;
+                let (body, name) = self.namespace_body(request, &body.bytes()).await?;
+                let target = Self::target(&request.path().build(), self.info.query());
+                let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, body)?;
+                self.json_only(&mut upstream)?;
+                let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
+                let mut plan = self.planned(request, upstream, show);
+                plan.mapping = self.mapping.clone().asking_for(name);
+                plan.after = After::Birth;
+                Ok(plan)
+            }
+            verb => Err(Status::method_not_allowed(request.group_resource(), verb.as_str()).into()),
+        }
+    }
+
+    /// What every namespace of the cluster is labelled with.
+    fn own_label(&self) -> LabelSelector {
+        let labels = [(CLUSTER_LABEL, self.cluster.name.as_str())];
+        LabelSelector::from_labels(labels).expect("a label of ours and a DNS label")
+    }
+
+    /// `SelfSubject...Review`: the host answers it for the caller, with names mapped both ways. A question without a
+    /// namespace is one about all of them, which the root namespace answers.
+    async fn review(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+        let body = self.review_body(request, &body.bytes()).await?;
+        let target = Self::target(&request.path().build(), self.info.query());
+        let mut upstream = self.upstream(self.info.method().clone(), &target, As::Caller, body)?;
+        self.json_only(&mut upstream)?;
+        let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
+        Ok(self.planned(request, upstream, show))
+    }
+
+    fn planned(
+        &self,
+        request: &ResourceRequest<'_>,
+        upstream: http::Request<crate::host::RequestBody>,
+        show: Show,
+    ) -> Plan {
+        let name = request.path_name().unwrap_or_default();
+        Plan {
+            request: upstream,
+            show,
+            mapping: self.mapping.clone(),
+            not_found: Status::not_found(request.group_resource(), name),
+            after: After::Nothing,
+        }
+    }
+
+    /// Gives a new namespace what it is born with, before its maker hears of it.
+    pub(super) async fn birth(&self, response: Response<HostBody>) -> Result<Response<Upstream>, Refusal> {
+        if !response.status().is_success() {
+            return Ok(response.map(Upstream::Stream));
+        }
+        let (parts, body) = response.into_parts();
+        let body = collect(body, MAX_OBJECT).await.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let created = serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        self.parts.root.birth(&created).await;
+        Ok(Response::from_parts(parts, Upstream::Whole(body)))
+    }
+
+    /// Whether the caller may do this in all of the cluster: the root namespace's RBAC says.
+    pub(super) async fn allowed_everywhere(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
+        let attributes = Attributes {
+            verb: request.verb().as_str(),
+            group: request.group(),
+            version: request.version(),
+            resource: request.resource(),
+            subresource: request.subresource().unwrap_or_default(),
+            name: request.name().unwrap_or_default(),
+            namespace: &self.cluster.root,
+        };
+        Ok(self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?)
+    }
+}
+
+/// A refusal that no role can change.
+fn forbidden(request: &ResourceRequest<'_>, why: &str) -> Refusal {
+    Status::forbidden_because(request.group_resource(), request.path_name().unwrap_or_default(), why).into()
+}

@@ -1,0 +1,89 @@
+//! Mirrors of cluster role bindings: clients neither see nor name them (see [`crate::root`]).
+
+use kube_wire::selector::LabelSelector;
+use kube_wire::status::FieldError;
+use kube_wire::{ResourceRequest, Status, Verb};
+
+use rewrite::protobuf::ObjectName;
+
+use crate::refusal::Refusal;
+use crate::root::{MIRROR_LABEL, MIRROR_PREFIX};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// What keeps mirrors out of lists, watches and deletecollections. Said to the host, so that it holds for what is
+/// deleted too.
+pub(super) fn hidden(request: &ResourceRequest<'_>) -> Option<LabelSelector> {
+    is_about(request).then(|| format!("!{MIRROR_LABEL}").parse().expect("a constant selector"))
+}
+
+/// Refuses requests that name a mirror, or would make something that looks like one.
+/// `own_name` says how the object in the body calls itself.
+pub(super) fn check(
+    request: &ResourceRequest<'_>,
+    own_name: impl FnOnce() -> Result<ObjectName, Refusal>,
+) -> Result<(), Refusal> {
+    if !is_about(request) {
+        return Ok(());
+    }
+    let named = |name: &str| name.starts_with(MIRROR_PREFIX);
+    match request.verb() {
+        Verb::Create => {
+            let own = own_name()?;
+            // The host makes a name of `generateName` only if there is none.
+            let name = if own.name.is_empty() { own.generate_name } else { own.name };
+            if named(&name) { Err(reserved(&name)) } else { Ok(()) }
+        }
+        Verb::Update | Verb::Patch => match request.path_name().filter(|name| named(name)) {
+            Some(name) => Err(reserved(name)),
+            None => Ok(()),
+        },
+        _ => match request.path_name().filter(|name| named(name)) {
+            Some(name) => Err(Status::not_found(request.group_resource(), name).into()),
+            None => Ok(()),
+        },
+    }
+}
+
+fn is_about(request: &ResourceRequest<'_>) -> bool {
+    request.group() == GROUP && request.resource() == "rolebindings"
+}
+
+fn reserved(name: &str) -> Refusal {
+    let detail = format!("names that begin with {MIRROR_PREFIX:?} are reserved");
+    let error = FieldError::invalid("metadata.name", format!("{name:?}"), detail);
+    let kind = kube_wire::gvr::GroupKind { group: GROUP, kind: "RoleBinding" };
+    Status::invalid(kind, name, &[error]).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Method;
+    use kube_wire::{RequestInfo, Target};
+
+    fn check_create(resource: &str, name: &str, generate_name: &str) -> Result<(), Refusal> {
+        let path = format!("/apis/{GROUP}/v1/namespaces/edge/{resource}");
+        let info = RequestInfo::parse(&Method::POST, &path, None).unwrap();
+        let Target::Resource(request) = info.target() else { panic!("{path} is a resource") };
+        check(request, || Ok(ObjectName { name: name.to_owned(), generate_name: generate_name.to_owned() }))
+    }
+
+    #[test]
+    fn nothing_is_made_that_looks_like_a_mirror() {
+        let mirror = format!("{MIRROR_PREFIX}b");
+        assert!(check_create("rolebindings", &mirror, "").is_err());
+        assert!(check_create("rolebindings", "", &mirror).is_err());
+        assert!(check_create("rolebindings", "b", &mirror).is_ok());
+        assert!(check_create("rolebindings", "b", "").is_ok());
+        assert!(check_create("roles", &mirror, "").is_ok());
+    }
+
+    #[test]
+    fn what_has_no_name_that_can_be_read_is_refused() {
+        let path = format!("/apis/{GROUP}/v1/namespaces/edge/rolebindings");
+        let info = RequestInfo::parse(&Method::POST, &path, None).unwrap();
+        let Target::Resource(request) = info.target() else { panic!("{path} is a resource") };
+        assert!(check(request, || Err(Status::bad_request("no name").into())).is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! Requests in one namespace: the host's RBAC decides there, as the caller.
+
+use super::body::Body;
+use kube_wire::name::SegmentName;
+use kube_wire::{ResourceRequest, Status, Verb};
+use rewrite::view::Filter;
+use rewrite::{HostNamespace, VirtualNamespace};
+
+use super::plan::{After, As, Plan, program};
+use super::{Asked, mirrors};
+use crate::host::empty;
+use crate::refusal::Refusal;
+use crate::translate::Show;
+
+impl Asked<'_> {
+    pub(super) async fn namespaced(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+        let name = request.namespace().unwrap_or_default();
+        let Ok(namespace) = VirtualNamespace::new(name) else {
+            return Err(no_such(request, name).into());
+        };
+        let Ok(host) = self.mapping.host(&namespace) else {
+            // The host name is somebody else's: here there is no such namespace, and nothing goes upstream.
+            // Only those have rights in it who have them everywhere.
+            self.allowed_everywhere(request).await?;
+            return Err(no_such(request, name).into());
+        };
+        if self.mapping.member(host.as_ref()).is_some() {
+            return self.present(request, &namespace, &host, As::Caller, body).await;
+        }
+        self.allowed_everywhere(request).await?;
+        if request.verb().is_read() {
+            // An empty list, a silent watch or a 404, and the host says it best. Nobody can have rights there, so it is
+            // asked in the agent's name.
+            return self.present(request, &namespace, &host, As::Agent, body).await;
+        }
+        Err(no_such(request, name).into())
+    }
+
+    async fn present(
+        &self,
+        request: &ResourceRequest<'_>,
+        namespace: &VirtualNamespace,
+        host: &HostNamespace,
+        identity: As,
+        body: &Body,
+    ) -> Result<Plan, Refusal> {
+        let segment = SegmentName::new(host.as_str()).expect("a DNS label is a path segment");
+        let name = request.path_name().map(|name| SegmentName::new(name.to_owned()));
+        let name = name.transpose().map_err(|_| Refusal::from(no_such(request, namespace.as_str())))?;
+        let path = request.path_with(Some(&segment), name.as_ref());
+        let hidden = mirrors::hidden(request);
+        mirrors::check(request, || self.object(&body.bytes())?.name())?;
+        let listed = matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection);
+        let query =
+            if listed { self.list_query(request, hidden.as_ref())? } else { self.info.query().borrowed().into_owned() };
+        let target = Self::target(&path, &query);
+        let mut after = After::Nothing;
+        let mut upstream = match body {
+            Body::Stream(_) if request.verb() != Verb::Patch => {
+                self.upstream(self.info.method().clone(), &target, identity, body.take())?
+            }
+            _ if request.verb() == Verb::Patch => {
+                let patched = self.patch(request, Some(namespace), &path, &body.bytes()).await?;
+                if patched.again {
+                    after = After::AgainOnConflict;
+                }
+                patched.request
+            }
+            _ => {
+                let body = if request.verb().is_read() {
+                    empty()
+                } else {
+                    self.body(request, Some(namespace), &body.bytes()).await?
+                };
+                self.upstream(self.info.method().clone(), &target, identity, body)?
+            }
+        };
+        let show = if is_opaque(request) {
+            Show::Verbatim
+        } else {
+            self.json_only(&mut upstream)?;
+            if listed {
+                self.list_show(request, Filter::ByNamespace)?
+            } else {
+                Show::Object { program: program(request), filter: Filter::Everything, only: None }
+            }
+        };
+        Ok(Plan {
+            request: upstream,
+            show,
+            mapping: self.mapping.clone().asking_for(namespace.clone()),
+            not_found: no_such(request, namespace.as_str()),
+            after,
+        })
+    }
+}
+
+/// Answers that are no Kubernetes objects.
+pub(super) fn is_opaque(request: &ResourceRequest<'_>) -> bool {
+    request.is_connect() || matches!(request.subresource(), Some("log" | "proxy"))
+}
+
+/// What an API server says where the namespace, or the object in it, is missing.
+pub(super) fn no_such(request: &ResourceRequest<'_>, namespace: &str) -> Status {
+    match (request.verb(), request.path_name()) {
+        (Verb::Create, _) | (_, None) => {
+            let resource = kube_wire::gvr::GroupResource { group: "", resource: "namespaces" };
+            Status::not_found(resource, namespace)
+        }
+        (_, Some(name)) => Status::not_found(request.group_resource(), name),
+    }
+}

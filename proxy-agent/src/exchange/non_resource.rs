@@ -1,0 +1,26 @@
+//! Paths that are no resources: discovery, OpenAPI, version, health.
+
+use kube_wire::Status;
+use kube_wire::request_info::NonResourceRequest;
+
+use super::Asked;
+use super::plan::{After, As, Plan};
+use crate::host::empty;
+use crate::refusal::Refusal;
+use crate::translate::Show;
+
+impl Asked<'_> {
+    /// Discovery and its kin say nothing about namespaces, so they pass as they are, in the agent's name.
+    pub(super) async fn non_resource(&self, request: &NonResourceRequest<'_>) -> Result<Plan, Refusal> {
+        self.parts.access.non_resource(&self.caller, request).await?;
+        let target = Self::target(request.path(), self.info.query());
+        let request = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
+        Ok(Plan {
+            request,
+            show: Show::Verbatim,
+            mapping: self.mapping.clone(),
+            not_found: Status::path_not_found(),
+            after: After::Nothing,
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! Objects in request bodies, in the encoding that the client chose.
+//!
+//! YAML is made JSON; protobuf stays what it is on its way to the host. CBOR is not taken.
+
+use bytes::Bytes;
+use kube_wire::envelope::Envelope;
+use kube_wire::media::{BodyType, Encoding};
+use kube_wire::{ResourceRequest, Status};
+use rewrite::Program;
+use rewrite::protobuf::ObjectName;
+use rewrite::request::{Report, Request};
+use serde::Deserialize;
+
+use super::patch::yaml_to_json;
+use super::plan::{program, proto_program};
+use crate::refusal::Refusal;
+
+/// An object that a client sent.
+pub(super) enum Object {
+    Json(Bytes),
+    Protobuf(Bytes),
+}
+
+/// What is read of an object in JSON. A key that is there twice is an error.
+#[derive(Deserialize)]
+struct Named {
+    metadata: Option<Metadata>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: Option<String>,
+    generate_name: Option<String>,
+}
+
+// === impl Object ===
+
+impl Object {
+    /// By the `Content-Type` of a create or an update.
+    pub(super) fn receive(content_type: Option<&str>, body: &Bytes) -> Result<Self, Refusal> {
+        match BodyType::of_object(content_type) {
+            Ok(BodyType::Object(Encoding::Json)) => Ok(Self::Json(body.clone())),
+            Ok(BodyType::Object(Encoding::Yaml)) => yaml_to_json(body).map(Self::Json),
+            Ok(BodyType::Object(Encoding::Protobuf)) => Ok(Self::Protobuf(body.clone())),
+            Ok(_) => Err(unsupported("this virtual cluster takes request bodies in JSON, YAML and protobuf")),
+            Err(error) => Err(Status::unsupported_media_type(error).into()),
+        }
+    }
+
+    /// How the object calls itself.
+    pub(super) fn name(&self) -> Result<ObjectName, Refusal> {
+        let bad =
+            |error: String| Refusal::from(Status::bad_request(format!("the object's name cannot be read: {error}")));
+        match self {
+            Self::Json(json) => {
+                let named: Named = serde_json::from_slice(json).map_err(|error| bad(error.to_string()))?;
+                let metadata = named.metadata.unwrap_or_default();
+                Ok(ObjectName {
+                    name: metadata.name.unwrap_or_default(),
+                    generate_name: metadata.generate_name.unwrap_or_default(),
+                })
+            }
+            Self::Protobuf(body) => ObjectName::of(body).map_err(|error| bad(error.to_string())),
+        }
+    }
+
+    /// The object as the host is to get it, and what the caller has to check.
+    pub(super) fn map(&self, request: &ResourceRequest<'_>, mapper: &Request) -> Result<(Bytes, Report), Refusal> {
+        match self {
+            Self::Json(json) => map_json(request, &program(request), mapper, json),
+            Self::Protobuf(body) => map_protobuf(request, mapper, body),
+        }
+    }
+}
+
+/// Maps JSON, and says what the caller has to check.
+pub(super) fn map_json(
+    request: &ResourceRequest<'_>,
+    program: &Program,
+    mapper: &Request,
+    json: &Bytes,
+) -> Result<(Bytes, Report), Refusal> {
+    let mut pieces: Vec<Bytes> = Vec::new();
+    let report = mapper.map(program, json, &mut pieces);
+    Ok((pieces.concat().into(), report.map_err(|refusal| refused(request, &refusal))?))
+}
+
+fn map_protobuf(request: &ResourceRequest<'_>, mapper: &Request, body: &Bytes) -> Result<(Bytes, Report), Refusal> {
+    // What is no envelope the engine refuses, in its words.
+    let api_version = Envelope::decode(body).map_or("", |envelope| envelope.api_version);
+    let Some(program) = proto_program(request, api_version) else {
+        // Custom resources, and versions that are newer than the table.
+        return Err(unsupported("objects of this kind and version are taken in JSON and YAML"));
+    };
+    let mut pieces: Vec<Bytes> = Vec::new();
+    let report = mapper.map_protobuf(program, body, &mut pieces);
+    Ok((pieces.concat().into(), report.map_err(|refusal| refused(request, &refusal))?))
+}
+
+fn refused(request: &ResourceRequest<'_>, refusal: &rewrite::request::Refusal) -> Refusal {
+    Refusal::body(request.group_resource(), request.path_name().unwrap_or_default(), refusal)
+}
+
+fn unsupported(message: &str) -> Refusal {
+    Status::failure(415, kube_wire::status::Reason::UnsupportedMediaType, message).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+    fn json(text: &'static str) -> Object {
+        Object::receive(None, &Bytes::from(text)).unwrap()
+    }
+
+    #[test]
+    fn the_encoding_follows_from_the_content_type() {
+        let body = Bytes::from("metadata: {name: a}");
+        let yaml = Object::receive(Some("application/yaml"), &body).unwrap();
+        assert_eq!(yaml.name().unwrap().name, "a");
+        assert!(matches!(Object::receive(Some(PROTOBUF), &body), Ok(Object::Protobuf(_))));
+        for refused in ["application/cbor", "text/plain"] {
+            let refusal = Object::receive(Some(refused), &body).err().unwrap();
+            assert_eq!(refusal.into_response(None).0.status(), 415, "{refused}");
+        }
+    }
+
+    #[test]
+    fn an_object_has_one_name_or_none() {
+        for (text, name, generate_name) in [
+            (r#"{"metadata":{"name":"a"}}"#, "a", ""),
+            (r#"{"metadata":{"generateName":"a-","name":""}}"#, "", "a-"),
+            (r#"{"metadata":null}"#, "", ""),
+            (r#"{"metadata":{"name":null}}"#, "", ""),
+            ("{}", "", ""),
+        ] {
+            let named = ObjectName { name: name.to_owned(), generate_name: generate_name.to_owned() };
+            assert_eq!(json(text).name().unwrap(), named, "{text}");
+        }
+        for text in [
+            r#"{"metadata":{"name":"a","name":"b"}}"#,
+            r#"{"metadata":{"name":"a"},"metadata":{}}"#,
+            r#"{"metadata":{"name":1}}"#,
+            "[]",
+            "",
+        ] {
+            assert!(json(text).name().is_err(), "{text}");
+        }
+        assert!(Object::Protobuf(Bytes::from("{}")).name().is_err());
+        assert_eq!(Object::Protobuf(Bytes::from("k8s\0\x12\x05\x0a\x03\x0a\x01a")).name().unwrap().name, "a");
+    }
+
+    #[test]
+    fn protobuf_is_taken_where_its_messages_are_known() {
+        use http::Method;
+        use kube_wire::{RequestInfo, Target};
+
+        let program = |path: &str, api_version: &str| {
+            let info = RequestInfo::parse(&Method::POST, path, None).unwrap();
+            let Target::Resource(request) = info.target() else { panic!("{path} is a resource") };
+            proto_program(request, api_version).map(|program| program.to_string())
+        };
+        for (path, api_version, expected) in [
+            ("/api/v1/namespaces/a/pods", "v1", Some("v1 Pod")),
+            ("/apis/apps/v1/namespaces/a/deployments/b/scale", "autoscaling/v1", Some("autoscaling/v1 Scale")),
+            ("/api/v1/namespaces/a/pods/b/eviction", "", Some("policy/v1 Eviction")),
+            ("/api/v1/namespaces/a/pods/b/eviction", "policy/v1beta1", Some("policy/v1beta1 Eviction")),
+            ("/api/v1/namespaces/a/pods/b/eviction", "policy/v9", None),
+            // The schema is that of the path; an object that says something else is refused by the engine.
+            ("/api/v1/namespaces/a/pods", "v2", Some("v1 Pod")),
+            ("/apis/example.com/v1/namespaces/a/widgets", "example.com/v1", None),
+            ("/api/v1/namespaces/a/pods/b/unheard", "v1", None),
+        ] {
+            assert_eq!(program(path, api_version).as_deref(), expected, "{path} {api_version}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a plan is: everything that was decided about a request.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
+use kube_wire::media::{Accept, Form};
+use kube_wire::query::Query;
+use kube_wire::{ResourceRequest, Status};
+use rewrite::{Mapping, Program, ProtoProgram, schema};
+
+use super::Asked;
+use crate::host::RequestBody;
+use crate::refusal::Refusal;
+use crate::translate::Show;
+
+/// Everything that was decided.
+pub(crate) struct Plan {
+    /// In host names, with the identity it goes upstream as.
+    pub(crate) request: Request<RequestBody>,
+    /// How the answer is shown.
+    pub(crate) show: Show,
+    /// The names that the answer is shown with.
+    pub(crate) mapping: Mapping,
+    /// What is said of an object that is not the cluster's.
+    pub(crate) not_found: Status,
+    /// What follows a success.
+    pub(crate) after: After,
+}
+
+/// What the agent does before the client hears of a success.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// Nothing.
+    Nothing,
+    /// A conflict is ours: the request is planned anew.
+    AgainOnConflict,
+    /// A namespace was made: it gets its mirrors.
+    Birth,
+}
+
+/// As whom a request goes upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum As {
+    /// The host's RBAC decides.
+    Caller,
+    /// Authorised in the root namespace already.
+    Agent,
+}
+
+/// Headers that a client's request keeps on its way upstream. Everything else is about credentials, connections or
+/// proxies, and is left behind.
+const KEPT: [HeaderName; 7] = [
+    header::ACCEPT,
+    header::CONTENT_TYPE,
+    header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::USER_AGENT,
+    HeaderName::from_static("audit-id"),
+    HeaderName::from_static("traceparent"),
+];
+
+/// What the subresource `eviction` of a pod takes.
+const EVICTION: &str = "Eviction";
+
+// === impl Asked ===
+
+impl Asked<'_> {
+    /// A request upstream. `target` is in host names.
+    pub(super) fn upstream(
+        &self,
+        method: Method,
+        target: &str,
+        identity: As,
+        body: RequestBody,
+    ) -> Result<Request<RequestBody>, Refusal> {
+        let mut headers = self.kept();
+        if identity == As::Caller {
+            self.caller.host.write(&mut headers);
+        }
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() =
+            target.parse().map_err(|_| Refusal::from(Status::bad_request("the request target is not a path")))?;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    /// The headers that go upstream, with an `Accept` that the engine understands.
+    fn kept(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for name in KEPT {
+            for value in self.headers.get_all(&name) {
+                headers.append(name.clone(), value.clone());
+            }
+        }
+        headers
+    }
+
+    /// Replaces `Accept` by its JSON part; what comes back can then be mapped.
+    pub(super) fn json_only(&self, request: &mut Request<RequestBody>) -> Result<Vec<Form>, Refusal> {
+        let accept = self.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let json = Accept::parse(accept).json_only().map_err(|error| Refusal::from(Status::not_acceptable(error)))?;
+        let value = HeaderValue::from_str(json.header())
+            .map_err(|_| Refusal::from(Status::bad_request("the Accept header cannot be read")))?;
+        request.headers_mut().insert(header::ACCEPT, value);
+        Ok(json.forms().to_vec())
+    }
+
+    /// The path with a query behind it, if there is one.
+    pub(super) fn target(path: &str, query: &Query<'_>) -> String {
+        if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.as_str()) }
+    }
+}
+
+/// The places of names in the objects of a request.
+pub(super) fn program(request: &ResourceRequest<'_>) -> Program {
+    match kind(request) {
+        Some((group, version, kind)) => schema::program_for(group, version, kind),
+        None => schema::program_of_any(),
+    }
+}
+
+/// The same for an object in protobuf that says it is of `api_version`. Nothing where the schema is not known.
+pub(super) fn proto_program(request: &ResourceRequest<'_>, api_version: &str) -> Option<ProtoProgram> {
+    let (group, version, kind) = kind(request)?;
+    // The one subresource that takes two versions (`AcceptsGroupVersion` in pkg/registry/core/pod/storage/eviction.go).
+    let version = if kind == EVICTION { api_version.strip_prefix("policy/").unwrap_or(version) } else { version };
+    schema::proto_program_for(group, version, kind)
+}
+
+/// Group, version, and the resource or kind of the objects of a request.
+fn kind<'a>(request: &'a ResourceRequest<'_>) -> Option<(&'a str, &'a str, &'a str)> {
+    match request.subresource() {
+        None | Some("status" | "resize" | "ephemeralcontainers" | "finalize" | "approval") => {
+            Some((request.group(), request.version(), request.resource()))
+        }
+        Some("binding") => Some(("", "v1", "Binding")),
+        Some("token") => Some(("authentication.k8s.io", "v1", "TokenRequest")),
+        Some("eviction") => Some(("policy", "v1", EVICTION)),
+        Some("scale") => Some(("autoscaling", "v1", "Scale")),
+        Some(_) => None,
+    }
+}

@@ -1,0 +1,184 @@
+//! The client to the host's API server.
+//!
+//! Everything that goes upstream goes through [`Host`]: it knows the addresses, holds the agent's own credential, keeps
+//! HTTP/2 connections with room on them, and sends again what was certainly not processed. What is *not* here: who is
+//! asking and what they may do, rewriting, Kubernetes' resources (but for [`api`], which the agent's own loops use).
+//!
+//! Reading order:
+//! - [`Host::send`], then `exchange` (one request on one connection) and `retry` (once more, or not);
+//! - `servers` (which address), `health` and `readiness` (is it worth it), `pool` (which connection), `connection`, `dial`;
+//! - `switch` (upgrades), `head` (what is sent), [`RequestBody`], [`HostBody`], [`HostError`];
+//! - `access` (addresses and credentials that change), with `kubeconfig`, `in_cluster`, `means`, `bearer`;
+//! - `upkeep` and `limits`.
+
+mod access;
+mod address;
+pub mod api;
+mod bearer;
+mod connection;
+mod counters;
+mod dial;
+mod error;
+mod exchange;
+mod head;
+mod health;
+mod host_body;
+mod in_cluster;
+mod kubeconfig;
+mod limits;
+mod means;
+mod pool;
+mod readiness;
+mod request_body;
+mod retry;
+mod servers;
+mod switch;
+mod upkeep;
+mod upload;
+
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use http::{Request, Response};
+use ops::drain::Tasks;
+use ops::files::Reloader;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::debug;
+use tunnel::Budget;
+
+use crate::config;
+use access::{Access, Origin};
+pub use address::{Address, AddressError};
+pub use bearer::TokenError;
+use counters::Counters;
+pub use counters::{ServerStatistics, Statistics};
+pub use error::{ConnectError, ConnectReason, Fault, HostError, InvalidRequest, OpenError, Stage, Unreachable};
+use exchange::exchange;
+use head::Head;
+pub use host_body::{HostBody, HostBodyError};
+pub use in_cluster::InClusterError;
+pub use kubeconfig::KubeconfigError;
+pub use request_body::{BoxError, RequestBody, empty, full, stream};
+use retry::Retries;
+use servers::Class;
+pub use switch::{Conversation, Switched};
+
+/// The host's API server, whichever of its addresses works. Clones are the same; when the last one is gone, its
+/// connections close as their streams end.
+#[derive(Clone)]
+pub struct Host(Arc<Held>);
+
+struct Held {
+    core: Arc<Core>,
+    /// Ends the housekeeping.
+    _gone: DropGuard,
+}
+
+/// What requests and housekeeping share.
+struct Core {
+    access: ArcSwap<Access>,
+    budget: Arc<Budget>,
+    counters: Arc<Counters>,
+    tasks: Tasks,
+}
+
+// === impl Host ===
+
+impl Host {
+    /// Reads the configuration and the files that it names; they are followed from then on. Opens no connection: an
+    /// API server that is down does not keep the agent from starting. Must be called within a tokio runtime.
+    pub fn open(config: &config::Host, reloader: &Reloader, tasks: Tasks) -> Result<Self, OpenError> {
+        let counters = Arc::new(Counters::default());
+        let origin = Origin::new(config, reloader, Arc::clone(&counters), tasks.clone())?;
+        let (access, renewals) = origin.open()?;
+        let (host, core, gone) = Self::begin(access, counters, tasks);
+        let stop = core.tasks.clone();
+        let followed = origin.follow(renewals, core, gone);
+        let until_stopped = async move {
+            tokio::select! {
+                () = followed => {}
+                () = stop.cancelled() => {}
+            }
+        };
+        host.0.core.tasks.spawn("host credentials", until_stopped);
+        Ok(host)
+    }
+
+    /// Sends one request and returns when the head of the answer is there; its body streams.
+    ///
+    /// The target is a path with its query; the authority is ours. The agent's own credential is added, an
+    /// `Authorization` that the caller left is removed, everything else (impersonation above all) is the caller's.
+    ///
+    /// A request that was certainly not processed (no connection, REFUSED_STREAM, beyond a GOAWAY) is sent again,
+    /// elsewhere if need be, unless its body is a stream that has been begun; so is a GET or HEAD once when its
+    /// connection broke before the answer. Dropping the future cancels the request at the API server.
+    pub async fn send(&self, request: Request<RequestBody>) -> Result<Response<HostBody>, HostError> {
+        let core = &*self.0.core;
+        let mut counted = Some(core.counters.request());
+        let (parts, mut body) = request.into_parts();
+        let head = Head::plain(parts, body.kind())?;
+        let class = Class::of(head.path());
+        let mut retries = Retries::new(head.method());
+        loop {
+            let access = core.access.load_full();
+            let (permit, address) = access.servers.permit(class).await?;
+            let bearer = access.bearer.as_ref().map(ops::files::Watched::borrow);
+            let request = head.http2(address, bearer.as_deref())?;
+            let means = exchange::Means { permit, budget: &core.budget, tasks: &core.tasks };
+            let failure = match exchange(means, request, &mut body, &mut counted).await {
+                Ok(response) => return Ok(response),
+                Err(failure) => failure,
+            };
+            if !(body.is_whole() && retries.again(&failure)) {
+                return Err(failure.into_error(address));
+            }
+            debug!(%address, ?failure, "sent again");
+            core.counters.retry();
+        }
+    }
+
+    /// Sends a request that asks to switch protocols (its `Upgrade` header says to which), over an HTTP/1.1 connection
+    /// of its own. Fails over while connecting; never sent twice.
+    pub async fn switch(&self, request: Request<RequestBody>) -> Result<Switched, HostError> {
+        let core = &*self.0.core;
+        let counted = core.counters.request();
+        let (parts, body) = request.into_parts();
+        let head = Head::upgrade(parts)?;
+        let access = core.access.load_full();
+        let (io, address) = access.servers.connect().await?;
+        let bearer = access.bearer.as_ref().map(ops::files::Watched::borrow);
+        let request = head.http1(address, bearer.as_deref())?.map(|()| body);
+        switch::switch(io, address, request, counted, &core.tasks).await
+    }
+
+    /// Numbers for metrics.
+    pub fn statistics(&self) -> Statistics {
+        let core = &self.0.core;
+        core.counters.read(core.access.load().servers.statistics())
+    }
+
+    fn begin(access: Access, counters: Arc<Counters>, tasks: Tasks) -> (Self, Arc<Core>, CancellationToken) {
+        let core = Arc::new(Core {
+            access: ArcSwap::from_pointee(access),
+            budget: Budget::new(limits::UNREAD),
+            counters,
+            tasks,
+        });
+        let gone = CancellationToken::new();
+        core.tasks.spawn("host upkeep", upkeep::upkeep(Arc::clone(&core), gone.clone()));
+        let held = Held { core: Arc::clone(&core), _gone: gone.clone().drop_guard() };
+        (Self(Arc::new(held)), core, gone)
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("statistics", &self.statistics()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

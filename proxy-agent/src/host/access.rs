@@ -1,0 +1,163 @@
+//! Where the API servers are and what we show them, kept up to date.
+//!
+//! A kubeconfig may change altogether (another address, other files); a certificate or a token may change within. The
+//! first replaces the pools, the second only their connections, and a token not even those.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ops::drain::Tasks;
+use ops::files::{Changes, Reloader, Watched};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use super::address::Address;
+use super::bearer::Bearer;
+use super::counters::Counters;
+use super::dial::{Dial, TlsDial};
+use super::error::OpenError;
+use super::limits::REOPEN;
+use super::means::{Credentials, Means};
+use super::servers::Servers;
+use super::{Core, in_cluster, kubeconfig};
+use crate::config;
+
+/// What requests use now.
+pub(super) struct Access {
+    pub(super) servers: Servers,
+    pub(super) bearer: Option<Watched<Bearer>>,
+}
+
+/// Where [`Access`] comes from.
+pub(super) struct Origin {
+    means: Watched<Means>,
+    /// From before `means` was first looked at, so that no change falls between.
+    means_changes: Changes,
+    more: Vec<Address>,
+    reloader: Reloader,
+    counters: Arc<Counters>,
+    tasks: Tasks,
+}
+
+/// Tells when what handshakes use was exchanged.
+pub(super) struct Renewals {
+    authorities: Changes,
+    identity: Option<Changes>,
+}
+
+// === impl Origin ===
+
+impl Origin {
+    /// Reads the configuration, and a kubeconfig if it names one.
+    pub(super) fn new(
+        config: &config::Host,
+        reloader: &Reloader,
+        counters: Arc<Counters>,
+        tasks: Tasks,
+    ) -> Result<Self, OpenError> {
+        let more = config.servers.iter().map(|server| server.parse().map_err(OpenError::Server));
+        let more = more.collect::<Result<_, _>>()?;
+        let means = match &config.kubeconfig {
+            Some(path) => watch_kubeconfig(path.to_path_buf(), reloader)?,
+            None if config.in_cluster => Watched::fixed(in_cluster::means()?),
+            None => return Err(OpenError::Nothing),
+        };
+        Ok(Self { means_changes: means.changes(), means, more, reloader: reloader.clone(), counters, tasks })
+    }
+
+    /// Reads the files that are named. Blocks on the file system; opens no connection.
+    pub(super) fn open(&self) -> Result<(Access, Renewals), OpenError> {
+        let means = self.means.borrow();
+        let credentials = means.open(&self.reloader)?;
+        let mut addresses = vec![means.server.clone()];
+        // The operator may list the kubeconfig's own address again.
+        for address in &self.more {
+            if !addresses.contains(address) {
+                addresses.push(address.clone());
+            }
+        }
+        let dial: Arc<dyn Dial> = Arc::new(TlsDial::new(&credentials, means.server_name.clone()));
+        let servers = Servers::new(&addresses, &dial, credentials.bearer.as_ref(), &self.counters, &self.tasks);
+        let renewals = Renewals::of(&credentials);
+        Ok((Access { servers, bearer: credentials.bearer }, renewals))
+    }
+
+    /// Exchanges what changes, until `gone`.
+    pub(super) async fn follow(self, mut renewals: Renewals, core: Arc<Core>, gone: CancellationToken) {
+        let origin = Arc::new(self);
+        let mut means = origin.means_changes.clone();
+        loop {
+            tokio::select! {
+                () = gone.cancelled() => return,
+                () = changed(Some(&mut means)) => match origin.reopen(&gone).await {
+                    Some((access, new)) => {
+                        info!("the kubeconfig has changed");
+                        core.access.swap(Arc::new(access)).servers.close();
+                        renewals = new;
+                    }
+                    None => return,
+                },
+                () = renewals.next() => {
+                    info!("credentials have changed; new requests go over new connections");
+                    core.access.load().servers.retire();
+                }
+            }
+        }
+    }
+
+    /// Until it works: the kubeconfig may be there before the files that it names.
+    async fn reopen(self: &Arc<Self>, gone: &CancellationToken) -> Option<(Access, Renewals)> {
+        loop {
+            let origin = Arc::clone(self);
+            // Joined at once, so nothing outlives the drain; a file system that hangs must not stop the runtime.
+            match tokio::task::spawn_blocking(move || origin.open()).await {
+                Ok(Ok(opened)) => return Some(opened),
+                Ok(Err(error)) => {
+                    let error: &dyn std::error::Error = &error;
+                    error!(error, "the new kubeconfig cannot be used yet, the old one stays in force");
+                }
+                Err(panic) => error!(%panic, "reading the new kubeconfig failed"),
+            }
+            gone.run_until_cancelled(sleep(REOPEN)).await?;
+        }
+    }
+}
+
+// === impl Renewals ===
+
+impl Renewals {
+    fn of(credentials: &Credentials) -> Self {
+        Self {
+            authorities: credentials.authorities.changes(),
+            identity: credentials.identity.as_ref().map(Watched::changes),
+        }
+    }
+
+    /// Waits for the next.
+    async fn next(&mut self) {
+        tokio::select! {
+            () = changed(Some(&mut self.authorities)) => {}
+            () = changed(self.identity.as_mut()) => {}
+        }
+    }
+}
+
+/// Never ends if there is nothing that could change.
+async fn changed(changes: Option<&mut Changes>) {
+    let is_exchanged = match changes {
+        Some(changes) => changes.changed().await,
+        None => false,
+    };
+    if !is_exchanged {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn watch_kubeconfig(path: PathBuf, reloader: &Reloader) -> Result<Watched<Means>, OpenError> {
+    let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
+    Ok(reloader.watch([path], move |[content]| kubeconfig::parse(content, &directory))?)
+}
+
+#[cfg(test)]
+mod tests;

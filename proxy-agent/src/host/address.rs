@@ -1,0 +1,138 @@
+//! Where an API server listens.
+
+use std::fmt;
+use std::str::FromStr;
+
+use http::Uri;
+use http::uri::Authority;
+use rustls_pki_types::ServerName;
+
+/// The address of an API server: `https://host:port`, with a path before every request's where a load balancer wants
+/// one (`https://host/k8s/clusters/c-1`).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Address {
+    authority: Authority,
+    /// Empty, or begins with a slash and does not end with one.
+    prefix: String,
+    server_name: ServerName<'static>,
+}
+
+/// The text is not an address of an API server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// Not a URL.
+    #[error("{0:?} is not a URL")]
+    Malformed(String),
+    /// Credentials and everything else would travel in the clear.
+    #[error("{0:?} is not https://, and an API server is not spoken to without TLS")]
+    NotHttps(String),
+    /// User information, a query, or a host that no certificate can name.
+    #[error("{0:?} is not of the form https://host:port")]
+    Form(String),
+}
+
+// === impl Address ===
+
+impl Address {
+    /// Host and port as they go into `:authority`, the port left out where the operator left it out.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// What goes before the path of every request.
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The host without an IPv6 address's brackets, for the resolver.
+    pub(super) fn host(&self) -> &str {
+        bare(&self.authority)
+    }
+
+    /// The port; 443 if none is given.
+    pub(super) fn port(&self) -> u16 {
+        self.authority.port_u16().unwrap_or(443)
+    }
+
+    /// What the certificate must be for, if nothing else is said.
+    pub(super) fn server_name(&self) -> &ServerName<'static> {
+        &self.server_name
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let uri: Uri = text.parse().map_err(|_| AddressError::Malformed(text.to_owned()))?;
+        if uri.scheme_str() != Some("https") {
+            return Err(AddressError::NotHttps(text.to_owned()));
+        }
+        let form = || AddressError::Form(text.to_owned());
+        let authority = uri.authority().ok_or_else(form)?.clone();
+        let name = ServerName::try_from(bare(&authority).to_owned()).map_err(|_| form())?;
+        let port_is_given = authority.as_str().len() > authority.host().len();
+        if authority.as_str().contains('@')
+            || (port_is_given && authority.port_u16().is_none())
+            || uri.query().is_some()
+        {
+            return Err(form());
+        }
+        Ok(Self { authority, prefix: uri.path().trim_end_matches('/').to_owned(), server_name: name })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "https://{}{}", self.authority, self.prefix)
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn bare(authority: &Authority) -> &str {
+    let host = authority.host();
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_kubeconfigs_hold_is_understood() {
+        for (text, host, port, prefix) in [
+            ("https://127.0.0.1:6443", "127.0.0.1", 6443, ""),
+            ("https://api.example.com/", "api.example.com", 443, ""),
+            ("https://[fd00::1]:6443", "fd00::1", 6443, ""),
+            ("https://lb/k8s/clusters/c-1/", "lb", 443, "/k8s/clusters/c-1"),
+        ] {
+            let address: Address = text.parse().unwrap();
+            assert_eq!((address.host(), address.port(), address.prefix()), (host, port, prefix));
+            assert_eq!(address.to_string().parse(), Ok(address));
+        }
+    }
+
+    #[test]
+    fn what_would_be_guessed_is_refused() {
+        for text in [
+            "",
+            "10.0.0.1:6443",
+            "http://127.0.0.1:8080",
+            "https://",
+            "https://user@host",
+            "https://host:port",
+            "https://host:66000",
+            "https://host:",
+            "https://host?x=1",
+            "https://-/",
+        ] {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Typed JSON calls for the agent's own control loops: one object, a list, and everything that happens to it.
+//!
+//! For clients' requests, which stream and are never parsed whole, there is [`Host::send`]. Here bodies are read into
+//! memory, so each call is bounded in size and in time. Objects are `serde_json::Value`: the agent looks at a few
+//! fields of them and must keep those it does not know.
+//!
+//! Reading order: [`Api`], [`Selection`], [`Reflector`] (a list that stays true), [`ApiError`].
+
+mod answer;
+mod error;
+mod reflector;
+mod selection;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, USER_AGENT};
+use http::{Method, Request, Response, Uri};
+use kube_wire::query::Query;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::{Host, HostBody, RequestBody, empty, full};
+pub use error::ApiError;
+pub use reflector::{Change, Reflector};
+pub use selection::{Selection, Shape};
+
+/// How long one call may take, its answer included. The API server gives up on its own after 60 s
+/// (`--request-timeout`), except that it does not when it is stuck.
+const PATIENCE: Duration = Duration::from_secs(65);
+
+/// The largest answer that is read, in bytes: a page of [`PAGE`] objects of 64 KB each.
+const MAX_ANSWER: usize = 32 * 1024 * 1024;
+
+/// Objects per page of a list.
+const PAGE: u32 = 500;
+
+/// The agent's own voice: calls are made with its own credential and under its name.
+#[derive(Clone, Debug)]
+pub struct Api {
+    host: Host,
+    user_agent: HeaderValue,
+}
+
+/// How a patch is to be understood (`apimachinery/pkg/types/patch.go`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    /// RFC 7396.
+    Merge,
+    /// RFC 6902.
+    Json,
+    /// Kubernetes' own, for built-in kinds.
+    Strategic,
+    /// Server-side apply; the path's query must name a `fieldManager`.
+    Apply,
+}
+
+/// A whole list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List {
+    /// In the API server's order.
+    pub items: Vec<Value>,
+    /// When the list was true; a watch can go on from there.
+    pub resource_version: String,
+}
+
+// === impl Api ===
+
+impl Api {
+    /// Calls through this host. In the API server's audit log they are `proxy-agent/VERSION`.
+    pub fn new(host: Host) -> Self {
+        const NAME: &str = concat!("proxy-agent/", env!("CARGO_PKG_VERSION"));
+        Self { host, user_agent: HeaderValue::from_static(NAME) }
+    }
+
+    /// Reads one object. `path` is absolute, with a query or without, here and below.
+    pub async fn get(&self, path: &str) -> Result<Value, ApiError> {
+        self.call(self.request(Method::GET, path)?, empty()).await
+    }
+
+    /// Reads a whole list, page by page. Bounded by what is there: for lists that can be long there is
+    /// [`Api::reflect`].
+    pub async fn list(&self, path: &str, selection: &Selection) -> Result<List, ApiError> {
+        let mut items = Vec::new();
+        let mut from: Option<String> = None;
+        loop {
+            let page = self.page(path, selection, from.as_deref()).await?;
+            items.extend(page.items);
+            match page.next {
+                Some(token) => from = Some(token),
+                None => return Ok(List { items, resource_version: page.resource_version }),
+            }
+        }
+    }
+
+    /// Creates an object; returns it as stored.
+    pub async fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
+        self.write(Method::POST, path, "application/json", object).await
+    }
+
+    /// Replaces an object. If it holds a `resourceVersion`, only if nobody else has changed it meanwhile.
+    pub async fn update(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
+        self.write(Method::PUT, path, "application/json", object).await
+    }
+
+    /// Changes an object.
+    pub async fn patch(&self, path: &str, kind: PatchKind, patch: &Value) -> Result<Value, ApiError> {
+        self.write(Method::PATCH, path, kind.content_type(), patch).await
+    }
+
+    /// Deletes an object. `options` is a `DeleteOptions` without `kind` and `apiVersion`: `{}`, or preconditions.
+    /// Returns the object, or a Status of success.
+    pub async fn delete(&self, path: &str, options: &Value) -> Result<Value, ApiError> {
+        self.write(Method::DELETE, path, "application/json", options).await
+    }
+
+    /// Follows a list for ever.
+    pub fn reflect(&self, path: impl Into<String>, selection: Selection) -> Reflector {
+        Reflector::new(self.clone(), path.into(), selection)
+    }
+
+    async fn write(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &'static str,
+        body: &Value,
+    ) -> Result<Value, ApiError> {
+        let mut request = self.request(method, path)?;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        self.call(request, full(body.to_string())).await
+    }
+
+    async fn page(&self, path: &str, selection: &Selection, from: Option<&str>) -> Result<answer::Page, ApiError> {
+        let mut query = selection.query(path);
+        query.set("limit", &PAGE.to_string());
+        if let Some(token) = from {
+            query.set("continue", token);
+        }
+        let mut request = self.request(Method::GET, &with_query(path, &query))?;
+        request.headers_mut().insert(ACCEPT, selection.shape.of_list());
+        let bytes = self.bytes(request, empty()).await?;
+        answer::Page::read(&bytes)
+    }
+
+    /// Begins a watch; its body is the caller's to read. Only the head of the answer is bounded in time.
+    async fn watch(
+        &self,
+        path: &str,
+        selection: &Selection,
+        resource_version: &str,
+        seconds: u32,
+    ) -> Result<HostBody, ApiError> {
+        let mut query = selection.query(path);
+        query.set("watch", "true");
+        query.set("allowWatchBookmarks", "true");
+        query.set("resourceVersion", resource_version);
+        query.set("timeoutSeconds", &seconds.to_string());
+        let mut request = self.request(Method::GET, &with_query(path, &query))?;
+        request.headers_mut().insert(ACCEPT, selection.shape.of_watch());
+        let response = self.send(request, empty());
+        let response = timeout(PATIENCE, response).await.map_err(|_| ApiError::TimedOut)??;
+        Ok(response.into_body())
+    }
+
+    async fn call(&self, request: Request<()>, body: RequestBody) -> Result<Value, ApiError> {
+        let bytes = self.bytes(request, body).await?;
+        serde_json::from_slice(&bytes).map_err(ApiError::Json)
+    }
+
+    async fn bytes(&self, request: Request<()>, body: RequestBody) -> Result<Bytes, ApiError> {
+        let answered = async {
+            let response = self.send(request, body).await?;
+            answer::read(response.into_body(), MAX_ANSWER).await
+        };
+        timeout(PATIENCE, answered).await.map_err(|_| ApiError::TimedOut)?
+    }
+
+    /// Success, or the Status of the refusal.
+    async fn send(&self, request: Request<()>, body: RequestBody) -> Result<Response<HostBody>, ApiError> {
+        let response = self.host.send(request.map(|()| body)).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(answer::refusal(response).await)
+    }
+
+    fn request(&self, method: Method, path: &str) -> Result<Request<()>, ApiError> {
+        let uri: Uri = path.parse().map_err(|_| ApiError::Path(path.to_owned()))?;
+        let mut request = Request::new(());
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+        request.headers_mut().insert(USER_AGENT, self.user_agent.clone());
+        Ok(request)
+    }
+}
+
+// === impl PatchKind ===
+
+impl PatchKind {
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Merge => "application/merge-patch+json",
+            Self::Json => "application/json-patch+json",
+            Self::Strategic => "application/strategic-merge-patch+json",
+            // JSON is YAML; the JSON name of it is newer than the hosts that must work (1.26).
+            Self::Apply => "application/apply-patch+yaml",
+        }
+    }
+}
+
+fn with_query(path: &str, query: &Query<'_>) -> String {
+    let path = path.split_once('?').map_or(path, |(path, _)| path);
+    format!("{path}?{}", query.as_str())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Reads answers into memory, as much as is allowed.
+
+use bytes::{Bytes, BytesMut};
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, Response};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use kube_wire::Status;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::ApiError;
+use crate::host::HostBody;
+
+/// A refusal that is longer is not shown whole.
+const MAX_REFUSAL: usize = 64 * 1024;
+
+/// What a message is cut to if the answer is no Status: an HTML page of some load balancer.
+const MAX_MESSAGE: usize = 1024;
+
+/// One page of a list.
+pub(super) struct Page {
+    pub(super) items: Vec<Value>,
+    pub(super) resource_version: String,
+    pub(super) next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ListForm {
+    metadata: ListMeta,
+    // Go writes an empty list of some types as null.
+    items: Option<Vec<Value>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListMeta {
+    resource_version: String,
+    #[serde(rename = "continue")]
+    next: Option<String>,
+}
+
+// === impl Page ===
+
+impl Page {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, ApiError> {
+        let list: ListForm = serde_json::from_slice(bytes).map_err(ApiError::Json)?;
+        Ok(Self {
+            items: list.items.unwrap_or_default(),
+            resource_version: list.metadata.resource_version,
+            next: list.metadata.next.filter(|token| !token.is_empty()),
+        })
+    }
+}
+
+/// The whole body, if it is not larger than `limit` bytes.
+pub(super) async fn read(mut body: HostBody, limit: usize) -> Result<Bytes, ApiError> {
+    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if expected > limit {
+        return Err(ApiError::TooLarge { limit });
+    }
+    let mut bytes = BytesMut::with_capacity(expected);
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            if bytes.len() + data.len() > limit {
+                return Err(ApiError::TooLarge { limit });
+            }
+            bytes.extend_from_slice(&data);
+        }
+    }
+    Ok(bytes.freeze())
+}
+
+/// What an answer that is no success says.
+pub(super) async fn refusal(response: Response<HostBody>) -> ApiError {
+    let (parts, body) = response.into_parts();
+    let code = parts.status.as_u16();
+    let mut status = match read(body, MAX_REFUSAL).await {
+        Ok(bytes) => {
+            Status::from_json(&bytes).unwrap_or_else(|_| Status { message: shortened(&bytes), ..Status::default() })
+        }
+        Err(ApiError::TooLarge { .. }) => Status::default(),
+        Err(error) => return error,
+    };
+    if status.code == 0 {
+        status.code = code;
+    }
+    if let (None, Some(seconds)) = (status.retry_after(), retry_after(&parts.headers)) {
+        status = status.with_retry_after(seconds);
+    }
+    ApiError::Status(Box::new(status))
+}
+
+fn shortened(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_MESSAGE)]);
+    text.trim().to_owned()
+}
+
+/// In seconds; the API server never sends the form with a date.
+fn retry_after(headers: &HeaderMap) -> Option<u32> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()
+}

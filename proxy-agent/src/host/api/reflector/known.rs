@@ -1,0 +1,96 @@
+//! Which objects were told, so that those that vanished unseen can be told as deleted.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{ApiError, Change, Event};
+
+/// The objects that were told as applied: name to UID.
+#[derive(Debug, Default)]
+pub(super) struct Known(HashMap<Key, Box<str>>);
+
+/// The objects that a list has shown so far.
+#[derive(Debug, Default)]
+pub(super) struct Listed(HashSet<Key>);
+
+/// Namespace (empty for objects in none) and name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    namespace: Box<str>,
+    name: Box<str>,
+}
+
+/// Who an object is.
+#[derive(Debug)]
+pub(super) struct Named {
+    key: Key,
+    uid: Box<str>,
+}
+
+// === impl Known ===
+
+impl Known {
+    /// An object of a list. If it replaced one of the same name, that one is told as deleted first.
+    pub(super) fn listed(&mut self, listed: &mut Listed, named: Named, object: Value) -> Vec<Change> {
+        listed.0.insert(named.key.clone());
+        self.applied(named, object)
+    }
+
+    /// After the last page: what is known and was not shown.
+    pub(super) fn vanished(&mut self, listed: &Listed) -> Vec<Change> {
+        let vanished = self.0.extract_if(|key, _| !listed.0.contains(key));
+        vanished.map(|(key, uid)| Change::Deleted(remains(&key, &uid))).collect()
+    }
+
+    /// An event of a watch.
+    pub(super) fn event(&mut self, event: Event) -> Result<Vec<Change>, ApiError> {
+        match event {
+            Event::Applied(object) => Ok(self.applied(Named::of(&object)?, object)),
+            Event::Deleted(object) => {
+                self.0.remove(&Named::of(&object)?.key);
+                Ok(vec![Change::Deleted(object)])
+            }
+        }
+    }
+
+    fn applied(&mut self, named: Named, object: Value) -> Vec<Change> {
+        let mut changes = Vec::new();
+        if let Some(old) = self.0.get(&named.key).filter(|old| **old != named.uid) {
+            changes.push(Change::Deleted(remains(&named.key, old)));
+        }
+        self.0.insert(named.key, named.uid);
+        changes.push(Change::Applied(object));
+        changes
+    }
+}
+
+// === impl Named ===
+
+impl Named {
+    pub(super) fn of(object: &Value) -> Result<Self, ApiError> {
+        #[derive(Deserialize)]
+        struct Object<'a> {
+            #[serde(borrow)]
+            metadata: Metadata<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Metadata<'a> {
+            name: &'a str,
+            namespace: Option<&'a str>,
+            uid: Option<&'a str>,
+        }
+        let Object { metadata } = Object::deserialize(object).map_err(ApiError::Json)?;
+        let key = Key { namespace: metadata.namespace.unwrap_or_default().into(), name: metadata.name.into() };
+        Ok(Self { key, uid: metadata.uid.unwrap_or_default().into() })
+    }
+}
+
+fn remains(key: &Key, uid: &str) -> Value {
+    let mut metadata = json!({"name": key.name, "uid": uid});
+    if !key.namespace.is_empty() {
+        metadata["namespace"] = json!(key.namespace);
+    }
+    json!({"metadata": metadata})
+}

@@ -1,0 +1,201 @@
+//! Whole stories: what a consumer is told while lists, watches and failures follow each other.
+
+use bytes::Bytes;
+use h2::SendStream;
+use serde_json::json;
+
+use super::super::tests::{answer, api};
+use super::*;
+use crate::host::testing::FakeServer;
+
+/// A change in short: `+a/1` (name and UID), `-a/1`, `synced`.
+fn short(change: &Change) -> String {
+    let (sign, object) = match change {
+        Change::Applied(object) => ('+', object),
+        Change::Deleted(object) => ('-', object),
+        Change::Synced => return "synced".into(),
+    };
+    let text = |key: &str| object["metadata"][key].as_str().unwrap().to_owned();
+    format!("{sign}{}/{}", text("name"), text("uid"))
+}
+
+async fn told(reflector: &mut Reflector, expected: &[&str]) {
+    for expected in expected {
+        assert_eq!(short(&reflector.next().await), *expected);
+    }
+}
+
+fn object(name_and_uid: &str, version: u64) -> Value {
+    let (name, uid) = name_and_uid.split_once('/').unwrap();
+    json!({"metadata": {"name": name, "uid": uid, "resourceVersion": version.to_string()}})
+}
+
+/// Answers the next request, which must be a list.
+async fn list(server: &mut FakeServer, version: u64, items: &[&str]) {
+    let asked = server.asked().await;
+    assert_eq!(asked.path(), "/x?limit=500");
+    let items: Vec<_> = items.iter().map(|item| object(item, version)).collect();
+    answer(asked, 200, &json!({"metadata": {"resourceVersion": version.to_string()}, "items": items}));
+}
+
+/// Begins to answer the next request, which must be a watch from this version on.
+async fn watch(server: &mut FakeServer, version: u64) -> SendStream<Bytes> {
+    let asked = server.asked().await;
+    let from = format!("/x?watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds=");
+    assert!(asked.path().starts_with(&from), "{}", asked.path());
+    asked.begin()
+}
+
+fn event(stream: &mut SendStream<Bytes>, event_type: &str, object: &Value) {
+    let frame = format!("{}\n", json!({"type": event_type, "object": object}));
+    stream.send_data(frame.into(), false).unwrap();
+}
+
+fn status(code: u16) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "so", "code": code})
+}
+
+fn end(mut stream: SendStream<Bytes>) {
+    stream.send_data(Bytes::new(), true).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_and_then_what_happens() {
+    let (mut server, api, _tasks) = api();
+    let mut reflector = api.reflect("/x", Selection::default());
+    let serve = async {
+        list(&mut server, 5, &["a/1", "b/2"]).await;
+        let mut stream = watch(&mut server, 5).await;
+        event(&mut stream, "MODIFIED", &object("a/1", 6));
+        event(&mut stream, "DELETED", &object("b/2", 7));
+        event(&mut stream, "ADDED", &object("b/3", 8));
+        event(&mut stream, "BOOKMARK", &json!({"metadata": {"resourceVersion": "20"}}));
+        end(stream);
+        // From the bookmark.
+        let mut stream = watch(&mut server, 20).await;
+        event(&mut stream, "DELETED", &object("a/1", 21));
+        stream
+    };
+    let listen = told(&mut reflector, &["+a/1", "+b/2", "synced", "+a/1", "-b/2", "+b/3", "-a/1"]);
+    tokio::join!(listen, serve);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_went_unseen_is_told_after_410() {
+    for in_the_watch in [true, false] {
+        let (mut server, api, _tasks) = api();
+        let mut reflector = api.reflect("/x", Selection::default());
+        let serve = async {
+            list(&mut server, 5, &["a/1", "b/2", "c/3"]).await;
+            let mut ended = None;
+            if in_the_watch {
+                event(ended.insert(watch(&mut server, 5).await), "ERROR", &status(410));
+            } else {
+                answer(server.asked().await, 410, &status(410));
+            }
+            // a is another one now, b is gone.
+            list(&mut server, 50, &["a/9", "c/3"]).await;
+            ended
+        };
+        let listen =
+            told(&mut reflector, &["+a/1", "+b/2", "+c/3", "synced", "-a/1", "+a/9", "+c/3", "-b/2", "synced"]);
+        tokio::join!(listen, serve);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_waited_out_where_it_was() {
+    let (mut server, api, _tasks) = api();
+    let mut reflector = api.reflect("/x", Selection::default());
+    let serve = async {
+        for _ in 0..10 {
+            answer(server.asked().await, 503, &status(503));
+        }
+        list(&mut server, 5, &[]).await;
+        let mut stream = watch(&mut server, 5).await;
+        event(&mut stream, "ADDED", &object("a/1", 6));
+        event(&mut stream, "ERROR", &status(500));
+        answer(server.asked().await, 429, &status(429));
+        let mut stream = watch(&mut server, 6).await;
+        event(&mut stream, "ADDED", &object("b/2", 7));
+        // Cut off, in the middle of an event.
+        stream.send_data("{\"type\":\"ADDED\"".into(), false).unwrap();
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        server.break_connections();
+        let mut stream = watch(&mut server, 7).await;
+        event(&mut stream, "ADDED", &object("c/3", 8));
+        stream
+    };
+    let listen = told(&mut reflector, &["synced", "+a/1", "+b/2", "+c/3"]);
+    tokio::join!(listen, serve);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_understood_is_listed_anew() {
+    for nonsense in
+        ["[1]\n", "{\"type\":\"NEW\",\"object\":{}}\n", "{\"type\":\"ADDED\",\"object\":{\"metadata\":{}}}\n"]
+    {
+        let (mut server, api, _tasks) = api();
+        let mut reflector = api.reflect("/x", Selection::default());
+        let serve = async {
+            list(&mut server, 5, &["a/1"]).await;
+            let mut stream = watch(&mut server, 5).await;
+            stream.send_data(nonsense.into(), false).unwrap();
+            list(&mut server, 6, &[]).await;
+        };
+        tokio::join!(told(&mut reflector, &["+a/1", "synced", "-a/1", "synced"]), serve);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_never_ends_by_itself_is_ended() {
+    let (mut server, api, _tasks) = api();
+    let mut reflector = api.reflect("/x", Selection::default());
+    let began = Instant::now();
+    let serve = async {
+        list(&mut server, 5, &[]).await;
+        let silent = watch(&mut server, 5).await;
+        let mut stream = watch(&mut server, 5).await;
+        event(&mut stream, "ADDED", &object("a/1", 6));
+        (silent, stream)
+    };
+    tokio::join!(told(&mut reflector, &["synced", "+a/1"]), serve);
+    let limit = Duration::from_secs(2 * u64::from(WATCH_SECONDS)) + 2 * OVERTIME;
+    assert!(began.elapsed() <= limit, "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn asking_for_the_next_may_be_given_up_at_any_moment() {
+    let (mut server, api, _tasks) = api();
+    let mut reflector = api.reflect("/x", Selection::default());
+    let serve = async {
+        list(&mut server, 5, &["a/1"]).await;
+        let mut stream = watch(&mut server, 5).await;
+        for version in 6..200 {
+            event(&mut stream, "MODIFIED", &object("a/1", version));
+            tokio::task::yield_now().await;
+        }
+        stream
+    };
+    let listen = async {
+        let mut versions = Vec::new();
+        while versions.last().is_none_or(|last| last != "199") {
+            // Polled once and dropped, again and again, as a `select!` does.
+            let mut next = std::pin::pin!(reflector.next());
+            let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(next.as_mut().poll(cx))).await;
+            match polled {
+                std::task::Poll::Ready(Change::Applied(object)) => {
+                    versions.push(object["metadata"]["resourceVersion"].as_str().unwrap().to_owned());
+                }
+                std::task::Poll::Ready(_) => {}
+                std::task::Poll::Pending => tokio::task::yield_now().await,
+            }
+        }
+        versions
+    };
+    let (versions, _stream) = tokio::join!(listen, serve);
+    let expected: Vec<_> = (5..200).map(|version: u64| version.to_string()).collect();
+    assert_eq!(versions, expected);
+}

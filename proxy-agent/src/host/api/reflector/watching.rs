@@ -1,0 +1,94 @@
+//! One watch: bytes in, events out, and the resource version to go on from.
+
+use http_body_util::BodyExt as _;
+use kube_wire::Status;
+use kube_wire::watch::{EventType, JsonFrames};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::ApiError;
+use crate::host::HostBody;
+
+/// The largest event, in bytes. etcd's own limit for an object is 1.5 MiB in protobuf.
+const MAX_EVENT: usize = 16 * 1024 * 1024;
+
+/// What a watch says about an object.
+#[derive(Debug, PartialEq)]
+pub(super) enum Event {
+    Applied(Value),
+    Deleted(Value),
+}
+
+/// A watch that has begun.
+#[derive(Debug)]
+pub(super) struct Watching {
+    body: HostBody,
+    frames: JsonFrames,
+    resource_version: String,
+}
+
+#[derive(Deserialize)]
+struct FrameForm {
+    r#type: String,
+    object: Value,
+}
+
+// === impl Watching ===
+
+impl Watching {
+    pub(super) fn new(body: HostBody, resource_version: String) -> Self {
+        Self { body, frames: JsonFrames::new(MAX_EVENT), resource_version }
+    }
+
+    /// The last one that was seen: everything up to it has been returned.
+    pub(super) fn resource_version(&self) -> &str {
+        &self.resource_version
+    }
+
+    /// The events of the next chunk, maybe none; `None` at the end. Dropping the future loses nothing.
+    pub(super) async fn read(&mut self) -> Result<Option<Vec<Event>>, ApiError> {
+        let Some(frame) = self.body.frame().await else {
+            // A watch that ends within a frame is as good as one that ends before it.
+            return Ok(None);
+        };
+        let Ok(chunk) = frame?.into_data() else { return Ok(Some(Vec::new())) };
+        self.frames.push(&chunk)?;
+        let mut events = Vec::new();
+        // Told together or not at all, so that the resource version never runs ahead of what was told.
+        let mut resource_version = None;
+        while let Some(frame) = self.frames.next_frame()? {
+            let FrameForm { r#type, object } = serde_json::from_slice(frame).map_err(ApiError::Json)?;
+            let event_type = EventType::parse(&r#type).ok_or_else(|| unknown(&r#type))?;
+            if event_type == EventType::Error {
+                return Err(refusal(&object));
+            }
+            resource_version = Some(version_of(&object)?);
+            match event_type {
+                EventType::Added | EventType::Modified => events.push(Event::Applied(object)),
+                EventType::Deleted => events.push(Event::Deleted(object)),
+                EventType::Bookmark | EventType::Error => {}
+            }
+        }
+        if let Some(version) = resource_version {
+            self.resource_version = version;
+        }
+        Ok(Some(events))
+    }
+}
+
+fn version_of(object: &Value) -> Result<String, ApiError> {
+    let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+    let missing = || serde::de::Error::missing_field("metadata.resourceVersion");
+    Ok(version.ok_or_else(missing).map_err(ApiError::Json)?.to_owned())
+}
+
+fn refusal(object: &Value) -> ApiError {
+    match Status::from_json(object.to_string().as_bytes()) {
+        Ok(status) => ApiError::Status(Box::new(status)),
+        Err(_) => ApiError::Json(serde::de::Error::custom("an ERROR event without a Status")),
+    }
+}
+
+fn unknown(event_type: &str) -> ApiError {
+    ApiError::Json(serde::de::Error::custom(format_args!("unknown event type {event_type:?}")))
+}

@@ -1,0 +1,131 @@
+//! Calls, with an API server in memory.
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use http::Response as Head;
+use kube_wire::status::Reason;
+use ops::drain::Tasks;
+use serde_json::json;
+
+use super::*;
+use crate::host::testing::{Asked, FakeServer, World};
+
+/// An API server and the agent's voice.
+pub(super) fn api() -> (FakeServer, Api, Tasks) {
+    let (world, tasks) = (World::default(), Tasks::new());
+    let server = world.server("a", 100);
+    let api = Api::new(world.host(&[&server], &tasks));
+    (server, api, tasks)
+}
+
+/// Answers with an object.
+pub(super) fn answer(asked: Asked, code: u16, object: &Value) {
+    asked.answer_with(code, object.to_string());
+}
+
+async fn received(asked: &mut Asked) -> Value {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = asked.request.body_mut().data().await {
+        bytes.extend_from_slice(&chunk.unwrap());
+    }
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_written_and_read() {
+    let (mut server, api, _tasks) = api();
+    let object = json!({"metadata": {"name": "a"}});
+    let path = "/api/v1/namespaces";
+    let named = "/api/v1/namespaces/a";
+    let written = [
+        ("POST", path, "application/json"),
+        ("PUT", named, "application/json"),
+        ("PATCH", named, "application/merge-patch+json"),
+        ("DELETE", named, "application/json"),
+    ];
+    for (method, path, content_type) in written {
+        let call = async {
+            match method {
+                "POST" => api.create(path, &object).await,
+                "PUT" => api.update(path, &object).await,
+                "PATCH" => api.patch(path, PatchKind::Merge, &object).await,
+                _ => api.delete(path, &object).await,
+            }
+        };
+        let serve = async {
+            let mut asked = server.asked().await;
+            assert_eq!((asked.request.method().as_str(), asked.path().as_str()), (method, path));
+            assert_eq!(asked.request.headers()["content-type"], content_type);
+            assert!(asked.request.headers()["user-agent"].to_str().unwrap().starts_with("proxy-agent/"));
+            let body = received(&mut asked).await;
+            answer(asked, 200, &body);
+        };
+        let (result, ()) = tokio::join!(call, serve);
+        assert_eq!(result.unwrap(), object);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_read_page_by_page() {
+    let (mut server, api, _tasks) = api();
+    let selection = Selection { labels: "a=b,c".into(), shape: Shape::Metadata, ..Selection::default() };
+    let serve = async {
+        for (next, token) in [("", "t/1"), ("&continue=t%2F1", "")] {
+            let asked = server.asked().await;
+            assert_eq!(asked.path(), format!("/api/v1/pods?labelSelector=a%3Db%2Cc&limit=500{next}"));
+            let accept = asked.request.headers()["accept"].to_str().unwrap();
+            assert!(accept.contains("as=PartialObjectMetadataList"), "{accept}");
+            let item = json!({"metadata": {"name": token}});
+            let metadata = json!({"resourceVersion": "7", "continue": token});
+            answer(asked, 200, &json!({"metadata": metadata, "items": [item]}));
+        }
+    };
+    let (list, ()) = tokio::join!(api.list("/api/v1/pods", &selection), serve);
+    let list = list.unwrap();
+    assert_eq!((list.items.len(), list.resource_version.as_str()), (2, "7"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_a_status_whatever_it_looks_like() {
+    let (mut server, api, _tasks) = api();
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": "Conflict", "code": 409});
+    for (code, body, message) in
+        [(409, status.to_string(), "no"), (502, "<html>\n".into(), "<html>"), (500, String::new(), "")]
+    {
+        let serve = async { server.asked().await.answer_with(code, body) };
+        let (result, ()) = tokio::join!(api.get("/x"), serve);
+        let error = result.unwrap_err();
+        let refused = error.status().unwrap();
+        assert_eq!((refused.code, refused.message.as_str()), (code, message));
+        assert_eq!(error.is_conflict(), refused.reason == Reason::Conflict);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_to_come_back_is_read_from_the_header_too() {
+    let (mut server, api, _tasks) = api();
+    let serve = async {
+        let Asked { mut respond, .. } = server.asked().await;
+        end(&mut respond, Head::builder().status(429).header("retry-after", "3"));
+    };
+    let (result, ()) = tokio::join!(api.get("/x"), serve);
+    assert_eq!(result.unwrap_err().status().unwrap().retry_after(), Some(3));
+}
+
+fn end(respond: &mut SendResponse<Bytes>, head: http::response::Builder) {
+    drop(respond.send_response(head.body(()).unwrap(), true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_bounded_in_size_and_time() {
+    let (mut server, api, _tasks) = api();
+    let large = Bytes::from(vec![b' '; MAX_ANSWER + 1]);
+    let serve = async { server.asked().await.answer_with(200, large) };
+    let (result, ()) = tokio::join!(api.get("/x"), serve);
+    assert!(matches!(result, Err(ApiError::TooLarge { .. })), "{result:?}");
+    let began = tokio::time::Instant::now();
+    let (result, asked) = tokio::join!(api.get("/x"), server.asked());
+    assert!(matches!(result, Err(ApiError::TimedOut)), "{result:?}");
+    assert_eq!(began.elapsed(), PATIENCE);
+    drop(asked);
+}

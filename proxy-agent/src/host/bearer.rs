@@ -1,0 +1,66 @@
+//! A bearer token, ready to be sent.
+
+use http::HeaderValue;
+use ops::secret::Secret;
+
+/// The value of an `Authorization` header; prints nothing of itself (`HeaderValue::set_sensitive`) and is never put
+/// into HPACK's table (RFC 7541 section 7.1.3).
+#[derive(Clone, Debug)]
+pub(super) struct Bearer(HeaderValue);
+
+/// The text is not a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// Nothing but white space, as while a file is being written.
+    #[error("the token is empty")]
+    Empty,
+    /// Characters that no header may hold.
+    #[error("the token holds characters that a header cannot hold")]
+    Characters,
+}
+
+// === impl Bearer ===
+
+impl Bearer {
+    /// Reads a token as client-go does: white space around it does not count (`transport/token_source.go`).
+    pub(super) fn read(token: &Secret) -> Result<Self, TokenError> {
+        let token = token.expose().trim();
+        if token.is_empty() {
+            return Err(TokenError::Empty);
+        }
+        let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| TokenError::Characters)?;
+        value.set_sensitive(true);
+        Ok(Self(value))
+    }
+
+    /// The same for a file's content.
+    pub(super) fn read_file(content: &[u8]) -> Result<Self, TokenError> {
+        let text = std::str::from_utf8(content).map_err(|_| TokenError::Characters)?;
+        Self::read(&Secret::from(text))
+    }
+
+    /// The header's value.
+    pub(super) fn header(&self) -> &HeaderValue {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_trimmed_and_never_shown() {
+        let bearer = Bearer::read_file(b" abc.def\n").unwrap();
+        assert_eq!(bearer.header().as_bytes(), b"Bearer abc.def");
+        assert!(!format!("{bearer:?}").contains("abc"));
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused() {
+        assert_eq!(Bearer::read_file(b" \n").unwrap_err(), TokenError::Empty);
+        assert_eq!(Bearer::read_file(b"a\nb").unwrap_err(), TokenError::Characters);
+        assert_eq!(Bearer::read_file(b"\xff").unwrap_err(), TokenError::Characters);
+    }
+}

@@ -1,0 +1,122 @@
+//! Whether an address is worth trying.
+//!
+//! ```text
+//! Up --failed--> Down(1 s) --failed when probed--> Down(2 s) ... Down(30 s)
+//! Down --works--> Up;  Up --failed within 30 s--> Down, where it left off
+//! ```
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::limits::{FIRST_PROBE, LAST_PROBE, PROVEN};
+
+/// Of one address.
+#[derive(Debug)]
+pub(super) struct Health(Mutex<State>);
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// `failures` were counted before it came back at `since`.
+    Up {
+        since: Option<Instant>,
+        failures: u32,
+    },
+    Down {
+        failures: u32,
+        probe_at: Instant,
+    },
+}
+
+// === impl Health ===
+
+impl Health {
+    /// Innocent until proven otherwise.
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(State::Up { since: None, failures: 0 }))
+    }
+
+    /// `None` if it is up, else when it will be tried again.
+    pub(super) fn down_until(&self) -> Option<Instant> {
+        match *self.lock() {
+            State::Up { .. } => None,
+            State::Down { probe_at, .. } => Some(probe_at),
+        }
+    }
+
+    /// It could not be connected to, or fell silent. `true` if that is news.
+    pub(super) fn failed(&self, now: Instant) -> bool {
+        let mut state = self.lock();
+        let (failures, was_up) = match *state {
+            // Many requests may wait for one connection; its failure is one failure.
+            State::Down { probe_at, .. } if now < probe_at => return false,
+            State::Down { failures, .. } => (failures, false),
+            State::Up { since: Some(since), failures } if now < since + PROVEN => (failures, true),
+            State::Up { .. } => (0, true),
+        };
+        let wait = wait(failures).mul_f64(0.5 + fastrand::f64() / 2.0);
+        *state = State::Down { failures: failures.saturating_add(1), probe_at: now + wait };
+        was_up
+    }
+
+    /// A connection was made. `true` if that is news.
+    pub(super) fn works(&self, now: Instant) -> bool {
+        let mut state = self.lock();
+        match *state {
+            State::Up { .. } => false,
+            State::Down { failures, .. } => {
+                *state = State::Up { since: Some(now), failures };
+                true
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Before jitter, which takes up to half away: agents that lost the same API server come back spread out.
+fn wait(failures: u32) -> Duration {
+    FIRST_PROBE.saturating_mul(1 << failures.min(16)).min(LAST_PROBE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_double_and_one_dead_connection_counts_once() {
+        let health = Health::new();
+        let mut now = Instant::now();
+        assert!(health.failed(now));
+        for failures in 0..200 {
+            let until = health.down_until().unwrap();
+            assert!(until <= now + wait(failures) && until >= now + wait(failures) / 2);
+            assert!(!health.failed(until - Duration::from_millis(1)));
+            assert_eq!(health.down_until(), Some(until));
+            now = until;
+            assert!(!health.failed(now));
+        }
+        assert!(health.works(now) && !health.works(now));
+        assert_eq!(health.down_until(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_flaps_is_not_trusted_at_once() {
+        let health = Health::new();
+        let now = Instant::now();
+        for _ in 0..4 {
+            health.failed(health.down_until().unwrap_or(now));
+        }
+        let back = health.down_until().unwrap();
+        health.works(back);
+        health.failed(back + Duration::from_secs(1));
+        assert!(health.down_until().unwrap() > back + Duration::from_secs(8));
+        let back = health.down_until().unwrap();
+        health.works(back);
+        health.failed(back + PROVEN);
+        assert!(health.down_until().unwrap() <= back + PROVEN + FIRST_PROBE);
+    }
+}

@@ -1,0 +1,120 @@
+//! The body of a response, as it comes from the API server.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio_util::sync::DropGuard;
+use tunnel::Inbound;
+use tunnel::inbound::InboundError;
+
+use super::connection::Permit;
+use super::counters::Counted;
+
+/// Streams; nothing is collected. Dropping it before its end resets the stream at once (RST_STREAM CANCEL), which ends
+/// a watch at the API server.
+pub struct HostBody {
+    /// Dropped first: the place is free when the reset is on its way.
+    bytes: Source,
+    held: Option<Held>,
+}
+
+/// Why a body ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostBodyError {
+    /// The stream was reset or the connection broke.
+    #[error("the response of the API server broke off")]
+    Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Whoever reads this was too slow while memory was short.
+    #[error("the reader of the response stalled and the memory for unread bytes was exhausted")]
+    Evicted,
+}
+
+enum Source {
+    Http2(Inbound),
+    Http1(Incoming),
+}
+
+/// What is given back when the body has ended or is dropped.
+pub(super) struct Held {
+    _counted: Counted,
+    /// The place on an HTTP/2 connection.
+    _permit: Option<Permit>,
+    /// Ends an upload that still goes on.
+    _upload: Option<DropGuard>,
+}
+
+// === impl HostBody ===
+
+impl HostBody {
+    pub(super) fn http2(bytes: Inbound, held: Held) -> Self {
+        Self::new(Source::Http2(bytes), held)
+    }
+
+    pub(super) fn http1(bytes: Incoming, held: Held) -> Self {
+        Self::new(Source::Http1(bytes), held)
+    }
+
+    fn new(bytes: Source, held: Held) -> Self {
+        let mut body = Self { bytes, held: None };
+        if !body.is_end_stream() {
+            body.held = Some(held);
+        }
+        body
+    }
+}
+
+impl Held {
+    pub(super) fn new(counted: Counted, permit: Option<Permit>, upload: Option<DropGuard>) -> Self {
+        Self { _counted: counted, _permit: permit, _upload: upload }
+    }
+}
+
+impl Body for HostBody {
+    type Data = Bytes;
+    type Error = HostBodyError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HostBodyError>>> {
+        let polled = match &mut self.bytes {
+            Source::Http2(bytes) => Pin::new(bytes).poll_frame(cx).map_err(|error| match error {
+                InboundError::Evicted => HostBodyError::Evicted,
+                InboundError::Stream(error) => HostBodyError::Broken(error.into()),
+            }),
+            Source::Http1(bytes) => Pin::new(bytes).poll_frame(cx).map_err(|error| HostBodyError::Broken(error.into())),
+        };
+        let is_over = match &polled {
+            Poll::Ready(Some(Ok(_))) => self.is_end_stream(),
+            Poll::Ready(_) => true,
+            Poll::Pending => false,
+        };
+        if is_over {
+            // A body may be kept after its end; its place is for others.
+            self.held = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.bytes {
+            Source::Http2(bytes) => bytes.is_end_stream(),
+            Source::Http1(bytes) => bytes.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.bytes {
+            Source::Http2(bytes) => bytes.size_hint(),
+            Source::Http1(bytes) => bytes.size_hint(),
+        }
+    }
+}
+
+impl fmt::Debug for HostBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostBody").field("ended", &self.held.is_none()).finish_non_exhaustive()
+    }
+}

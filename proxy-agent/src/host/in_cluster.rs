@@ -1,0 +1,65 @@
+//! The API server of the cluster that this process runs in as a pod, as client-go's `rest.InClusterConfig` finds it.
+
+use std::path::Path;
+
+use super::address::{Address, AddressError};
+use super::means::{Material, Means};
+
+/// Where the kubelet mounts a pod's service account (admission plugin `ServiceAccount`, `DefaultAPITokenMountPath`).
+const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// Not in a pod, or in one without service links.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InClusterError {
+    /// The kubelet sets both variables in every container.
+    #[error("the environment variable {0} is not set: this process does not run in a pod")]
+    NotInPod(&'static str),
+    /// The variables do not make an address.
+    #[error("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT")]
+    Address(#[source] AddressError),
+}
+
+/// Reads the environment.
+pub(super) fn means() -> Result<Means, InClusterError> {
+    from(|name| std::env::var(name).ok(), Path::new(SERVICE_ACCOUNT))
+}
+
+fn from(variable: impl Fn(&'static str) -> Option<String>, directory: &Path) -> Result<Means, InClusterError> {
+    let value = |name| {
+        let value = variable(name).filter(|value| !value.is_empty());
+        value.ok_or(InClusterError::NotInPod(name))
+    };
+    let host = value("KUBERNETES_SERVICE_HOST")?;
+    let port = value("KUBERNETES_SERVICE_PORT")?;
+    let host = if host.contains(':') { format!("[{host}]") } else { host };
+    let address = format!("https://{host}:{port}").parse::<Address>();
+    Ok(Means {
+        server: address.map_err(InClusterError::Address)?,
+        server_name: None,
+        authorities: Material::File(directory.join("ca.crt")),
+        identity: None,
+        token: Some(Material::File(directory.join("token"))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pods_environment_is_an_address() {
+        for (host, expected) in [("10.96.0.1", "https://10.96.0.1:443"), ("fd00::1", "https://[fd00::1]:443")] {
+            let variable = |name: &str| Some(if name.ends_with("HOST") { host } else { "443" }.to_owned());
+            let means = from(variable, Path::new("/sa")).unwrap();
+            assert_eq!(means.server.to_string(), expected);
+            assert!(matches!(means.token, Some(Material::File(path)) if path == Path::new("/sa/token")));
+        }
+    }
+
+    #[test]
+    fn elsewhere_it_says_what_is_missing() {
+        let error = from(|_| None, Path::new("/sa")).unwrap_err();
+        assert_eq!(error, InClusterError::NotInPod("KUBERNETES_SERVICE_HOST"));
+    }
+}

@@ -1,0 +1,189 @@
+//! Reads a kubeconfig, and refuses what it does not do rather than do something else.
+//!
+//! Only the current context counts. Which of two contradicting keys wins is as in client-go
+//! (`tools/clientcmd/api/types.go` and `client_config.go`): data over file, a token's file over the token.
+
+mod document;
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ops::secret::Secret;
+use rustls_pki_types::ServerName;
+
+use super::address::{Address, AddressError};
+use super::means::{KeyPair, Material, Means};
+use document::{AuthInfo, Cluster, Document, Named, Selected};
+
+/// The file cannot be used. Nothing here shows a value that could be secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KubeconfigError {
+    /// Not YAML, or not of this shape.
+    #[error("not a kubeconfig: malformed{}", place(*.line))]
+    Malformed {
+        /// Where, if known; from 1.
+        line: Option<u64>,
+    },
+    /// Which cluster is meant is not said.
+    #[error("`current-context` is not set")]
+    NoContext,
+    /// An entry that another one names.
+    #[error("there is no {kind} {name:?}")]
+    Missing {
+        /// `context`, `cluster` or `user`.
+        kind: &'static str,
+        /// As named.
+        name: String,
+    },
+    /// The cluster's `server`.
+    #[error("the cluster's `server`")]
+    Server(#[source] AddressError),
+    /// `insecure-skip-tls-verify: true`.
+    #[error(
+        "`insecure-skip-tls-verify: true`: an API server that could be anybody gets no credentials; give its `certificate-authority`"
+    )]
+    Insecure,
+    /// The machine's own authorities are not used.
+    #[error("the cluster has neither `certificate-authority` nor `certificate-authority-data`")]
+    NoAuthority,
+    /// Not a name that a certificate can hold.
+    #[error("`tls-server-name` {0:?} is not a host name")]
+    ServerName(String),
+    /// A key that means something which is not done here.
+    #[error("`{key}` is not supported: {instead}")]
+    Unsupported {
+        /// As in the file.
+        key: &'static str,
+        /// What to do.
+        instead: &'static str,
+    },
+    /// Not base64, or not text below it.
+    #[error("`{0}` is not base64 of PEM text")]
+    Data(&'static str),
+    /// A certificate without a key or the other way round.
+    #[error("the user has one of `client-certificate` and `client-key`; both are needed")]
+    HalfIdentity,
+    /// Nothing to authenticate with.
+    #[error("the user has no credential: neither a client certificate nor a token")]
+    NoCredential,
+}
+
+/// Reads the content of a kubeconfig. `directory` is where it lies: paths in it are relative to that.
+pub(super) fn parse(content: &[u8], directory: &Path) -> Result<Means, KubeconfigError> {
+    let document = Document::read(content)?;
+    let current = document.current_context.filter(|name| !name.is_empty());
+    let current = current.ok_or(KubeconfigError::NoContext)?;
+    let context: Selected = find(document.contexts, "context", &current)?;
+    let cluster = find(document.clusters, "cluster", &context.cluster)?;
+    let user = find(document.users, "user", &context.user)?;
+    let (identity, token) = credential(user, directory)?;
+    let (server, server_name, authorities) = target(cluster, directory)?;
+    Ok(Means { server, server_name, authorities, identity, token })
+}
+
+fn find<T>(entries: Option<Vec<Named<T>>>, kind: &'static str, name: &str) -> Result<T, KubeconfigError> {
+    let found = entries.into_iter().flatten().find(|entry| entry.name == name);
+    let value = found.and_then(|entry| entry.value);
+    value.ok_or_else(|| KubeconfigError::Missing { kind, name: name.to_owned() })
+}
+
+fn target(
+    cluster: Cluster,
+    directory: &Path,
+) -> Result<(Address, Option<ServerName<'static>>, Material), KubeconfigError> {
+    if cluster.insecure_skip_tls_verify == Some(true) {
+        return Err(KubeconfigError::Insecure);
+    }
+    if given(cluster.proxy_url).is_some() {
+        return Err(KubeconfigError::Unsupported {
+            key: "proxy-url",
+            instead: "the proxy-agent runs beside its API server and reaches it directly",
+        });
+    }
+    let server = cluster.server.parse().map_err(KubeconfigError::Server)?;
+    let server_name = given(cluster.tls_server_name)
+        .map(|name| ServerName::try_from(name.clone()).map_err(|_| KubeconfigError::ServerName(name)));
+    let authorities = material(
+        ("certificate-authority-data", cluster.certificate_authority_data),
+        cluster.certificate_authority,
+        directory,
+    )?;
+    let authorities = authorities.ok_or(KubeconfigError::NoAuthority)?;
+    Ok((server, server_name.transpose()?, authorities))
+}
+
+fn credential(user: AuthInfo, directory: &Path) -> Result<(Option<KeyPair>, Option<Material>), KubeconfigError> {
+    refuse(&user)?;
+    let certificate =
+        material(("client-certificate-data", user.client_certificate_data), user.client_certificate, directory)?;
+    let key = material(("client-key-data", user.client_key_data), user.client_key, directory)?;
+    let identity = match (certificate, key) {
+        (Some(certificate), Some(key)) => Some(KeyPair { certificate, key }),
+        (None, None) => None,
+        _ => return Err(KubeconfigError::HalfIdentity),
+    };
+    let token_file = given(user.token_file).map(|path| Material::File(directory.join(path)));
+    let token = user.token.filter(|token| !token.expose().is_empty());
+    let token = token_file.or(token.map(Material::Inline));
+    if identity.is_none() && token.is_none() {
+        return Err(KubeconfigError::NoCredential);
+    }
+    Ok((identity, token))
+}
+
+fn refuse(user: &AuthInfo) -> Result<(), KubeconfigError> {
+    let unsupported = [
+        (
+            user.exec.is_some(),
+            "exec",
+            "a proxy-agent runs no credential plugins; use a service account's `tokenFile` or a client certificate",
+        ),
+        (user.auth_provider.is_some(), "auth-provider", "use a service account's `tokenFile` or a client certificate"),
+        (
+            user.username.is_some() || user.password.is_some(),
+            "username",
+            "Kubernetes removed basic authentication in 1.19; use a `tokenFile` or a client certificate",
+        ),
+        (
+            user.r#as.is_some() || user.as_uid.is_some() || user.as_groups.is_some() || user.as_user_extra.is_some(),
+            "as",
+            "the proxy-agent impersonates its callers, and cannot be impersonating someone already",
+        ),
+    ];
+    match unsupported.into_iter().find(|(is_there, ..)| *is_there) {
+        Some((_, key, instead)) => Err(KubeconfigError::Unsupported { key, instead }),
+        None => Ok(()),
+    }
+}
+
+fn material(
+    (key, data): (&'static str, Option<Secret>),
+    file: Option<String>,
+    directory: &Path,
+) -> Result<Option<Material>, KubeconfigError> {
+    match data.filter(|data| !data.expose().is_empty()) {
+        Some(data) => {
+            // YAML may fold a long value into lines.
+            let packed: String = data.expose().split_ascii_whitespace().collect();
+            let bytes = STANDARD.decode(packed).ok();
+            let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+            let text = text.ok_or(KubeconfigError::Data(key))?;
+            Ok(Some(Material::Inline(text.into())))
+        }
+        None => Ok(given(file).map(|path| Material::File(directory.join(path)))),
+    }
+}
+
+/// Empty text is the same as none, as in Go.
+fn given(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}
+
+fn place(line: Option<u64>) -> String {
+    line.map_or_else(String::new, |line| format!(" in line {line}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! Whether a request may be sent again. Decided here and nowhere else.
+
+use http::Method;
+
+use super::exchange::Failure;
+use super::limits::RESENDS;
+
+/// How often one request was sent again, and why.
+#[derive(Debug)]
+pub(super) struct Retries {
+    is_read: bool,
+    unprocessed: u32,
+    broken: u32,
+}
+
+// === impl Retries ===
+
+impl Retries {
+    pub(super) fn new(method: &Method) -> Self {
+        Self { is_read: matches!(*method, Method::GET | Method::HEAD), unprocessed: 0, broken: 0 }
+    }
+
+    /// Whether to send it again. A request that was certainly not processed can always go again (RFC 9113 section 8.7);
+    /// one that got lost with its connection once, if it only reads (RFC 9110 section 9.2.2 would allow PUT and DELETE
+    /// too, but a Kubernetes DELETE that is repeated answers 404, and a PUT 409).
+    pub(super) fn again(&mut self, failure: &Failure) -> bool {
+        match failure {
+            Failure::Unprocessed(_) => {
+                self.unprocessed += 1;
+                self.unprocessed <= RESENDS
+            }
+            Failure::ConnectionLost(_) => {
+                self.broken += 1;
+                self.is_read && self.broken <= 1
+            }
+            Failure::Inexpressible(_) | Failure::StreamReset(_) | Failure::Body(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use h2::Reason;
+
+    use super::*;
+
+    fn allowed(method: &Method, failure: &Failure) -> u32 {
+        let mut retries = Retries::new(method);
+        let mut allowed = 0;
+        while retries.again(failure) {
+            allowed += 1;
+        }
+        allowed
+    }
+
+    #[test]
+    fn only_what_is_safe_and_only_so_often() {
+        let error = || h2::Error::from(Reason::INTERNAL_ERROR);
+        for (method, lost) in [(Method::GET, 1), (Method::HEAD, 1), (Method::POST, 0), (Method::DELETE, 0)] {
+            assert_eq!(allowed(&method, &Failure::Unprocessed(error())), RESENDS);
+            assert_eq!(allowed(&method, &Failure::ConnectionLost(error())), lost);
+            assert_eq!(allowed(&method, &Failure::StreamReset(error())), 0);
+            assert_eq!(allowed(&method, &Failure::Body("gone".into())), 0);
+        }
+    }
+}

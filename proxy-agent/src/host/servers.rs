@@ -1,0 +1,160 @@
+//! The API servers of the host cluster, in order of preference.
+//!
+//! All serve the same cluster. Requests go to the first that works: reads from one cache then go forward in time, which
+//! they might not if they were spread. One that is down is tried by nobody's request but by a probe, unless all are.
+
+use std::sync::Arc;
+
+use ops::drain::Tasks;
+use ops::files::Watched;
+use tokio::time::Instant;
+
+use super::address::Address;
+use super::bearer::Bearer;
+use super::connection::Permit;
+use super::counters::{Counters, ServerStatistics};
+use super::dial::{BoxIo, Dial, Version};
+use super::error::{ConnectError, Unreachable};
+use super::health::Health;
+use super::pool::{Common, Pool};
+
+/// How long a request is going to stay. Each class has connections of its own, so that neither a thousand watches nor
+/// a large list is in the way of a short request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// It is answered and done.
+    Brief,
+    /// A watch, a followed log.
+    Lasting,
+}
+
+/// All of them.
+pub(super) struct Servers(Vec<Server>);
+
+struct Server {
+    common: Common,
+    brief: Pool,
+    lasting: Pool,
+}
+
+// === impl Servers ===
+
+impl Servers {
+    /// Opens no connection.
+    pub(super) fn new(
+        addresses: &[Address],
+        dial: &Arc<dyn Dial>,
+        bearer: Option<&Watched<Bearer>>,
+        counters: &Arc<Counters>,
+        tasks: &Tasks,
+    ) -> Self {
+        let servers = addresses.iter().map(|address| {
+            let common = Common {
+                address: address.clone(),
+                dial: Arc::clone(dial),
+                health: Arc::new(Health::new()),
+                bearer: bearer.cloned(),
+                counters: Arc::clone(counters),
+                tasks: tasks.clone(),
+            };
+            Server { brief: Pool::new(common.clone(), 1), lasting: Pool::new(common.clone(), 0), common }
+        });
+        Self(servers.collect())
+    }
+
+    /// A stream at the first API server that can be connected to, and which one that is.
+    pub(super) async fn permit(&self, class: Class) -> Result<(Permit, &Address), Unreachable> {
+        let mut attempts = Vec::new();
+        for server in self.in_order() {
+            let pool = match class {
+                Class::Brief => &server.brief,
+                Class::Lasting => &server.lasting,
+            };
+            match pool.permit().await {
+                Ok(permit) => return Ok((permit, &server.common.address)),
+                Err(error) => attempts.push(error),
+            }
+        }
+        Err(Unreachable(attempts))
+    }
+
+    /// A connection of its own for HTTP/1.1, and to whom.
+    pub(super) async fn connect(&self) -> Result<(BoxIo, &Address), Unreachable> {
+        let mut attempts = Vec::new();
+        for Server { common, .. } in self.in_order() {
+            match common.dial.dial(&common.address, Version::Http1).await {
+                Ok(io) => {
+                    common.health.works(Instant::now());
+                    return Ok((io, &common.address));
+                }
+                Err(reason) => {
+                    common.health.failed(Instant::now());
+                    attempts.push(ConnectError { address: common.address.clone(), reason });
+                }
+            }
+        }
+        Err(Unreachable(attempts))
+    }
+
+    /// Probes what is down and due, and closes what is idle; all that is idle if `draining`.
+    pub(super) fn tend(&self, now: Instant, draining: bool) {
+        for server in &self.0 {
+            let due = server.common.health.down_until().is_some_and(|due| now >= due);
+            if due && !draining {
+                server.brief.probe();
+            }
+            server.brief.tend(now, draining);
+            server.lasting.tend(now, draining);
+        }
+    }
+
+    /// New requests go over new connections: the credentials have changed.
+    pub(super) fn retire(&self) {
+        for server in &self.0 {
+            server.brief.retire();
+            server.lasting.retire();
+        }
+    }
+
+    /// No new requests go here at all.
+    pub(super) fn close(&self) {
+        for server in &self.0 {
+            server.brief.close();
+            server.lasting.close();
+        }
+    }
+
+    pub(super) fn statistics(&self) -> Vec<ServerStatistics> {
+        let each = self.0.iter().map(|server| {
+            let (brief, lasting) = (server.brief.size(), server.lasting.size());
+            ServerStatistics {
+                address: server.common.address.clone(),
+                up: server.common.health.down_until().is_none(),
+                connections: brief.0 + lasting.0,
+                streams: brief.1 + lasting.1,
+            }
+        });
+        each.collect()
+    }
+
+    /// Those that are up as configured, then the others, the one that may have come back first.
+    fn in_order(&self) -> Vec<&Server> {
+        let mut servers: Vec<_> = self.0.iter().map(|server| (server.common.health.down_until(), server)).collect();
+        servers.sort_by_key(|(down_until, _)| *down_until);
+        servers.into_iter().map(|(_, server)| server).collect()
+    }
+}
+
+impl Class {
+    /// From the query, as an API server decides it: `watch` on a list, `follow` on a log. The deprecated path form
+    /// (`/api/v1/watch/...`) is one too.
+    pub(super) fn of(path: &http::uri::PathAndQuery) -> Self {
+        let query = kube_wire::query::Query::new(path.query().unwrap_or_default());
+        let is_set = |key| match query.first(key) {
+            Ok(value) => value.is_some_and(|value| kube_wire::query::parse_bool(&value)),
+            Err(_) => false,
+        };
+        let is_watch_path = || path.path().split('/').any(|segment| segment == "watch");
+        if is_set("watch") || is_set("follow") || is_watch_path() { Self::Lasting } else { Self::Brief }
+    }
+}

@@ -1,0 +1,112 @@
+//! Requests that stop being HTTP: exec, attach, port-forward, over SPDY/3.1 or WebSocket.
+//!
+//! HTTP/2 has no `Upgrade` (RFC 9113 section 8.6), and kube-apiserver does not do extended CONNECT. So each has a
+//! connection of its own, which ends with it.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http::{Request, Response, StatusCode};
+use hyper::client::conn::http1;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use ops::drain::Tasks;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::timeout;
+use tracing::{Instrument, debug, debug_span};
+
+use super::address::Address;
+use super::counters::Counted;
+use super::dial::BoxIo;
+use super::error::{ConnectError, ConnectReason, HostError, Stage, Unreachable};
+use super::host_body::{Held, HostBody};
+use super::limits::HANDSHAKE;
+use super::request_body::RequestBody;
+
+/// The answer to a request that asked to switch protocols.
+#[derive(Debug)]
+pub enum Switched {
+    /// 101, and the bytes after it, both ways.
+    Upgraded(Response<()>, Conversation),
+    /// Any other answer.
+    Refused(Response<HostBody>),
+}
+
+/// Bytes in a protocol that is none of our business. Dropping it closes the connection.
+pub struct Conversation {
+    io: TokioIo<Upgraded>,
+    _counted: Counted,
+}
+
+/// Asks on a connection of its own.
+pub(super) async fn switch(
+    io: BoxIo,
+    address: &Address,
+    request: Request<RequestBody>,
+    counted: Counted,
+    tasks: &Tasks,
+) -> Result<Switched, HostError> {
+    let handshake = timeout(HANDSHAKE, http1::handshake(TokioIo::new(io))).await;
+    let failed = |reason| HostError::from(Unreachable(vec![ConnectError { address: address.clone(), reason }]));
+    let (mut sender, connection) = handshake
+        .map_err(|_| failed(ConnectReason::Silent(Stage::Http)))?
+        .map_err(|error| failed(ConnectReason::Http(error.to_string().into())))?;
+    let span = debug_span!(parent: None, "host upgrade", %address);
+    let connection = async move {
+        if let Err(error) = connection.with_upgrades().await {
+            debug!(%error, "ended");
+        }
+    };
+    tasks.spawn("host upgrade", connection.instrument(span));
+    let broken = |error: hyper::Error| HostError::Broken { address: address.clone(), source: error.into() };
+    let mut response = sender.send_request(request).await.map_err(broken)?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let held = Held::new(counted, None, None);
+        return Ok(Switched::Refused(response.map(|body| HostBody::http1(body, held))));
+    }
+    let upgraded = hyper::upgrade::on(&mut response).await.map_err(broken)?;
+    let conversation = Conversation { io: TokioIo::new(upgraded), _counted: counted };
+    Ok(Switched::Upgraded(response.map(drop), conversation))
+}
+
+// === impl Conversation ===
+
+impl AsyncRead for Conversation {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Conversation {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+impl fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conversation").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,246 @@
+//! For tests: API servers in memory, over HTTP/2 without TLS, whose every answer the test gives.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::server::SendResponse;
+use http::{Request, Response};
+use ops::drain::Tasks;
+use tokio::io::DuplexStream;
+use tokio::sync::{broadcast, mpsc};
+
+use super::access::Access;
+use super::address::Address;
+use super::counters::Counters;
+use super::dial::{Dial, Dialling, Version};
+use super::error::ConnectReason;
+use super::servers::Servers;
+use super::{Host, RequestBody, empty};
+
+/// Every address that exists.
+#[derive(Clone, Default)]
+pub(super) struct World {
+    tasks: Tasks,
+    servers: Arc<Mutex<HashMap<String, Listener>>>,
+    dials: Arc<AtomicUsize>,
+}
+
+/// What the test holds of one API server.
+pub(super) struct FakeServer {
+    name: String,
+    world: World,
+    asked: mpsc::UnboundedReceiver<Asked>,
+    raw: mpsc::UnboundedReceiver<DuplexStream>,
+}
+
+/// A request that waits for its answer.
+pub(super) struct Asked {
+    pub(super) request: Request<RecvStream>,
+    pub(super) respond: SendResponse<Bytes>,
+    /// Which connection it came on, from 0.
+    pub(super) connection: usize,
+}
+
+/// How an address behaves from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Behaviour {
+    /// HTTP/2, answered by the test.
+    Serve,
+    /// Nobody listens.
+    Refuse,
+    /// It is connected and says nothing.
+    Silent,
+    /// The test speaks for itself, byte by byte.
+    Raw,
+}
+
+/// What happens to connections that are there.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    GoAway,
+    Die,
+}
+
+struct Listener {
+    behaviour: Behaviour,
+    max_streams: u32,
+    connections: usize,
+    asked: mpsc::UnboundedSender<Asked>,
+    raw: mpsc::UnboundedSender<DuplexStream>,
+    fates: broadcast::Sender<Fate>,
+    /// Ends of connections that nobody reads.
+    mute: Vec<DuplexStream>,
+}
+
+// === impl World ===
+
+impl World {
+    /// An API server at `https://NAME:6443` that allows so many streams per connection.
+    pub(super) fn server(&self, name: &str, max_streams: u32) -> FakeServer {
+        let (asked, asked_receiver) = mpsc::unbounded_channel();
+        let (raw, raw_receiver) = mpsc::unbounded_channel();
+        let listener = Listener {
+            behaviour: Behaviour::Serve,
+            max_streams,
+            connections: 0,
+            asked,
+            raw,
+            fates: broadcast::Sender::new(16),
+            mute: Vec::new(),
+        };
+        self.servers.lock().unwrap().insert(name.to_owned(), listener);
+        FakeServer { name: name.to_owned(), world: self.clone(), asked: asked_receiver, raw: raw_receiver }
+    }
+
+    /// A client that knows these servers, in this order.
+    pub(super) fn host(&self, servers: &[&FakeServer], tasks: &Tasks) -> Host {
+        let addresses: Vec<Address> = servers.iter().map(|server| server.address()).collect();
+        let counters = Arc::new(Counters::default());
+        let dial: Arc<dyn Dial> = Arc::new(self.clone());
+        let servers = Servers::new(&addresses, &dial, None, &counters, tasks);
+        Host::begin(Access { servers, bearer: None }, counters, tasks.clone()).0
+    }
+
+    /// Connections that were tried.
+    pub(super) fn dials(&self) -> usize {
+        self.dials.load(Ordering::Relaxed)
+    }
+
+    fn accept(&self, name: &str, version: Version) -> Result<DuplexStream, ConnectReason> {
+        self.dials.fetch_add(1, Ordering::Relaxed);
+        let mut servers = self.servers.lock().unwrap();
+        let listener = servers.get_mut(name).expect("a server of the test");
+        let (ours, theirs) = tokio::io::duplex(256 * 1024);
+        match listener.behaviour {
+            Behaviour::Refuse => {
+                let refused = std::io::ErrorKind::ConnectionRefused;
+                return Err(ConnectReason::Tcp(Arc::new(refused.into())));
+            }
+            Behaviour::Silent => listener.mute.push(theirs),
+            Behaviour::Raw => listener.raw.send(theirs).unwrap(),
+            Behaviour::Serve => {
+                assert_eq!(version, Version::Http2, "HTTP/1.1 is spoken by hand");
+                let number = listener.connections;
+                listener.connections += 1;
+                let fates = listener.fates.subscribe();
+                let asked = listener.asked.clone();
+                let served = serve(theirs, listener.max_streams, number, asked, fates);
+                self.tasks.spawn("fake API server", served);
+            }
+        }
+        Ok(ours)
+    }
+}
+
+impl Dial for World {
+    fn dial<'a>(&'a self, address: &'a Address, version: Version) -> Dialling<'a> {
+        let accepted = self.accept(address.host(), version);
+        Box::pin(async move { Ok(Box::new(accepted?) as super::dial::BoxIo) })
+    }
+}
+
+// === impl FakeServer ===
+
+impl FakeServer {
+    pub(super) fn address(&self) -> Address {
+        format!("https://{}:6443", self.name).parse().unwrap()
+    }
+
+    /// The next request.
+    pub(super) async fn asked(&mut self) -> Asked {
+        self.asked.recv().await.expect("the world is still there")
+    }
+
+    /// Whether a request has arrived that was not taken.
+    pub(super) fn was_asked(&mut self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// The next connection of [`Behaviour::Raw`].
+    pub(super) async fn raw(&mut self) -> DuplexStream {
+        self.raw.recv().await.expect("the world is still there")
+    }
+
+    pub(super) fn behave(&self, behaviour: Behaviour) {
+        self.listener(|listener| listener.behaviour = behaviour);
+    }
+
+    /// kill -9: every connection breaks, nobody listens.
+    pub(super) fn kill(&self) {
+        self.behave(Behaviour::Refuse);
+        self.break_connections();
+    }
+
+    /// Every connection breaks.
+    pub(super) fn break_connections(&self) {
+        self.listener(|listener| drop(listener.fates.send(Fate::Die)));
+    }
+
+    /// GOAWAY on every connection; streams go on.
+    pub(super) fn go_away(&self) {
+        self.listener(|listener| drop(listener.fates.send(Fate::GoAway)));
+    }
+
+    fn listener(&self, change: impl FnOnce(&mut Listener)) {
+        change(self.world.servers.lock().unwrap().get_mut(&self.name).unwrap());
+    }
+}
+
+// === impl Asked ===
+
+impl Asked {
+    /// Answers 200 and ends.
+    pub(super) fn answer(self, body: &'static str) {
+        self.answer_with(200, body);
+    }
+
+    /// Answers and ends.
+    pub(super) fn answer_with(mut self, code: u16, body: impl Into<Bytes>) {
+        let head = Response::builder().status(code).body(()).unwrap();
+        let mut stream = self.respond.send_response(head, false).unwrap();
+        stream.send_data(body.into(), true).unwrap();
+    }
+
+    /// Answers 200 and leaves the body open.
+    pub(super) fn begin(mut self) -> h2::SendStream<Bytes> {
+        self.respond.send_response(Response::new(()), false).unwrap()
+    }
+
+    pub(super) fn path(&self) -> String {
+        self.request.uri().path_and_query().unwrap().to_string()
+    }
+}
+
+/// A request without a body.
+pub(super) fn get(path: &str) -> Request<RequestBody> {
+    Request::get(path).body(empty()).unwrap()
+}
+
+async fn serve(
+    io: DuplexStream,
+    max_streams: u32,
+    number: usize,
+    asked: mpsc::UnboundedSender<Asked>,
+    mut fates: broadcast::Receiver<Fate>,
+) {
+    let handshake = h2::server::Builder::new()
+        .max_concurrent_streams(max_streams)
+        .initial_connection_window_size(1 << 30)
+        .handshake(io);
+    let Ok(mut connection) = handshake.await else { return };
+    loop {
+        tokio::select! {
+            accepted = connection.accept() => {
+                let Some(Ok((request, respond))) = accepted else { return };
+                drop(asked.send(Asked { request, respond, connection: number }));
+            }
+            fate = fates.recv() => match fate {
+                Ok(Fate::GoAway) => connection.graceful_shutdown(),
+                Ok(Fate::Die) | Err(_) => return,
+            }
+        }
+    }
+}

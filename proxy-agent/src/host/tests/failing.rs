@@ -1,0 +1,247 @@
+//! Refusals, GOAWAY, broken connections, and other addresses.
+
+use h2::Reason;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+
+use super::super::testing::Behaviour;
+use super::*;
+
+/// Two API servers and a client that prefers the first.
+fn two() -> (World, FakeServer, FakeServer, Host, Tasks) {
+    let (world, tasks) = (World::default(), Tasks::new());
+    let (a, b) = (world.server("a", 100), world.server("b", 100));
+    let host = world.host(&[&a, &b], &tasks);
+    (world, a, b, host, tasks)
+}
+
+fn post(body: RequestBody) -> Request<RequestBody> {
+    Request::post("/api/v1/namespaces").body(body).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_stream_goes_to_another_connection() {
+    let (_world, mut server, host, _tasks) = one(100);
+    for body in [empty(), full("{}")] {
+        let sending = send(&host, post(body));
+        let mut refused = server.asked().await;
+        refused.respond.send_reset(Reason::REFUSED_STREAM);
+        let asked = server.asked().await;
+        assert_ne!(asked.connection, refused.connection);
+        asked.answer("created");
+        assert_eq!(text(sending.await.unwrap().unwrap()).await, "created");
+    }
+    assert_eq!(host.statistics().retries, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_was_begun_is_not_sent_again_and_the_caller_knows_why() {
+    let (_world, mut server, host, _tasks) = one(100);
+    let sending = send(&host, post(stream(full("{}"))));
+    server.asked().await.respond.send_reset(Reason::REFUSED_STREAM);
+    let error = sending.await.unwrap().unwrap_err();
+    assert!(matches!(error, HostError::Refused { .. }), "{error:?}");
+    assert_eq!((error.unsent(), error.fault()), (true, Fault::Host));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_refuses_everything_is_believed_in_the_end() {
+    let (_world, mut server, host, _tasks) = one(100);
+    let mut sending = send(&host, get("/x"));
+    let mut asked = 0;
+    let error = loop {
+        tokio::select! {
+            mut refused = server.asked() => {
+                asked += 1;
+                refused.respond.send_reset(Reason::REFUSED_STREAM);
+            }
+            sent = &mut sending => break sent.unwrap().unwrap_err(),
+        }
+    };
+    assert!(error.unsent());
+    assert_eq!(asked, limits::RESENDS + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_goaway_streams_end_in_peace_and_new_ones_go_elsewhere() {
+    let (_world, mut server, host, _tasks) = one(100);
+    let (sending, asked) = ask(&host, &mut server, "/old").await;
+    let mut old = asked.begin();
+    let old_response = sending.await.unwrap().unwrap();
+    server.go_away();
+    settle().await;
+    let (sending, asked) = ask(&host, &mut server, "/new").await;
+    assert_eq!(asked.connection, 1);
+    asked.answer("new");
+    assert_eq!(text(sending.await.unwrap().unwrap()).await, "new");
+    old.send_data("old".into(), true).unwrap();
+    assert_eq!(text(old_response).await, "old");
+    settle().await;
+    assert_eq!(host.statistics().connections_open, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_lies_beyond_a_goaway_is_sent_again() {
+    let (_world, mut server, host, _tasks) = one(100);
+    server.behave(Behaviour::Raw);
+    let sending = send(&host, post(full("{}")));
+    let mut raw = server.raw().await;
+    read_until_headers(&mut raw).await;
+    server.behave(Behaviour::Serve);
+    // GOAWAY, last stream 0, NO_ERROR.
+    raw.write_all(&[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).await.unwrap();
+    let asked = server.asked().await;
+    assert_eq!(asked.request.method(), "POST");
+    asked.answer("created");
+    assert_eq!(text(sending.await.unwrap().unwrap()).await, "created");
+    drop(raw);
+}
+
+/// Speaks as little HTTP/2 as a client needs to send a request.
+async fn read_until_headers(raw: &mut DuplexStream) {
+    let mut preface = [0; 24];
+    raw.read_exact(&mut preface).await.unwrap();
+    // Empty SETTINGS.
+    raw.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
+    loop {
+        let mut header = [0; 9];
+        raw.read_exact(&mut header).await.unwrap();
+        let length = u32::from_be_bytes([0, header[0], header[1], header[2]]);
+        let mut payload = vec![0; usize::try_from(length).unwrap()];
+        raw.read_exact(&mut payload).await.unwrap();
+        match (header[3], header[4]) {
+            (1, _) => return,
+            (4, 0) => raw.write_all(&[0, 0, 0, 4, 1, 0, 0, 0, 0]).await.unwrap(),
+            (6, 0) => {
+                raw.write_all(&[0, 0, 8, 6, 1, 0, 0, 0, 0]).await.unwrap();
+                raw.write_all(&payload).await.unwrap();
+            }
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_request_after_a_kill_succeeds() {
+    let (_world, mut a, mut b, host, _tasks) = two();
+    let (sending, asked) = ask(&host, &mut a, "/1").await;
+    asked.answer("a");
+    assert_eq!(text(sending.await.unwrap().unwrap()).await, "a");
+    a.kill();
+    // The kernel says at once that a process is gone.
+    settle().await;
+    for body in [empty(), full("{}"), stream(full("{}"))] {
+        let sending = send(&host, post(body));
+        b.asked().await.answer("b");
+        assert_eq!(text(sending.await.unwrap().unwrap()).await, "b");
+    }
+    let up: Vec<_> = host.statistics().servers.iter().map(|server| server.up).collect();
+    assert_eq!(up, [false, true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_on_its_way_goes_again_only_if_it_reads() {
+    let (_world, mut a, mut b, host, _tasks) = two();
+    let (reading, _asked) = ask(&host, &mut a, "/read").await;
+    let writing = send(&host, post(full("{}")));
+    let _asked = a.asked().await;
+    a.kill();
+    let again = b.asked().await;
+    assert_eq!(again.path(), "/read");
+    again.answer("b");
+    assert_eq!(text(reading.await.unwrap().unwrap()).await, "b");
+    let error = writing.await.unwrap().unwrap_err();
+    assert!(matches!(&error, HostError::Broken { address, .. } if *address == a.address()));
+    assert_eq!((error.unsent(), error.fault()), (false, Fault::Host));
+    assert!(!b.was_asked());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_that_comes_back_is_found_by_probes_and_preferred_again() {
+    let (world, mut a, mut b, host, _tasks) = two();
+    a.kill();
+    let (sending, asked) = ask(&host, &mut b, "/1").await;
+    asked.answer("b");
+    assert_eq!(text(sending.await.unwrap().unwrap()).await, "b");
+    let dials = world.dials();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    // At most every 15 to 30 s after the first few.
+    assert!((20..60).contains(&(world.dials() - dials)), "{}", world.dials() - dials);
+    a.behave(Behaviour::Serve);
+    // It listens before it is ready.
+    for (code, up) in [(500, false), (403, false), (200, true)] {
+        let probe = a.asked().await;
+        assert_eq!(probe.path(), "/readyz");
+        let (sending, asked) = ask(&host, &mut b, "/1").await;
+        asked.answer("b");
+        assert_eq!(text(sending.await.unwrap().unwrap()).await, "b");
+        probe.answer_with(code, "");
+        settle().await;
+        assert_eq!(host.statistics().servers[0].up, up, "{code}");
+    }
+    let (sending, asked) = ask(&host, &mut a, "/2").await;
+    asked.answer("a");
+    assert_eq!(text(sending.await.unwrap().unwrap()).await, "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_does_not_wait_for_a_probe() {
+    let (_world, mut a, host, _tasks) = one(100);
+    a.kill();
+    host.send(get("/1")).await.unwrap_err();
+    a.behave(Behaviour::Serve);
+    let probe = a.asked().await;
+    assert_eq!(probe.path(), "/readyz");
+    let (sending, asked) = ask(&host, &mut a, "/2").await;
+    asked.answer("a");
+    assert_eq!(text(sending.await.unwrap().unwrap()).await, "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_only_address_is_tried_though_it_is_down() {
+    let (_world, mut a, host, _tasks) = one(100);
+    a.kill();
+    let error = host.send(get("/1")).await.unwrap_err();
+    assert_eq!((error.unsent(), error.fault()), (true, Fault::Host));
+    assert_eq!(error.to_string(), "no API server can be reached (https://a:6443: no connection: connection refused)");
+    a.behave(Behaviour::Serve);
+    let (sending, asked) = ask(&host, &mut a, "/2").await;
+    asked.answer("a");
+    assert_eq!(text(sending.await.unwrap().unwrap()).await, "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_that_says_nothing_is_given_up() {
+    let (_world, a, mut b, host, _tasks) = two();
+    a.behave(Behaviour::Silent);
+    let began = tokio::time::Instant::now();
+    let (sending, asked) = ask(&host, &mut b, "/1").await;
+    assert_eq!(began.elapsed(), limits::HANDSHAKE);
+    asked.answer("b");
+    assert_eq!(text(sending.await.unwrap().unwrap()).await, "b");
+    let (_sending, _asked) = ask(&host, &mut b, "/2").await;
+    assert_eq!(began.elapsed(), limits::HANDSHAKE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_falls_silent_is_found_by_pings() {
+    let (_world, mut a, mut b, host, _tasks) = two();
+    a.behave(Behaviour::Raw);
+    let sending = send(&host, get("/1"));
+    let mut raw = a.raw().await;
+    read_until_headers(&mut raw).await;
+    let began = tokio::time::Instant::now();
+    // No answer to anything any more; the request goes to the other one.
+    let asked = b.asked().await;
+    assert!(began.elapsed() <= Duration::from_secs(30));
+    asked.answer("b");
+    assert_eq!(text(sending.await.unwrap().unwrap()).await, "b");
+    assert!(!host.statistics().servers[0].up);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_without_streams_is_not_waited_for() {
+    let (_world, _server, host, _tasks) = one(0);
+    let error = host.send(get("/1")).await.unwrap_err();
+    let HostError::Unreachable(unreachable) = &error else { panic!("{error:?}") };
+    assert!(matches!(unreachable.attempts()[0].reason, ConnectReason::Full));
+}

@@ -1,0 +1,82 @@
+//! A request's body that is still coming while the answer is awaited, or even read.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use h2::SendStream;
+use http_body::{Body, Frame};
+use http_body_util::combinators::UnsyncBoxBody;
+use ops::drain::Tasks;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::debug;
+use tunnel::outbound::{SendError, send_body};
+
+use super::BoxError;
+
+/// A body on its way. Dropping it ends the upload.
+pub(super) struct Upload {
+    guard: DropGuard,
+    failure: Failure,
+}
+
+/// What the body failed with, if it did.
+#[derive(Clone, Default)]
+struct Failure(Arc<Mutex<Option<BoxError>>>);
+
+/// A body whose failure is kept before the stream is reset for it, so that whoever sees the reset finds it.
+struct Observed {
+    body: UnsyncBoxBody<Bytes, BoxError>,
+    failure: Failure,
+}
+
+/// It is kept elsewhere.
+struct Kept;
+
+// === impl Upload ===
+
+impl Upload {
+    pub(super) fn begin(body: UnsyncBoxBody<Bytes, BoxError>, sending: SendStream<Bytes>, tasks: &Tasks) -> Self {
+        let (stop, failure) = (CancellationToken::new(), Failure::default());
+        let observed = Observed { body, failure: failure.clone() };
+        let stopped = stop.clone();
+        tasks.spawn("host upload", async move {
+            match stopped.run_until_cancelled(send_body(observed, sending)).await {
+                Some(Ok(_)) | None => {}
+                Some(Err(SendError::Closed(error))) => debug!(%error, "the upload was cut short"),
+                Some(Err(SendError::Body(Kept))) => debug!("the body of the request failed"),
+            }
+        });
+        Self { guard: stop.drop_guard(), failure }
+    }
+
+    /// Lets it go on until the guard is dropped.
+    pub(super) fn into_guard(self) -> DropGuard {
+        self.guard
+    }
+
+    /// Ends it; returns what the body failed with, if it did.
+    pub(super) fn into_failure(self) -> Option<BoxError> {
+        self.failure.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+// === impl Observed ===
+
+impl Body for Observed {
+    type Data = Bytes;
+    type Error = Kept;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Kept>>> {
+        let this = &mut *self;
+        Pin::new(&mut this.body).poll_frame(cx).map_err(|error| {
+            *this.failure.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            Kept
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+}

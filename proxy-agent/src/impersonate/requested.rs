@@ -1,0 +1,96 @@
+//! Whom a client wants to act as: `processImpersonationHeaders` of apiserver's
+//! `pkg/endpoints/filters/impersonation/constrained_impersonation.go`.
+
+use std::collections::BTreeMap;
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use kube_wire::Status;
+
+use super::headers::{EXTRA, GROUP, UID, USER};
+
+/// Each group and each value of an extra field is a question to the host, so their number is bounded.
+const MAX_PARTS: usize = 256;
+
+/// Somebody in the names of the virtual cluster, as the headers say; nothing is added and nothing is allowed yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requested {
+    /// The user's name; never empty.
+    pub user: String,
+    /// In the order of the headers.
+    pub groups: Vec<String>,
+    /// The uid, if one is asked for.
+    pub uid: Option<String>,
+    /// Values by key.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+/// The headers make no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadRequest {
+    /// Groups, a uid or extra fields of nobody.
+    #[error("requested groups, a uid or extra fields without impersonating a user name")]
+    NoUser,
+    /// Not UTF-8.
+    #[error("the headers that ask to impersonate a user are not UTF-8")]
+    NotUtf8,
+    /// Too many to ask about.
+    #[error("more than {MAX_PARTS} groups and extra fields to impersonate")]
+    TooMany,
+}
+
+// === impl Requested ===
+
+impl Requested {
+    /// Reads the headers; `None` if the client asks for nothing.
+    pub fn parse(headers: &HeaderMap) -> Result<Option<Self>, BadRequest> {
+        // Go takes the first of several, and an empty one for none.
+        let first = |name: HeaderName| headers.get(name).map(text).transpose();
+        let user = first(USER)?.filter(|user| !user.is_empty());
+        let uid = first(UID)?.filter(|uid| !uid.is_empty());
+        let groups = headers.get_all(GROUP).iter().map(text).collect::<Result<Vec<_>, _>>()?;
+        let mut extra = BTreeMap::<_, Vec<_>>::new();
+        for (name, value) in headers {
+            if let Some(key) = name.as_str().strip_prefix(EXTRA) {
+                extra.entry(unescape(key)?).or_default().push(text(value)?);
+            }
+        }
+        let Some(user) = user else {
+            let is_nothing = groups.is_empty() && uid.is_none() && extra.is_empty();
+            return if is_nothing { Ok(None) } else { Err(BadRequest::NoUser) };
+        };
+        if groups.len() + extra.values().map(Vec::len).sum::<usize>() > MAX_PARTS {
+            return Err(BadRequest::TooMany);
+        }
+        Ok(Some(Self { user, groups, uid, extra }))
+    }
+}
+
+/// 400.
+impl From<BadRequest> for Status {
+    fn from(error: BadRequest) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
+fn text(value: &HeaderValue) -> Result<String, BadRequest> {
+    std::str::from_utf8(value.as_bytes()).map(str::to_owned).map_err(|_| BadRequest::NotUtf8)
+}
+
+/// Undoes percent-encoding; a key that is badly encoded is itself (`unescapeExtraKey`).
+fn unescape(key: &str) -> Result<String, BadRequest> {
+    let mut out = Vec::with_capacity(key.len());
+    let mut bytes = key.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let mut digit = || char::from(bytes.next()?).to_digit(16);
+        match (digit(), digit()) {
+            (Some(high), Some(low)) => out.push(u8::try_from(high * 16 + low).expect("two hex digits make a byte")),
+            _ => return Ok(key.to_owned()),
+        }
+    }
+    String::from_utf8(out).map_err(|_| BadRequest::NotUtf8)
+}

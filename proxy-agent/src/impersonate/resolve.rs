@@ -1,0 +1,102 @@
+//! Whether the caller may act as somebody else, and who that is: `impersonationModeState.check` of apiserver's
+//! `pkg/endpoints/filters/impersonation/mode.go`, in its legacy mode.
+
+use http::HeaderMap;
+use kube_wire::Status;
+use rewrite::{HostNamespace, Mapping, VirtualNamespace};
+
+use super::{Requested, headers};
+use crate::access::{Access, Attributes, Refused, Reviews};
+use crate::who::host_user::{ACCOUNTS, ACCOUNTS_OF, AUTHENTICATED, UNAUTHENTICATED};
+use crate::who::{ANONYMOUS, Account, Caller, HostUser};
+
+const CORE: &str = "";
+const AUTHENTICATION: &str = "authentication.k8s.io";
+
+/// The caller as whom the request is to be made: whom the headers ask for, if `caller` may act as them, or `caller`.
+/// Nothing of what was asked for is left in the headers.
+pub async fn acting_as<R: Reviews>(
+    access: &Access<R>,
+    mapping: &Mapping,
+    caller: Caller,
+    headers: &mut HeaderMap,
+) -> Result<Caller, Refused> {
+    let requested = Requested::parse(headers);
+    headers::strip(headers);
+    match requested.map_err(Status::from)? {
+        Some(requested) => requested.resolve(access, mapping, &caller).await,
+        None => Ok(caller),
+    }
+}
+
+// === impl Requested ===
+
+impl Requested {
+    /// Asks for every part whether `caller` may impersonate it, and makes the one caller of the parts.
+    ///
+    /// Users, groups, uids and extra fields belong to the cluster scope, service accounts to their namespace. Names are
+    /// those that the client wrote, since that is what roles name in `resourceNames`.
+    pub async fn resolve<R: Reviews>(
+        self,
+        access: &Access<R>,
+        mapping: &Mapping,
+        caller: &Caller,
+    ) -> Result<Caller, Refused> {
+        let root = &HostNamespace::root(mapping.cluster());
+        let account = Account::parse(&self.user);
+        let home = account.and_then(|account| member(mapping, account.namespace));
+        let user = match (account, &home) {
+            (None, _) => attributes(CORE, "users", &self.user, root),
+            (Some(account), Some(home)) => attributes(CORE, "serviceaccounts", account.name, home),
+            (Some(account), None) => {
+                let attributes = attributes(CORE, "serviceaccounts", account.name, root);
+                let why = format!("this cluster has no namespace {:?}", account.namespace);
+                return Err(Refused::denied(mapping, caller, &attributes, &why));
+            }
+        };
+        let uid = self.uid.iter().map(|uid| attributes(AUTHENTICATION, "uids", uid, root));
+        let groups = self.groups.iter().map(|group| attributes(CORE, "groups", group, root));
+        let extra = self.extra.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value)));
+        let extra = extra.map(|(key, value)| Attributes {
+            subresource: key,
+            ..attributes(AUTHENTICATION, "userextras", value, root)
+        });
+        // Collected: a chain of closures that lives across an await hides from the compiler that the future is `Send`.
+        let all: Vec<_> = [user].into_iter().chain(uid).chain(groups).chain(extra).collect();
+        for needed in all {
+            access.demand(mapping, caller, &needed).await?;
+        }
+        let groups = self.with_implied_groups(account);
+        let Self { user, uid, extra, .. } = self;
+        match HostUser::impersonated(mapping, &user, &groups, uid, extra.into_iter().collect()) {
+            Ok(host) => Ok(Caller::impersonated(host, user)),
+            Err(error) => Err(Status::bad_request(error.to_string()).into()),
+        }
+    }
+
+    /// The groups with those that an API server adds.
+    fn with_implied_groups(&self, account: Option<Account<'_>>) -> Vec<String> {
+        let mut groups = self.groups.clone();
+        if let (true, Some(account)) = (groups.is_empty(), account) {
+            groups.extend([ACCOUNTS.to_owned(), format!("{ACCOUNTS_OF}{}", account.namespace)]);
+        }
+        let has = |group: &str| groups.iter().any(|given| given == group);
+        if self.user == ANONYMOUS {
+            groups.push(UNAUTHENTICATED.to_owned());
+        } else if !has(UNAUTHENTICATED) && !has(AUTHENTICATED) {
+            groups.push(AUTHENTICATED.to_owned());
+        }
+        groups
+    }
+}
+
+/// The host's namespace of that virtual name, if there is one and it belongs to the virtual cluster.
+pub(crate) fn member(mapping: &Mapping, namespace: &str) -> Option<HostNamespace> {
+    let host = mapping.host(&VirtualNamespace::new(namespace).ok()?).ok()?;
+    mapping.member(host.as_ref()).is_some().then_some(host)
+}
+
+/// What is asked for one part, as an API server asks it.
+fn attributes<'a>(group: &'a str, resource: &'a str, name: &'a str, namespace: &'a HostNamespace) -> Attributes<'a> {
+    Attributes { verb: "impersonate", group, version: "v1", resource, subresource: "", name, namespace }
+}

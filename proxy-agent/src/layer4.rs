@@ -1,0 +1,106 @@
+//! CONNECT streams: bytes to the API server of a physical cluster, or to a destination that this agent's own
+//! configuration allows. The cloud's word is not enough for either.
+
+mod destination;
+
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+use ::tunnel::Inbound;
+use ::tunnel::pipe::{Traffic, pipe};
+use bytes::Bytes;
+use h2::server::SendResponse;
+use http::{HeaderValue, Request, Response, StatusCode};
+use protocol::stream::FAULT;
+use protocol::{Authority, ClusterName};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tracing::{info, warn};
+
+pub use destination::{Destination, InvalidDestination};
+
+/// For a TCP connection inside the site.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What may be dialled.
+#[derive(Debug, Default)]
+pub struct Layer4 {
+    /// The API server of each physical cluster.
+    pub physical: HashMap<ClusterName, Authority>,
+    /// What else.
+    pub destinations: Vec<Destination>,
+}
+
+// === impl Layer4 ===
+
+impl Layer4 {
+    /// Serves a stream to a physical cluster. The address is this agent's, whatever the request says.
+    pub async fn physical(
+        &self,
+        cluster: &ClusterName,
+        request: Request<Inbound>,
+        respond: SendResponse<Bytes>,
+    ) -> Result<(), h2::Error> {
+        match self.physical.get(cluster) {
+            Some(address) => carry(address, request.into_body(), respond).await,
+            None => refuse(respond, StatusCode::NOT_FOUND, "this agent does not serve that cluster"),
+        }
+    }
+
+    /// Serves a stream to the request's authority, if one of the configured destinations covers it.
+    pub async fn destination(&self, request: Request<Inbound>, respond: SendResponse<Bytes>) -> Result<(), h2::Error> {
+        let authority = request.uri().authority().and_then(|authority| authority.as_str().parse().ok());
+        match authority {
+            Some(authority) if self.destinations.iter().any(|allowed| allowed.covers(&authority)) => {
+                carry(&authority, request.into_body(), respond).await
+            }
+            _ => refuse(respond, StatusCode::FORBIDDEN, "not among this agent's destinations"),
+        }
+    }
+}
+
+async fn carry(address: &Authority, inbound: Inbound, mut respond: SendResponse<Bytes>) -> Result<(), h2::Error> {
+    let socket = match dial(address).await {
+        Ok(socket) => socket,
+        Err(error) => {
+            warn!(%address, %error, "cannot reach the destination");
+            return refuse(respond, StatusCode::BAD_GATEWAY, word(&error));
+        }
+    };
+    let outbound = respond.send_response(Response::new(()), false)?;
+    let mut traffic = Traffic::default();
+    let result = pipe(socket, inbound, outbound, &mut traffic).await;
+    let Traffic { into_tunnel, from_tunnel } = traffic;
+    match result {
+        Ok(()) => info!(%address, into_tunnel, from_tunnel, "connection ended"),
+        Err(err) => {
+            info!(%address, into_tunnel, from_tunnel, error = &err as &dyn std::error::Error, "connection broke");
+        }
+    }
+    Ok(())
+}
+
+async fn dial(address: &Authority) -> io::Result<TcpStream> {
+    let connected = timeout(PATIENCE, TcpStream::connect((address.host(), address.port())));
+    let socket = connected.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    socket.set_nodelay(true)?;
+    Ok(socket)
+}
+
+/// What the client's status line will say. Not the error's own text: it could name what the client may not know.
+fn word(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused",
+        io::ErrorKind::TimedOut => "timed out",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "no route",
+        _ => "cannot connect",
+    }
+}
+
+fn refuse(mut respond: SendResponse<Bytes>, status: StatusCode, fault: &'static str) -> Result<(), h2::Error> {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    response.headers_mut().insert(FAULT, HeaderValue::from_static(fault));
+    respond.send_response(response, true).map(drop)
+}

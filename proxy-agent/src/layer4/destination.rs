@@ -1,0 +1,116 @@
+//! One entry of the `destinations` list: `10.2.0.0/16:10250`, `[fd00::]/8:22`, `registry.site:5000`.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use protocol::Authority;
+
+/// A set of addresses with one port, or one host with one port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// All addresses that share the first bits.
+    Network {
+        /// Any address of the network.
+        address: IpAddr,
+        /// How many leading bits are shared.
+        prefix: u8,
+        /// The port.
+        port: u16,
+    },
+    /// Exactly this.
+    Host(Authority),
+}
+
+/// Not a destination.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a destination: write NETWORK/PREFIX:PORT or HOST:PORT, for example 10.2.0.0/16:10250")]
+pub struct InvalidDestination;
+
+// === impl Destination ===
+
+impl Destination {
+    /// Whether an authority may be dialled. Names only match names: what a name resolves to is not looked at, so a
+    /// network never opens the door to a name.
+    pub fn covers(&self, authority: &Authority) -> bool {
+        match self {
+            Self::Host(host) => host == authority,
+            Self::Network { address, prefix, port } => {
+                let Ok(candidate) = authority.host().parse::<IpAddr>() else { return false };
+                *port == authority.port() && same_network(*address, candidate, *prefix)
+            }
+        }
+    }
+}
+
+impl FromStr for Destination {
+    type Err = InvalidDestination;
+
+    fn from_str(text: &str) -> Result<Self, InvalidDestination> {
+        let Some((address, rest)) = text.split_once('/') else {
+            return text.parse().map(Self::Host).map_err(|_| InvalidDestination);
+        };
+        let address = address.trim_start_matches('[').trim_end_matches(']');
+        let address: IpAddr = address.parse().map_err(|_| InvalidDestination)?;
+        let (prefix, port) = rest.split_once(':').ok_or(InvalidDestination)?;
+        let prefix: u8 = prefix.parse().map_err(|_| InvalidDestination)?;
+        let port: u16 = port.parse().map_err(|_| InvalidDestination)?;
+        let widest = if address.is_ipv4() { 32 } else { 128 };
+        if prefix > widest || port == 0 {
+            return Err(InvalidDestination);
+        }
+        Ok(Self::Network { address, prefix, port })
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(host) => host.fmt(f),
+            Self::Network { address: IpAddr::V4(address), prefix, port } => write!(f, "{address}/{prefix}:{port}"),
+            Self::Network { address: IpAddr::V6(address), prefix, port } => write!(f, "[{address}]/{prefix}:{port}"),
+        }
+    }
+}
+
+fn same_network(one: IpAddr, other: IpAddr, prefix: u8) -> bool {
+    match (one, other) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
+            (one.to_bits() ^ other.to_bits()) & mask == 0
+        }
+        (IpAddr::V6(one), IpAddr::V6(other)) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
+            (one.to_bits() ^ other.to_bits()) & mask == 0
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn covers(destination: &str, authority: &str) -> bool {
+        destination.parse::<Destination>().unwrap().covers(&authority.parse().unwrap())
+    }
+
+    #[test]
+    fn networks_and_hosts() {
+        assert!(covers("10.2.0.0/16:10250", "10.2.255.1:10250"));
+        assert!(!covers("10.2.0.0/16:10250", "10.3.0.1:10250"));
+        assert!(!covers("10.2.0.0/16:10250", "10.2.0.1:22"));
+        assert!(!covers("10.2.0.0/16:10250", "node.site:10250"));
+        assert!(covers("[fd00::]/8:22", "[fd12::1]:22"));
+        assert!(covers("0.0.0.0/0:80", "1.2.3.4:80"));
+        assert!(!covers("0.0.0.0/0:80", "[::1]:80"));
+        assert!(covers("registry.site:5000", "Registry.site:5000"));
+    }
+
+    #[test]
+    fn what_is_no_destination() {
+        for bad in ["", "10.2.0.0/16", "10.2.0.0/33:1", "10.2.0.0/16:0", "10.2.0.0", "*:22", "/8:22"] {
+            assert_eq!(bad.parse::<Destination>(), Err(InvalidDestination), "{bad}");
+        }
+    }
+}

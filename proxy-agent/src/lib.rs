@@ -1,0 +1,30 @@
+//! The edge half of Atoll: dials the proxy-servers and serves the streams that they open.
+//!
+//! In reading order: [`dial`] (tunnels), [`serve`] (streams), then [`exchange`] for API requests to virtual clusters or
+//! [`layer4`] for physical clusters and destinations. An exchange is `who` (is asking), `access` (may they), `policy`
+//! (what is done with it), [`host`] (the API server), `translate` (bodies); `clusters`, `namespaces` and `root` keep what
+//! a virtual cluster consists of. [`app`] puts the parts together.
+
+pub mod access;
+pub mod app;
+pub mod clusters;
+pub mod config;
+pub mod dial;
+mod discovery;
+pub mod exchange;
+pub mod host;
+pub mod impersonate;
+pub mod layer4;
+pub mod namespaces;
+mod nodes;
+mod policy;
+pub mod ready;
+mod refusal;
+pub mod root;
+mod seal;
+pub mod serve;
+mod translate;
+pub mod who;
+
+pub use app::App;
+pub use config::ProxyAgentConfiguration;

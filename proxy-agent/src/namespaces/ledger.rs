@@ -1,0 +1,179 @@
+//! Which state of a namespace is the latest, when two sources tell of it.
+//!
+//! The watch tells everything in the order of the host's revisions, but late; an answer to our own request is early,
+//! but may be read when the watch is past it. Per name the higher version wins. A name that is not known is trickier:
+//! an answer older than what the watch has seen is of a namespace that is deleted by now.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use rewrite::{ClusterName, HostNamespace, Index};
+
+use super::Member;
+use super::record::{Gone, Phase, Record, Version};
+
+/// Members that are remembered after their end. An event is late by milliseconds, so a hundred would do.
+const LATE: usize = 1000;
+
+/// All that is known. The index is kept beside the records so that a snapshot is one clone.
+pub(super) struct Ledger {
+    records: HashMap<HostNamespace, Record>,
+    index: Arc<Index>,
+    /// Members that are gone, for the events about their objects that are still on their way.
+    late: Arc<Index>,
+    /// The names in `late`, oldest first.
+    gone: VecDeque<HostNamespace>,
+    clusters: HashSet<ClusterName>,
+    /// Up to here the watch has told everything.
+    seen: Version,
+    is_complete: bool,
+}
+
+/// Where a state comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Watch,
+    Answer,
+}
+
+// === impl Ledger ===
+
+impl Ledger {
+    pub(super) fn new(clusters: impl IntoIterator<Item = ClusterName>) -> Self {
+        Self {
+            records: HashMap::new(),
+            index: Arc::new(Index::new()),
+            late: Arc::new(Index::new()),
+            gone: VecDeque::new(),
+            clusters: clusters.into_iter().collect(),
+            seen: Version::default(),
+            is_complete: false,
+        }
+    }
+
+    pub(super) fn index(&self) -> Arc<Index> {
+        Arc::clone(&self.index)
+    }
+
+    /// Members that are gone.
+    pub(super) fn late(&self) -> Arc<Index> {
+        Arc::clone(&self.late)
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    pub(super) fn complete(&mut self) {
+        self.is_complete = true;
+    }
+
+    /// Returns whether anything that others look at has changed.
+    pub(super) fn learn(&mut self, host: HostNamespace, record: Record, source: Source) -> bool {
+        let is_past = record.version <= self.seen;
+        if source == Source::Watch {
+            self.seen = self.seen.max(record.version);
+        }
+        let known = self.records.get(&host);
+        match known {
+            Some(known) if known.version > record.version => return false,
+            None if source == Source::Answer && self.is_complete && is_past => return false,
+            _ => {}
+        }
+        // The status of a namespace that ends says what is left in it: all of that is news.
+        let is_news = record.phase == Phase::Terminating
+            || known.is_none_or(|known| {
+                (&known.uid, known.phase, &known.claim) != (&record.uid, record.phase, &record.claim)
+            });
+        if known.is_none_or(|known| known.claim != record.claim) {
+            self.enter(&host, &record);
+        }
+        self.records.insert(host, record);
+        is_news
+    }
+
+    /// Returns whether it was there.
+    pub(super) fn forget(&mut self, host: &HostNamespace, gone: &Gone) -> bool {
+        if let Some(version) = gone.version {
+            self.seen = self.seen.max(version);
+        }
+        let Some(known) = self.records.get(host) else { return false };
+        // Gone are this namespace and those of the same name before it, not one that was made since.
+        let is_later = match (gone.version, &gone.uid) {
+            (_, Some(uid)) if *uid == known.uid => false,
+            (Some(version), _) => known.version > version,
+            (None, Some(_)) => true,
+            (None, None) => false,
+        };
+        if is_later {
+            return false;
+        }
+        if let Some(record) = self.records.remove(host)
+            && let Some(member) = self.member_of(host, &record)
+        {
+            self.bury(member);
+        }
+        Arc::make_mut(&mut self.index).remove(host);
+        true
+    }
+
+    /// Exchanges the virtual clusters; returns the namespaces that are members now or were.
+    pub(super) fn serve(&mut self, clusters: impl IntoIterator<Item = ClusterName>) -> Vec<HostNamespace> {
+        self.clusters = clusters.into_iter().collect();
+        let records = std::mem::take(&mut self.records);
+        self.index = Arc::new(Index::new());
+        let mut claimed = Vec::new();
+        for (host, record) in &records {
+            self.enter(host, record);
+            if record.claim.is_some() {
+                claimed.push(host.clone());
+            }
+        }
+        self.records = records;
+        claimed
+    }
+
+    pub(super) fn member(&self, host: &HostNamespace) -> Option<Member> {
+        self.member_of(host, self.records.get(host)?)
+    }
+
+    pub(super) fn members(&self, cluster: &ClusterName) -> Vec<Member> {
+        let members = self.records.iter().filter_map(|(host, record)| self.member_of(host, record));
+        members.filter(|member| member.cluster == *cluster).collect()
+    }
+
+    /// The member that a record makes, whether it is known or not.
+    pub(super) fn member_of(&self, host: &HostNamespace, record: &Record) -> Option<Member> {
+        let (cluster, name) = record.claim.clone().filter(|(cluster, _)| self.clusters.contains(cluster))?;
+        Some(Member { cluster, name, host: host.clone(), uid: Arc::clone(&record.uid), phase: record.phase })
+    }
+
+    fn bury(&mut self, member: Member) {
+        let late = Arc::make_mut(&mut self.late);
+        if late.owner(member.host.as_ref()).is_none() {
+            self.gone.push_back(member.host.clone());
+        }
+        // Cannot be ambiguous: the host name follows from cluster and name.
+        let _ = late.insert(member.host, member.cluster, member.name);
+        if self.gone.len() > LATE
+            && let Some(oldest) = self.gone.pop_front()
+        {
+            late.remove(&oldest);
+        }
+    }
+
+    fn enter(&mut self, host: &HostNamespace, record: &Record) {
+        let member = self.member_of(host, record);
+        let index = Arc::make_mut(&mut self.index);
+        let is_entered = member.is_some_and(|member| {
+            // Cannot be ambiguous: the host name follows from cluster and name.
+            index.insert(member.host, member.cluster, member.name).is_ok()
+        });
+        if !is_entered {
+            index.insert_host(host.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! What is remembered of a Namespace object.
+
+use std::sync::Arc;
+
+use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
+use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
+use serde_json::Value;
+
+/// One namespace of the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) version: Version,
+    pub(super) uid: Arc<str>,
+    pub(super) phase: Phase,
+    /// The virtual cluster and the name in it that the labels say, if the host name agrees.
+    pub(super) claim: Option<(ClusterName, VirtualNamespace)>,
+}
+
+/// What is known of a namespace that is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Gone {
+    /// Absent if nobody has seen it go.
+    pub(super) version: Option<Version>,
+    pub(super) uid: Option<Arc<str>>,
+}
+
+/// `metadata.resourceVersion` as a number: etcd's revision, which orders the states of one object (and KEP-5504 makes
+/// that a promise). A version that is no number is older than all others, so it never hides a state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Version(pub(super) u64);
+
+/// Whether a namespace is being deleted (`NamespacePhase` in core/v1/types.go).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// No.
+    Active,
+    /// Yes: nothing can be created in it any more.
+    Terminating,
+}
+
+/// Not a Namespace object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a Namespace without a DNS label as its metadata.name, or without metadata.uid")]
+pub struct NotANamespace;
+
+// === impl Record ===
+
+/// Reads a whole Namespace.
+pub(super) fn parse(namespace: &Value) -> Result<(HostNamespace, Record), NotANamespace> {
+    let metadata = &namespace["metadata"];
+    let host = name(metadata)?;
+    let uid = metadata["uid"].as_str().ok_or(NotANamespace)?.into();
+    // The timestamp is there before the namespace controller has written the phase.
+    let is_ending = !metadata["deletionTimestamp"].is_null() || namespace["status"]["phase"] == "Terminating";
+    let phase = if is_ending { Phase::Terminating } else { Phase::Active };
+    let claim = claim(&host, &metadata["labels"]);
+    Ok((host, Record { version: Version::of(metadata).unwrap_or_default(), uid, phase, claim }))
+}
+
+/// Reads what is left of a Namespace.
+pub(super) fn gone(namespace: &Value) -> Result<(HostNamespace, Gone), NotANamespace> {
+    let metadata = &namespace["metadata"];
+    let gone = Gone { version: Version::of(metadata), uid: metadata["uid"].as_str().map(Into::into) };
+    Ok((name(metadata)?, gone))
+}
+
+fn name(metadata: &Value) -> Result<HostNamespace, NotANamespace> {
+    HostNamespace::new(metadata["name"].as_str().ok_or(NotANamespace)?).map_err(|_| NotANamespace)
+}
+
+/// Labels alone prove nothing: who may label one of their own namespaces on the host could put it into another virtual
+/// cluster. The host name must be the one that we would have given.
+fn claim(host: &HostNamespace, labels: &Value) -> Option<(ClusterName, VirtualNamespace)> {
+    let cluster = ClusterName::new(labels[CLUSTER_LABEL].as_str()?).ok()?;
+    let name = VirtualNamespace::new(labels[NAMESPACE_LABEL].as_str()?).ok()?;
+    let agrees = HostNamespace::derive(&name, &cluster) == *host && !host.is_root();
+    agrees.then_some((cluster, name))
+}
+
+// === impl Version ===
+
+impl Version {
+    fn of(metadata: &Value) -> Option<Self> {
+        Some(Self(metadata["resourceVersion"].as_str()?.parse().unwrap_or(0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn labelled(host: &str, cluster: &str, name: &str) -> Value {
+        json!({"metadata": {
+            "name": host, "uid": "u", "resourceVersion": "7",
+            "labels": {CLUSTER_LABEL: cluster, NAMESPACE_LABEL: name},
+        }})
+    }
+
+    #[test]
+    fn labels_and_name_must_agree() {
+        let claim = |host, cluster, name| parse(&labelled(host, cluster, name)).unwrap().1.claim;
+        assert!(claim("edge-ke-beijing", "ke-beijing", "edge").is_some());
+        assert!(claim("edge-ke-hangzhou", "ke-beijing", "edge").is_none());
+        assert!(claim("edge", "ke-beijing", "edge").is_none());
+        assert!(claim("edge-ke-beijing", "ke-beijing", "Edge").is_none());
+        // `atoll-root` of a cluster would be its root namespace.
+        assert!(claim("atoll-root-ke-beijing", "ke-beijing", "atoll-root").is_none());
+    }
+
+    #[test]
+    fn a_namespace_ends_from_its_deletion_on() {
+        let mut namespace = labelled("a", "b", "c");
+        assert_eq!(parse(&namespace).unwrap().1.phase, Phase::Active);
+        namespace["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(parse(&namespace).unwrap().1.phase, Phase::Terminating);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_a_host_sends_panics(text in "\\PC{0,12}", version in "\\PC{0,4}") {
+            let _ = parse(&json!(text));
+            let mut namespace = labelled(&text, &text, &text);
+            namespace["metadata"]["resourceVersion"] = json!(version);
+            let _ = parse(&namespace);
+            let _ = gone(&namespace);
+        }
+
+        #[test]
+        fn what_we_would_name_we_recognise(cluster in "[a-z]([a-z0-9-]{0,40}[a-z0-9])?", name in "[a-z]([a-z0-9-]{0,61}[a-z0-9])?") {
+            let wanted = (ClusterName::new(&cluster).unwrap(), VirtualNamespace::new(&name).unwrap());
+            let host = HostNamespace::derive(&wanted.1, &wanted.0);
+            prop_assume!(!host.is_root());
+            let (_, record) = parse(&labelled(host.as_str(), &cluster, &name)).unwrap();
+            prop_assert_eq!(record.claim, Some(wanted));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Which nodes are a cluster's own.
+
+use http::{Request, StatusCode, header};
+use kube_wire::Status;
+use kube_wire::name::SegmentName;
+use kube_wire::query::Query;
+
+use crate::clusters::VirtualCluster;
+use crate::host::{Host, empty};
+use crate::refusal::Refusal;
+use crate::translate::collect;
+
+/// The largest answer, in bytes: the metadata of one node.
+const MAX: usize = 1024 * 1024;
+
+/// Asks the host.
+pub(crate) struct Nodes {
+    host: Host,
+}
+
+/// A list of which only the length counts.
+#[derive(serde::Deserialize)]
+struct Found {
+    /// `null` where nothing was found: metadata lists are written so.
+    items: Option<Vec<serde::de::IgnoredAny>>,
+}
+
+// === impl Nodes ===
+
+impl Nodes {
+    pub(crate) fn new(host: Host) -> Self {
+        Self { host }
+    }
+
+    /// Whether there is a node of this name that the cluster's selector matches, now.
+    pub(crate) async fn belongs(&self, cluster: &VirtualCluster, node: &str) -> Result<bool, Refusal> {
+        if SegmentName::new(node.to_owned()).is_err() {
+            return Ok(false);
+        }
+        let mut query = Query::new("limit=1");
+        query.append("fieldSelector", &format!("metadata.name={node}"));
+        query.append("labelSelector", &cluster.node_selector.text);
+        let request = Request::get(format!("/api/v1/nodes?{}", query.as_str()))
+            .header(header::ACCEPT, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+            .body(empty())
+            .map_err(|error| Refusal::from(Status::bad_request(error.to_string())))?;
+        let response = self.host.send(request).await?;
+        if response.status() != StatusCode::OK {
+            return Err(Refusal::Unreadable(format!("listing nodes is {}", response.status())));
+        }
+        let body = collect(response.into_body(), MAX).await;
+        let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let found: Found = serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        Ok(found.items.is_some_and(|items| !items.is_empty()))
+    }
+}

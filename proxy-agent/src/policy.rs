@@ -1,0 +1,65 @@
+//! What is done with each cluster-scoped resource: one table.
+//!
+//! Namespaced resources need no entry: the host's RBAC decides in their namespace. What is not in the table is refused,
+//! since nothing may reach the host unmapped.
+
+use kube_wire::gvr::GroupResource;
+
+/// How a cluster-scoped resource is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Mapped by name; a list shows those that carry the cluster's label.
+    Namespaces,
+    /// Those that the node selector matches; read-only.
+    Nodes,
+    /// The host's own defaults, which carry [`BOOTSTRAPPING`]; read-only.
+    BuiltIn,
+    /// The same for every virtual cluster; read-only.
+    Shared,
+    /// Asked of the host as the caller, with names mapped both ways.
+    Review,
+    /// Neither read nor written, and why.
+    Refused(&'static str),
+}
+
+/// `rbac.authorization.k8s.io` objects that an API server makes and repairs by itself (`bootstrappolicy`).
+pub(crate) const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping=rbac-defaults";
+
+/// The table.
+pub(crate) fn class(resource: GroupResource<'_>) -> Class {
+    match (resource.group, resource.resource) {
+        ("", "namespaces") => Class::Namespaces,
+        ("", "nodes") => Class::Nodes,
+        ("rbac.authorization.k8s.io", "clusterroles" | "clusterrolebindings") => Class::BuiltIn,
+        ("", "componentstatuses")
+        | ("apiextensions.k8s.io", "customresourcedefinitions")
+        | ("networking.k8s.io", "ingressclasses" | "servicecidrs")
+        | ("node.k8s.io", "runtimeclasses")
+        | ("resource.k8s.io", "deviceclasses")
+        | ("scheduling.k8s.io", "priorityclasses")
+        | ("storage.k8s.io", "storageclasses" | "csidrivers" | "volumeattributesclasses") => Class::Shared,
+        ("authentication.k8s.io", "selfsubjectreviews")
+        | ("authorization.k8s.io", "selfsubjectaccessreviews" | "selfsubjectrulesreviews") => Class::Review,
+        ("admissionregistration.k8s.io", _) => {
+            Class::Refused("webhooks and admission policies act on the whole host cluster")
+        }
+        ("apiregistration.k8s.io", _) => Class::Refused("API services belong to the operator of the host cluster"),
+        ("certificates.k8s.io", _) => Class::Refused("certificates for the host cluster are its operator's to sign"),
+        ("flowcontrol.apiserver.k8s.io", _) => {
+            Class::Refused("priorities of requests belong to the operator of the host cluster")
+        }
+        _ => Class::Refused("this cluster-scoped resource is not served by virtual clusters"),
+    }
+}
+
+/// Why a write to a resource that can be read is refused.
+pub(crate) fn read_only(class: Class) -> &'static str {
+    match class {
+        Class::Nodes => "nodes belong to the operator of the host cluster",
+        Class::BuiltIn => {
+            "cluster roles and cluster role bindings cannot be written in this virtual cluster yet; use a Role and a \
+             RoleBinding in each namespace"
+        }
+        _ => "it is shared by all virtual clusters of the host, whose operator can change it",
+    }
+}

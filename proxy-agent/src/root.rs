@@ -1,0 +1,128 @@
+//! Founds virtual clusters on the host and keeps what they stand on: root namespaces, the four namespaces that every
+//! cluster has, and the bindings that make its cluster-wide rights effective in each of its namespaces.
+//!
+//! RBAC on the host knows no scope between a namespace and everything. So a ClusterRoleBinding of a virtual cluster is a
+//! RoleBinding in its root namespace, and a *mirror* of it stands in every namespace of the virtual cluster. Clients
+//! never see mirrors. Nothing is bound for `vc:<cluster>:system:authenticated`: the host puts `system:authenticated`
+//! into every authenticated user's groups, impersonated ones too (`WithImpersonation` in apiserver/pkg/endpoints/filters),
+//! so discovery, version and self reviews work without us.
+//!
+//! Everything here is level-triggered: an event says only where to look, and what is found there is compared with what
+//! should be. Several agents may do the same work at once; whoever loses a race reads again.
+//! What is *not* here: ClusterRoleBindings that clients write (they arrive as RoleBindings in the root namespace).
+//!
+//! Reading order: [`Root`], `run` (the loop), `queue` (what is to be done when), `foundation` and `mirrors` (what is
+//! done), `ending` (namespaces that are being deleted), `birth` (namespaces that were just made), `binding` and
+//! `catalog` (what should be there), `paths`, `trouble`.
+
+mod binding;
+mod birth;
+mod catalog;
+mod ending;
+mod foundation;
+mod mirrors;
+mod paths;
+mod queue;
+mod run;
+mod trouble;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rewrite::ClusterName;
+use tokio::sync::watch;
+
+use crate::clusters::VirtualClusters;
+use crate::clusters::host_api::HostApi;
+use crate::namespaces::Namespaces;
+pub use birth::Birth;
+use catalog::Catalog;
+pub use trouble::Trouble;
+
+/// The label of a root namespace; its value is the virtual cluster.
+pub const ROOT_LABEL: &str = "atoll.dev/root";
+/// The label of mirrors, by which they are kept out of what clients list and delete.
+pub const MIRROR_LABEL: &str = "atoll.dev/mirror";
+/// The finalizer of mirrors: they outlive everything else in a namespace that is being deleted.
+pub const MIRROR_FINALIZER: &str = "atoll.dev/mirror";
+/// The label of objects that clients see and cannot change.
+pub const PROTECTED_LABEL: &str = "atoll.dev/protected";
+/// What a mirror's name has before the name of the binding.
+pub const MIRROR_PREFIX: &str = "atoll:crb:";
+/// The namespaces that every cluster has: three of the API server's own (`systemnamespaces` in
+/// pkg/controlplane/controller) and `default`.
+pub const BORN_WITH: [&str; 4] = ["kube-system", "default", "kube-public", "kube-node-lease"];
+
+/// Keeps the virtual clusters of one agent founded. Clones are the same.
+pub struct Root<A> {
+    shared: Arc<Shared<A>>,
+}
+
+struct Shared<A> {
+    api: A,
+    namespaces: Arc<Namespaces>,
+    clusters: Vec<ClusterName>,
+    catalog: Mutex<Catalog>,
+    founding: watch::Sender<BTreeMap<ClusterName, Founding>>,
+}
+
+/// How far a virtual cluster is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Founding {
+    /// Not looked at yet.
+    Pending,
+    /// Its namespaces and its administrators' binding are there.
+    Founded,
+    /// They are not, and why; it is tried again.
+    Failed(Arc<str>),
+}
+
+// === impl Root ===
+
+impl<A: HostApi> Root<A> {
+    /// For these virtual clusters. Does nothing until [`run`](Self::run).
+    pub fn new(api: A, namespaces: Arc<Namespaces>, clusters: &VirtualClusters) -> Self {
+        Self::of(api, namespaces, clusters.iter().map(|cluster| cluster.name.clone()).collect())
+    }
+
+    fn of(api: A, namespaces: Arc<Namespaces>, clusters: Vec<ClusterName>) -> Self {
+        let founding = clusters.iter().map(|cluster| (cluster.clone(), Founding::Pending)).collect();
+        let catalog = Mutex::new(Catalog::new(&clusters));
+        let founding = watch::Sender::new(founding);
+        Self { shared: Arc::new(Shared { api, namespaces, clusters, catalog, founding }) }
+    }
+
+    /// How far this virtual cluster is; `None` if it is not one of this agent's.
+    pub fn founding(&self, cluster: &ClusterName) -> Option<Founding> {
+        self.shared.founding.borrow().get(cluster).cloned()
+    }
+
+    /// Waits until every virtual cluster was founded, which is when clients can be served.
+    pub async fn founded(&self) {
+        let mut founding = self.shared.founding.subscribe();
+        let all = founding.wait_for(|all| all.values().all(|one| *one == Founding::Founded));
+        all.await.expect("the sender is borrowed from self");
+    }
+
+    fn catalog(&self) -> MutexGuard<'_, Catalog> {
+        self.shared.catalog.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<A> Clone for Root<A> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<A> fmt::Debug for Root<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Root").field("founding", &*self.shared.founding.borrow()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

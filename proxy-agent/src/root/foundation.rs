@@ -1,0 +1,65 @@
+//! What a virtual cluster stands on: its root namespace, its administrators' binding, the namespaces it is born with.
+
+use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
+use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
+use serde_json::{Value, json};
+use tracing::info;
+
+use super::binding::{Binding, is_deleted};
+use super::trouble::is_already_there;
+use super::{BORN_WITH, ROOT_LABEL, Root, Trouble, paths};
+use crate::clusters::host_api::HostApi;
+use crate::namespaces;
+
+// === impl Root ===
+
+impl<A: HostApi> Root<A> {
+    /// Makes everything be there that the cluster needs before it has a client. Mirrors follow by themselves, since
+    /// each namespace is told of.
+    pub(super) async fn found(&self, cluster: &ClusterName) -> Result<(), Trouble> {
+        let root = HostNamespace::root(cluster);
+        self.ensure_namespace(&root, &json!({ROOT_LABEL: cluster.as_str()})).await?;
+        self.ensure_binding(&root, &Binding::cluster_admin(cluster).protected()).await?;
+        for name in BORN_WITH {
+            let name = VirtualNamespace::new(name).expect("a literal in the form of a label");
+            let host = HostNamespace::derive(&name, cluster);
+            let labels = json!({CLUSTER_LABEL: cluster.as_str(), NAMESPACE_LABEL: name.as_str()});
+            self.ensure_namespace(&host, &labels).await?;
+        }
+        Ok(())
+    }
+
+    async fn ensure_namespace(&self, host: &HostNamespace, labels: &Value) -> Result<(), Trouble> {
+        let api = &self.shared.api;
+        let found = match api.get(&paths::namespace(host)).await {
+            Ok(found) => found,
+            Err(error) if error.is_not_found() => {
+                let object = json!({
+                    "apiVersion": "v1", "kind": "Namespace",
+                    "metadata": {"name": host.as_str(), "labels": labels},
+                });
+                match api.create(namespaces::PATH, &object).await {
+                    Ok(created) => {
+                        info!(namespace = %host, "namespace created");
+                        created
+                    }
+                    // Another agent was faster; or somebody else, so look who.
+                    Err(error) if is_already_there(&error) => api.get(&paths::namespace(host)).await?,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut wanted = labels.as_object().into_iter().flatten();
+        if let Some((key, value)) = wanted.find(|(key, value)| found["metadata"]["labels"][key] != **value) {
+            let label = format!("{key}={}", value.as_str().unwrap_or_default());
+            return Err(Trouble::Taken { host: host.clone(), label });
+        }
+        if is_deleted(&found) {
+            return Err(Trouble::Ending(host.clone()));
+        }
+        // A name that the host accepted is one; if not, the watch says so.
+        let _ = self.shared.namespaces.learn(&found);
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! What is to be done, each thing once, and again later if it failed.
+//!
+//! ```text
+//!            add                 start               done well
+//! (nothing) ------> Ready/Later --------> Running ----------------> (nothing)
+//!                       ^                    | failed, or add meanwhile
+//!                       +--------------------+
+//! ```
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::hash::Hash;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The first wait after a failure is at most this; it doubles.
+const BASE: Duration = Duration::from_millis(100);
+/// No wait is longer.
+const CAP: Duration = Duration::from_secs(30);
+
+/// Keys of work. Bounded by the number of keys.
+#[derive(Debug)]
+pub(super) struct Queue<K> {
+    ready: VecDeque<K>,
+    later: BTreeSet<(Instant, K)>,
+    states: HashMap<K, State>,
+    /// Of those that failed last time.
+    failures: HashMap<K, u32>,
+    again: HashSet<K>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Ready,
+    Later(Instant),
+    Running,
+}
+
+// === impl Queue ===
+
+impl<K: Clone + Eq + Hash + Ord> Queue<K> {
+    pub(super) fn new() -> Self {
+        Self {
+            ready: VecDeque::new(),
+            later: BTreeSet::new(),
+            states: HashMap::new(),
+            failures: HashMap::new(),
+            again: HashSet::new(),
+        }
+    }
+
+    /// Something has happened: to be done as soon as possible, once more if it is being done.
+    pub(super) fn add(&mut self, key: K) {
+        match self.states.get(&key) {
+            // What is broken stays broken for a while, however often it is touched.
+            Some(State::Ready | State::Later(_)) => return,
+            Some(State::Running) => {
+                self.again.insert(key);
+                return;
+            }
+            None => {}
+        }
+        self.states.insert(key.clone(), State::Ready);
+        self.ready.push_back(key);
+    }
+
+    /// As [`add`](Self::add), when what has happened may be what failed work waits for: it does not wait any longer.
+    pub(super) fn hurry(&mut self, key: K) {
+        if let Some(State::Later(due)) = self.states.get(&key).copied() {
+            self.later.remove(&(due, key.clone()));
+            self.states.remove(&key);
+        }
+        self.add(key);
+    }
+
+    /// Takes the next thing that can be done now.
+    pub(super) fn start(&mut self, now: Instant) -> Option<K> {
+        while let Some((due, _)) = self.later.first()
+            && *due <= now
+        {
+            let (_, key) = self.later.pop_first().expect("there is a first one");
+            self.states.insert(key.clone(), State::Ready);
+            self.ready.push_back(key);
+        }
+        let key = self.ready.pop_front()?;
+        self.states.insert(key.clone(), State::Running);
+        Some(key)
+    }
+
+    /// When [`start`](Self::start) will give something that it does not give now, if nothing is added.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.later.first().map(|(due, _)| *due)
+    }
+
+    /// It was done.
+    pub(super) fn done(&mut self, key: K) {
+        self.failures.remove(&key);
+        self.states.remove(&key);
+        if self.again.remove(&key) {
+            self.add(key);
+        }
+    }
+
+    /// It was not done, and is to be tried again after a while.
+    pub(super) fn failed(&mut self, key: K, now: Instant) {
+        let failures = self.failures.entry(key.clone()).or_default();
+        let bound = BASE.saturating_mul(1 << (*failures).min(16)).min(CAP);
+        *failures = failures.saturating_add(1);
+        self.again.remove(&key);
+        // Half of it is jitter: several agents meet over the same objects.
+        let due = now + bound.mul_f64(0.5 + fastrand::f64() / 2.0);
+        self.states.insert(key.clone(), State::Later(due));
+        self.later.insert((due, key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn each_key_is_done_once_at_a_time() {
+        let now = Instant::now();
+        let mut queue = Queue::new();
+        queue.add("a");
+        queue.add("a");
+        queue.add("b");
+        assert_eq!((queue.start(now), queue.start(now), queue.start(now)), (Some("a"), Some("b"), None));
+        queue.add("a");
+        assert_eq!(queue.start(now), None);
+        queue.done("a");
+        assert_eq!(queue.start(now), Some("a"));
+        queue.done("a");
+        queue.done("b");
+        assert!(queue.start(now).is_none() && queue.states.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_wait_longer_and_longer_and_success_forgets_them() {
+        let mut now = Instant::now();
+        let mut queue = Queue::new();
+        queue.add("a");
+        for failure in 0..100_u32 {
+            assert_eq!(queue.start(now), Some("a"));
+            queue.failed("a", now);
+            queue.add("a");
+            assert_eq!(queue.start(now), None);
+            let due = queue.due().unwrap();
+            let bound = BASE.saturating_mul(1 << failure.min(16)).min(CAP);
+            assert!(due <= now + bound && due >= now + bound / 2);
+            now = due;
+        }
+        assert_eq!(queue.start(now), Some("a"));
+        queue.failed("a", now);
+        queue.hurry("a");
+        assert_eq!((queue.start(now), queue.start(now)), (Some("a"), None));
+        queue.done("a");
+        assert!(queue.failures.is_empty() && queue.later.is_empty() && queue.again.is_empty());
+    }
+}

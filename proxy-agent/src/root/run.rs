@@ -1,0 +1,271 @@
+//! The loop: what happens on the host says where to look, and a few places are looked at at once.
+
+use std::collections::HashMap;
+use std::future::pending;
+use std::sync::Arc;
+
+use rewrite::{ClusterName, HostNamespace};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::{Id, JoinSet};
+use tokio::time::{Instant, sleep_until};
+use tracing::{info, warn};
+
+use super::binding::{Binding, CLUSTER_ADMIN, Repair, is_deleted};
+use super::queue::Queue;
+use super::{Founding, MIRROR_LABEL, Root, Trouble, paths};
+use crate::clusters::host_api::{Following, HostApi};
+use crate::host::api::Change;
+use crate::namespaces::{Phase, Told};
+
+/// Places that are looked at at once. Few, so that clients' requests come through while a thousand namespaces get a
+/// mirror.
+const AT_ONCE: usize = 8;
+/// Changes of bindings that wait to be looked at; then the watches wait.
+const INBOX: usize = 64;
+
+/// A place to look at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Work {
+    Foundation(ClusterName),
+    Mirrors(HostNamespace),
+}
+
+/// What has happened.
+#[derive(Debug)]
+enum Seen {
+    /// To a mirror, anywhere.
+    Mirror(Change),
+    /// To a binding in the root namespace of this cluster.
+    Root(ClusterName, Change),
+}
+
+// === impl Root ===
+
+impl<A: HostApi> Root<A> {
+    /// Founds the virtual clusters and keeps them founded, for ever. What it has begun ends when the future is dropped.
+    pub async fn run(self) {
+        let mut told = self.shared.namespaces.subscribe();
+        self.shared.namespaces.synced().await;
+
+        let (events, mut inbox) = mpsc::channel(INBOX);
+        let mut followers = JoinSet::new();
+        let mirrors = self.shared.api.follow(paths::ALL_BINDINGS, MIRROR_LABEL);
+        followers.spawn(forward(mirrors, events.clone(), Seen::Mirror));
+        for cluster in &self.shared.clusters {
+            let bindings = self.shared.api.follow(&paths::bindings(&HostNamespace::root(cluster)), "");
+            let cluster = cluster.clone();
+            followers.spawn(forward(bindings, events.clone(), move |change| Seen::Root(cluster.clone(), change)));
+        }
+
+        let mut queue = Queue::new();
+        let mut running = HashMap::<Id, Work>::new();
+        let mut working = JoinSet::new();
+        self.everything(&mut queue);
+        loop {
+            while working.len() < AT_ONCE
+                && let Some(work) = queue.start(Instant::now())
+            {
+                let root = self.clone();
+                let task = working.spawn({
+                    let work = work.clone();
+                    async move { root.work(work).await }
+                });
+                running.insert(task.id(), work);
+            }
+            let due = queue.due().filter(|_| working.len() < AT_ONCE);
+            tokio::select! {
+                Some(seen) = inbox.recv() => self.see(seen, &mut queue),
+                Some(told) = told.next() => match told {
+                    Told::Changed(host) => self.look_at(host, &mut queue),
+                    Told::Everything => self.everything(&mut queue),
+                },
+                Some(ended) = working.join_next_with_id() => {
+                    let (id, outcome) = match ended {
+                        Ok((id, outcome)) => (id, Some(outcome)),
+                        // It has panicked, which the runtime reports.
+                        Err(error) => (error.id(), None),
+                    };
+                    if let Some(work) = running.remove(&id) {
+                        match outcome {
+                            Some(Ok(())) => queue.done(work),
+                            Some(Err(_)) | None => queue.failed(work, Instant::now()),
+                        }
+                    }
+                }
+                () = wait(due) => {}
+            }
+        }
+    }
+
+    async fn work(&self, work: Work) -> Result<(), Trouble> {
+        match &work {
+            Work::Foundation(cluster) => {
+                let founded = self.found(cluster).await;
+                self.tell_founding(cluster, founded.as_ref().err());
+                founded
+            }
+            Work::Mirrors(host) => {
+                let mirrored = self.mirror(host).await;
+                if let Err(trouble) = &mirrored {
+                    let error: &dyn std::error::Error = trouble;
+                    warn!(error, namespace = %host, "the bindings of a namespace are not right yet");
+                }
+                mirrored
+            }
+        }
+    }
+
+    fn tell_founding(&self, cluster: &ClusterName, trouble: Option<&Trouble>) {
+        let now = match trouble {
+            None => Founding::Founded,
+            Some(trouble) => Founding::Failed(chain(trouble).into()),
+        };
+        self.shared.founding.send_if_modified(|founding| {
+            let Some(before) = founding.get_mut(cluster).filter(|before| **before != now) else { return false };
+            match &now {
+                Founding::Failed(reason) => warn!(%cluster, %reason, "the virtual cluster is not founded yet"),
+                Founding::Founded | Founding::Pending => info!(%cluster, "the virtual cluster is founded"),
+            }
+            *before = now;
+            true
+        });
+    }
+
+    fn everything(&self, queue: &mut Queue<Work>) {
+        for cluster in &self.shared.clusters {
+            queue.add(Work::Foundation(cluster.clone()));
+            self.all_mirrors(cluster, queue);
+        }
+    }
+
+    fn all_mirrors(&self, cluster: &ClusterName, queue: &mut Queue<Work>) {
+        for member in self.shared.namespaces.members(cluster) {
+            queue.add(Work::Mirrors(member.host));
+        }
+    }
+
+    /// A namespace has come, changed or gone.
+    fn look_at(&self, host: HostNamespace, queue: &mut Queue<Work>) {
+        for cluster in &self.shared.clusters {
+            if host == HostNamespace::root(cluster) || is_born_with(&host, cluster) {
+                // Ending ones are made again when they are gone, which is told too.
+                let is_there = self.shared.namespaces.member(&host).is_some_and(|member| member.phase == Phase::Active);
+                if !is_there {
+                    queue.hurry(Work::Foundation(cluster.clone()));
+                }
+            }
+        }
+        queue.hurry(Work::Mirrors(host));
+    }
+
+    /// A binding has come, changed or gone.
+    fn see(&self, seen: Seen, queue: &mut Queue<Work>) {
+        match seen {
+            Seen::Mirror(Change::Synced) => {}
+            Seen::Mirror(Change::Applied(binding)) if self.is_right(&binding) => {}
+            Seen::Mirror(Change::Applied(binding) | Change::Deleted(binding)) => {
+                queue.extend_mirrors(namespace_of(&binding));
+            }
+            Seen::Root(cluster, change) => {
+                if self.root_changed(&cluster, &change, queue) {
+                    self.all_mirrors(&cluster, queue);
+                }
+            }
+        }
+    }
+
+    /// Returns whether mirrors must change.
+    fn root_changed(&self, cluster: &ClusterName, change: &Change, queue: &mut Queue<Work>) -> bool {
+        let mut catalog = self.catalog();
+        match change {
+            Change::Synced => {
+                let is_news = !catalog.is_complete(cluster);
+                catalog.complete(cluster);
+                is_news
+            }
+            Change::Applied(binding) | Change::Deleted(binding) => {
+                let Some(name) = binding["metadata"]["name"].as_str() else { return false };
+                let is_gone = matches!(change, Change::Deleted(_));
+                if name == CLUSTER_ADMIN {
+                    let protected = Binding::cluster_admin(cluster).protected();
+                    if is_gone || protected.repair(binding) != Repair::Nothing {
+                        queue.add(Work::Foundation(cluster.clone()));
+                    }
+                    return false;
+                }
+                let is_news = match Binding::of(binding).filter(|_| !is_gone) {
+                    Some(binding) => catalog.insert(cluster, &binding),
+                    None => catalog.remove(cluster, name),
+                };
+                // Until the list is complete each would be looked at as many times as there are bindings.
+                is_news && catalog.is_complete(cluster)
+            }
+        }
+    }
+
+    /// Spares a look after our own writes.
+    fn is_right(&self, binding: &Value) -> bool {
+        let Some(member) = namespace_of(binding).and_then(|host| self.shared.namespaces.member(&host)) else {
+            return false;
+        };
+        let mirrors = self.catalog().mirrors(&member.cluster);
+        let mut mirrors = mirrors.iter().map(Arc::as_ref);
+        mirrors.find(|wanted| binding["metadata"]["name"] == *wanted.name).is_some_and(|wanted| {
+            if is_deleted(binding) && member.phase == Phase::Terminating {
+                // Kept by its finalizer; what ends that is told by the namespace.
+                return wanted.edit(binding).is_none();
+            }
+            wanted.repair(binding) == Repair::Nothing
+        })
+    }
+}
+
+// === impl Queue ===
+
+impl Queue<Work> {
+    fn extend_mirrors(&mut self, host: Option<HostNamespace>) {
+        if let Some(host) = host {
+            self.add(Work::Mirrors(host));
+        }
+    }
+}
+
+async fn forward(mut following: impl Following, events: mpsc::Sender<Seen>, seen: impl Fn(Change) -> Seen) {
+    loop {
+        let change = following.next().await;
+        if events.send(seen(change)).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn namespace_of(binding: &Value) -> Option<HostNamespace> {
+    HostNamespace::new(binding["metadata"]["namespace"].as_str()?).ok()
+}
+
+fn is_born_with(host: &HostNamespace, cluster: &ClusterName) -> bool {
+    super::BORN_WITH.into_iter().any(|name| {
+        let name = rewrite::VirtualNamespace::new(name).expect("a literal in the form of a label");
+        HostNamespace::derive(&name, cluster) == *host
+    })
+}
+
+/// An error and all its sources, for people who see no log.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}
+
+async fn wait(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,320 @@
+//! A host in memory: Namespaces and RoleBindings with what of the API server, the namespace controller and RBAC's
+//! caches matters to the code here. Nothing happens in it by itself.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use kube_wire::Status;
+use kube_wire::status::{Cause, Details, Reason};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+use super::binding::is_deleted;
+use super::paths;
+use crate::clusters::host_api::{Following, HostApi};
+use crate::host::api::{ApiError, Change};
+use crate::namespaces;
+
+/// Clones are the same host.
+#[derive(Clone)]
+pub(super) struct FakeHost {
+    state: Arc<Mutex<State>>,
+    changes: watch::Sender<()>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    /// By path.
+    pub(super) objects: BTreeMap<String, Value>,
+    version: u64,
+    followers: Vec<(String, String, mpsc::UnboundedSender<Change>)>,
+    /// So many reviews will say no before one says what is written.
+    pub(super) reviews_behind: u32,
+    pub(super) reviews: u32,
+    /// So many calls will get a 503.
+    pub(super) failing: u32,
+    /// Before an update is looked at, somebody else changes the object, so many times.
+    pub(super) meddling: u32,
+}
+
+pub(super) struct FakeFollowing(mpsc::UnboundedReceiver<Change>);
+
+// === impl FakeHost ===
+
+impl FakeHost {
+    pub(super) fn new() -> Self {
+        Self { state: Arc::default(), changes: watch::Sender::new(()) }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Waits until the host is like this. With paused time, a host that never will be fails the test by its deadline.
+    pub(super) async fn until(&self, is_so: impl Fn(&State) -> bool) {
+        let mut changes = self.changes.subscribe();
+        while !is_so(&self.lock()) {
+            changes.changed().await.unwrap();
+        }
+    }
+
+    pub(super) fn put(&self, path: &str, object: Value) {
+        self.lock().store(path, object);
+        self.changes.send_replace(());
+    }
+
+    pub(super) fn edit(&self, path: &str, edit: impl FnOnce(&mut Value)) {
+        let mut object = self.lock().objects[path].clone();
+        edit(&mut object);
+        self.put(path, object);
+    }
+
+    pub(super) fn remove(&self, path: &str) {
+        self.lock().delete(path);
+        self.changes.send_replace(());
+    }
+
+    /// One pass of the namespace controller over a namespace that is being deleted. `others` is what else is left in
+    /// it, in the words of its condition.
+    pub(super) fn empty(&self, namespace: &str, others: &[&str]) {
+        let mut state = self.lock();
+        let path = format!("{}/{namespace}", namespaces::PATH);
+        let bindings = paths_under(&state, namespace);
+        for binding in &bindings {
+            state.delete(binding);
+        }
+        let left = paths_under(&state, namespace).len();
+        let mut remaining: Vec<_> = others.iter().map(|other| format!("{other} has 1 resource instances")).collect();
+        if left > 0 {
+            remaining.push(format!("rolebindings.rbac.authorization.k8s.io has {left} resource instances"));
+        }
+        if remaining.is_empty() {
+            let object = state.objects.remove(&path).unwrap();
+            state.tell(&path, &Change::Deleted(object));
+        } else {
+            let mut object = state.objects[&path].clone();
+            object["status"]["conditions"] = json!([{
+                "type": "NamespaceContentRemaining", "status": "True",
+                "message": format!("Some resources are remaining: {}", remaining.join(", ")),
+            }]);
+            state.store(&path, object);
+        }
+        drop(state);
+        self.changes.send_replace(());
+    }
+
+    fn call<T>(&self, call: impl FnOnce(&mut State) -> Result<T, ApiError>) -> Result<T, ApiError> {
+        let mut state = self.lock();
+        let result = if state.failing > 0 {
+            state.failing -= 1;
+            Err(refused(503, Reason::ServiceUnavailable))
+        } else {
+            call(&mut state)
+        };
+        drop(state);
+        self.changes.send_replace(());
+        result
+    }
+}
+
+impl HostApi for FakeHost {
+    type Following = FakeFollowing;
+
+    async fn get(&self, path: &str) -> Result<Value, ApiError> {
+        self.call(|state| state.objects.get(path).cloned().ok_or_else(not_found))
+    }
+
+    async fn list(&self, path: &str, labels: &str) -> Result<Vec<Value>, ApiError> {
+        self.call(|state| {
+            let listed = state.objects.iter().filter(|(at, object)| is_in(at, path) && has_label(object, labels));
+            Ok(listed.map(|(_, object)| object.clone()).collect())
+        })
+    }
+
+    async fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
+        self.call(|state| {
+            if path == paths::REVIEWS {
+                return Ok(state.review(object));
+            }
+            let at = format!("{path}/{}", object["metadata"]["name"].as_str().unwrap());
+            state.check_namespace(path)?;
+            if state.objects.contains_key(&at) {
+                return Err(refused(409, Reason::AlreadyExists));
+            }
+            let mut object = object.clone();
+            if path == namespaces::PATH {
+                object["spec"]["finalizers"] = json!(["kubernetes"]);
+                object["status"]["phase"] = json!("Active");
+            }
+            state.store(&at, object);
+            Ok(state.objects[&at].clone())
+        })
+    }
+
+    async fn update(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
+        self.call(|state| {
+            if state.meddling > 0 {
+                state.meddling -= 1;
+                let mut meddled = state.objects.get(path).cloned().ok_or_else(not_found)?;
+                meddled["metadata"]["annotations"]["meddling"] = json!(state.meddling);
+                state.store(path, meddled);
+            }
+            let stored = state.objects.get(path).ok_or_else(not_found)?;
+            if stored["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"] {
+                return Err(refused(409, Reason::Conflict));
+            }
+            assert_eq!(stored["roleRef"], object["roleRef"], "what a binding refers to cannot be changed");
+            let is_over = is_deleted(object) && !has_finalizers(object);
+            state.store(path, object.clone());
+            if is_over {
+                state.take(path);
+            }
+            Ok(object.clone())
+        })
+    }
+
+    async fn delete(&self, path: &str, _options: &Value) -> Result<Value, ApiError> {
+        self.call(|state| state.delete(path).ok_or_else(not_found))
+    }
+
+    fn follow(&self, path: &str, labels: &str) -> FakeFollowing {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut state = self.lock();
+        for (at, object) in &state.objects {
+            if is_in(at, path) && has_label(object, labels) {
+                sender.send(Change::Applied(object.clone())).unwrap();
+            }
+        }
+        sender.send(Change::Synced).unwrap();
+        state.followers.push((path.to_owned(), labels.to_owned(), sender));
+        FakeFollowing(receiver)
+    }
+}
+
+impl Following for FakeFollowing {
+    async fn next(&mut self) -> Change {
+        match self.0.recv().await {
+            Some(change) => change,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn store(&mut self, path: &str, mut object: Value) {
+        self.version += 1;
+        let before = self.objects.get(path).cloned();
+        let uid = before.as_ref().map_or(json!(format!("uid-{}", self.version)), |it| it["metadata"]["uid"].clone());
+        object["metadata"]["uid"] = uid;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.objects.insert(path.to_owned(), object.clone());
+        for (collection, labels, sender) in &self.followers {
+            if is_in(path, collection) {
+                if has_label(&object, labels) {
+                    let _ = sender.send(Change::Applied(object.clone()));
+                } else if before.as_ref().is_some_and(|before| has_label(before, labels)) {
+                    let _ = sender.send(Change::Deleted(object.clone()));
+                }
+            }
+        }
+    }
+
+    fn delete(&mut self, path: &str) -> Option<Value> {
+        let mut object = self.objects.get(path)?.clone();
+        let is_namespace = is_in(path, namespaces::PATH);
+        if !is_namespace && !has_finalizers(&object) {
+            return self.take(path);
+        }
+        if !is_deleted(&object) {
+            object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            if is_namespace {
+                object["status"]["phase"] = json!("Terminating");
+            }
+            self.store(path, object.clone());
+        }
+        Some(object)
+    }
+
+    fn take(&mut self, path: &str) -> Option<Value> {
+        let mut object = self.objects.remove(path)?;
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.tell(path, &Change::Deleted(object.clone()));
+        Some(object)
+    }
+
+    fn tell(&self, path: &str, change: &Change) {
+        let (Change::Applied(object) | Change::Deleted(object)) = change else { return };
+        for (collection, labels, sender) in &self.followers {
+            if is_in(path, collection) && has_label(object, labels) {
+                let _ = sender.send(change.clone());
+            }
+        }
+    }
+
+    /// As the admission plugin NamespaceLifecycle does.
+    fn check_namespace(&self, collection: &str) -> Result<(), ApiError> {
+        let Some((_, rest)) = collection.split_once("/namespaces/") else { return Ok(()) };
+        let namespace = rest.split('/').next().unwrap();
+        match self.objects.get(&format!("{}/{namespace}", namespaces::PATH)) {
+            None => Err(not_found()),
+            Some(namespace) if is_deleted(namespace) => {
+                let cause = Cause {
+                    cause_type: "NamespaceTerminating".into(),
+                    message: String::new(),
+                    field: "metadata.namespace".into(),
+                };
+                let details = Details { causes: vec![cause], ..Details::default() };
+                let status =
+                    Status { code: 403, reason: Reason::Forbidden, details: Some(details), ..Status::default() };
+                Err(ApiError::Status(Box::new(status)))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn review(&mut self, review: &Value) -> Value {
+        self.reviews += 1;
+        let attributes = &review["spec"]["resourceAttributes"];
+        let namespace = attributes["namespace"].as_str().unwrap();
+        let groups = review["spec"]["groups"].as_array().unwrap();
+        let is_bound = self.objects.iter().any(|(path, object)| {
+            path.contains(&format!("/namespaces/{namespace}/rolebindings/"))
+                && object["roleRef"]["name"] == "cluster-admin"
+                && groups.iter().any(|group| object["subjects"][0]["name"] == *group)
+        });
+        let is_behind = self.reviews_behind > 0;
+        self.reviews_behind = self.reviews_behind.saturating_sub(1);
+        json!({"status": {"allowed": is_bound && !is_behind}})
+    }
+}
+
+fn paths_under(state: &State, namespace: &str) -> Vec<String> {
+    let prefix = format!("/namespaces/{namespace}/");
+    state.objects.keys().filter(|path| path.contains(&prefix)).cloned().collect()
+}
+
+fn is_in(path: &str, collection: &str) -> bool {
+    if collection == paths::ALL_BINDINGS {
+        return path.contains("/rolebindings/");
+    }
+    path.strip_prefix(collection).and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| !name.contains('/'))
+}
+
+fn has_label(object: &Value, label: &str) -> bool {
+    label.is_empty() || !object["metadata"]["labels"][label].is_null()
+}
+
+fn has_finalizers(object: &Value) -> bool {
+    object["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty())
+}
+
+fn not_found() -> ApiError {
+    refused(404, Reason::NotFound)
+}
+
+fn refused(code: u16, reason: Reason) -> ApiError {
+    ApiError::Status(Box::new(Status { code, reason, ..Status::default() }))
+}

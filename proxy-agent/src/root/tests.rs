@@ -1,0 +1,164 @@
+//! A host in memory, one agent or two, and paused time: whoever waits for what never comes fails by a deadline.
+
+mod births;
+mod mirrors;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::binding::is_deleted;
+use super::testing::{FakeHost, State};
+use super::*;
+use crate::namespaces;
+
+/// Longer than any back-off.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn vc() -> ClusterName {
+    ClusterName::new("vc").unwrap()
+}
+
+/// Where a namespace is on the host.
+fn at(name: &str) -> String {
+    format!("/api/v1/namespaces/{name}")
+}
+
+fn binding_at(namespace: &str, name: &str) -> String {
+    format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings/{name}")
+}
+
+fn mirror_at(namespace: &str) -> String {
+    binding_at(namespace, "atoll:crb:cluster-admin")
+}
+
+fn agent(host: &FakeHost) -> Root<FakeHost> {
+    Root::of(host.clone(), Arc::new(Namespaces::new([vc()])), vec![vc()])
+}
+
+/// Runs an agent until the test is over.
+async fn with(root: &Root<FakeHost>, test: impl Future<Output = ()>) {
+    let host = root.shared.api.clone();
+    let namespaces = Arc::clone(&root.shared.namespaces);
+    tokio::select! {
+        () = namespaces.follow(host.follow(namespaces::PATH, "")) => {}
+        () = root.clone().run() => {}
+        tested = timeout(PATIENCE, test) => tested.expect("what was waited for has not come"),
+    }
+}
+
+fn has_all_mirrors(state: &State) -> bool {
+    BORN_WITH.iter().all(|name| state.objects.contains_key(&mirror_at(&format!("{name}-vc"))))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_virtual_cluster_is_founded() {
+    let host = FakeHost::new();
+    let root = agent(&host);
+    assert_eq!(root.founding(&vc()), Some(Founding::Pending));
+    with(&root, async {
+        root.founded().await;
+        host.until(has_all_mirrors).await;
+        let state = host.lock();
+        assert_eq!(state.objects[&at("atoll-root-vc")]["metadata"]["labels"], json!({"atoll.dev/root": "vc"}));
+        assert_eq!(
+            state.objects[&at("kube-system-vc")]["metadata"]["labels"],
+            json!({"atoll.dev/virtual-cluster": "vc", "atoll.dev/namespace": "kube-system"})
+        );
+        let binding = &state.objects[&binding_at("atoll-root-vc", "cluster-admin")];
+        assert_eq!(binding["metadata"]["labels"]["atoll.dev/protected"], "true");
+        assert_eq!(binding["subjects"][0]["name"], "vc:vc:system:masters");
+        assert!(!state.objects.contains_key(&mirror_at("atoll-root-vc")));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_of_somebody_else_is_not_adopted() {
+    let host = FakeHost::new();
+    host.put(&at("default-vc"), json!({"metadata": {"name": "default-vc", "labels": {"theirs": "1"}}}));
+    let root = agent(&host);
+    with(&root, async {
+        let mut founding = root.shared.founding.subscribe();
+        founding.wait_for(|all| matches!(all[&vc()], Founding::Failed(_))).await.unwrap();
+        let Some(Founding::Failed(reason)) = root.founding(&vc()) else { panic!("it has failed") };
+        assert!(reason.contains("namespace default-vc of the host exists") && reason.contains("delete it"), "{reason}");
+        assert_eq!(host.lock().objects[&at("default-vc")]["metadata"]["labels"], json!({"theirs": "1"}));
+        // Its owner follows the advice.
+        host.remove(&at("default-vc"));
+        host.empty("default-vc", &[]);
+        root.founded().await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_fails_is_asked_again() {
+    let host = FakeHost::new();
+    host.lock().failing = 8;
+    let root = agent(&host);
+    with(&root, async {
+        root.founded().await;
+        host.until(has_all_mirrors).await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_agents_do_the_same_work() {
+    let host = FakeHost::new();
+    let (one, other) = (agent(&host), agent(&host));
+    with(
+        &one,
+        with(&other, async {
+            one.founded().await;
+            other.founded().await;
+            host.until(has_all_mirrors).await;
+            for namespace in BORN_WITH {
+                host.remove(&mirror_at(&format!("{namespace}-vc")));
+            }
+            host.until(|state| has_all_mirrors(state) && !state.objects.values().any(is_deleted)).await;
+        }),
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_founded_is_founded_again() {
+    let host = FakeHost::new();
+    let root = agent(&host);
+    with(&root, async {
+        root.founded().await;
+        let admin = binding_at("atoll-root-vc", "cluster-admin");
+        host.edit(&admin, |binding| binding["subjects"] = json!([]));
+        host.until(|state| state.objects[&admin]["subjects"][0]["name"] == "vc:vc:system:masters").await;
+        host.remove(&admin);
+        host.until(|state| state.objects.contains_key(&admin)).await;
+        for namespace in ["atoll-root-vc", "default-vc"] {
+            end(&host, namespace).await;
+            host.until(|state| state.objects.get(&at(namespace)).is_some_and(|it| !is_deleted(it))).await;
+        }
+        host.until(|state| state.objects.contains_key(&admin) && has_all_mirrors(state)).await;
+    })
+    .await;
+}
+
+/// Deletes a namespace, with as many passes as the namespace controller needs.
+async fn end(host: &FakeHost, namespace: &str) {
+    host.remove(&at(namespace));
+    host.empty(namespace, &[]);
+    // Unless that was the end of it, mirrors are left.
+    if host.lock().objects.contains_key(&at(namespace)) {
+        host.until(|state| !state.objects.contains_key(&mirror_at(namespace))).await;
+        host.empty(namespace, &[]);
+    }
+}
+
+fn cluster_role_binding(name: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": "atoll-root-vc"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "vc:vc:jane"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+    })
+}

@@ -1,0 +1,129 @@
+//! Mirrors that are written, restored and let go.
+
+use super::*;
+
+/// A cluster that stands.
+async fn standing(test: impl AsyncFnOnce(&FakeHost)) {
+    let host = FakeHost::new();
+    let root = agent(&host);
+    with(&root, async {
+        root.founded().await;
+        host.until(has_all_mirrors).await;
+        test(&host).await;
+    })
+    .await;
+}
+
+fn is_intact(state: &State, path: &str) -> bool {
+    state.objects.get(path).is_some_and(|mirror| {
+        !is_deleted(mirror)
+            && mirror["subjects"][0]["name"] == "vc:vc:system:masters"
+            && mirror["roleRef"]["name"] == "cluster-admin"
+            && mirror["metadata"]["labels"]["atoll.dev/mirror"] == "true"
+            && mirror["metadata"]["finalizers"] == json!(["atoll.dev/mirror"])
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mirror_that_is_deleted_or_changed_is_restored() {
+    standing(async |host| {
+        let path = mirror_at("default-vc");
+        host.remove(&path);
+        host.until(|state| is_intact(state, &path)).await;
+        let changes: [fn(&mut Value); 4] = [
+            |mirror| mirror["subjects"] = json!([]),
+            |mirror| mirror["metadata"]["labels"] = json!({}),
+            |mirror| mirror["metadata"]["finalizers"] = json!([]),
+            // Deleted and created again by somebody.
+            |mirror| mirror["roleRef"]["name"] = json!("view"),
+        ];
+        for change in changes {
+            host.edit(&path, change);
+            assert!(!is_intact(&host.lock(), &path));
+            host.until(|state| is_intact(state, &path)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_who_meddles_only_delays() {
+    standing(async |host| {
+        let path = mirror_at("default-vc");
+        host.lock().meddling = 12;
+        host.edit(&path, |mirror| mirror["subjects"] = json!([]));
+        host.until(|state| is_intact(state, &path)).await;
+        assert_eq!(host.lock().meddling, 0);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_of_the_root_namespace_is_mirrored_as_long_as_it_is_there() {
+    standing(async |host| {
+        let source = binding_at("atoll-root-vc", "viewers");
+        let mirrors = BORN_WITH.map(|name| binding_at(&format!("{name}-vc"), "atoll:crb:viewers"));
+        host.put(&source, cluster_role_binding("viewers"));
+        host.until(|state| mirrors.iter().all(|path| state.objects.contains_key(path))).await;
+        host.edit(&source, |binding| binding["subjects"][0]["name"] = json!("vc:vc:joe"));
+        host.until(|state| mirrors.iter().all(|path| state.objects[path]["subjects"][0]["name"] == "vc:vc:joe")).await;
+        host.remove(&source);
+        host.until(|state| !mirrors.iter().any(|path| state.objects.contains_key(path))).await;
+        assert!(has_all_mirrors(&host.lock()));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_with_our_name_and_without_our_label_is_made_ours() {
+    let host = FakeHost::new();
+    for namespace in BORN_WITH {
+        let labels = json!({"atoll.dev/virtual-cluster": "vc", "atoll.dev/namespace": namespace});
+        let name = format!("{namespace}-vc");
+        host.put(&at(&name), json!({"metadata": {"name": name, "labels": labels}}));
+        host.put(&mirror_at(&name), cluster_role_binding("atoll:crb:cluster-admin"));
+    }
+    let root = agent(&host);
+    with(&root, host.until(|state| BORN_WITH.iter().all(|name| is_intact(state, &mirror_at(&format!("{name}-vc"))))))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn mirrors_outlive_everything_else_in_a_namespace_and_let_it_end() {
+    standing(async |host| {
+        let (namespace, mirror) = ("default-vc", mirror_at("default-vc"));
+        host.remove(&at(namespace));
+        host.empty(namespace, &["configmaps."]);
+        host.edit(&mirror, |mirror| mirror["subjects"] = json!([]));
+        host.until(|state| state.objects[&mirror]["subjects"][0]["name"] == "vc:vc:system:masters").await;
+        assert!(is_deleted(&host.lock().objects[&mirror]));
+        // Somebody has repaired what was stuck.
+        host.empty(namespace, &[]);
+        host.until(|state| !state.objects.contains_key(&mirror)).await;
+        host.empty(namespace, &[]);
+        // And since it is one of the four, it comes back.
+        host.until(|state| is_intact(state, &mirror)).await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_of_a_client_keeps_mirrors_as_anything_else_does() {
+    standing(async |host| {
+        let (namespace, mirror, own) = ("default-vc", mirror_at("default-vc"), binding_at("default-vc", "own"));
+        let mut stuck = cluster_role_binding("own");
+        stuck["metadata"]["namespace"] = json!(namespace);
+        stuck["metadata"]["finalizers"] = json!(["example.com/wait"]);
+        host.put(&own, stuck.clone());
+        host.remove(&at(namespace));
+        host.empty(namespace, &[]);
+        // Repaired, so it was looked at; and kept.
+        host.edit(&mirror, |mirror| mirror["subjects"] = json!([]));
+        host.until(|state| state.objects[&mirror]["subjects"][0]["name"] == "vc:vc:system:masters").await;
+        host.edit(&own, |own| own["metadata"]["finalizers"] = json!([]));
+        host.remove(&own);
+        host.empty(namespace, &[]);
+        host.until(|state| !state.objects.contains_key(&mirror)).await;
+    })
+    .await;
+}

@@ -1,0 +1,92 @@
+//! Serves the streams that the proxy-server opens on one tunnel.
+
+use std::sync::Arc;
+
+use ::tunnel::{Budget, Inbound};
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::server::SendResponse;
+use http::{Request, Response};
+use ops::drain::Tasks;
+use protocol::stream::StreamKind;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, info_span, warn};
+
+use crate::exchange::Exchange;
+use crate::layer4::Layer4;
+
+/// Everything that a stream may ask for.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    /// Bytes to physical clusters and allowed destinations.
+    pub layer4: Arc<Layer4>,
+    /// API requests to virtual clusters; absent where there is no host.
+    pub exchange: Option<Exchange>,
+    /// Where streams live.
+    pub tasks: Tasks,
+}
+
+// === impl Streams ===
+
+impl Streams {
+    /// Serves one tunnel to its end; returns why it ended.
+    pub async fn serve<S>(self, io: S, stop: &CancellationToken) -> Result<String, h2::Error>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let mut connection = tunnel::settings::server().handshake(io).await?;
+        let pings = connection.ping_pong().expect("nobody took it before");
+        let budget = Budget::new(protocol::settings::BUFFER_BUDGET);
+        let mut lost = std::pin::pin!(tunnel::keepalive::keepalive(pings, |_| ()));
+        let mut kept = std::pin::pin!(budget.keep(|sweep| warn!(reset = sweep.reset, "slow receivers were reset")));
+        let mut stopping = false;
+        loop {
+            tokio::select! {
+                accepted = connection.accept() => match accepted {
+                    // Never awaited here: the loop drives the connection for everybody.
+                    Some(Ok((request, respond))) => {
+                        let span = info_span!("stream", id = respond.stream_id().as_u32());
+                        let stream = self.clone().stream(request, respond, Arc::clone(&budget));
+                        self.tasks.spawn("stream", stream.instrument(span));
+                    }
+                    Some(Err(err)) => return Ok(err.to_string()),
+                    None if stopping => return Ok("drained".into()),
+                    None => return Ok("the proxy-server closed it".into()),
+                },
+                lost = &mut lost => return Ok(lost.to_string()),
+                () = &mut kept => unreachable!("a budget is kept for ever"),
+                () = self.tasks.cancelled(), if !stopping => {
+                    stopping = true;
+                    connection.graceful_shutdown();
+                }
+                () = stop.cancelled(), if !stopping => {
+                    stopping = true;
+                    connection.graceful_shutdown();
+                }
+            }
+        }
+    }
+
+    async fn stream(self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>, budget: Arc<Budget>) {
+        let extended = request.extensions().get::<h2::ext::Protocol>().is_some();
+        let kind = StreamKind::of(request.method(), extended, request.headers());
+        let request = request.map(|body| Inbound::new(body, &budget));
+        let result = match (kind, &self.exchange) {
+            (Ok(StreamKind::Api(cluster)), Some(exchange)) => exchange.serve(&cluster, request, respond).await,
+            (Ok(StreamKind::Upgrade(cluster)), Some(exchange)) => {
+                exchange.serve_upgrade(&cluster, request, respond).await
+            }
+            (Ok(StreamKind::Physical(cluster)), _) => self.layer4.physical(&cluster, request, respond).await,
+            (Ok(StreamKind::Destination), _) => self.layer4.destination(request, respond).await,
+            (Ok(StreamKind::Api(_) | StreamKind::Upgrade(_)), None) | (Err(_), _) => {
+                let mut response = Response::new(());
+                *response.status_mut() = http::StatusCode::NOT_FOUND;
+                respond.send_response(response, true).map(drop)
+            }
+        };
+        if let Err(error) = result {
+            debug!(%error, "stream ended early");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Events about namespaces that the index does not know yet.
+//!
+//! A namespace is made before anything in it, but two watches are told of the two, and ours of namespaces may be the
+//! later one. An event that was left out for want of a name would be missing in the client's cache for ever. So a chunk
+//! that names an unknown namespace waits for the index to catch up, for a moment.
+
+use std::collections::HashSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use memchr::memmem;
+use rewrite::{Mapping, VirtualNamespace};
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::clusters::VirtualCluster;
+
+/// How often the index is looked at.
+const AGAIN: Duration = Duration::from_millis(5);
+/// How long a chunk waits at most. What is named and never exists (a reference to nowhere) costs this once.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Names that were waited for in vain, of one watch.
+const IN_VAIN: usize = 256;
+/// What stands before a namespace: in every namespaced object, and in every Namespace.
+const MARKS: [&[u8]; 2] = [br#""namespace":""#, br#""kubernetes.io/metadata.name":""#];
+/// The longest mark and the longest name: what may be cut in two by the end of a chunk.
+const OVERLAP: usize = 32 + 63;
+
+/// The chunks of one watch, each when its names are known.
+pub(crate) struct Arrivals {
+    cluster: Arc<VirtualCluster>,
+    /// The namespace that the request names, which need not exist.
+    asked: Option<VirtualNamespace>,
+    tail: Vec<u8>,
+    in_vain: HashSet<Box<[u8]>>,
+    held: Option<Held>,
+}
+
+struct Held {
+    chunk: Bytes,
+    unknown: Vec<Box<[u8]>>,
+    until: Instant,
+    pause: Pin<Box<Sleep>>,
+}
+
+// === impl Arrivals ===
+
+impl Arrivals {
+    pub(crate) fn new(cluster: Arc<VirtualCluster>, asked: Option<VirtualNamespace>) -> Self {
+        Self { cluster, asked, tail: Vec::new(), in_vain: HashSet::new(), held: None }
+    }
+
+    /// The names as they are now.
+    pub(crate) fn mapping(&self) -> Mapping {
+        let mapping = self.cluster.mapping();
+        match &self.asked {
+            Some(asked) => mapping.asking_for(asked.clone()),
+            None => mapping,
+        }
+    }
+
+    /// Whether there is a chunk that waits.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Takes a chunk; gives it back with [`Arrivals::poll`].
+    pub(crate) fn hold(&mut self, chunk: Bytes) {
+        let unknown = self.unknown_in(&chunk);
+        let now = Instant::now();
+        self.held = Some(Held { chunk, unknown, until: now + PATIENCE, pause: Box::pin(sleep(AGAIN)) });
+    }
+
+    /// The chunk, when its names are known or have been waited for.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let Some(mut held) = self.held.take() else { return Poll::Ready(None) };
+        loop {
+            let mapping = self.cluster.mapping();
+            held.unknown.retain(|name| !mapping.knows(name));
+            if held.unknown.is_empty() {
+                return Poll::Ready(Some(held.chunk));
+            }
+            if Instant::now() >= held.until {
+                if self.in_vain.len() < IN_VAIN {
+                    self.in_vain.extend(held.unknown);
+                }
+                return Poll::Ready(Some(held.chunk));
+            }
+            if held.pause.as_mut().poll(cx).is_pending() {
+                self.held = Some(held);
+                return Poll::Pending;
+            }
+            held.pause.as_mut().reset(Instant::now() + AGAIN);
+        }
+    }
+
+    /// Names in a chunk, and across its beginning, that the index knows nothing of.
+    fn unknown_in(&mut self, chunk: &[u8]) -> Vec<Box<[u8]>> {
+        let mapping = self.cluster.mapping();
+        let mut seam = std::mem::take(&mut self.tail);
+        seam.extend_from_slice(&chunk[..chunk.len().min(OVERLAP)]);
+        let mut unknown: Vec<Box<[u8]>> = Vec::new();
+        for text in [&seam[..], chunk] {
+            for mark in MARKS {
+                for at in memmem::find_iter(text, mark) {
+                    let name = &text[at + mark.len()..];
+                    let Some(end) = memchr::memchr(b'"', &name[..name.len().min(64)]) else { continue };
+                    let name = &name[..end];
+                    let known = name.is_empty() || mapping.knows(name) || self.in_vain.contains(name);
+                    if !known && !unknown.iter().any(|other| &**other == name) {
+                        unknown.push(name.into());
+                    }
+                }
+            }
+        }
+        self.tail = chunk[chunk.len().saturating_sub(OVERLAP)..].to_vec();
+        unknown
+    }
+}

@@ -1,0 +1,297 @@
+//! The host's answer as the virtual cluster sees it.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http_body::{Body, Frame, SizeHint};
+use kube_wire::selector::LabelSelector;
+use kube_wire::{Status, media};
+use rewrite::sink::Coalesce;
+use rewrite::view::{Filter, ListStream, Verdict, WatchStream};
+use rewrite::{Program, View};
+use serde::Deserialize;
+
+use super::{Arrivals, MAX_OBJECT, collect};
+use crate::host::{HostBody, HostBodyError};
+use crate::refusal::Refusal;
+use crate::seal::Seal;
+
+/// How an answer is shown.
+pub(crate) enum Show {
+    /// As it is: logs, discovery, what a pod's own server says.
+    Verbatim,
+    /// One object; `only` says which labels it must have to be the cluster's.
+    Object { program: Program, filter: Filter, only: Option<LabelSelector> },
+    /// A list, streamed. `token` is what its continue tokens are sealed for.
+    List { program: Program, filter: Filter, seal: Arc<Seal>, token: String },
+    /// A watch, frame by frame.
+    Watch { program: Program, filter: Filter, arrivals: Arrivals },
+}
+
+/// The host's body: on its way, or read already.
+pub(crate) enum Upstream {
+    /// On its way.
+    Stream(HostBody),
+    /// Read already.
+    Whole(Bytes),
+}
+
+/// A body towards the client.
+pub(crate) enum ShownBody {
+    /// In one piece.
+    Whole(Option<Bytes>),
+    /// As the host sends it.
+    Verbatim(HostBody),
+    /// Through the engine.
+    Stream(Box<Stream>),
+}
+
+/// A list or watch on its way.
+pub(crate) struct Stream {
+    upstream: HostBody,
+    engine: Engine,
+    out: Coalesce,
+    ready: VecDeque<Bytes>,
+    ended: bool,
+}
+
+enum Engine {
+    List(ListStream),
+    Watch(WatchStream, Box<Arrivals>),
+}
+
+/// Why a streamed answer ended early.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ShowError {
+    /// The host's connection.
+    #[error("the host's answer broke off")]
+    Host(#[source] HostBodyError),
+    /// The host's bytes. What was not understood was not shown.
+    #[error("the host's answer cannot be shown")]
+    Stream(#[source] rewrite::view::StreamError),
+}
+
+/// The labels of an object, and nothing else of it.
+#[derive(Deserialize)]
+struct Labelled {
+    #[serde(default)]
+    metadata: Labels,
+}
+
+#[derive(Default, Deserialize)]
+struct Labels {
+    #[serde(default)]
+    labels: std::collections::BTreeMap<String, String>,
+}
+
+/// Shows an answer. Failures of the host's are Statuses whatever was asked for.
+pub(crate) async fn show(
+    view: &View,
+    show: Show,
+    not_found: impl FnOnce() -> Status,
+    response: Response<Upstream>,
+) -> Result<Response<ShownBody>, Refusal> {
+    let (mut parts, body) = response.into_parts();
+    warnings(view, &mut parts.headers);
+    let json = is_json(&parts.headers);
+    let failed = parts.status.as_u16() >= 400;
+    let shown = match show {
+        // An error is a Status in JSON; a pod's own server may answer with what it likes.
+        _ if failed && json => {
+            whole(view, &Program::default(), Filter::Everything, None, not_found, body, &mut parts.headers).await?
+        }
+        _ if failed => body.verbatim(),
+        Show::Verbatim => body.verbatim(),
+        _ if !json => {
+            let media_type = parts.headers.get(header::CONTENT_TYPE).cloned();
+            return Err(Refusal::Unreadable(format!("it is {media_type:?} where JSON was asked for")));
+        }
+        Show::Object { program, filter, only } => {
+            whole(view, &program, filter, only.as_ref(), not_found, body, &mut parts.headers).await?
+        }
+        Show::List { program, filter, seal, token } => {
+            let engine = ListStream::new(view.clone(), program, filter).sealing(move |plain| seal.seal(plain, &token));
+            stream(body, Engine::List(engine), &mut parts.headers)?
+        }
+        Show::Watch { program, filter, arrivals } => {
+            let watch = WatchStream::new(view.clone(), program, filter);
+            stream(body, Engine::Watch(watch, Box::new(arrivals)), &mut parts.headers)?
+        }
+    };
+    if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(Refusal::Unreadable("it switches protocols where none was asked for".into()));
+    }
+    Ok(Response::from_parts(parts, shown))
+}
+
+async fn whole(
+    view: &View,
+    program: &Program,
+    filter: Filter,
+    only: Option<&LabelSelector>,
+    not_found: impl FnOnce() -> Status,
+    body: Upstream,
+    headers: &mut HeaderMap,
+) -> Result<ShownBody, Refusal> {
+    let body = match body {
+        Upstream::Whole(body) => body,
+        Upstream::Stream(body) => {
+            collect(body, MAX_OBJECT).await.map_err(|error| Refusal::Unreadable(error.to_string()))?
+        }
+    };
+    if let Some(only) = only {
+        let labelled: Labelled =
+            serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        if !only.matches(|key| labelled.metadata.labels.get(key).map(String::as_str)) {
+            return Err(not_found().into());
+        }
+    }
+    let mut pieces: Vec<Bytes> = Vec::new();
+    let verdict = view.object(program, filter, &body, &mut pieces);
+    match verdict.map_err(|error| Refusal::Unreadable(error.to_string()))? {
+        Verdict::Foreign => Err(not_found().into()),
+        Verdict::Shown => {
+            let shown = pieces.concat();
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(shown.len()));
+            Ok(ShownBody::Whole(Some(shown.into())))
+        }
+    }
+}
+
+fn stream(body: Upstream, engine: Engine, headers: &mut HeaderMap) -> Result<ShownBody, Refusal> {
+    let Upstream::Stream(upstream) = body else {
+        return Err(Refusal::Unreadable("a list was read as an object".into()));
+    };
+    headers.remove(header::CONTENT_LENGTH);
+    let (out, ready) = (Coalesce::new(), VecDeque::new());
+    Ok(ShownBody::Stream(Box::new(Stream { upstream, engine, out, ready, ended: false })))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    content_type.and_then(media::response_encoding) == Some(media::Encoding::Json)
+}
+
+/// Warnings are texts (RFC 7234 section 5.5, KEP-1693) and may name what they are about.
+fn warnings(view: &View, headers: &mut HeaderMap) {
+    let mapped: Vec<HeaderValue> = headers
+        .get_all(header::WARNING)
+        .iter()
+        .map(|value| {
+            let text = value.to_str().ok().and_then(|text| view.mapping().readable(text));
+            text.and_then(|text| HeaderValue::try_from(text).ok()).unwrap_or_else(|| value.clone())
+        })
+        .collect();
+    headers.remove(header::WARNING);
+    for value in mapped {
+        headers.append(header::WARNING, value);
+    }
+}
+
+// === impl Upstream ===
+
+impl Upstream {
+    fn verbatim(self) -> ShownBody {
+        match self {
+            Self::Stream(body) => ShownBody::Verbatim(body),
+            Self::Whole(bytes) => ShownBody::Whole(Some(bytes)),
+        }
+    }
+}
+
+// === impl ShownBody ===
+
+impl Body for ShownBody {
+    type Data = Bytes;
+    type Error = ShowError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ShowError>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Verbatim(body) => Pin::new(body).poll_frame(cx).map_err(ShowError::Host),
+            Self::Stream(stream) => stream.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.is_none(),
+            Self::Verbatim(body) => body.is_end_stream(),
+            Self::Stream(stream) => stream.ended && stream.ready.is_empty(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Self::Verbatim(body) => body.size_hint(),
+            Self::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+// === impl Stream ===
+
+impl Stream {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ShowError>>> {
+        loop {
+            if let Some(bytes) = self.ready.pop_front() {
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            if let Engine::Watch(watch, arrivals) = &mut self.engine
+                && arrivals.is_holding()
+            {
+                let Some(chunk) = ready!(arrivals.poll(cx)) else { continue };
+                watch.remap(arrivals.mapping());
+                if let Err(error) = watch.push(&chunk, &mut self.out) {
+                    self.ended = true;
+                    return Poll::Ready(Some(Err(ShowError::Stream(error))));
+                }
+                self.ready.extend(self.out.drain());
+                continue;
+            }
+            match ready!(Pin::new(&mut self.upstream).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    let Ok(chunk) = frame.into_data() else { continue };
+                    if let Err(error) = self.push(chunk) {
+                        self.ended = true;
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                }
+                Some(Err(error)) => {
+                    self.ended = true;
+                    return Poll::Ready(Some(Err(ShowError::Host(error))));
+                }
+                None => {
+                    self.ended = true;
+                    let finished = match &mut self.engine {
+                        Engine::List(list) => list.finish(),
+                        // A watch ends where its time is over; half a frame is the host's accident, and is not shown.
+                        Engine::Watch(..) => Ok(()),
+                    };
+                    if let Err(error) = finished {
+                        return Poll::Ready(Some(Err(ShowError::Stream(error))));
+                    }
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, chunk: Bytes) -> Result<(), ShowError> {
+        match &mut self.engine {
+            Engine::List(list) => {
+                list.push(&chunk, &mut self.out).map_err(ShowError::Stream)?;
+                self.ready.extend(self.out.drain());
+            }
+            Engine::Watch(_, arrivals) => arrivals.hold(chunk),
+        }
+        Ok(())
+    }
+}

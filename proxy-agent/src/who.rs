@@ -1,0 +1,175 @@
+//! Who asks, and who that is on the host.
+//!
+//! [`Who::identify`] takes what proves an identity out of a request: the certificate that the proxy-server verified, or
+//! a bearer token that the host knows. [`HostUser`] is the only way to be somebody on the host, and it can be made only
+//! here: from a name that gets the prefix of its virtual cluster, or from a service account in a namespace that belongs
+//! to it. What is *not* here: what the caller may do ([`access`](crate::access)), and acting as somebody else
+//! ([`impersonate`](crate::impersonate)).
+//!
+//! Reading order: [`Who::identify`], `credential` (what the headers hold), `token` (whom a token stands for),
+//! [`host_user`], `account`.
+
+mod account;
+mod credential;
+pub mod host_user;
+mod token;
+
+#[cfg(test)]
+mod tests;
+
+use http::HeaderMap;
+use kube_wire::Status;
+use rewrite::Mapping;
+use tracing::{debug, warn};
+
+use crate::access::reviews::TokenUser;
+use crate::access::{ReviewError, Reviews};
+use crate::host::Host;
+pub(crate) use account::Account;
+use credential::Credentials;
+pub use host_user::{HostUser, Inexpressible};
+use token::Tokens;
+
+/// `Anonymous` of `k8s.io/apiserver/pkg/authentication/user/user.go`.
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
+
+/// Finds out who asks. One for all virtual clusters: whose a token is does not depend on where it is shown.
+#[derive(Debug)]
+pub struct Who<R = Host> {
+    tokens: Tokens<R>,
+}
+
+/// Somebody who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Who that is on the host.
+    pub host: HostUser,
+    /// How the caller is known.
+    pub kind: Kind,
+    virtual_name: String,
+}
+
+/// How the caller is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// By a client certificate.
+    Certificate,
+    /// By the token of a service account.
+    ServiceAccount,
+    /// By another token that the host knows.
+    Token,
+    /// Not at all.
+    Anonymous,
+    /// As somebody that another caller may act as.
+    Impersonated,
+}
+
+/// Nobody knows who asks.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unauthenticated {
+    /// There are credentials, and none is good here. Which one and why is logged, not told.
+    #[error("no credential of the request is good in this virtual cluster")]
+    Invalid,
+    /// The host could not say.
+    #[error(transparent)]
+    Review(#[from] ReviewError),
+}
+
+// === impl Who ===
+
+impl<R: Reviews> Who<R> {
+    /// Asks `reviews` about tokens.
+    pub fn new(reviews: R) -> Self {
+        Self { tokens: Tokens::new(reviews) }
+    }
+
+    /// Who asks in the virtual cluster of `mapping`. All that proves identity is removed from the headers, used or not.
+    ///
+    /// The order is kube-apiserver's (`pkg/kubeapiserver/authenticator/config.go`): a certificate, then each token. The
+    /// first that is good counts, and a bad one beside it does no harm; only if all are bad is the request refused.
+    pub async fn identify(&self, mapping: &Mapping, headers: &mut HeaderMap) -> Result<Caller, Unauthenticated> {
+        let Credentials { certificate, tokens, mut any_bad } = Credentials::take(headers);
+        if let Some(identity) = certificate {
+            if let Ok(caller) = Caller::of_certificate(mapping, identity) {
+                return Ok(caller);
+            }
+            debug!("the certificate's names cannot be written in HTTP headers");
+            any_bad = true;
+        }
+        let mut unanswered = None;
+        for token in &tokens {
+            match self.tokens.user(token).await {
+                Ok(Some(user)) => {
+                    if let Some(caller) = Caller::of_token(mapping, &user) {
+                        return Ok(caller);
+                    }
+                    debug!(user = user.name, cluster = %mapping.cluster(), "the token's user is not of this cluster");
+                }
+                Ok(None) => debug!(cluster = %mapping.cluster(), "the host does not know the token"),
+                Err(error) => unanswered = Some(error),
+            }
+            any_bad = true;
+        }
+        match unanswered {
+            Some(error) => {
+                warn!(%error, cluster = %mapping.cluster(), "a token could not be verified");
+                Err(error.into())
+            }
+            None if any_bad => Err(Unauthenticated::Invalid),
+            None => Ok(Caller::anonymous(mapping)),
+        }
+    }
+}
+
+// === impl Caller ===
+
+impl Caller {
+    /// What the virtual cluster calls the caller; for messages and logs.
+    pub fn virtual_name(&self) -> &str {
+        &self.virtual_name
+    }
+
+    /// Whether the caller is in `system:authenticated`.
+    pub fn is_authenticated(&self) -> bool {
+        self.host.is_authenticated()
+    }
+
+    pub(crate) fn impersonated(host: HostUser, virtual_name: String) -> Self {
+        Self { host, virtual_name, kind: Kind::Impersonated }
+    }
+
+    fn of_certificate(mapping: &Mapping, identity: protocol::identity::Identity) -> Result<Self, Inexpressible> {
+        let host = HostUser::stranger(mapping, &identity.user, &identity.groups, identity.uid, Vec::new())?;
+        Ok(Self { host, virtual_name: identity.user, kind: Kind::Certificate })
+    }
+
+    /// `None` if the user is a service account of somebody else, or cannot be written down.
+    fn of_token(mapping: &Mapping, user: &TokenUser) -> Option<Self> {
+        let uid = Some(user.uid.clone()).filter(|uid| !uid.is_empty());
+        let extra = user.extra.clone().into_iter().collect();
+        let Some(account) = Account::parse(&user.name) else {
+            let host = HostUser::stranger(mapping, &user.name, &user.groups, uid, extra).ok()?;
+            return Some(Self { host, virtual_name: user.name.clone(), kind: Kind::Token });
+        };
+        let namespace = mapping.member(account.namespace.as_bytes())?;
+        let virtual_name = Account { namespace: namespace.as_str(), ..account }.to_string();
+        let host = HostUser::account(mapping, &user.name, &user.groups, uid, extra).ok()?;
+        Some(Self { host, virtual_name, kind: Kind::ServiceAccount })
+    }
+
+    fn anonymous(mapping: &Mapping) -> Self {
+        let host = HostUser::anonymous(mapping);
+        Self { host, virtual_name: ANONYMOUS.to_owned(), kind: Kind::Anonymous }
+    }
+}
+
+/// 401 with the word that kube-apiserver has for it, or 503.
+impl From<&Unauthenticated> for Status {
+    fn from(error: &Unauthenticated) -> Self {
+        match error {
+            Unauthenticated::Invalid => Self::unauthorized("Unauthorized"),
+            Unauthenticated::Review(error) => Self::from(error),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Somebody on the host.
+//!
+//! A value of this type is either a service account of the host whose namespace belongs to a virtual cluster, or has a
+//! name that begins with that cluster's `vc:<cluster>:`. Nothing else can be built, so nothing else can be impersonated.
+
+use http::HeaderValue;
+use rewrite::{ClusterName, Mapping};
+
+use super::ANONYMOUS;
+use crate::impersonate;
+
+/// Everybody who said who they are (`AllAuthenticated` of `k8s.io/apiserver/pkg/authentication/user/user.go`).
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+/// Everybody else (`AllUnauthenticated`, ibidem).
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// All service accounts (`AllServiceAccountsGroup` of `pkg/authentication/serviceaccount/util.go`).
+pub(crate) const ACCOUNTS: &str = "system:serviceaccounts";
+/// The service accounts of one namespace (`ServiceAccountGroupPrefix`, ibidem).
+pub(crate) const ACCOUNTS_OF: &str = "system:serviceaccounts:";
+
+/// A user in the names of the host, every part of which can be written as an HTTP header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostUser {
+    cluster: ClusterName,
+    name: String,
+    groups: Vec<String>,
+    uid: Option<String>,
+    extra: Vec<(String, Vec<String>)>,
+}
+
+/// A name, group, uid or extra field that HTTP cannot carry unchanged: control characters, or white space at an end,
+/// which a receiver cuts off (RFC 9110 section 5.5). With it cut off, the user would be somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a name that HTTP headers cannot carry")]
+pub struct Inexpressible;
+
+/// Groups without repetition, in order.
+#[derive(Default)]
+struct Groups(Vec<String>);
+
+// === impl HostUser ===
+
+impl HostUser {
+    /// The virtual cluster that the user is of.
+    pub fn cluster(&self) -> &ClusterName {
+        &self.cluster
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All groups.
+    pub fn groups(&self) -> &[String] {
+        &self.groups
+    }
+
+    /// The uid, if there is one.
+    pub fn uid(&self) -> Option<&str> {
+        self.uid.as_deref()
+    }
+
+    /// What else is known, by key.
+    pub fn extra(&self) -> &[(String, Vec<String>)] {
+        &self.extra
+    }
+
+    /// Whether the user is in `system:authenticated` of the host.
+    pub(crate) fn is_authenticated(&self) -> bool {
+        self.groups.iter().any(|group| group == AUTHENTICATED)
+    }
+
+    /// Somebody whom a certificate or a token names: the prefix stands before the name and before each group, whatever
+    /// they look like.
+    pub(super) fn stranger(
+        mapping: &Mapping,
+        name: &str,
+        groups: &[String],
+        uid: Option<String>,
+        extra: Vec<(String, Vec<String>)>,
+    ) -> Result<Self, Inexpressible> {
+        let mut mapped = Groups::default();
+        for group in groups {
+            mapped.add(own(mapping, group));
+        }
+        mapped.add(own(mapping, AUTHENTICATED));
+        mapped.add(AUTHENTICATED);
+        Self::new(mapping, own(mapping, name), mapped, uid, extra)
+    }
+
+    /// A service account that the host itself named, in a namespace of the virtual cluster.
+    pub(super) fn account(
+        mapping: &Mapping,
+        name: &str,
+        groups: &[String],
+        uid: Option<String>,
+        extra: Vec<(String, Vec<String>)>,
+    ) -> Result<Self, Inexpressible> {
+        let mut mapped = Groups::default();
+        for group in groups {
+            // A service account is in these alone. Should something on the host say more, that is for the host only.
+            let is_implied = matches!(&**group, AUTHENTICATED | ACCOUNTS)
+                || group.strip_prefix(ACCOUNTS_OF).is_some_and(|of| mapping.member(of.as_bytes()).is_some());
+            mapped.add(if is_implied { group.clone() } else { own(mapping, group) });
+        }
+        mapped.add(own(mapping, ACCOUNTS));
+        mapped.add(own(mapping, AUTHENTICATED));
+        mapped.add(AUTHENTICATED);
+        Self::new(mapping, name.to_owned(), mapped, uid, extra)
+    }
+
+    /// Nobody. The host's own `system:unauthenticated` keeps it from adding `system:authenticated` to an impersonated
+    /// user (`pkg/endpoints/filters/impersonation` in apiserver).
+    pub(super) fn anonymous(mapping: &Mapping) -> Self {
+        let mut groups = Groups::default();
+        groups.add(own(mapping, UNAUTHENTICATED));
+        groups.add(UNAUTHENTICATED);
+        Self::new(mapping, own(mapping, ANONYMOUS), groups, None, Vec::new()).expect("these names are visible ASCII")
+    }
+
+    /// Somebody that a caller may act as. `account` is the host name of a service account, if it is one whose namespace
+    /// belongs to the virtual cluster; `groups` are virtual, with those that an API server adds.
+    pub(crate) fn impersonated(
+        mapping: &Mapping,
+        name: &str,
+        groups: &[String],
+        uid: Option<String>,
+        extra: Vec<(String, Vec<String>)>,
+    ) -> Result<Self, Inexpressible> {
+        let account = super::Account::parse(name).and_then(|account| {
+            let namespace = impersonate::member(mapping, account.namespace)?;
+            Some(super::Account { namespace: namespace.as_str(), ..account }.to_string())
+        });
+        let mut mapped = Groups::default();
+        for group in groups {
+            let accounts_of = group.strip_prefix(ACCOUNTS_OF).and_then(|of| impersonate::member(mapping, of));
+            mapped.add(match accounts_of {
+                Some(namespace) => format!("{ACCOUNTS_OF}{namespace}"),
+                None => own(mapping, group),
+            });
+        }
+        // As the host itself would have it: who acts as a service account is one to the host, too.
+        for group in [AUTHENTICATED, UNAUTHENTICATED, ACCOUNTS] {
+            if groups.iter().any(|given| given == group) && (group != ACCOUNTS || account.is_some()) {
+                mapped.add(group);
+            }
+        }
+        Self::new(mapping, account.unwrap_or_else(|| own(mapping, name)), mapped, uid, extra)
+    }
+
+    fn new(
+        mapping: &Mapping,
+        name: String,
+        groups: Groups,
+        uid: Option<String>,
+        extra: Vec<(String, Vec<String>)>,
+    ) -> Result<Self, Inexpressible> {
+        let uid = uid.filter(|uid| !uid.is_empty());
+        let texts = extra.iter().flat_map(|(_, values)| values).chain(&groups.0).chain(&uid).chain([&name]);
+        let keys = extra.iter().map(|(key, _)| key);
+        if texts.into_iter().all(|text| is_expressible(text)) && keys.into_iter().all(|key| impersonate::is_key(key)) {
+            Ok(Self { cluster: mapping.cluster().clone(), name, groups: groups.0, uid, extra })
+        } else {
+            Err(Inexpressible)
+        }
+    }
+}
+
+// === impl Groups ===
+
+impl Groups {
+    fn add(&mut self, group: impl Into<String> + AsRef<str>) {
+        if !self.0.iter().any(|present| present == group.as_ref()) {
+            self.0.push(group.into());
+        }
+    }
+}
+
+/// With the prefix of the virtual cluster, which makes it nobody's on the host.
+fn own(mapping: &Mapping, name: &str) -> String {
+    format!("{}{name}", mapping.identity_prefix())
+}
+
+fn is_expressible(text: &str) -> bool {
+    HeaderValue::from_bytes(text.as_bytes()).is_ok() && !text.starts_with([' ', '\t']) && !text.ends_with([' ', '\t'])
+}

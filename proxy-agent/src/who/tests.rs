@@ -1,0 +1,186 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use protocol::identity::Identity;
+use rewrite::mapping::identity::Seen;
+
+use super::*;
+use crate::access::fake::{Fake, ke};
+
+fn user(name: &str, groups: &[&str]) -> TokenUser {
+    let groups = groups.iter().map(ToString::to_string).collect();
+    TokenUser { name: name.into(), groups, ..TokenUser::default() }
+}
+
+fn certificate(user: &str, groups: &[&str]) -> HeaderMap {
+    let groups = groups.iter().map(ToString::to_string).collect();
+    let mut headers = HeaderMap::new();
+    Identity { user: user.into(), groups, uid: None }.write(&mut headers);
+    headers
+}
+
+fn bearer(token: &str) -> HeaderMap {
+    HeaderMap::from_iter([(http::header::AUTHORIZATION, format!("Bearer {token}").parse().unwrap())])
+}
+
+fn who() -> Who<Arc<Fake>> {
+    let account = TokenUser {
+        uid: "u1".into(),
+        extra: BTreeMap::from([("authentication.kubernetes.io/node-name".into(), vec!["beijing-1".into()])]),
+        ..user(
+            "system:serviceaccount:edge-ke:bob",
+            &["system:serviceaccounts", "system:serviceaccounts:edge-ke", "system:authenticated"],
+        )
+    };
+    let tokens = [
+        ("account", account),
+        ("others", user("system:serviceaccount:edge-hz:bob", &[])),
+        ("hosts", user("system:serviceaccount:kube-system:bob", &["system:serviceaccounts:kube-system"])),
+        ("root", user("system:serviceaccount:atoll-root-ke:bob", &[])),
+        ("admin", user("admin", &["system:masters", "system:authenticated"])),
+        ("odd", user("eve ", &[])),
+        ("strange", user("system:serviceaccount:edge-ke:bob", &["system:masters", "system:serviceaccounts:edge-hz"])),
+    ];
+    Who::new(Arc::new(Fake { tokens: tokens.into(), ..Fake::default() }))
+}
+
+#[tokio::test]
+async fn a_certificate_is_somebody_of_the_virtual_cluster_only() {
+    let caller = who().identify(&ke(), &mut certificate("eve", &["system:masters"])).await.unwrap();
+    assert_eq!((caller.kind, caller.virtual_name()), (Kind::Certificate, "eve"));
+    assert_eq!(caller.host.name(), "vc:ke:eve");
+    assert_eq!(caller.host.groups(), ["vc:ke:system:masters", "vc:ke:system:authenticated", "system:authenticated"]);
+}
+
+#[tokio::test]
+async fn names_that_look_like_the_hosts_get_the_prefix_too() {
+    for name in
+        ["vc:hz:eve", "vc:ke:eve", "system:serviceaccount:edge-ke:bob", "system:serviceaccount:edge:bob", "host:x"]
+    {
+        let caller = who().identify(&ke(), &mut certificate(name, &[name])).await.unwrap();
+        assert_eq!(caller.host.name(), format!("vc:ke:{name}"));
+        assert_eq!(caller.host.groups()[0], format!("vc:ke:{name}"));
+    }
+}
+
+#[tokio::test]
+async fn a_service_account_of_the_cluster_stays_what_it_is() {
+    let caller = who().identify(&ke(), &mut bearer("account")).await.unwrap();
+    assert_eq!((caller.kind, caller.virtual_name()), (Kind::ServiceAccount, "system:serviceaccount:edge:bob"));
+    assert_eq!(caller.host.name(), "system:serviceaccount:edge-ke:bob");
+    assert_eq!(
+        caller.host.groups(),
+        [
+            "system:serviceaccounts",
+            "system:serviceaccounts:edge-ke",
+            "system:authenticated",
+            "vc:ke:system:serviceaccounts",
+            "vc:ke:system:authenticated",
+        ]
+    );
+    assert_eq!(caller.host.uid(), Some("u1"));
+    assert_eq!(
+        caller.host.extra(),
+        [("authentication.kubernetes.io/node-name".to_owned(), vec!["beijing-1".to_owned()])]
+    );
+}
+
+#[tokio::test]
+async fn a_service_account_has_no_other_groups_of_the_host() {
+    let caller = who().identify(&ke(), &mut bearer("strange")).await.unwrap();
+    assert_eq!(caller.host.groups()[..2], ["vc:ke:system:masters", "vc:ke:system:serviceaccounts:edge-hz"]);
+}
+
+#[tokio::test]
+async fn tokens_of_others_are_unauthorized() {
+    for token in ["others", "hosts", "root", "unknown", "odd"] {
+        let error = who().identify(&ke(), &mut bearer(token)).await.unwrap_err();
+        let status = Status::from(&error);
+        assert_eq!((status.code, &*status.message), (401, "Unauthorized"), "{token}");
+    }
+}
+
+#[tokio::test]
+async fn another_token_user_is_prefixed() {
+    let caller = who().identify(&ke(), &mut bearer("admin")).await.unwrap();
+    assert_eq!((caller.kind, caller.host.name()), (Kind::Token, "vc:ke:admin"));
+    assert_eq!(caller.host.groups(), ["vc:ke:system:masters", "vc:ke:system:authenticated", "system:authenticated"]);
+}
+
+#[tokio::test]
+async fn a_certificate_comes_before_a_token_and_a_good_token_before_a_bad_one() {
+    let mut both = certificate("eve", &[]);
+    both.extend(bearer("unknown"));
+    assert_eq!(who().identify(&ke(), &mut both).await.unwrap().virtual_name(), "eve");
+    assert!(both.is_empty());
+
+    let mut two = bearer("unknown");
+    two.insert("sec-websocket-protocol", "x,base64url.bearer.authorization.k8s.io.YWRtaW4".parse().unwrap());
+    assert_eq!(who().identify(&ke(), &mut two).await.unwrap().virtual_name(), "admin");
+}
+
+#[tokio::test]
+async fn without_credentials_one_is_anonymous() {
+    for mut headers in [HeaderMap::new(), certificate("", &["system:masters"])] {
+        let caller = who().identify(&ke(), &mut headers).await.unwrap();
+        assert_eq!((caller.kind, caller.virtual_name()), (Kind::Anonymous, "system:anonymous"));
+        assert_eq!(caller.host.groups(), ["vc:ke:system:unauthenticated", "system:unauthenticated"]);
+        assert!(!caller.is_authenticated());
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_does_not_answer_is_not_a_bad_token() {
+    let who = Who::new(Arc::new(Fake { fails: true, ..Fake::default() }));
+    let error = who.identify(&ke(), &mut bearer("account")).await.unwrap_err();
+    let status = Status::from(&error);
+    assert_eq!((status.code, status.retry_after()), (503, Some(1)));
+}
+
+/// What is on the host's side: only the groups that it gives everybody, and a member's own.
+fn is_contained(host: &HostUser) -> bool {
+    let is_own = |name: &str| name.starts_with("vc:ke:");
+    let is_member = Account::parse(host.name()).is_some_and(|account| account.namespace == "edge-ke");
+    let is_harmless = |group: &String| match &**group {
+        "system:authenticated" | "system:unauthenticated" => true,
+        "system:serviceaccounts" | "system:serviceaccounts:edge-ke" => is_member,
+        group => is_own(group),
+    };
+    (is_own(host.name()) || is_member) && host.groups().iter().all(is_harmless)
+}
+
+fn identity() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "(vc:(ke|hz):|host:|system:)?(masters|serviceaccounts?:)?(edge|edge-ke|edge-hz|kube-system|[a-z]{0,4})?(:[a-z]{0,4})?",
+        ".{0,20}",
+    ]
+}
+
+proptest! {
+    #[test]
+    fn nobody_leaves_the_virtual_cluster(name in identity(), groups in proptest::collection::vec(identity(), 0..4)) {
+        let mapping = ke();
+        let by_certificate = Identity { user: name.clone(), groups: groups.clone(), uid: None };
+        if let Ok(caller) = Caller::of_certificate(&mapping, by_certificate) {
+            prop_assert!(caller.host.name().starts_with("vc:ke:"), "{:?}", caller);
+            prop_assert!(caller.host.groups().iter().all(|group| group == "system:authenticated" || group.starts_with("vc:ke:")));
+            prop_assert_eq!(mapping.seen(caller.host.name()), Seen::Own(name.clone()));
+        }
+        let token = TokenUser { name: name.clone(), groups: groups.clone(), ..TokenUser::default() };
+        if let Some(caller) = Caller::of_token(&mapping, &token) {
+            prop_assert!(is_contained(&caller.host), "{:?}", caller);
+            prop_assert_eq!(mapping.seen(caller.host.name()), Seen::Own(caller.virtual_name().to_owned()));
+        }
+        if let Ok(host) = HostUser::impersonated(&mapping, &name, &groups, None, Vec::new()) {
+            // A group of the cluster's own service accounts is the cluster's, whoever is in it.
+            let groups = host.groups().iter().filter(|group| *group != "system:serviceaccounts:edge-ke");
+            let is_member = Account::parse(host.name()).is_some();
+            let others: Vec<_> = groups.filter(|group| !group.starts_with("vc:ke:")).cloned().collect();
+            prop_assert!(is_member || host.name().starts_with("vc:ke:"));
+            prop_assert!(others.iter().all(|group| matches!(&**group, "system:authenticated" | "system:unauthenticated")
+                || is_member && group == "system:serviceaccounts"), "{:?}", host);
+            prop_assert_eq!(mapping.seen(host.name()), Seen::Own(name));
+        }
+    }
+}

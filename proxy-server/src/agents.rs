@@ -1,0 +1,130 @@
+//! The agents' listener: TLS 1.3 with a client certificate, one registration, then the roles turn.
+//!
+//! ```text
+//! accept -> TLS (who) -> POST /atoll/tunnel (what it offers) -> 101 -> HTTP/2 with us as the client
+//! ```
+
+mod register;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use hyper_util::rt::TokioIo;
+use ops::drain::Tasks;
+use ops::files::Watched;
+use ops::tls::ClientCa;
+use protocol::AgentId;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tracing::{Instrument, debug, info, info_span, warn};
+
+use crate::registry::Registry;
+use crate::tunnel::Tunnel;
+
+/// From the first byte to the end of the TLS handshake, and the same again to the registration. An honest agent needs a
+/// few round trips; a silent peer must not hold a socket for long.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What the agents' listener needs.
+#[derive(Clone, Debug)]
+pub struct Agents {
+    /// Where tunnels are registered.
+    pub registry: Arc<Registry>,
+    /// This process, as agents that dial several addresses tell it from others.
+    pub server_id: Arc<str>,
+    /// Who signs agents' certificates.
+    pub agent_ca: Watched<ClientCa>,
+    /// Where the tunnels live.
+    pub tasks: Tasks,
+}
+
+/// Why a connection of an agent came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum AgentError {
+    #[error("the TLS handshake failed")]
+    Tls(#[source] std::io::Error),
+    #[error("the agent's certificate is not accepted")]
+    Certificate(#[source] ops::tls::ClientCertificateError),
+    #[error("the certificate's common name is not an agent's identity")]
+    NoAgent(#[source] protocol::name::InvalidName),
+    #[error("nothing came for {} s", PATIENCE.as_secs())]
+    Silent,
+    #[error("the connection broke before a registration")]
+    Http(#[source] hyper::Error),
+    #[error("the connection broke at the upgrade")]
+    Tunnel(#[source] h2::Error),
+}
+
+// === impl Agents ===
+
+impl Agents {
+    /// Serves one accepted connection to its end.
+    pub async fn serve(self, socket: TcpStream, acceptor: TlsAcceptor) {
+        let peer = socket.peer_addr().map(|peer| peer.to_string()).unwrap_or_default();
+        let span = info_span!("agent", %peer);
+        async {
+            if let Err(error) = self.accept(socket, acceptor).await {
+                warn!(error = &error as &dyn std::error::Error, "agent not accepted");
+            }
+        }
+        .instrument(span)
+        .await;
+    }
+
+    async fn accept(self, socket: TcpStream, acceptor: TlsAcceptor) -> Result<(), AgentError> {
+        let stream = timeout(PATIENCE, acceptor.accept(socket)).await.map_err(|_| AgentError::Silent)?;
+        let stream = stream.map_err(AgentError::Tls)?;
+        let agent = self.identity(&stream)?;
+        debug!(%agent, "TLS established");
+        let registration = register::Registration::new(self.clone(), agent);
+        let connection = hyper::server::conn::http1::Builder::new()
+            .keep_alive(false)
+            .max_buf_size(16 * 1024)
+            .serve_connection(TokioIo::new(stream), registration.service())
+            .with_upgrades();
+        timeout(PATIENCE, connection).await.map_err(|_| AgentError::Silent)?.map_err(AgentError::Http)?;
+        let Some((upgrade, accepted)) = registration.outcome() else { return Ok(()) };
+        let io = upgrade.await.map_err(AgentError::Http)?;
+        self.run(TokioIo::new(io), accepted).await
+    }
+
+    /// Drives the tunnel until either side ends it.
+    async fn run<S>(self, io: S, accepted: register::Accepted) -> Result<(), AgentError>
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
+        let register::Accepted { agent, registration } = accepted;
+        let (requests, mut connection) = tunnel::settings::client().handshake(io).await.map_err(AgentError::Tunnel)?;
+        let pings = connection.ping_pong().expect("nobody took it before");
+        let tunnel = Tunnel::new(agent, registration.instance, registration.version, requests);
+        if let Err(refusal) = self.registry.register(&tunnel, &registration.clusters) {
+            // Granted a moment ago, and not any more: another tunnel or a reload was faster.
+            warn!(%refusal, "agent not registered");
+            return Ok(());
+        }
+        let clusters: Vec<_> = registration.clusters.iter().map(|offer| offer.name.as_str()).collect();
+        info!(agent = %tunnel.agent, instance = tunnel.instance, version = tunnel.version, ?clusters, "agent connected");
+        let why = tokio::select! {
+            ended = connection => match ended {
+                Ok(()) => "the agent closed it".to_owned(),
+                Err(err) => err.to_string(),
+            },
+            lost = tunnel::keepalive::keepalive(pings, |rtt| tunnel.measured(rtt)) => lost.to_string(),
+            () = tunnel.budget.keep(|sweep| warn!(reset = sweep.reset, held = sweep.held, "slow readers were reset")) =>
+                unreachable!("a budget is kept for ever"),
+            () = tunnel.end.cancelled() => "ended by this proxy-server".to_owned(),
+        };
+        self.registry.remove(&tunnel);
+        info!(agent = %tunnel.agent, why, "agent disconnected");
+        Ok(())
+    }
+
+    /// The handshake verified the chain; this reads who it is.
+    fn identity<S>(&self, stream: &tokio_rustls::server::TlsStream<S>) -> Result<AgentId, AgentError> {
+        let (_, session) = stream.get_ref();
+        let chain = session.peer_certificates().unwrap_or_default();
+        let peer = self.agent_ca.borrow().verify(chain, SystemTime::now()).map_err(AgentError::Certificate)?;
+        peer.common_name.parse().map_err(AgentError::NoAgent)
+    }
+}

@@ -1,0 +1,118 @@
+//! The one HTTP/1.1 request of an agent.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
+use protocol::registration::MAX_REGISTRATION;
+use protocol::upgrade::{ACCEPTANCE, PATH, PROTOCOL};
+use protocol::{Acceptance, AgentId, ProtocolVersion, Refusal, RefusalReason};
+use tracing::warn;
+
+use super::Agents;
+
+/// Answers the request and keeps what came of it.
+#[derive(Clone)]
+pub(super) struct Registration {
+    agents: Agents,
+    agent: AgentId,
+    outcome: Arc<Mutex<Option<(OnUpgrade, Accepted)>>>,
+}
+
+/// A registration that was answered with 101.
+pub(super) struct Accepted {
+    pub(super) agent: AgentId,
+    pub(super) registration: protocol::Registration,
+}
+
+// === impl Registration ===
+
+impl Registration {
+    pub(super) fn new(agents: Agents, agent: AgentId) -> Self {
+        Self { agents, agent, outcome: Arc::default() }
+    }
+
+    pub(super) fn service(
+        &self,
+    ) -> impl hyper::service::HttpService<
+        Incoming,
+        ResBody = Full<Bytes>,
+        Error = std::convert::Infallible,
+        Future: Send,
+    > + use<> {
+        let this = self.clone();
+        service_fn(move |request| {
+            let this = this.clone();
+            async move { Ok(this.answer(request).await) }
+        })
+    }
+
+    pub(super) fn outcome(&self) -> Option<(OnUpgrade, Accepted)> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    async fn answer(&self, mut request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let upgrade = hyper::upgrade::on(&mut request);
+        match self.decide(request).await {
+            Ok(registration) => {
+                let accepted = Accepted { agent: self.agent.clone(), registration };
+                *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some((upgrade, accepted));
+                self.switching()
+            }
+            Err(refusal) => {
+                warn!(agent = %self.agent, reason = ?refusal.reason, %refusal, "registration refused");
+                refused(&refusal)
+            }
+        }
+    }
+
+    async fn decide(&self, request: Request<Incoming>) -> Result<protocol::Registration, Refusal> {
+        let malformed = |why: &str| Refusal::new(RefusalReason::Malformed, why);
+        let upgrades = request.headers().get(header::UPGRADE).is_some_and(|token| token == PROTOCOL);
+        if request.method() != Method::POST || request.uri().path() != PATH || !upgrades {
+            return Err(malformed("this is the agents' listener of an Atoll proxy-server; clients use another port"));
+        }
+        let body = Limited::new(request.into_body(), MAX_REGISTRATION).collect().await;
+        let body = body.map_err(|_| malformed("the registration broke off or is too large"))?.to_bytes();
+        let registration = protocol::Registration::decode(&body)?;
+        ProtocolVersion::CURRENT
+            .accepts(registration.protocol)
+            .map_err(|err| Refusal::new(RefusalReason::Incompatible, err.to_string()))?;
+        if registration.agent != self.agent {
+            let why = format!(
+                "the registration is for agent {}, the certificate for {}: check the agent's identity files",
+                registration.agent, self.agent
+            );
+            return Err(Refusal::new(RefusalReason::IdentityMismatch, why));
+        }
+        self.agents.registry.check(&self.agent, &registration.clusters)?;
+        Ok(registration)
+    }
+
+    fn switching(&self) -> Response<Full<Bytes>> {
+        let acceptance = Acceptance { protocol: ProtocolVersion::CURRENT, server: self.agents.server_id.to_string() };
+        let mut response = Response::new(Full::default());
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = response.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static(PROTOCOL));
+        let value = HeaderValue::try_from(acceptance.encode()).expect("JSON of ASCII strings is a header value");
+        headers.insert(ACCEPTANCE, value);
+        response
+    }
+}
+
+fn refused(refusal: &Refusal) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(refusal.encode()));
+    *response.status_mut() = refusal.status();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(seconds) = refusal.retry_after_seconds {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}

@@ -1,0 +1,207 @@
+//! Builds every part of the proxy-server, in order, and runs them until it is asked to stop.
+//!
+//! [`App::bind`] fails where a wrong configuration shows: files that cannot be read, ports that are taken. After it,
+//! clients can connect. `atoll demo` runs the same two functions.
+
+mod files;
+mod observe;
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use ops::drain::{Drained, Tasks};
+use ops::files::Reloader;
+use ops::listen::{Connection, Listener};
+use ops::tls::{ALPN_HTTP1, ClientAuth, EndpointTls, TlsVersions, agent_listener_config, server_config};
+use tokio_rustls::TlsAcceptor;
+use tracing::{debug, info};
+
+use crate::agents::Agents;
+use crate::config::ProxyServerConfiguration;
+use crate::connect::Connect;
+use crate::endpoint::Endpoint;
+use crate::registry::{Clusters, Registry};
+
+/// Connections that one listener has at once. Each costs some tens of kilobytes.
+const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(20_000).expect("not zero");
+
+/// A proxy-server that is bound but not running yet.
+pub struct App {
+    /// Where each listener ended up.
+    pub bound: Bound,
+    listeners: Listeners,
+    agents: Agents,
+    agent_tls: TlsAcceptor,
+    connect: Connect,
+    proxy_tls: Option<TlsAcceptor>,
+    endpoint: Endpoint,
+    observe: observe::Observe,
+    reloader: Reloader,
+    tasks: Tasks,
+    drain: Duration,
+}
+
+/// Addresses with their real ports.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    /// Clients, as an HTTP proxy.
+    pub proxy: SocketAddr,
+    /// Clients, directly.
+    pub endpoint: SocketAddr,
+    /// Agents.
+    pub agents: SocketAddr,
+    /// Probes.
+    pub probes: SocketAddr,
+    /// The operator.
+    pub admin: SocketAddr,
+}
+
+#[derive(Debug)]
+struct Listeners {
+    proxy: Listener,
+    endpoint: Listener,
+    agents: Listener,
+    probes: Listener,
+    admin: Listener,
+}
+
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("App").field("bound", &self.bound).finish_non_exhaustive()
+    }
+}
+
+// === impl App ===
+
+impl App {
+    /// Reads the files that the configuration names and binds its ports.
+    pub async fn bind(config: &ProxyServerConfiguration) -> anyhow::Result<Self> {
+        let tasks = Tasks::new();
+        let reloader = Reloader::new(Reloader::DEFAULT_PERIOD);
+        let clusters = config.clusters.iter().map(|cluster| Arc::new((**cluster).clone()));
+        let registry = Arc::new(Registry::new(Clusters::new(clusters)));
+        let domain: Arc<str> = config.domain.to_ascii_lowercase().into();
+
+        let files = files::open(config, &reloader)?;
+        let certificates = Arc::new(files.certificates(config, &registry));
+        let endpoint_tls = EndpointTls::new(Arc::clone(&certificates)).context("cannot set up TLS")?;
+        let agent_tls = agent_listener_config(certificates.clone(), files.agent_ca.clone(), &[protocol::upgrade::ALPN]);
+        // HTTP/1.1 only: Go offers h2 to an https proxy and then cannot speak it.
+        let proxy_tls = config
+            .proxy
+            .tls
+            .then(|| server_config(certificates, ClientAuth::None, &[ALPN_HTTP1], TlsVersions::Tls12And13));
+
+        let listeners = Listeners::bind(config).await?;
+        let endpoint =
+            Endpoint::new(Arc::clone(&registry), endpoint_tls, files.client_cas, domain.clone(), tasks.child());
+        let agents = Agents {
+            registry: Arc::clone(&registry),
+            server_id: format!("{:016x}", std::process::id()).into(),
+            agent_ca: files.agent_ca,
+            tasks: tasks.child(),
+        };
+        let connect =
+            Connect { registry: Arc::clone(&registry), endpoint: endpoint.clone(), domain, tasks: tasks.child() };
+        Ok(Self {
+            bound: listeners.bound(),
+            listeners,
+            agents,
+            agent_tls: TlsAcceptor::from(Arc::new(agent_tls)),
+            connect,
+            proxy_tls: proxy_tls.map(|config| TlsAcceptor::from(Arc::new(config))),
+            endpoint,
+            observe: observe::Observe::new(registry),
+            reloader,
+            tasks,
+            drain: config.drain.into(),
+        })
+    }
+
+    /// Serves until `stop`, then lets connections end for as long as the configuration says, or until `hurry`.
+    pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
+        let Self { listeners, agents, agent_tls, connect, proxy_tls, endpoint, observe, reloader, tasks, .. } = self;
+        tasks.spawn("reload", {
+            let cancelled = tasks.cancelled();
+            async move {
+                tokio::select! {
+                    () = reloader.run() => {}
+                    () = cancelled => {}
+                }
+            }
+        });
+        observe.serve(listeners.probes, listeners.admin, &tasks);
+        tasks.spawn(
+            "agents",
+            listeners.agents.run(tasks.clone(), "agent", move |connection| {
+                let Connection { stream, slot, .. } = connection;
+                let serve = agents.clone().serve(stream, agent_tls.clone());
+                async move {
+                    serve.await;
+                    drop(slot);
+                }
+            }),
+        );
+        tasks.spawn(
+            "endpoint",
+            listeners.endpoint.run(tasks.clone(), "endpoint", move |connection| {
+                let Connection { stream, slot, .. } = connection;
+                let endpoint = endpoint.clone();
+                async move {
+                    endpoint.serve_direct(stream).await;
+                    drop(slot);
+                }
+            }),
+        );
+        tasks.spawn(
+            "proxy",
+            listeners.proxy.run(tasks.clone(), "proxy", move |connection| {
+                let Connection { stream, slot, .. } = connection;
+                let connect = connect.clone();
+                let tls = proxy_tls.clone();
+                async move {
+                    match tls {
+                        None => connect.serve(stream).await,
+                        Some(tls) => match tls.accept(stream).await {
+                            Ok(stream) => connect.serve(stream).await,
+                            Err(error) => debug!(%error, "TLS with a proxy client failed"),
+                        },
+                    }
+                    drop(slot);
+                }
+            }),
+        );
+        stop.await;
+        info!(deadline = ?self.drain, "draining");
+        tasks.drain(self.drain, hurry).await
+    }
+}
+
+// === impl Listeners ===
+
+impl Listeners {
+    async fn bind(config: &ProxyServerConfiguration) -> anyhow::Result<Self> {
+        let wanted = &config.listeners;
+        let bind = |addr| Listener::bind(addr, MAX_CONNECTIONS);
+        Ok(Self {
+            proxy: bind(&wanted.proxy).await?,
+            endpoint: bind(&wanted.endpoint).await?,
+            agents: bind(&wanted.agents).await?,
+            probes: bind(&wanted.probes).await?,
+            admin: bind(&wanted.admin).await?,
+        })
+    }
+
+    fn bound(&self) -> Bound {
+        Bound {
+            proxy: self.proxy.bound(),
+            endpoint: self.endpoint.bound(),
+            agents: self.agents.bound(),
+            probes: self.probes.bound(),
+            admin: self.admin.bound(),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The files that the configuration names, all of them reloadable.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::Context;
+use ops::files::{Reloader, Watched};
+use ops::pki::Authority;
+use ops::tls::{ClientCa, MintedCertificates};
+use protocol::ClusterName;
+use rustls_pki_types::ServerName;
+
+use crate::config::{KeyPair, ProxyServerConfiguration};
+use crate::registry::Registry;
+
+/// Everything read at start.
+pub(super) struct Files {
+    pub(super) serving_ca: Watched<Authority>,
+    pub(super) agent_ca: Watched<ClientCa>,
+    pub(super) client_cas: HashMap<ClusterName, Watched<ClientCa>>,
+}
+
+/// Reads all files.
+pub(super) fn open(config: &ProxyServerConfiguration, reloader: &Reloader) -> anyhow::Result<Files> {
+    let KeyPair { certificate, key } = &config.serving_ca;
+    let serving_ca = reloader
+        .watch([certificate.to_path_buf(), key.to_path_buf()], |[certificate, key]| {
+            Authority::from_pem(certificate, key)
+        })
+        .context("servingCA")?;
+    let agent_ca = client_ca(reloader, &config.agent_ca.certificate).context("agentCA")?;
+    let mut client_cas = HashMap::new();
+    for cluster in &config.clusters {
+        if let Some(ca) = &cluster.client_ca {
+            let ca = client_ca(reloader, &ca.certificate);
+            let ca = ca.with_context(|| format!("clientCA of cluster {}", cluster.name))?;
+            client_cas.insert(cluster.name.clone(), ca);
+        }
+    }
+    Ok(Files { serving_ca, agent_ca, client_cas })
+}
+
+fn client_ca(reloader: &Reloader, path: &std::path::Path) -> Result<Watched<ClientCa>, ops::files::LoadError> {
+    reloader.watch([path.to_path_buf()], |[pem]| ClientCa::from_pem(pem))
+}
+
+// === impl Files ===
+
+impl Files {
+    /// The certificates of the listeners and endpoints.
+    pub(super) fn certificates(
+        &self,
+        config: &ProxyServerConfiguration,
+        registry: &Arc<Registry>,
+    ) -> MintedCertificates {
+        let names = config.host_names.iter().filter_map(|name| ServerName::try_from(name.to_string()).ok());
+        let registry = Arc::clone(registry);
+        MintedCertificates::new(self.serving_ca.clone(), &config.domain, names.collect(), move |name| {
+            registry.clusters().get(name).is_some_and(|cluster| cluster.client_ca.is_some())
+        })
+    }
+}

@@ -1,0 +1,149 @@
+//! The proxy-server's configuration: what the file may say, and what the process needs of it.
+
+mod check;
+
+use std::net::SocketAddr;
+
+use ops::config::{Document, Duration, FilePath, Located, Problems};
+use ops::listen::ListenAddr;
+use protocol::registration::Mode;
+use protocol::{AgentId, Authority, ClusterName};
+use serde::Deserialize;
+
+/// `kind: ProxyServerConfiguration`. Every key is described in `configs/proxy-server.yaml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProxyServerConfiguration {
+    /// Endpoints are `<cluster>.<domain>`.
+    #[serde(default = "default_domain")]
+    pub domain: Located<String>,
+    /// Where to listen.
+    #[serde(default)]
+    pub listeners: Listeners,
+    /// Names and addresses under which clients and agents reach this process; they go into its certificates.
+    #[serde(default)]
+    pub host_names: Vec<Located<String>>,
+    /// How the proxy listener is protected where it is not on loopback.
+    #[serde(default)]
+    pub proxy: ProxySecurity,
+    /// Signs the certificates of the endpoints and listeners.
+    #[serde(rename = "servingCA")]
+    pub serving_ca: KeyPair,
+    /// Signed the certificates of the agents.
+    #[serde(rename = "agentCA")]
+    pub agent_ca: Certificate,
+    /// The clusters and who may serve them.
+    #[serde(default)]
+    pub clusters: Vec<Located<Cluster>>,
+    /// How long connections may take to end when the process is asked to stop.
+    #[serde(default = "default_drain")]
+    pub drain: Duration,
+}
+
+/// Addresses of the listeners; port 0 picks a free one.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Listeners {
+    /// Clients, as an HTTP proxy.
+    pub proxy: Located<ListenAddr>,
+    /// Clients, directly.
+    pub endpoint: Located<ListenAddr>,
+    /// Agents.
+    pub agents: Located<ListenAddr>,
+    /// Probes.
+    pub probes: Located<ListenAddr>,
+    /// The operator: metrics and status.
+    pub admin: Located<ListenAddr>,
+}
+
+/// Beyond loopback the proxy listener needs one of these.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ProxySecurity {
+    /// Serve TLS, with a certificate of the serving CA for `hostNames`.
+    pub tls: bool,
+    /// Serve plain HTTP all the same. What passes is TLS inside, but who connects where can be seen and forged.
+    pub insecure: bool,
+}
+
+/// A certificate with its key.
+#[derive(Clone, Debug, Deserialize)]
+pub struct KeyPair {
+    /// PEM.
+    pub certificate: FilePath,
+    /// PEM, PKCS#8.
+    pub key: FilePath,
+}
+
+/// A certificate alone.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Certificate {
+    /// PEM.
+    pub certificate: FilePath,
+}
+
+/// The CA of a cluster's clients.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ClientCa {
+    /// PEM.
+    pub certificate: FilePath,
+    /// PEM; only `atoll kubeconfig` reads it, so it may be kept elsewhere.
+    #[serde(default)]
+    pub key: Option<FilePath>,
+}
+
+/// One cluster.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cluster {
+    /// The first label of its endpoint.
+    pub name: ClusterName,
+    /// The identities that may serve it; one at a time.
+    pub agents: Vec<AgentId>,
+    /// How it is carried.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Who its clients' certificates are checked against; for virtual clusters.
+    #[serde(default, rename = "clientCA")]
+    pub client_ca: Option<ClientCa>,
+    /// The address that clients know it by; for physical clusters.
+    #[serde(default)]
+    pub api_server: Option<Authority>,
+}
+
+fn default_domain() -> Located<String> {
+    "atoll.internal".to_owned().into()
+}
+
+fn default_drain() -> Duration {
+    Duration::new(std::time::Duration::from_secs(30))
+}
+
+// === impl ProxyServerConfiguration ===
+
+impl Document for ProxyServerConfiguration {
+    const KIND: &'static str = "ProxyServerConfiguration";
+
+    fn check(&self, problems: &mut Problems) {
+        check::check(self, problems);
+    }
+}
+
+// === impl Listeners ===
+
+impl Default for Listeners {
+    fn default() -> Self {
+        let loopback = |port| ListenAddr::from(SocketAddr::from(([127, 0, 0, 1], port))).into();
+        let anywhere = |port| ListenAddr::from(SocketAddr::from(([0, 0, 0, 0], port))).into();
+        Self {
+            proxy: loopback(8090),
+            endpoint: anywhere(8443),
+            agents: anywhere(8091),
+            probes: anywhere(8092),
+            admin: loopback(8095),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+use std::path::Path;
+
+use super::*;
+
+fn problems(yaml: &str) -> Vec<String> {
+    let text = format!("apiVersion: atoll.dev/v1alpha1\nkind: ProxyServerConfiguration\n{yaml}");
+    match ops::config::parse::<ProxyServerConfiguration>(&text, Path::new("c.yaml")) {
+        Ok(_) => Vec::new(),
+        Err(errors) => errors
+            .problems()
+            .iter()
+            .map(|problem| {
+                let line = problem.place().map_or(0, ops::config::Place::line);
+                format!("{line}: {}", problem.message())
+            })
+            .collect(),
+    }
+}
+
+const CA: &str = "servingCA: {certificate: s.crt, key: s.key}\nagentCA: {certificate: a.crt}\n";
+
+#[test]
+fn the_smallest_configuration() {
+    assert_eq!(problems(CA), Vec::<String>::new());
+}
+
+#[test]
+fn every_mistake_is_told_with_its_line() {
+    let yaml = format!(
+        "{CA}domain: -x
+listeners:
+  proxy: 0.0.0.0:8090
+  admin: 10.0.0.1:8095
+clusters:
+- {{name: a, agents: [s]}}
+- {{name: b, agents: [], mode: physical, apiServer: 10.0.0.1:6443}}
+- {{name: c, agents: [s], mode: physical, apiServer: 10.0.0.1:6443}}
+- {{name: c, agents: [s], mode: physical}}
+"
+    );
+    let found = problems(&yaml);
+    let expect = [
+        "5: domain `-x`",
+        "7: the proxy listener is plain HTTP beyond loopback",
+        "8: the admin listener",
+        "10: virtual cluster a needs a clientCA",
+        "11: cluster b has no agents",
+        "12: clusters b and c have the same apiServer",
+        "13: physical cluster c needs its apiServer",
+        "13: cluster c is there twice",
+    ];
+    assert_eq!(found.len(), expect.len(), "{found:#?}");
+    for (found, expect) in found.iter().zip(expect) {
+        assert!(found.starts_with(expect), "{found} / {expect}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_a_mistake() {
+    let found = problems(&format!("{CA}listners: {{}}\n"));
+    assert!(found[0].starts_with("5: ") && found[0].contains("listners"), "{found:?}");
+}

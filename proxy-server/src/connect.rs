@@ -1,0 +1,159 @@
+//! The HTTP proxy that `proxy-url` names: CONNECT (RFC 9110 section 9.3.6), answered for clusters and nothing else.
+//!
+//! A virtual cluster's CONNECT is answered at once, since TLS ends here. A physical cluster's is answered when the agent
+//! has reached the API server, so that a failure is told in the status line: kubectl shows nothing else of it.
+
+mod refusal;
+mod route;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use ops::drain::Tasks;
+use protocol::stream::{CLUSTER, FAULT};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tracing::{Instrument, debug, info, info_span};
+
+use crate::config::Cluster;
+use crate::endpoint::Endpoint;
+use crate::registry::Registry;
+use crate::tunnel::{Lease, TunnelError};
+use refusal::ConnectRefusal;
+use route::Route;
+
+/// What the proxy listener needs.
+#[derive(Clone, Debug)]
+pub struct Connect {
+    /// Who serves what.
+    pub registry: Arc<Registry>,
+    /// The virtual clusters' side of the connection.
+    pub endpoint: Endpoint,
+    /// `<cluster>.<domain>` names a cluster.
+    pub domain: Arc<str>,
+    /// Where connections live on after the answer to CONNECT.
+    pub tasks: Tasks,
+}
+
+/// Bytes to a physical cluster's API server.
+struct Passage {
+    inbound: tunnel::Inbound,
+    outbound: h2::SendStream<Bytes>,
+    _lease: Lease,
+}
+
+// === impl Connect ===
+
+impl Connect {
+    /// Serves one connection, which may be TLS already. HTTP/1.1 only: Go's clients cannot speak HTTP/2 to a proxy.
+    pub async fn serve<S>(self, io: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let service = service_fn(|request| {
+            let this = self.clone();
+            async move { Ok::<_, std::convert::Infallible>(this.answer(request).await) }
+        });
+        let connection = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(crate::endpoint::HEADER_PATIENCE)
+            .max_buf_size(64 * 1024)
+            .serve_connection(TokioIo::new(io), service)
+            .with_upgrades();
+        if let Err(error) = connection.await {
+            debug!(%error, "proxy connection ended");
+        }
+    }
+
+    async fn answer(&self, mut request: Request<Incoming>) -> Response<Full<Bytes>> {
+        if request.method() != Method::CONNECT {
+            return ConnectRefusal::NotConnect.into_response();
+        }
+        let target = request.uri().to_string();
+        match self.connect(&mut request).await {
+            Ok(()) => Response::new(Full::default()),
+            Err(refusal) => {
+                info!(target, status = refusal.status().as_u16(), %refusal, "CONNECT refused");
+                refusal.into_response()
+            }
+        }
+    }
+
+    async fn connect(&self, request: &mut Request<Incoming>) -> Result<(), ConnectRefusal> {
+        match route::route(request, &self.registry.clusters(), &self.domain)? {
+            Route::Virtual(cluster) => {
+                let upgrade = hyper::upgrade::on(request);
+                let endpoint = self.endpoint.clone();
+                let span = info_span!("endpoint", cluster = %cluster.name);
+                let serve = async move {
+                    match upgrade.await {
+                        Ok(io) => endpoint.serve_tunnelled(TokioIo::new(io), &cluster).await,
+                        Err(error) => debug!(%error, "the client left after CONNECT"),
+                    }
+                };
+                self.tasks.spawn("endpoint", serve.instrument(span));
+            }
+            Route::Physical(cluster) => {
+                let passage = self.dial(&cluster).await?;
+                let upgrade = hyper::upgrade::on(request);
+                let span = info_span!("passage", cluster = %cluster.name);
+                self.tasks.spawn("passage", passage.run(upgrade).instrument(span));
+            }
+        }
+        Ok(())
+    }
+
+    async fn dial(&self, cluster: &Cluster) -> Result<Passage, ConnectRefusal> {
+        let tunnel = self.registry.tunnel(&cluster.name)?;
+        let address =
+            cluster.api_server.as_ref().expect("a physical cluster has an address: its configuration says so");
+        let mut head = Request::new(());
+        *head.method_mut() = Method::CONNECT;
+        *head.uri_mut() = address.to_string().parse().expect("host:port is an authority");
+        let name = HeaderValue::from_str(cluster.name.as_str()).expect("a DNS label is a header value");
+        head.headers_mut().insert(CLUSTER, name);
+        let opened = tunnel.open(head, false).await?;
+        let (outbound, answer) = opened.split();
+        let (response, lease) = answer.wait().await?;
+        if response.status() != StatusCode::OK {
+            let fault = response.headers().get(FAULT);
+            let fault = fault.map(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned());
+            return Err(ConnectRefusal::Dial { cluster: cluster.name.clone(), fault });
+        }
+        Ok(Passage { inbound: response.into_body(), outbound, _lease: lease })
+    }
+}
+
+// === impl Passage ===
+
+impl Passage {
+    async fn run(self, upgrade: hyper::upgrade::OnUpgrade) {
+        let io = match upgrade.await {
+            Ok(io) => TokioIo::new(io),
+            Err(error) => return debug!(%error, "the client left after CONNECT"),
+        };
+        let mut traffic = tunnel::pipe::Traffic::default();
+        let result = tunnel::pipe::pipe(io, self.inbound, self.outbound, &mut traffic).await;
+        let tunnel::pipe::Traffic { into_tunnel, from_tunnel } = traffic;
+        match result {
+            Ok(()) => info!(into_tunnel, from_tunnel, "connection ended"),
+            Err(err) => info!(into_tunnel, from_tunnel, error = &err as &dyn std::error::Error, "connection broke"),
+        }
+    }
+}
+
+impl From<TunnelError> for ConnectRefusal {
+    fn from(source: TunnelError) -> Self {
+        Self::Tunnel(source)
+    }
+}
+
+impl From<crate::registry::NoAgent> for ConnectRefusal {
+    fn from(absent: crate::registry::NoAgent) -> Self {
+        Self::NoAgent(absent)
+    }
+}

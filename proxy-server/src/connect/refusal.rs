@@ -1,0 +1,79 @@
+//! Every refusal of a CONNECT. kubectl prints only the status line, so the reason phrase carries the message; other
+//! clients show the one-line body.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::ext::ReasonPhrase;
+use protocol::ClusterName;
+
+use crate::registry::NoAgent;
+use crate::tunnel::TunnelError;
+use protocol::Authority;
+
+/// Why a CONNECT was refused.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConnectRefusal {
+    /// 400.
+    #[error("this proxy takes CONNECT only; use it as proxy-url with an https server")]
+    NotConnect,
+    /// 400.
+    #[error("the target of CONNECT must be host:port")]
+    BadAuthority,
+    /// 400.
+    #[error("the Host header differs from the target of CONNECT")]
+    HostDiffers,
+    /// 404.
+    #[error("{0} is not a cluster of this proxy-server")]
+    NoCluster(Authority),
+    /// 403.
+    #[error("{0} is neither a cluster of this proxy-server nor an allowed destination")]
+    NotAllowed(Authority),
+    /// 403.
+    #[error("{} is reached on port 443, not {}", .0.host(), .0.port())]
+    Port(Authority),
+    /// 503.
+    #[error(transparent)]
+    NoAgent(NoAgent),
+    /// 502.
+    #[error("the agent of cluster {cluster} could not reach its API server: {}", .fault.as_deref().unwrap_or("no reason given"))]
+    Dial {
+        /// The cluster.
+        cluster: ClusterName,
+        /// The agent's word for it.
+        fault: Option<String>,
+    },
+    /// 502.
+    #[error(transparent)]
+    Tunnel(TunnelError),
+}
+
+// === impl ConnectRefusal ===
+
+impl ConnectRefusal {
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::NotConnect | Self::BadAuthority | Self::HostDiffers => StatusCode::BAD_REQUEST,
+            Self::NoCluster(_) => StatusCode::NOT_FOUND,
+            Self::NotAllowed(_) | Self::Port(_) => StatusCode::FORBIDDEN,
+            Self::NoAgent(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Dial { .. } | Self::Tunnel(_) => StatusCode::BAD_GATEWAY,
+        }
+    }
+
+    pub(super) fn into_response(self) -> Response<Full<Bytes>> {
+        let message = self.to_string();
+        let mut response = Response::new(Full::from(format!("{message}\n")));
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        if matches!(self, Self::NoAgent(_)) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        // An agent's fault word could hold anything; a phrase that is not one is left out.
+        if let Ok(phrase) = ReasonPhrase::try_from(message) {
+            response.extensions_mut().insert(phrase);
+        }
+        response
+    }
+}

@@ -1,0 +1,55 @@
+//! Which cluster a CONNECT is for.
+
+use std::sync::Arc;
+
+use http::{Request, header};
+use protocol::registration::Mode;
+
+use super::refusal::ConnectRefusal;
+use crate::config::Cluster;
+use crate::registry::Clusters;
+use protocol::Authority;
+
+/// The port of a virtual cluster's endpoint, in `https://<cluster>.<domain>:443`.
+const ENDPOINT_PORT: u16 = 443;
+
+/// Where a CONNECT goes.
+#[derive(Debug)]
+pub(super) enum Route {
+    /// TLS ends here.
+    Virtual(Arc<Cluster>),
+    /// TLS ends at the edge cluster's API server.
+    Physical(Arc<Cluster>),
+}
+
+/// Decides. The authority is the request target; a Host that differs is an attempt to be two things at once.
+pub(super) fn route<B>(request: &Request<B>, clusters: &Clusters, domain: &str) -> Result<Route, ConnectRefusal> {
+    let target = request.uri().authority().ok_or(ConnectRefusal::BadAuthority)?;
+    let authority: Authority = target.as_str().parse().map_err(|_| ConnectRefusal::BadAuthority)?;
+    if let Some(host) = request.headers().get(header::HOST) {
+        let host = host.to_str().ok().and_then(|host| with_port(host, authority.port()));
+        if host.as_ref() != Some(&authority) {
+            return Err(ConnectRefusal::HostDiffers);
+        }
+    }
+    if let Some(cluster) = clusters.by_api_server(&authority) {
+        return Ok(Route::Physical(Arc::clone(cluster)));
+    }
+    let Some(label) = authority.label_in(domain) else {
+        return Err(ConnectRefusal::NotAllowed(authority));
+    };
+    let cluster = clusters.get(label).ok_or_else(|| ConnectRefusal::NoCluster(authority.clone()))?;
+    match cluster.mode {
+        Mode::Physical => Ok(Route::Physical(Arc::clone(cluster))),
+        Mode::Virtual if authority.port() == ENDPOINT_PORT => Ok(Route::Virtual(Arc::clone(cluster))),
+        Mode::Virtual => Err(ConnectRefusal::Port(authority)),
+    }
+}
+
+/// A Host header may leave the port out.
+fn with_port(host: &str, port: u16) -> Option<Authority> {
+    host.parse().or_else(|_| format!("{host}:{port}").parse()).ok()
+}
+
+#[cfg(test)]
+mod tests;

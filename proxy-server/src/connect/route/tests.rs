@@ -1,0 +1,52 @@
+use http::Method;
+use protocol::ClusterName;
+
+use super::*;
+
+fn clusters() -> Clusters {
+    let cluster = |name: &str, mode, api_server: Option<&str>| {
+        Arc::new(Cluster {
+            name: name.parse().unwrap(),
+            agents: vec!["a".parse().unwrap()],
+            mode,
+            client_ca: None,
+            api_server: api_server.map(|address| address.parse().unwrap()),
+        })
+    };
+    Clusters::new([
+        cluster("ke-beijing", Mode::Virtual, None),
+        cluster("branch-7", Mode::Physical, Some("10.2.0.1:6443")),
+    ])
+}
+
+fn decide(target: &str, host: Option<&str>) -> Result<(bool, ClusterName), u16> {
+    let mut request = Request::builder().method(Method::CONNECT).uri(target);
+    if let Some(host) = host {
+        request = request.header("host", host);
+    }
+    match route(&request.body(()).unwrap(), &clusters(), "atoll.internal") {
+        Ok(Route::Virtual(cluster)) => Ok((true, cluster.name.clone())),
+        Ok(Route::Physical(cluster)) => Ok((false, cluster.name.clone())),
+        Err(refusal) => Err(refusal.status().as_u16()),
+    }
+}
+
+#[test]
+fn the_authority_decides() {
+    let beijing = Ok((true, "ke-beijing".parse().unwrap()));
+    let branch = Ok((false, "branch-7".parse().unwrap()));
+    assert_eq!(decide("ke-beijing.atoll.internal:443", None), beijing);
+    assert_eq!(decide("KE-BEIJING.Atoll.Internal:443", Some("ke-beijing.atoll.internal:443")), beijing);
+    assert_eq!(decide("ke-beijing.atoll.internal:443", Some("ke-beijing.atoll.internal")), beijing);
+    assert_eq!(decide("10.2.0.1:6443", None), branch);
+    assert_eq!(decide("branch-7.atoll.internal:6443", None), branch);
+}
+
+#[test]
+fn what_is_refused_and_how() {
+    assert_eq!(decide("nowhere.atoll.internal:443", None), Err(404));
+    assert_eq!(decide("ke-beijing.atoll.internal:6443", None), Err(403));
+    assert_eq!(decide("10.2.0.1:22", None), Err(403));
+    assert_eq!(decide("kubernetes.default:443", None), Err(403));
+    assert_eq!(decide("ke-beijing.atoll.internal:443", Some("ke-hangzhou.atoll.internal:443")), Err(400));
+}

@@ -1,0 +1,197 @@
+//! The endpoint of a virtual cluster: TLS as a real API server would offer it, then every request into the tunnel.
+//!
+//! ```text
+//! CONNECT ke-beijing.atoll.internal:443 --\
+//! SNI     ke-beijing.atoll.internal -------+--> TLS -> route -> who -> forward -> tunnel
+//! path    /clusters/ke-beijing/... -------/
+//! ```
+//!
+//! Nothing here looks into a Kubernetes body.
+
+mod body;
+mod forward;
+mod head;
+mod refusal;
+mod route;
+mod upgrade;
+mod who;
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use ops::drain::Tasks;
+use ops::files::Watched;
+use ops::tls::{ClientCa, EndpointTls};
+use protocol::ClusterName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::rustls::server::Acceptor;
+use tracing::{Instrument, debug};
+
+use crate::config::Cluster;
+use crate::registry::Registry;
+use body::ResponseBody;
+use who::Peer;
+
+/// For a TLS handshake.
+const TLS_PATIENCE: Duration = Duration::from_secs(10);
+
+/// From an accepted connection, or the last answer, to the next request's head. kube-apiserver waits as long
+/// (`ReadHeaderTimeout` in `k8s.io/apiserver/pkg/server/secure_serving.go`).
+pub(crate) const HEADER_PATIENCE: Duration = Duration::from_secs(32);
+
+/// What endpoints need; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    registry: Arc<Registry>,
+    tls: EndpointTls,
+    client_cas: HashMap<ClusterName, Watched<ClientCa>>,
+    domain: Arc<str>,
+    tasks: Tasks,
+}
+
+/// What is known of a connection before its first request.
+#[derive(Debug)]
+struct Connection {
+    /// The cluster that CONNECT or SNI named; requests cannot be for another.
+    bound: Option<ClusterName>,
+    peer: Peer,
+}
+
+// === impl Endpoint ===
+
+impl Endpoint {
+    /// Puts the parts together.
+    pub fn new(
+        registry: Arc<Registry>,
+        tls: EndpointTls,
+        client_cas: HashMap<ClusterName, Watched<ClientCa>>,
+        domain: Arc<str>,
+        tasks: Tasks,
+    ) -> Self {
+        Self { shared: Arc::new(Shared { registry, tls, client_cas, domain, tasks }) }
+    }
+
+    /// Serves a connection that CONNECT bound to a cluster.
+    pub async fn serve_tunnelled<S>(&self, io: S, cluster: &Cluster)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        self.serve(io, Some(cluster)).await;
+    }
+
+    /// Serves a connection to the listener itself.
+    pub async fn serve_direct<S>(&self, io: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        self.serve(io, None).await;
+    }
+
+    async fn serve<S>(&self, io: S, connected: Option<&Cluster>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let Ok(handshake) = timeout(TLS_PATIENCE, self.handshake(io, connected)).await else {
+            return debug!("no TLS handshake in time");
+        };
+        match handshake {
+            Ok((stream, connection)) => self.serve_http(stream, Arc::new(connection)).await,
+            Err(error) => debug!(%error, "TLS handshake failed"),
+        }
+    }
+
+    async fn handshake<S>(
+        &self,
+        io: S,
+        connected: Option<&Cluster>,
+    ) -> std::io::Result<(tokio_rustls::server::TlsStream<S>, Connection)>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let hello = LazyConfigAcceptor::new(Acceptor::default(), io).await?;
+        let tls = &self.shared.tls;
+        let (bound, config) = {
+            let message = hello.client_hello();
+            let (named, config) = tls.direct(message.server_name()).map_err(std::io::Error::other)?;
+            match connected {
+                None => (named, config),
+                // Two names for one connection: one of them is meant to deceive.
+                Some(cluster) if named.as_ref().is_some_and(|named| named != cluster.name.as_str()) => {
+                    return Err(std::io::Error::other("SNI and CONNECT name different clusters"));
+                }
+                Some(cluster) => {
+                    let config = tls.cluster(cluster.name.as_str()).map_err(std::io::Error::other)?;
+                    let config = config.ok_or_else(|| std::io::Error::other("the cluster is gone"))?;
+                    (Some(cluster.name.to_string()), config)
+                }
+            }
+        };
+        let stream = hello.into_stream(config).await?;
+        let chain = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
+        let bound = bound.and_then(|name| name.parse().ok());
+        Ok((stream, Connection { bound, peer: Peer::new(chain) }))
+    }
+
+    async fn serve_http<S>(&self, stream: tokio_rustls::server::TlsStream<S>, connection: Arc<Connection>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let service = service_fn(|request| {
+            let this = self.clone();
+            let connection = Arc::clone(&connection);
+            async move { Ok::<_, Infallible>(this.answer(request, &connection).await) }
+        });
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADER_PATIENCE)
+            .max_buf_size(256 * 1024)
+            .http2()
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(256 * 1024)
+            // As large as HTTP/2 allows: one request body that the tunnel does not take yet must not stop the others.
+            .initial_connection_window_size((1 << 31) - 1)
+            .max_concurrent_streams(250)
+            .max_header_list_size(protocol::settings::MAX_HEADER_LIST)
+            .max_frame_size(64 * 1024)
+            .max_send_buf_size(512 * 1024)
+            .keep_alive_interval(Duration::from_secs(30));
+        // What ALPN agreed on is what is spoken; a client that offered nothing speaks HTTP/1.1.
+        let builder = match stream.get_ref().1.alpn_protocol() {
+            Some(protocol) if protocol == ops::tls::ALPN_H2 => builder.http2_only(),
+            _ => builder.http1_only(),
+        };
+        let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let mut served = std::pin::pin!(served);
+        let ended = tokio::select! {
+            ended = &mut served => ended,
+            () = self.shared.tasks.cancelled() => {
+                served.as_mut().graceful_shutdown();
+                served.await
+            }
+        };
+        if let Err(error) = ended {
+            debug!(error, "connection ended");
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> Response<ResponseBody> {
+        let span = tracing::debug_span!("request", method = %request.method(), path = request.uri().path());
+        forward::forward(&self.shared, request, connection).instrument(span).await
+    }
+}

@@ -1,0 +1,102 @@
+//! The path of a request through the proxy-server.
+
+use std::time::{Duration, SystemTime};
+
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderValue, Request, Response, Uri, header};
+use http_body::Body;
+use hyper::body::Incoming;
+use protocol::Identity;
+use protocol::stream::CLUSTER;
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::body::ResponseBody;
+use super::refusal::Refusal;
+use super::{Connection, Shared, head, route, upgrade};
+use crate::config::Cluster;
+
+/// For an agent to answer a request's head. Longer than any request of Kubernetes' own may take before its first byte
+/// (60 s, `--request-timeout`), so that it only ends what is lost.
+pub(super) const PATIENCE: Duration = Duration::from_secs(75);
+
+/// Route, who, tunnel; and whatever went wrong becomes a Status.
+pub(super) async fn forward(
+    shared: &Shared,
+    request: Request<Incoming>,
+    connection: &Connection,
+) -> Response<ResponseBody> {
+    let accept = request.headers().get(header::ACCEPT).cloned();
+    match exchange(shared, request, connection).await {
+        Ok(response) => response,
+        Err(refusal) => {
+            debug!(%refusal, "refused");
+            refusal.into_response(accept.as_ref())
+        }
+    }
+}
+
+async fn exchange(
+    shared: &Shared,
+    mut request: Request<Incoming>,
+    connection: &Connection,
+) -> Result<Response<ResponseBody>, Refusal> {
+    let cluster = route::route(shared, connection, &mut request)?;
+    let identity = who(shared, connection, &cluster)?;
+    if upgrade::is_wanted(&request) {
+        return upgrade::exchange(shared, request, &cluster, identity).await;
+    }
+    let head = tunnelled(&mut request, &cluster, identity)?;
+    let tunnel = shared.registry.tunnel(&cluster.name)?;
+    let bodiless = request.body().is_end_stream();
+    let (sender, answer) = tunnel.open(head, bodiless).await?.split();
+    if !bodiless {
+        let body = request.into_body();
+        shared.tasks.spawn("request body", async move {
+            if let Err(error) = tunnel::outbound::send_body(body, sender).await {
+                debug!(%error, "request body ended early");
+            }
+        });
+    }
+    let (response, lease) = timeout(PATIENCE, answer.wait()).await.map_err(|_| Refusal::Silent)??;
+    let length = response.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    let (mut parts, inbound) = response.into_parts();
+    head::response(&mut parts.headers);
+    Ok(Response::from_parts(parts, ResponseBody::Tunnel { inbound: inbound.with_length(length), _lease: lease }))
+}
+
+/// The identity that a certificate proves. A certificate that is not this cluster's is refused even if a token is there
+/// as well: the client is not who it believes to be.
+fn who(shared: &Shared, connection: &Connection, cluster: &Cluster) -> Result<Option<Identity>, Refusal> {
+    let ca = shared.client_cas.get(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
+    Ok(connection.peer.identify(&ca.borrow(), SystemTime::now())?)
+}
+
+/// The head of a request as the agent gets it.
+pub(super) fn tunnelled<B>(
+    request: &mut Request<B>,
+    cluster: &Cluster,
+    identity: Option<Identity>,
+) -> Result<Request<()>, Refusal> {
+    let mut head = Request::new(());
+    let headers = request.headers_mut();
+    head::request(headers)?;
+    *head.headers_mut() = std::mem::take(headers);
+    let headers = head.headers_mut();
+    headers.remove(header::HOST);
+    let name = HeaderValue::from_str(cluster.name.as_str()).expect("a DNS label is a header value");
+    headers.insert(CLUSTER, name);
+    if let Some(identity) = identity {
+        identity.write(headers);
+    }
+    *head.method_mut() = request.method().clone();
+    // The authority means nothing to the agent, but HTTP/2 wants one.
+    let mut uri = http::uri::Parts::default();
+    uri.scheme = Some(Scheme::HTTPS);
+    uri.authority = Some(Authority::from_static("atoll"));
+    let target = request.uri().path_and_query().cloned();
+    uri.path_and_query = Some(target.unwrap_or_else(|| PathAndQuery::from_static("/")));
+    *head.uri_mut() = Uri::from_parts(uri).map_err(|_| Refusal::BadTarget)?;
+    Ok(head)
+}

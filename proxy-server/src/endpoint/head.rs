@@ -1,0 +1,106 @@
+//! Which headers of a client go into the tunnel, and which of an agent come out.
+
+use http::header::{self, HeaderMap, HeaderName};
+use protocol::stream::PREFIX;
+
+use super::refusal::Refusal;
+
+/// Headers about one connection (RFC 9110 section 7.6.1), and framing, which is each connection's own.
+const HOP_BY_HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// Takes off what must not reach the agent.
+///
+/// A `Connection` header may nominate others for removal. One that nominates anything of weight is refused: obeying it
+/// would let a client take off what somebody before us put on (`Impersonate-User` has been lost that way).
+pub(super) fn request(headers: &mut HeaderMap) -> Result<(), Refusal> {
+    for value in headers.get_all(header::CONNECTION) {
+        let value = value.to_str().map_err(|_| Refusal::BadConnectionHeader)?;
+        let known = |option: &str| {
+            let option = option.trim();
+            ["", "close", "keep-alive", "upgrade", "te", "http2-settings"]
+                .iter()
+                .any(|known| option.eq_ignore_ascii_case(known))
+        };
+        if !value.split(',').all(known) {
+            return Err(Refusal::BadConnectionHeader);
+        }
+    }
+    strip(headers);
+    let forged: Vec<HeaderName> = headers.keys().filter(|name| is_ours(name.as_str())).cloned().collect();
+    for name in forged {
+        headers.remove(name);
+    }
+    Ok(())
+}
+
+/// Takes off what must not reach the client.
+pub(super) fn response(headers: &mut HeaderMap) {
+    strip(headers);
+    let ours: Vec<HeaderName> = headers.keys().filter(|name| name.as_str().starts_with(PREFIX)).cloned().collect();
+    for name in ours {
+        headers.remove(name);
+    }
+}
+
+/// Ours, and the request headers by which API servers believe a front proxy (`--requestheader-username-headers` and
+/// its siblings are `X-Remote-*` everywhere).
+fn is_ours(name: &str) -> bool {
+    name.starts_with(PREFIX) || name.starts_with("x-remote-")
+}
+
+fn strip(headers: &mut HeaderMap) {
+    for name in HOP_BY_HOP {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    #[test]
+    fn what_a_client_cannot_say() {
+        let mut sent = headers(&[
+            ("x-atoll-user", "root"),
+            ("x-atoll-anything", "1"),
+            ("x-remote-user", "root"),
+            ("x-remote-extra-scopes", "all"),
+            ("connection", "keep-alive, Upgrade"),
+            ("upgrade", "websocket"),
+            ("transfer-encoding", "chunked"),
+            ("authorization", "bearer t"),
+            ("impersonate-user", "jane"),
+        ]);
+        request(&mut sent).unwrap();
+        let mut left: Vec<&str> = sent.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["authorization", "impersonate-user"]);
+    }
+
+    #[test]
+    fn a_connection_header_cannot_take_others_away() {
+        for bad in ["impersonate-user", "close, authorization", "Upgrade,X-Atoll-User"] {
+            let mut sent = headers(&[]);
+            sent.append(header::CONNECTION, HeaderValue::from_static(bad));
+            assert!(request(&mut sent).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Every refusal of an endpoint, and the one place that makes a `metav1.Status` of it.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use kube_wire::Status;
+use kube_wire::media::{Accept, JSON, PROTOBUF, StatusFormat};
+use kube_wire::status::Reason;
+use ops::tls::ClientCertificateError;
+
+use super::body::ResponseBody;
+use crate::registry::NoAgent;
+use crate::tunnel::TunnelError;
+
+/// Seconds after which a client may find an agent again.
+const RETRY_AFTER: u32 = 1;
+
+/// Why a request got no further than here.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    /// The client's: the target is no path.
+    #[error("the request target is not a path of the Kubernetes API")]
+    BadTarget,
+    /// The client's: see `head`.
+    #[error("the Connection header nominates headers that it must not take away")]
+    BadConnectionHeader,
+    /// The client's: Host, SNI and CONNECT must agree.
+    #[error("the Host header names another cluster than the connection")]
+    HostDiffers,
+    /// The client's: neither SNI nor path names a cluster.
+    #[error("no cluster is named: use https://<cluster>.<domain> or the path /clusters/<cluster>/")]
+    NoClusterNamed,
+    /// The client's.
+    #[error("there is no virtual cluster {0:?} here")]
+    NoCluster(String),
+    /// The client's.
+    #[error("Unauthorized")]
+    Certificate(#[source] ClientCertificateError),
+    /// The site's.
+    #[error(transparent)]
+    NoAgent(NoAgent),
+    /// The tunnel's.
+    #[error(transparent)]
+    Tunnel(TunnelError),
+    /// The agent's, or the host's.
+    #[error("the agent did not answer in time")]
+    Silent,
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// In the client's media type, as a kube-apiserver would answer.
+    pub(super) fn into_response(self, accept: Option<&HeaderValue>) -> Response<ResponseBody> {
+        let status = self.status();
+        let accept = accept.and_then(|accept| accept.to_str().ok());
+        let (media_type, body) = match Accept::parse(accept).status_format() {
+            StatusFormat::Json => (JSON, status.to_json()),
+            StatusFormat::Protobuf => (PROTOBUF, status.to_protobuf()),
+        };
+        let mut response = Response::new(ResponseBody::Whole(Some(Bytes::from(body))));
+        *response.status_mut() = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        if let Some(seconds) = status.retry_after() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+
+    fn status(&self) -> Status {
+        let message = self.to_string();
+        match self {
+            Self::BadTarget | Self::BadConnectionHeader | Self::HostDiffers => Status::bad_request(message),
+            Self::NoClusterNamed | Self::NoCluster(_) => Status::failure(404, Reason::NotFound, message),
+            // kube-apiserver says no more either: why a certificate is not accepted is for the log.
+            Self::Certificate(_) => Status::unauthorized(message),
+            Self::NoAgent(_) => Status::service_unavailable(message).with_retry_after(RETRY_AFTER),
+            Self::Tunnel(error) if error.unsent => Status::service_unavailable(message).with_retry_after(RETRY_AFTER),
+            // It may have been executed: a Retry-After would make clients repeat a write.
+            Self::Tunnel(_) => Status::failure(502, Reason::InternalError, message),
+            Self::Silent => Status::timeout(&message, 0),
+        }
+    }
+}
+
+impl From<NoAgent> for Refusal {
+    fn from(absent: NoAgent) -> Self {
+        Self::NoAgent(absent)
+    }
+}
+
+impl From<TunnelError> for Refusal {
+    fn from(error: TunnelError) -> Self {
+        Self::Tunnel(error)
+    }
+}
+
+impl From<ClientCertificateError> for Refusal {
+    fn from(error: ClientCertificateError) -> Self {
+        Self::Certificate(error)
+    }
+}

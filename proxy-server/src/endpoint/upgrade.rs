@@ -1,0 +1,70 @@
+//! Requests that switch protocols: exec, attach and port-forward, by SPDY or WebSocket.
+//!
+//! In the tunnel they are extended CONNECT (RFC 8441): `:protocol` is the `Upgrade` token, and the real method is in a
+//! header. A 200 says that the API server answered 101, whose headers come with it.
+
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use protocol::Identity;
+use protocol::stream::METHOD;
+use tracing::debug;
+
+use super::body::ResponseBody;
+use super::refusal::Refusal;
+use super::{Shared, forward, head};
+use crate::config::Cluster;
+
+/// Whether the client asks for another protocol (RFC 9110 section 7.8). `h2c` is no protocol of ours.
+pub(super) fn is_wanted<B>(request: &Request<B>) -> bool {
+    let headers = request.headers();
+    let asked = headers.get_all(header::CONNECTION).iter().any(|value| {
+        let value = value.to_str().unwrap_or_default();
+        value.split(',').any(|option| option.trim().eq_ignore_ascii_case("upgrade"))
+    });
+    let h2c = headers.get(header::UPGRADE).is_some_and(|token| token.as_bytes().eq_ignore_ascii_case(b"h2c"));
+    asked && !h2c && headers.contains_key(header::UPGRADE)
+}
+
+/// Like an ordinary exchange, but if the API server switches protocols, bytes pass both ways from then on.
+pub(super) async fn exchange(
+    shared: &Shared,
+    mut request: Request<Incoming>,
+    cluster: &Cluster,
+    identity: Option<Identity>,
+) -> Result<Response<ResponseBody>, Refusal> {
+    let token = request.headers().get(header::UPGRADE).cloned().ok_or(Refusal::BadTarget)?;
+    let protocol = token.to_str().map_err(|_| Refusal::BadTarget)?;
+    let protocol = h2::ext::Protocol::from(protocol);
+    let mut head = forward::tunnelled(&mut request, cluster, identity)?;
+    let method = HeaderValue::from_str(head.method().as_str()).expect("a method is a token");
+    head.headers_mut().insert(METHOD, method);
+    *head.method_mut() = Method::CONNECT;
+    head.extensions_mut().insert(protocol);
+
+    let tunnel = shared.registry.tunnel(&cluster.name)?;
+    let (outbound, answer) = tunnel.open(head, false).await?.split();
+    let (response, lease) =
+        tokio::time::timeout(forward::PATIENCE, answer.wait()).await.map_err(|_| Refusal::Silent)??;
+    let (mut parts, inbound) = response.into_parts();
+    head::response(&mut parts.headers);
+    if parts.status != StatusCode::OK {
+        return Ok(Response::from_parts(parts, ResponseBody::Tunnel { inbound, _lease: lease }));
+    }
+    let switched = hyper::upgrade::on(&mut request);
+    shared.tasks.spawn("upgraded", async move {
+        let _lease = lease;
+        let io = match switched.await {
+            Ok(io) => TokioIo::new(io),
+            Err(error) => return debug!(%error, "the client left at the upgrade"),
+        };
+        let mut traffic = tunnel::pipe::Traffic::default();
+        if let Err(error) = tunnel::pipe::pipe(io, inbound, outbound, &mut traffic).await {
+            debug!(%error, ?traffic, "upgraded connection broke");
+        }
+    });
+    parts.status = StatusCode::SWITCHING_PROTOCOLS;
+    parts.headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    parts.headers.insert(header::UPGRADE, token);
+    Ok(Response::from_parts(parts, ResponseBody::Whole(None)))
+}

@@ -1,0 +1,54 @@
+//! Who a connection's client is, by its certificate. Tokens are the agent's business: only the host can review them.
+
+use std::time::SystemTime;
+
+use ops::tls::{ClientCa, ClientCertificateError, PeerIdentity};
+use protocol::Identity;
+use rustls_pki_types::CertificateDer;
+
+/// The certificates that the client sent; not verified, since against which authority depends on the request.
+#[derive(Debug)]
+pub(super) struct Peer {
+    chain: Vec<CertificateDer<'static>>,
+    /// The last verdict: connections are for one cluster, nearly always.
+    verdict: std::sync::Mutex<Option<(std::sync::Arc<ClientCa>, Verified)>>,
+}
+
+#[derive(Clone, Debug)]
+struct Verified {
+    identity: Identity,
+    not_after: SystemTime,
+}
+
+// === impl Peer ===
+
+impl Peer {
+    pub(super) fn new(chain: Vec<CertificateDer<'static>>) -> Self {
+        Self { chain, verdict: std::sync::Mutex::default() }
+    }
+
+    /// Verifies against a cluster's authority, as it is now. `None`: no certificate was sent.
+    ///
+    /// The chain is verified once per connection and authority; the end of the certificate's life is looked at for
+    /// every request, as kube-apiserver does.
+    pub(super) fn identify(
+        &self,
+        ca: &std::sync::Arc<ClientCa>,
+        now: SystemTime,
+    ) -> Result<Option<Identity>, ClientCertificateError> {
+        if self.chain.is_empty() {
+            return Ok(None);
+        }
+        let mut verdict = self.verdict.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((known, verified)) = &*verdict
+            && std::sync::Arc::ptr_eq(known, ca)
+            && now < verified.not_after
+        {
+            return Ok(Some(verified.identity.clone()));
+        }
+        let PeerIdentity { common_name, organizations, uid, not_after, .. } = ca.verify(&self.chain, now)?;
+        let identity = Identity { user: common_name, groups: organizations, uid };
+        *verdict = Some((std::sync::Arc::clone(ca), Verified { identity: identity.clone(), not_after }));
+        Ok(Some(identity))
+    }
+}

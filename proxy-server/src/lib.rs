@@ -1,0 +1,18 @@
+//! The cloud half of Atoll: clients in front, agents' tunnels behind.
+//!
+//! A request's way, in reading order: [`connect`] (the HTTP proxy that `proxy-url` names) or the direct listener, then
+//! [`endpoint`] (TLS, which cluster, who asks), then a [`tunnel`] out of the [`registry`]. Agents come in through
+//! [`agents`]. [`app`] puts the parts together.
+//!
+//! What is *not* here: Kubernetes bodies. Nothing in this crate parses one, and it does not depend on `rewrite`.
+
+pub mod agents;
+pub mod app;
+pub mod config;
+pub mod connect;
+pub mod endpoint;
+pub mod registry;
+pub mod tunnel;
+
+pub use app::App;
+pub use config::ProxyServerConfiguration;

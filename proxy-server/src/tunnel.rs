@@ -1,0 +1,143 @@
+//! One agent's connection, as the requests see it: something that opens streams.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+use ::tunnel::{Budget, Inbound};
+use bytes::Bytes;
+use h2::SendStream;
+use h2::client::{ResponseFuture, SendRequest};
+use http::{Request, Response};
+use protocol::AgentId;
+use tokio_util::sync::CancellationToken;
+
+/// A live tunnel.
+#[derive(Debug)]
+pub struct Tunnel {
+    /// Whose certificate it is.
+    pub agent: AgentId,
+    /// Which process of that agent.
+    pub instance: String,
+    /// The agent's software version.
+    pub version: String,
+    /// When it was registered.
+    pub since: SystemTime,
+    /// Ends the tunnel.
+    pub end: CancellationToken,
+    /// Bounds what its readers may leave unread.
+    pub budget: Arc<Budget>,
+    requests: SendRequest<Bytes>,
+    streams: AtomicUsize,
+    /// Last round trip, in microseconds.
+    round_trip: AtomicU64,
+}
+
+/// A stream whose head is not answered yet.
+#[derive(Debug)]
+pub struct Opened {
+    /// The way to send the request's body.
+    pub body: SendStream<Bytes>,
+    response: ResponseFuture,
+    lease: Lease,
+}
+
+/// Counts a stream among its tunnel's for as long as it is held; keep it with the response's body.
+#[derive(Debug)]
+pub struct Lease(Arc<Tunnel>);
+
+/// The tunnel broke before the agent answered.
+#[derive(Debug, thiserror::Error)]
+#[error("the tunnel of agent {agent} broke")]
+pub struct TunnelError {
+    /// Whose.
+    pub agent: AgentId,
+    /// Whether the agent can't have seen the request, so that it may be sent on another tunnel.
+    pub unsent: bool,
+    #[source]
+    source: h2::Error,
+}
+
+// === impl Tunnel ===
+
+impl Tunnel {
+    /// A tunnel over an HTTP/2 connection that is driven elsewhere.
+    pub fn new(agent: AgentId, instance: String, version: String, requests: SendRequest<Bytes>) -> Arc<Self> {
+        Arc::new(Self {
+            agent,
+            instance,
+            version,
+            since: SystemTime::now(),
+            end: CancellationToken::new(),
+            budget: Budget::new(protocol::settings::BUFFER_BUDGET),
+            requests,
+            streams: AtomicUsize::new(0),
+            round_trip: AtomicU64::new(0),
+        })
+    }
+
+    /// Streams open now.
+    pub fn streams(&self) -> usize {
+        self.streams.load(Ordering::Relaxed)
+    }
+
+    /// The last measured round trip.
+    pub fn round_trip(&self) -> std::time::Duration {
+        std::time::Duration::from_micros(self.round_trip.load(Ordering::Relaxed))
+    }
+
+    /// Notes a measured round trip.
+    pub fn measured(&self, round_trip: std::time::Duration) {
+        let micros = u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX);
+        self.round_trip.store(micros, Ordering::Relaxed);
+    }
+
+    /// Opens a stream. Waits while the agent allows no more streams.
+    pub async fn open(self: &Arc<Self>, head: Request<()>, end_of_stream: bool) -> Result<Opened, TunnelError> {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+        let lease = Lease(Arc::clone(self));
+        let unsent = |source| TunnelError { agent: self.agent.clone(), unsent: true, source };
+        let mut requests = self.requests.clone().ready().await.map_err(unsent)?;
+        let (response, body) = requests.send_request(head, end_of_stream).map_err(unsent)?;
+        Ok(Opened { body, response, lease })
+    }
+}
+
+// === impl Opened ===
+
+impl Opened {
+    /// Waits for the agent's answer, and gives back the way to send the request's body beside it.
+    pub fn split(self) -> (SendStream<Bytes>, Answer) {
+        (self.body, Answer { response: self.response, lease: self.lease })
+    }
+}
+
+/// The answer to come.
+#[derive(Debug)]
+pub struct Answer {
+    response: ResponseFuture,
+    lease: Lease,
+}
+
+impl Answer {
+    /// The response; its body is under the tunnel's budget.
+    pub async fn wait(self) -> Result<(Response<Inbound>, Lease), TunnelError> {
+        let Self { response, lease } = self;
+        let response = response.await.map_err(|source| TunnelError {
+            agent: lease.0.agent.clone(),
+            // RFC 9113 section 8.7: REFUSED_STREAM says that nothing was done.
+            unsent: source.reason() == Some(h2::Reason::REFUSED_STREAM),
+            source,
+        })?;
+        let response = response.map(|body| Inbound::new(body, &lease.0.budget));
+        Ok((response, lease))
+    }
+}
+
+// === impl Lease ===
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,177 @@
+//! What keeps the pods of a virtual cluster on its nodes.
+//!
+//! The guard is written into every pod specification on its way to the host and taken out on its way back. A key of
+//! the guard belongs to it altogether: a client never sees it, and may not ask for another value.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+
+use crate::json::{Cursor, Edits, Malformed, Text, quoted};
+
+/// Node selector and tolerations of one virtual cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    selector: Vec<Entry>,
+    tolerations: Vec<(Toleration, Bytes)>,
+}
+
+/// A key of the guard's node selector and its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) value: String,
+    /// Both as a member of an object: `"location":"beijing"`.
+    pub(crate) member: Bytes,
+}
+
+/// `v1.Toleration`, with the operator's default filled in so that equal ones compare equal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Toleration {
+    /// The taint's key; empty for every key.
+    pub key: String,
+    /// `Exists` or `Equal`.
+    pub operator: String,
+    /// The taint's value.
+    pub value: String,
+    /// The taint's effect; empty for every effect.
+    pub effect: String,
+    /// Seconds until eviction; `None` for ever.
+    pub seconds: Option<i64>,
+}
+
+// === impl Guard ===
+
+impl Guard {
+    /// A guard of these node labels and tolerations. The order of the labels is kept in what is written.
+    pub fn new(
+        selector: impl IntoIterator<Item = (String, String)>,
+        tolerations: impl IntoIterator<Item = Toleration>,
+    ) -> Self {
+        let entry = |(key, value): (String, String)| {
+            let member = Bytes::from(format!("{}:{}", quoted(&key), quoted(&value)));
+            Entry { key, value, member }
+        };
+        let toleration = |toleration: Toleration| {
+            let text = Bytes::from(toleration.to_json());
+            (toleration, text)
+        };
+        Self {
+            selector: selector.into_iter().map(entry).collect(),
+            tolerations: tolerations.into_iter().map(toleration).collect(),
+        }
+    }
+
+    /// Whether there is anything to write or hide.
+    pub fn is_empty(&self) -> bool {
+        self.selector.is_empty() && self.tolerations.is_empty()
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.selector
+    }
+
+    /// Whether `key` is a guarded label, given as a key of a node selector.
+    pub(crate) fn has_key(&self, key: &Text<'_>) -> bool {
+        self.selector.iter().any(|entry| key.is(&entry.key))
+    }
+
+    /// The tolerations, each as JSON too.
+    pub(crate) fn tolerations(&self) -> &[(Toleration, Bytes)] {
+        &self.tolerations
+    }
+
+    /// Which of the guard's tolerations the next value is; `None` if another one. The value is consumed.
+    pub(crate) fn toleration_at(&self, cursor: &mut Cursor<'_>) -> Result<Option<usize>, Malformed> {
+        let Some(found) = Toleration::read(cursor)? else {
+            return Ok(None);
+        };
+        Ok(self.toleration(&found))
+    }
+
+    /// Which of the guard's tolerations this is.
+    pub(crate) fn toleration(&self, found: &Toleration) -> Option<usize> {
+        self.tolerations.iter().position(|(toleration, _)| toleration == found)
+    }
+}
+
+// === impl Toleration ===
+
+impl Toleration {
+    /// Every taint with this key.
+    pub fn of_key(key: &str) -> Self {
+        Self {
+            key: key.to_owned(),
+            operator: "Exists".to_owned(),
+            value: String::new(),
+            effect: String::new(),
+            seconds: None,
+        }
+    }
+
+    /// One of which nothing is given.
+    pub(crate) fn empty() -> Self {
+        // The default (`Toleration` in core/v1/types.go).
+        Self { operator: "Equal".to_owned(), ..Self::of_key("") }
+    }
+
+    fn to_json(&self) -> String {
+        let mut out = String::from("{");
+        for (key, value) in
+            [("key", &self.key), ("operator", &self.operator), ("value", &self.value), ("effect", &self.effect)]
+        {
+            if !value.is_empty() {
+                if out.len() > 1 {
+                    out.push(',');
+                }
+                let _ = write!(out, "\"{key}\":{}", quoted(value));
+            }
+        }
+        if let Some(seconds) = self.seconds {
+            let comma = if out.len() > 1 { "," } else { "" };
+            let _ = write!(out, "{comma}\"tolerationSeconds\":{seconds}");
+        }
+        out.push('}');
+        out
+    }
+
+    /// Reads the next value; `None` if it is no toleration, or has fields that we do not know.
+    fn read(cursor: &mut Cursor<'_>) -> Result<Option<Self>, Malformed> {
+        if cursor.peek()? != b'{' {
+            cursor.skip()?;
+            return Ok(None);
+        }
+        let mut found = Self::of_key("");
+        found.operator.clear();
+        let mut known = true;
+        cursor.object::<Malformed>(&mut Edits::new(), |cursor, _, key| {
+            cursor.peek()?;
+            let start = cursor.at();
+            let text = if cursor.peek()? == b'"' {
+                Some(cursor.string()?)
+            } else {
+                cursor.skip()?;
+                None
+            };
+            let raw = cursor.slice(start..cursor.at());
+            match (&*key.decode(), text) {
+                (_, None) if raw == b"null" => {}
+                ("key", Some(text)) => found.key = text.decode().into_owned(),
+                ("operator", Some(text)) => found.operator = text.decode().into_owned(),
+                ("value", Some(text)) => found.value = text.decode().into_owned(),
+                ("effect", Some(text)) => found.effect = text.decode().into_owned(),
+                ("tolerationSeconds", None) => {
+                    found.seconds = std::str::from_utf8(raw).ok().and_then(|raw| raw.parse().ok());
+                    known &= found.seconds.is_some();
+                }
+                _ => known = false,
+            }
+            Ok(crate::json::Fate::Keep)
+        })?;
+        if found.operator.is_empty() {
+            // The default (`Toleration` in core/v1/types.go).
+            "Equal".clone_into(&mut found.operator);
+        }
+        Ok(known.then_some(found))
+    }
+}

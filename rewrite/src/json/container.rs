@@ -1,0 +1,186 @@
+//! Stepping into objects and arrays, and taking members and elements out of them.
+
+use super::cursor::Cursor;
+use super::edit::Edits;
+use super::fault::{Defect, Fault, Malformed, Step};
+use super::nesting::MAX_DEPTH;
+use super::text::Text;
+
+/// What becomes of a member or element that was visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It stays, with the edits made in it.
+    Keep,
+    /// It goes, with its comma.
+    Remove,
+}
+
+/// What was found in a container.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// The offset behind the opening bracket: where a new first member goes.
+    pub inside: usize,
+    /// The offset of the closing bracket: where a new last element goes.
+    pub close: usize,
+    /// Members or elements that stay.
+    pub kept: usize,
+    /// Members or elements that go.
+    pub removed: usize,
+}
+
+/// Which commas go with what is removed: that of the member before, or, if nothing stays before it, the one behind.
+#[derive(Default)]
+struct Cuts {
+    kept: usize,
+    removed: usize,
+    /// The start of a removed run that nothing kept precedes.
+    leading: Option<usize>,
+    /// The end of the last value.
+    end: usize,
+}
+
+// === impl Cursor ===
+
+impl<'a> Cursor<'a> {
+    /// Visits the members of the object that is the next token. `visit` gets the key, with the cursor in front of the
+    /// value, and must consume exactly that value.
+    pub fn object<E: Fault>(
+        &mut self,
+        edits: &mut Edits,
+        mut visit: impl FnMut(&mut Self, &mut Edits, Text<'a>) -> Result<Fate, E>,
+    ) -> Result<Extent, E> {
+        self.container(b'{', b'}', edits, |cursor, edits, _| {
+            let key = cursor.key()?;
+            visit(cursor, edits, key).map_err(|error| error.within(Step::Key(&key.decode())))
+        })
+    }
+
+    /// Visits the elements of the array that is the next token, each with its index.
+    pub fn array<E: Fault>(
+        &mut self,
+        edits: &mut Edits,
+        mut visit: impl FnMut(&mut Self, &mut Edits, usize) -> Result<Fate, E>,
+    ) -> Result<Extent, E> {
+        self.container(b'[', b']', edits, |cursor, edits, index| {
+            visit(cursor, edits, index).map_err(|error| error.within(Step::Element(index)))
+        })
+    }
+
+    /// The string at `key` of the object that is the next token, without consuming anything. The first such member
+    /// counts; `None` if there is none, or it is no string, or the next token is no object.
+    pub fn look_up(&self, key: &str) -> Result<Option<Text<'a>>, Malformed> {
+        let mut ahead = self.clone();
+        if ahead.peek()? != b'{' {
+            return Ok(None);
+        }
+        ahead.bump();
+        ahead.depth += 1;
+        if ahead.peek()? == b'}' {
+            return Ok(None);
+        }
+        loop {
+            let found = ahead.key()?.is(key);
+            match ahead.peek()? {
+                b'"' if found => return ahead.string().map(Some),
+                _ if found => return Ok(None),
+                _ => ahead.skip()?,
+            }
+            if ahead.peek()? != b',' {
+                return Ok(None);
+            }
+            ahead.bump();
+        }
+    }
+
+    /// The range to cut so that the member from `start` to `end` of an object is gone, with one comma if there is one.
+    /// Only right if none of its neighbours is cut too.
+    pub fn cut_around(&self, start: usize, end: usize) -> std::ops::Range<usize> {
+        let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+        let before = self.slice(0..start);
+        let space = before.iter().rev().take_while(|byte| is_space(byte)).count();
+        if before[..start - space].ends_with(b",") {
+            return start - space - 1..end;
+        }
+        let mut behind = self.clone();
+        behind.move_to(end);
+        if behind.peek().is_ok_and(|byte| byte == b',') {
+            behind.bump();
+            // The start of the next member, if the text is whole.
+            let _ = behind.peek();
+            return start..behind.at();
+        }
+        start..end
+    }
+
+    #[inline]
+    fn container<E: From<Malformed>>(
+        &mut self,
+        open: u8,
+        close: u8,
+        edits: &mut Edits,
+        mut visit: impl FnMut(&mut Self, &mut Edits, usize) -> Result<Fate, E>,
+    ) -> Result<Extent, E> {
+        self.expect(open)?;
+        if self.depth >= MAX_DEPTH {
+            return Err(self.defect(Defect::TooDeep).into());
+        }
+        self.depth += 1;
+        let inside = self.at();
+        let mut cuts = Cuts::default();
+        if self.peek()? != close {
+            for index in 0.. {
+                // The value begins at a token, not at the white space before it.
+                self.peek()?;
+                let start = self.at();
+                self.member = start;
+                cuts.next(start, edits);
+                let mark = edits.mark();
+                match visit(self, edits, index)? {
+                    Fate::Keep => cuts.kept += 1,
+                    Fate::Remove => {
+                        // What was changed in a thing that goes is void; its range may not overlap the cut.
+                        edits.forget_since(mark);
+                        cuts.remove(start, self.at(), edits);
+                    }
+                }
+                cuts.end = self.at();
+                match self.peek()? {
+                    b',' => self.bump(),
+                    byte if byte == close => break,
+                    _ => return Err(self.defect(Defect::UnexpectedByte).into()),
+                }
+            }
+        }
+        let closing = self.at();
+        self.bump();
+        self.depth -= 1;
+        cuts.finish(edits);
+        Ok(Extent { inside, close: closing, kept: cuts.kept, removed: cuts.removed })
+    }
+}
+
+// === impl Cuts ===
+
+impl Cuts {
+    /// A member begins; if only removed ones stand before it, they go together with the comma in front of it.
+    fn next(&mut self, start: usize, edits: &mut Edits) {
+        if let Some(from) = self.leading.take() {
+            edits.delete(from..start);
+        }
+    }
+
+    fn remove(&mut self, start: usize, end: usize, edits: &mut Edits) {
+        self.removed += 1;
+        if self.kept == 0 {
+            self.leading = Some(start);
+        } else {
+            edits.delete(self.end..end);
+        }
+    }
+
+    fn finish(&self, edits: &mut Edits) {
+        if let Some(from) = self.leading {
+            edits.delete(from..self.end);
+        }
+    }
+}

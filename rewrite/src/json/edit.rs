@@ -1,0 +1,114 @@
+//! What is changed in a text, and how the output is put together.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::Sink;
+
+/// Changes to one text, by byte ranges of it. Ranges never overlap.
+#[derive(Debug, Default)]
+pub struct Edits {
+    list: Vec<Edit>,
+    /// Whether an edit was recorded that stands before an earlier one.
+    unordered: bool,
+}
+
+/// A point in the recording that [`Edits::forget_since`] goes back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(usize);
+
+#[derive(Debug)]
+struct Edit {
+    start: usize,
+    end: usize,
+    with: Bytes,
+}
+
+// === impl Edits ===
+
+impl Edits {
+    /// No changes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether the output equals the input.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Forgets everything, keeping the room.
+    pub fn clear(&mut self) {
+        self.list.clear();
+        self.unordered = false;
+    }
+
+    /// Puts `with` in the place of a range.
+    pub fn replace(&mut self, range: Range<usize>, with: Bytes) {
+        if self.list.last().is_some_and(|last| range.start < last.end) {
+            self.unordered = true;
+        }
+        self.list.push(Edit { start: range.start, end: range.end, with });
+    }
+
+    /// Puts `new` in the place of `old`, which stands at `range`. Where `old` begins with `new`, as `edge-ke-beijing`
+    /// does with `edge`, the tail is cut instead, and the output has one piece less.
+    pub fn rename(&mut self, range: Range<usize>, old: &[u8], new: &Bytes) {
+        if old.len() == range.len() && old.starts_with(new) {
+            if old.len() > new.len() {
+                self.delete(range.start + new.len()..range.end);
+            }
+        } else {
+            self.replace(range, new.clone());
+        }
+    }
+
+    /// Takes a range out.
+    pub fn delete(&mut self, range: Range<usize>) {
+        self.replace(range, Bytes::new());
+    }
+
+    /// Puts `what` before the byte at `at`.
+    pub fn insert(&mut self, at: usize, what: impl Into<Bytes>) {
+        self.replace(at..at, what.into());
+    }
+
+    /// The present state of the recording.
+    pub fn mark(&self) -> Mark {
+        Mark(self.list.len())
+    }
+
+    /// Forgets what was recorded since `mark`.
+    pub fn forget_since(&mut self, mark: Mark) {
+        self.list.truncate(mark.0);
+    }
+
+    /// The ranges that are changed, for edits that are only to be made later.
+    pub fn into_ranges(self) -> impl Iterator<Item = Range<usize>> {
+        self.list.into_iter().map(|edit| edit.start..edit.end)
+    }
+
+    /// Gives `range` of `text` to `sink`, changed. All edits must lie in that range.
+    pub fn splice(&mut self, text: &Bytes, range: Range<usize>, sink: &mut impl Sink) {
+        if self.unordered {
+            // Stable, and by the start alone: of several inserts at one place the first recorded comes first, and an
+            // insert comes before the replacement of what stands there, because it was recorded with an empty range.
+            self.list.sort_by_key(|edit| (edit.start, edit.end));
+            self.unordered = false;
+        }
+        let mut kept = range.start;
+        for edit in &self.list {
+            if kept < edit.start {
+                sink.emit(text.slice(kept..edit.start));
+            }
+            if !edit.with.is_empty() {
+                sink.emit(edit.with.clone());
+            }
+            kept = edit.end;
+        }
+        if kept < range.end {
+            sink.emit(text.slice(kept..range.end));
+        }
+    }
+}

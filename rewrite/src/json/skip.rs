@@ -1,0 +1,192 @@
+//! Passing over tokens and whole values, which is what the engine does most.
+//!
+//! Functions from an offset to an offset, so that the offset stays in a register: each step of a scan waits for the one
+//! before, and a round through memory would be as long as the step.
+
+use super::block;
+use super::fault::{Defect, Malformed};
+use super::nesting::Nesting;
+
+/// Where a string ends.
+pub(super) struct StringEnd {
+    /// The offset behind the closing quote.
+    pub(super) at: usize,
+    /// Whether there is a backslash in it.
+    pub(super) escaped: bool,
+}
+
+/// Passes white space. Returns the next byte and its offset.
+#[inline]
+pub(super) fn space(text: &[u8], mut at: usize) -> Result<(usize, u8), Malformed> {
+    loop {
+        match text.get(at) {
+            // Most texts have none.
+            Some(&byte) if byte > b' ' => return Ok((at, byte)),
+            Some(b' ' | b'\t' | b'\r' | b'\n') => at += 1,
+            Some(&byte) => return Ok((at, byte)),
+            None => return Err(end(text)),
+        }
+    }
+}
+
+/// Passes a string whose opening quote stands before `at`.
+#[inline]
+pub(super) fn string(text: &[u8], mut at: usize) -> Result<StringEnd, Malformed> {
+    let mut escaped = false;
+    loop {
+        while let Some(block) = text.get(at..).and_then(|rest| rest.first_chunk()) {
+            let plain = block::plain_prefix(block);
+            at += plain;
+            if plain < block::LEN {
+                break;
+            }
+        }
+        match text.get(at) {
+            Some(b'"') => return Ok(StringEnd { at: at + 1, escaped }),
+            Some(b'\\') => {
+                escaped = true;
+                at = escape(text, at)?;
+            }
+            Some(0..0x20) => return Err(Malformed { offset: at, defect: Defect::ControlCharacter }),
+            // Fewer bytes than a block are left.
+            Some(_) => at += 1,
+            None => return Err(end(text)),
+        }
+    }
+}
+
+/// Passes one value inside of `depth` containers, without recursion: a hostile text must not choose how much stack we
+/// use.
+pub(super) fn value(text: &[u8], at: usize, depth: usize) -> Result<usize, Malformed> {
+    let mut nesting = Nesting::within(depth);
+    let mut at = at;
+    'value: loop {
+        let (start, byte) = space(text, at)?;
+        at = match byte {
+            b'"' => string(text, start + 1)?.at,
+            b'{' | b'[' => {
+                let is_object = byte == b'{';
+                let (inside, next) = space(text, start + 1)?;
+                if next == if is_object { b'}' } else { b']' } {
+                    // The most frequent container of all, as managed fields are written.
+                    nesting.check().map_err(|defect| Malformed { offset: start, defect })?;
+                    inside + 1
+                } else {
+                    nesting.open(is_object).map_err(|defect| Malformed { offset: start, defect })?;
+                    at = if is_object { key(text, inside, next)? } else { inside };
+                    continue 'value;
+                }
+            }
+            _ => scalar(text, start)?,
+        };
+        // Behind a value: the next one, or the end of containers.
+        while !nesting.is_empty() {
+            let (mark, byte) = space(text, at)?;
+            match (byte, nesting.in_object()) {
+                (b',', true) => {
+                    let (start, quote) = space(text, mark + 1)?;
+                    at = key(text, start, quote)?;
+                    continue 'value;
+                }
+                (b',', false) => {
+                    at = mark + 1;
+                    continue 'value;
+                }
+                (b'}', true) | (b']', false) => {
+                    at = mark + 1;
+                    nesting.close();
+                }
+                _ => return Err(unexpected(mark)),
+            }
+        }
+        return Ok(at);
+    }
+}
+
+/// Passes the key of a member, whose first byte is `quote`, and its colon.
+#[inline]
+fn key(text: &[u8], start: usize, quote: u8) -> Result<usize, Malformed> {
+    if quote != b'"' {
+        return Err(unexpected(start));
+    }
+    let (mark, byte) = space(text, string(text, start + 1)?.at)?;
+    if byte == b':' { Ok(mark + 1) } else { Err(unexpected(mark)) }
+}
+
+/// Passes an escape sequence.
+fn escape(text: &[u8], at: usize) -> Result<usize, Malformed> {
+    let wrong = Malformed { offset: at, defect: Defect::Escape };
+    let length = match text.get(at + 1) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
+        Some(b'u') => 6,
+        Some(_) => return Err(wrong),
+        None => return Err(end(text)),
+    };
+    for offset in 2..length {
+        match text.get(at + offset) {
+            Some(digit) if digit.is_ascii_hexdigit() => {}
+            Some(_) => return Err(wrong),
+            None => return Err(end(text)),
+        }
+    }
+    Ok(at + length)
+}
+
+/// Passes a number or one of the three literals.
+fn scalar(text: &[u8], at: usize) -> Result<usize, Malformed> {
+    match text.get(at) {
+        Some(b't') => literal(text, at, b"true"),
+        Some(b'f') => literal(text, at, b"false"),
+        Some(b'n') => literal(text, at, b"null"),
+        _ => number(text, at),
+    }
+}
+
+fn literal(text: &[u8], at: usize, literal: &[u8]) -> Result<usize, Malformed> {
+    let rest = &text[at..];
+    if rest.starts_with(literal) {
+        Ok(at + literal.len())
+    } else if literal.starts_with(rest) {
+        Err(end(text))
+    } else {
+        Err(unexpected(at))
+    }
+}
+
+/// `-? (0 | [1-9] digit*) (. digit+)? ([eE] [+-]? digit+)?` (RFC 8259, section 6).
+fn number(text: &[u8], mut at: usize) -> Result<usize, Malformed> {
+    if text.get(at) == Some(&b'-') {
+        at += 1;
+    }
+    at = if text.get(at) == Some(&b'0') { at + 1 } else { digits(text, at)? };
+    if text.get(at) == Some(&b'.') {
+        at = digits(text, at + 1)?;
+    }
+    if let Some(b'e' | b'E') = text.get(at) {
+        at += 1;
+        if let Some(b'+' | b'-') = text.get(at) {
+            at += 1;
+        }
+        at = digits(text, at)?;
+    }
+    Ok(at)
+}
+
+fn digits(text: &[u8], at: usize) -> Result<usize, Malformed> {
+    let count = text.get(at..).map_or(0, |rest| rest.iter().take_while(|byte| byte.is_ascii_digit()).count());
+    match (count, text.get(at + count)) {
+        (0, None) => Err(end(text)),
+        (0, Some(_)) => Err(unexpected(at)),
+        _ => Ok(at + count),
+    }
+}
+
+#[cold]
+fn unexpected(offset: usize) -> Malformed {
+    Malformed { offset, defect: Defect::UnexpectedByte }
+}
+
+#[cold]
+fn end(text: &[u8]) -> Malformed {
+    Malformed { offset: text.len(), defect: Defect::UnexpectedEnd }
+}

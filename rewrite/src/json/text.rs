@@ -1,0 +1,109 @@
+//! A string of the text, as it stands there.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The inside of a JSON string, not yet decoded.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<'a> {
+    /// What stands between the quotes; the grammar of escapes has been checked.
+    pub raw: &'a [u8],
+    /// Where that is in the scanned text.
+    pub start: usize,
+    /// Whether there is a backslash in it.
+    pub escaped: bool,
+}
+
+// === impl Text ===
+
+impl<'a> Text<'a> {
+    /// Where the inside of the string is in the scanned text.
+    pub fn range(&self) -> Range<usize> {
+        self.start..self.start + self.raw.len()
+    }
+
+    /// Whether the decoded string equals `other`: `"n\u0061me"` is `name`, to Go and to us.
+    pub fn is(&self, other: &str) -> bool {
+        if self.escaped { self.decode() == other } else { self.raw == other.as_bytes() }
+    }
+
+    /// The string as Go reads it: lone surrogates and invalid UTF-8 become U+FFFD (`unquote` in `decode.go`).
+    pub fn decode(&self) -> Cow<'a, str> {
+        if !self.escaped {
+            return String::from_utf8_lossy(self.raw);
+        }
+        let mut out = String::with_capacity(self.raw.len());
+        let mut rest = self.raw;
+        while let Some(at) = memchr::memchr(b'\\', rest) {
+            out.push_str(&String::from_utf8_lossy(&rest[..at]));
+            let (decoded, length) = escape(&rest[at..]);
+            out.push(decoded);
+            rest = &rest[at + length..];
+        }
+        out.push_str(&String::from_utf8_lossy(rest));
+        Cow::Owned(out)
+    }
+
+    /// The decoded string as bytes; without a copy where nothing is escaped.
+    pub fn bytes(&self) -> Cow<'a, [u8]> {
+        if self.escaped { Cow::Owned(self.decode().into_owned().into_bytes()) } else { Cow::Borrowed(self.raw) }
+    }
+}
+
+/// The character that a checked escape at the start of `raw` stands for, and how many bytes it takes.
+fn escape(raw: &[u8]) -> (char, usize) {
+    let simple = match raw.get(1) {
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(b'u') => return unicode_escape(raw),
+        Some(&byte) => char::from(byte),
+        None => char::REPLACEMENT_CHARACTER,
+    };
+    (simple, 2)
+}
+
+/// `\uXXXX`, or two of them that make one character (RFC 8259, section 7).
+fn unicode_escape(raw: &[u8]) -> (char, usize) {
+    let first = code_unit(raw);
+    if (0xd800..0xdc00).contains(&first)
+        && let low @ 0xdc00..0xe000 = raw.get(6..).map_or(0, code_unit)
+    {
+        let joined = 0x1_0000 + ((first - 0xd800) << 10 | (low - 0xdc00));
+        return (char::from_u32(joined).unwrap_or(char::REPLACEMENT_CHARACTER), 12);
+    }
+    (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 6)
+}
+
+/// The number in `\uXXXX` at the start of `raw`, 0 if none is there.
+fn code_unit(raw: &[u8]) -> u32 {
+    let Some([b'\\', b'u', digits @ ..]) = raw.first_chunk::<6>() else {
+        return 0;
+    };
+    digits.iter().fold(0, |sum, &digit| sum << 4 | char::from(digit).to_digit(16).unwrap_or(0))
+}
+
+/// `text` as a JSON string with its quotes, escaped no more than RFC 8259 demands.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..' ' => {
+                let code = u32::from(character);
+                out.push_str("\\u00");
+                out.extend([code >> 4, code & 15].map(|digit| char::from_digit(digit, 16).expect("four bits")));
+            }
+            _ => out.push(character),
+        }
+    }
+    out.push('"');
+    out
+}

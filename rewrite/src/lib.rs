@@ -1,0 +1,33 @@
+//! The engine that maps Kubernetes bodies between a host cluster and its virtual clusters.
+//!
+//! Bodies are scanned once and spliced: the output is slices of the input plus the few strings that change, so every
+//! byte that is not a name stays as the host or the client wrote it, and memory is bounded by one item of a list.
+//!
+//! What is *not* here: sockets, HTTP, clocks, authorisation, and the decision which object may be asked for. The caller
+//! says which resource a body holds and what to filter by; this crate only reads and writes bytes.
+//!
+//! Reading order: [`name`] (the two kinds of names), [`mapping`] (how one becomes the other), [`json`] (scan and
+//! splice), [`program`] and [`schema`] (where names stand in a body), [`protobuf`] (both for the other encoding),
+//! [`guard`] (what is forced on pods and hidden again), [`view`] (responses, host to virtual), [`request`] (virtual to
+//! host).
+
+pub mod guard;
+pub mod json;
+pub mod mapping;
+pub mod name;
+pub mod program;
+pub mod protobuf;
+pub mod request;
+pub mod schema;
+pub mod sink;
+pub mod view;
+
+pub use guard::Guard;
+pub use mapping::{Index, Mapping};
+pub use name::{ClusterName, HostNamespace, VirtualNamespace};
+pub use program::Program;
+pub use protobuf::ProtoProgram;
+
+pub use request::{Refusal, Request};
+pub use sink::Sink;
+pub use view::View;

@@ -1,0 +1,82 @@
+//! Users and groups.
+//!
+//! A service account's user name and its groups carry a namespace, which is mapped like any other. Everyone else is
+//! `vc:<cluster>:<name>` on the host, so that `system:masters` of a virtual cluster is nobody there.
+
+use std::borrow::Cow;
+
+use super::{FOREIGN_PREFIX, Mapping, Shown, Taken};
+use crate::name::VirtualNamespace;
+
+/// `MakeUsername` in `staging/src/k8s.io/apiserver/pkg/authentication/serviceaccount/util.go`.
+const ACCOUNT: &str = "system:serviceaccount:";
+/// `MakeNamespaceGroupName`, ibidem.
+const ACCOUNTS_OF: &str = "system:serviceaccounts:";
+
+/// A user or group that the host knows, as the virtual cluster sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// One of its own.
+    Own(String),
+    /// Someone of the host or of another virtual cluster.
+    Foreign,
+}
+
+/// A user or group of a request that stands for nobody of this virtual cluster.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unmappable {
+    /// It carries the mark of a host identity that was shown to the client.
+    #[error("{FOREIGN_PREFIX} marks an identity of the host cluster, which cannot be written")]
+    Host,
+    /// The namespace of a service account is no namespace.
+    #[error("the namespace of the service account is not a DNS label")]
+    NotALabel,
+    /// The namespace of a service account belongs to someone else.
+    #[error(transparent)]
+    Taken(#[from] Taken),
+}
+
+// === impl Mapping ===
+
+impl Mapping {
+    /// The virtual cluster's name for a user or group of the host.
+    pub fn seen(&self, host: &str) -> Seen {
+        if let Some(own) = host.as_bytes().strip_prefix(&self.identity_prefix[..]) {
+            return Seen::Own(String::from_utf8_lossy(own).into_owned());
+        }
+        if let Some((prefix, namespace, rest)) = split_account(host)
+            && let Shown::As(name) = self.shown(namespace.as_bytes())
+        {
+            return Seen::Own(format!("{prefix}{}{rest}", String::from_utf8_lossy(&name)));
+        }
+        Seen::Foreign
+    }
+
+    /// The host's name for a user or group of the virtual cluster.
+    pub fn identity(&self, name: &str) -> Result<String, Unmappable> {
+        if name.starts_with(FOREIGN_PREFIX) {
+            return Err(Unmappable::Host);
+        }
+        let Some((prefix, namespace, rest)) = split_account(name) else {
+            return Ok(format!("{}{name}", self.identity_prefix()));
+        };
+        let namespace = VirtualNamespace::new(namespace).map_err(|_| Unmappable::NotALabel)?;
+        Ok(format!("{prefix}{}{rest}", self.host(&namespace)?))
+    }
+
+    /// `vc:<cluster>:`.
+    pub fn identity_prefix(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.identity_prefix)
+    }
+}
+
+/// The parts before, in and behind the namespace of a service account's user name or group.
+fn split_account(name: &str) -> Option<(&str, &str, &str)> {
+    let (prefix, rest) = if let Some(rest) = name.strip_prefix(ACCOUNT) {
+        (ACCOUNT, rest)
+    } else {
+        (ACCOUNTS_OF, name.strip_prefix(ACCOUNTS_OF)?)
+    };
+    let end = rest.find(':').unwrap_or(rest.len());
+    Some((prefix, &rest[..end], &rest[end..]))
+}

@@ -1,0 +1,108 @@
+//! Who has which namespace of the host.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use crate::name::{ClusterName, HostNamespace, MAX_LABEL, VirtualNamespace};
+
+/// All namespaces of one host cluster, as an immutable snapshot that is swapped as a whole.
+///
+/// Namespaces that no virtual cluster has should be in it too: then no virtual name can be made to mean one of them.
+#[derive(Clone, Debug, Default)]
+pub struct Index {
+    by_host: HashMap<HostNamespace, Owner>,
+    by_virtual: HashMap<ClusterName, HashMap<VirtualNamespace, HostNamespace>>,
+    /// Bit `n` is set if a host name of `n` bytes is in the index: most words of a message are refuted by it.
+    lengths: u64,
+}
+
+/// To whom a host namespace belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A namespace of a virtual cluster.
+    Virtual {
+        /// The virtual cluster.
+        cluster: ClusterName,
+        /// The name of the namespace in it.
+        name: VirtualNamespace,
+    },
+    /// The host itself, or the root namespace of a virtual cluster.
+    Host,
+}
+
+/// The virtual name is another host namespace's already.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name} of virtual cluster {cluster} is {present} already")]
+pub struct Ambiguous {
+    /// The virtual cluster.
+    pub cluster: ClusterName,
+    /// The name in it.
+    pub name: VirtualNamespace,
+    /// The host namespace that has the name.
+    pub present: HostNamespace,
+}
+
+// === impl Index ===
+
+impl Index {
+    /// No namespaces.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a namespace of a virtual cluster. One host name has one owner: what it was before is forgotten.
+    pub fn insert(
+        &mut self,
+        host: HostNamespace,
+        cluster: ClusterName,
+        name: VirtualNamespace,
+    ) -> Result<(), Ambiguous> {
+        let present = self.by_virtual.get(&cluster).and_then(|names| names.get(&name));
+        if let Some(present) = present.filter(|present| **present != host) {
+            return Err(Ambiguous { present: present.clone(), cluster, name });
+        }
+        self.remove(&host);
+        self.note_length(&host);
+        self.by_virtual.entry(cluster.clone()).or_default().insert(name.clone(), host.clone());
+        self.by_host.insert(host, Owner::Virtual { cluster, name });
+        Ok(())
+    }
+
+    /// Adds a namespace that no virtual cluster has.
+    pub fn insert_host(&mut self, host: HostNamespace) {
+        self.remove(&host);
+        self.note_length(&host);
+        self.by_host.insert(host, Owner::Host);
+    }
+
+    /// Forgets a namespace.
+    pub fn remove(&mut self, host: &HostNamespace) {
+        let Some(Owner::Virtual { cluster, name }) = self.by_host.remove(host) else {
+            return;
+        };
+        if let Entry::Occupied(mut names) = self.by_virtual.entry(cluster) {
+            names.get_mut().remove(&name);
+            if names.get().is_empty() {
+                names.remove();
+            }
+        }
+    }
+
+    /// To whom a host name belongs; `None` if there is no such namespace.
+    #[inline]
+    pub fn owner(&self, host: &[u8]) -> Option<&Owner> {
+        if host.len() > MAX_LABEL || self.lengths & 1 << host.len() == 0 {
+            return None;
+        }
+        self.by_host.get(host)
+    }
+
+    /// The host name of a virtual cluster's namespace.
+    pub fn host(&self, cluster: &ClusterName, name: &VirtualNamespace) -> Option<&HostNamespace> {
+        self.by_virtual.get(cluster)?.get(name)
+    }
+
+    fn note_length(&mut self, host: &HostNamespace) {
+        self.lengths |= 1 << host.as_str().len();
+    }
+}

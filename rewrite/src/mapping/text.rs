@@ -1,0 +1,88 @@
+//! Names inside of messages.
+//!
+//! A message is free text that a component of the host wrote: `pods "a" is forbidden: User "vc:ke:eve" cannot get
+//! resource "pods" in API group "" in the namespace "edge-ke"`. Words that are host namespaces of this virtual cluster
+//! become their virtual names, and `vc:<cluster>:` goes. A word is a longest run of letters, digits, `-` and `_`, so
+//! `edge-ke-7d4f` is not mistaken for `edge-ke`.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::Mapping;
+use crate::json::{Edits, Text, quoted};
+
+// === impl Mapping ===
+
+impl Mapping {
+    /// Records the edits that make the message in a string of a body readable for the virtual cluster.
+    pub fn edit_message(&self, message: &Text<'_>, edits: &mut Edits) {
+        if !self.may_name(message.raw) {
+            return;
+        }
+        if message.escaped && has_hidden_word_byte(message.raw) {
+            // `\u0065dge` is no longer a run of bytes. Nothing that Go writes looks like this, so the price is right.
+            let decoded = message.decode();
+            if let Some(changed) = self.readable(&decoded) {
+                let changed = quoted(&changed);
+                edits.replace(message.range(), Bytes::copy_from_slice(&changed.as_bytes()[1..changed.len() - 1]));
+            }
+            return;
+        }
+        self.each_name(message.raw, message.escaped, |range, new| {
+            let old = &message.raw[range.clone()];
+            edits.rename(message.start + range.start..message.start + range.end, old, new);
+        });
+    }
+
+    /// A message as the virtual cluster should read it; `None` if it is that already.
+    pub fn readable(&self, message: &str) -> Option<String> {
+        let mut out = String::new();
+        let mut kept = 0;
+        self.each_name(message.as_bytes(), false, |range, new| {
+            // Names are ASCII, so their ends are character boundaries.
+            out.push_str(&message[kept..range.start]);
+            out.push_str(&String::from_utf8_lossy(new));
+            kept = range.end;
+        });
+        (kept > 0).then(|| out + &message[kept..])
+    }
+
+    /// Calls `found` for every range of `message` that is to be replaced, in order. With `escaped`, `message` is the
+    /// inside of a JSON string, and what follows a backslash is no word.
+    fn each_name(&self, message: &[u8], escaped: bool, mut found: impl FnMut(Range<usize>, &Bytes)) {
+        let nothing = Bytes::new();
+        let mut at = 0;
+        while at < message.len() {
+            if escaped && message[at] == b'\\' {
+                at += if message.get(at + 1) == Some(&b'u') { 6 } else { 2 };
+                continue;
+            }
+            let length = message[at..].iter().take_while(|byte| is_word_byte(**byte)).count();
+            let word = &message[at..at + length];
+            if word == b"vc" && message[at..].starts_with(&self.identity_prefix) {
+                let end = at + self.identity_prefix.len();
+                found(at..end, &nothing);
+                at = end;
+                continue;
+            }
+            if let Some(name) = self.word(word) {
+                found(at..at + length, &name.to_bytes());
+            }
+            at += length.max(1);
+        }
+    }
+}
+
+fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
+}
+
+/// Whether a `\uXXXX` of a string stands for a byte that words are made of.
+fn has_hidden_word_byte(raw: &[u8]) -> bool {
+    memchr::memmem::find_iter(raw, b"\\u00").any(|at| {
+        let digits = raw.get(at + 4..at + 6).and_then(|digits| std::str::from_utf8(digits).ok());
+        // `\\u0041` is an escaped backslash and plain text; taking it for an escape costs a copy, no more.
+        digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).is_some_and(is_word_byte)
+    })
+}

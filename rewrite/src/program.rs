@@ -1,0 +1,217 @@
+//! Where names stand in the objects of one kind, in the form the scanner follows.
+//!
+//! A [`Program`] is a tree of keys. At some of its nodes is a [`Place`]: what stands there, and so what has to be done.
+//! What is *not* here: how it is done, which [`view`](crate::view) and [`request`](crate::request) decide each for their
+//! direction.
+
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use crate::json::Text;
+
+mod path;
+mod walk;
+
+pub use path::BadPath;
+pub(crate) use walk::{Visitor, descend, walk};
+
+/// What stands at a place of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Place {
+    /// `metadata.namespace` of the object itself: whether it is shown at all.
+    OwnNamespace,
+    /// `metadata` of a Namespace.
+    NamespaceMeta,
+    /// `metadata.name` of a Namespace.
+    OwnName,
+    /// `metadata.generateName` of a Namespace.
+    OwnGenerateName,
+    /// `metadata.labels` of a Namespace.
+    OwnLabels,
+    /// `metadata.annotations` of a Namespace.
+    OwnAnnotations,
+    /// `f:labels` or `f:annotations` in the managed fields of a Namespace.
+    OwnedKeys,
+    /// A namespace's name.
+    Namespace,
+    /// A user or group.
+    Identity,
+    /// A user or group in a list, from which those of others can be left out.
+    IdentityElement,
+    /// Free text that may hold names.
+    Message,
+    /// An object with `kind`, `name` and `namespace` of another object.
+    Reference,
+    /// `target` of a Binding.
+    BindingTarget,
+    /// A subject of a role binding: a reference, or a user or group.
+    Subject,
+    /// `resource`, `name` and `namespace` of a subject access review.
+    ResourceAttributes,
+    /// `details` of a Status.
+    Details,
+    /// `details.name` of a Status.
+    DetailsName,
+    /// A label selector over namespaces.
+    NamespaceSelector,
+    /// The specification of a pod, which has places of its own.
+    PodSpec,
+    /// `nodeSelector` of a pod.
+    NodeSelector,
+    /// `tolerations` of a pod.
+    Tolerations,
+    /// `f:nodeSelector` in managed fields.
+    OwnedNodeSelector,
+    /// `f:tolerations` in managed fields.
+    OwnedTolerations,
+    /// The node a pod is bound to.
+    NodeName,
+    /// `type` of a Secret.
+    SecretType,
+    /// `data.namespace` of a Secret: base64.
+    SecretNamespace,
+    /// `data["ca.crt"]` of a Secret: base64.
+    SecretCertificate,
+    /// `metadata.name` of a `ConfigMap`.
+    ConfigMapName,
+    /// `data["ca.crt"]` of a `ConfigMap`: PEM.
+    ConfigMapCertificate,
+}
+
+/// The places of one kind. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Program {
+    root: Arc<Node>,
+}
+
+/// One level of a [`Program`].
+#[derive(Clone, Default)]
+pub(crate) struct Node {
+    place: Option<Place>,
+    members: Vec<(Box<str>, Self)>,
+    /// Bit `n` is set if a key of `n` bytes is among the members; the last bit stands for all longer ones.
+    lengths: u64,
+    /// What stands in each element, if this is an array.
+    element: Option<Box<Self>>,
+    /// What stands under keys that are no member, if this is a map.
+    any: Option<Box<Self>>,
+}
+
+// === impl Place ===
+
+impl Place {
+    /// Whether only the host writes it. What a client sends back of it is ignored there, and so by us.
+    pub(crate) fn is_the_hosts(self) -> bool {
+        matches!(
+            self,
+            Self::Message
+                | Self::Details
+                | Self::DetailsName
+                | Self::OwnedKeys
+                | Self::OwnedNodeSelector
+                | Self::OwnedTolerations
+        )
+    }
+}
+
+// === impl Program ===
+
+impl Program {
+    /// A program of paths like `spec.rules[].subjects[].name`; `[]` stands for the elements of an array, `{}` for the
+    /// values of a map, and a dot within a key is written `\.`.
+    pub fn new<'a>(places: impl IntoIterator<Item = (&'a str, Place)>) -> Result<Self, BadPath> {
+        let mut program = Self::default();
+        for (path, place) in places {
+            program.add(path, place)?;
+        }
+        Ok(program)
+    }
+
+    /// Adds the places of a pod specification at `path` (`spec.workload.template.spec`), with its guard and what the
+    /// managed fields say of it. For custom kinds that hold pod templates.
+    pub fn add_pod_spec(&mut self, path: &str) -> Result<(), BadPath> {
+        self.add(path, Place::PodSpec)?;
+        for (key, here, owned) in [
+            ("nodeSelector", Place::NodeSelector, Place::OwnedNodeSelector),
+            ("tolerations", Place::Tolerations, Place::OwnedTolerations),
+        ] {
+            self.add(&format!("{path}.{key}"), here)?;
+            self.add(&path::owned(&format!("{path}.{key}")), owned)?;
+        }
+        self.add(&format!("{path}.nodeName"), Place::NodeName)
+    }
+
+    /// Adds one place. A place that was there is replaced.
+    pub fn add(&mut self, path: &str, place: Place) -> Result<(), BadPath> {
+        path::insert(Arc::make_mut(&mut self.root), path, place)
+    }
+
+    /// What is known of every `metav1.Status`.
+    pub(crate) fn status() -> Self {
+        static STATUS: LazyLock<Program> = LazyLock::new(|| {
+            Program::new([
+                ("message", Place::Message),
+                ("details", Place::Details),
+                ("details.name", Place::DetailsName),
+                ("details.causes[].message", Place::Message),
+            ])
+            .expect("four paths")
+        });
+        STATUS.clone()
+    }
+
+    /// Whether the objects are Namespaces.
+    pub(crate) fn is_of_namespaces(&self) -> bool {
+        self.root.members.iter().any(|(_, node)| node.place == Some(Place::NamespaceMeta))
+    }
+
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program").field("members", &self.root.members.len()).finish_non_exhaustive()
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    /// The most members of one node, so that a set of them fits a word.
+    const MAX_MEMBERS: usize = 64;
+
+    /// What stands here.
+    pub(crate) fn place(&self) -> Option<Place> {
+        self.place
+    }
+
+    /// The members and their keys.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &Self)> {
+        self.members.iter().map(|(key, member)| (&**key, member))
+    }
+
+    /// What stands in each element, if this is an array.
+    pub(crate) fn element(&self) -> Option<&Self> {
+        self.element.as_deref()
+    }
+
+    /// The member with this key, and its number.
+    #[inline]
+    fn member(&self, key: &Text<'_>) -> Option<(usize, &Self)> {
+        if !key.escaped && self.lengths & length_bit(key.raw.len()) == 0 {
+            return None;
+        }
+        let number = self.members.iter().position(|(name, _)| key.is(name))?;
+        Some((number, &self.members[number].1))
+    }
+}
+
+fn length_bit(length: usize) -> u64 {
+    1 << length.min(63)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Where names stand in the protobuf messages of one kind.
+
+use std::fmt;
+
+use super::descriptor::{Descriptor, FieldDescriptor, Holds, Shape};
+use crate::Program;
+use crate::program::{Node, Place};
+
+/// The places of one kind, by field numbers. Cheap to copy.
+#[derive(Clone, Copy)]
+pub struct ProtoProgram(&'static KindProgram);
+
+/// What a [`ProtoProgram`] refers to.
+pub(crate) struct KindProgram {
+    /// The API group; empty for the core.
+    pub(crate) group: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) kind: &'static str,
+    root: Message,
+}
+
+/// A message in which a name may stand.
+pub(crate) struct Message {
+    /// What the message is as a whole.
+    pub(crate) place: Option<Place>,
+    pub(crate) fields: Vec<Field>,
+    descriptor: &'static Descriptor,
+}
+
+/// A field of a [`Message`].
+pub(crate) struct Field {
+    pub(crate) number: u32,
+    /// The field's key in JSON, for errors; nothing if JSON leaves the message out.
+    pub(crate) key: Option<&'static str>,
+    pub(crate) shape: Shape,
+    pub(crate) inside: Inside,
+}
+
+/// What is in a field, or each element of a list.
+pub(crate) enum Inside {
+    Text(Place),
+    Message(Message),
+    /// A map: a place of its own, and places of the values of some keys.
+    Entries(Option<Place>, Vec<(Box<str>, Place)>),
+    Json(Node),
+}
+
+/// A place that cannot be reached by field numbers, given as the key before it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unreachable(String);
+
+// === impl ProtoProgram ===
+
+impl ProtoProgram {
+    pub(crate) fn of(kind: &'static KindProgram) -> Self {
+        Self(kind)
+    }
+
+    pub(crate) fn root(self) -> &'static Message {
+        &self.0.root
+    }
+
+    /// Whether an envelope that says this is about such an object. Empty words stand for the right ones, as they do for
+    /// Kubernetes (`copyKindDefaults` in apimachinery's protobuf.go).
+    pub(crate) fn is_for(self, api_version: &str, kind: &str) -> bool {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        (api_version.is_empty() || (group, version) == (self.0.group, self.0.version))
+            && (kind.is_empty() || kind == self.0.kind)
+    }
+}
+
+impl fmt::Debug for ProtoProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProtoProgram({self})")
+    }
+}
+
+impl fmt::Display for ProtoProgram {
+    /// As `apps/v1 Deployment`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let KindProgram { group, version, kind, .. } = self.0;
+        let slash = if group.is_empty() { "" } else { "/" };
+        write!(f, "{group}{slash}{version} {kind}")
+    }
+}
+
+// === impl KindProgram ===
+
+impl KindProgram {
+    /// Finds the numbers of the keys of `program`.
+    pub(crate) fn compile(
+        (group, version, kind): (&'static str, &'static str, &'static str),
+        program: &Program,
+        descriptor: &'static Descriptor,
+    ) -> Result<Self, Unreachable> {
+        Ok(Self { group, version, kind, root: Message::compile(program.root(), descriptor)? })
+    }
+}
+
+// === impl Message ===
+
+impl Message {
+    fn compile(node: &Node, descriptor: &'static Descriptor) -> Result<Self, Unreachable> {
+        let mut message = Self { place: node.place(), fields: Vec::new(), descriptor };
+        for (key, member) in node.members().filter(|(_, member)| matters(member)) {
+            let field = descriptor.field(key).ok_or_else(|| Unreachable(key.to_owned()))?;
+            let inside = inside(member, field)?;
+            message.insert(field.numbers, field, inside);
+        }
+        // A set of them fits a word.
+        assert!(message.fields.len() <= 64, "a node of a program has no more members");
+        Ok(message)
+    }
+
+    fn insert(&mut self, numbers: &[u32], field: &'static FieldDescriptor, inside: Inside) {
+        let [number, further @ ..] = numbers else { return };
+        if further.is_empty() {
+            self.fields.push(Field { number: *number, key: Some(field.key), shape: field.shape, inside });
+            return;
+        }
+        let position = self.fields.iter().position(|field| field.number == *number).unwrap_or_else(|| {
+            let left_out = Self { place: None, fields: Vec::new(), descriptor: &Descriptor { fields: &[] } };
+            let inside = Inside::Message(left_out);
+            self.fields.push(Field { number: *number, key: None, shape: Shape::One, inside });
+            self.fields.len() - 1
+        });
+        if let Inside::Message(left_out) = &mut self.fields[position].inside {
+            left_out.insert(further, field, inside);
+        }
+    }
+
+    /// The field with this number, and its position.
+    pub(crate) fn field(&self, number: u32) -> Option<(usize, &Field)> {
+        let position = self.fields.iter().position(|field| field.number == number)?;
+        Some((position, &self.fields[position]))
+    }
+
+    /// The number of a field of this message, whether it holds a place or not.
+    pub(crate) fn number(&self, key: &str) -> Option<u32> {
+        self.descriptor.number(key)
+    }
+}
+
+fn inside(node: &Node, field: &'static FieldDescriptor) -> Result<Inside, Unreachable> {
+    let unreachable = || Unreachable(field.key.to_owned());
+    if field.shape == Shape::Map {
+        let values = node.members().filter(|(_, member)| matters(member));
+        let values = values.map(|(key, member)| Some((key.into(), member.place()?)));
+        let values = values.collect::<Option<Vec<_>>>().ok_or_else(unreachable)?;
+        return Ok(Inside::Entries(node.place(), values));
+    }
+    // The place of a whole list is that of its elements: in protobuf there is nothing around them.
+    let node = match node.element() {
+        Some(element) if field.shape == Shape::Many => element,
+        _ => node,
+    };
+    match field.holds {
+        Holds::Text => node.place().map(Inside::Text).ok_or_else(unreachable),
+        Holds::Json => Ok(Inside::Json(node.clone())),
+        Holds::Message(message) => Message::compile(node, message).map(Inside::Message),
+    }
+}
+
+/// Whether something is to be done at a node or below it in a request.
+fn matters(node: &Node) -> bool {
+    let here = node.place().is_some_and(|place| !place.is_the_hosts());
+    here || node.members().any(|(_, member)| matters(member)) || node.element().is_some_and(matters)
+}

@@ -1,0 +1,143 @@
+//! Fields of messages in one body, and what becomes of them.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use kube_wire::proto::{Reader, Value, WireError, Writer, varint_len};
+
+use crate::Sink;
+use crate::json::Edits;
+
+/// A body and the changes to it.
+pub(crate) struct Splice<'b> {
+    body: &'b [u8],
+    edits: Edits,
+    /// By how many bytes the message in hand has grown, or shrunk.
+    grown: isize,
+}
+
+/// By how much the message around the one in hand had grown when it was left.
+#[derive(Clone, Copy)]
+#[must_use]
+pub(crate) struct Outer(isize);
+
+/// A field with something in it: a string, bytes or a message.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) number: u32,
+    /// Where the length stands in the body.
+    length: Range<usize>,
+    /// Where that is which has this length.
+    pub(crate) inside: Range<usize>,
+}
+
+/// The fields of one message.
+pub(crate) struct Fields<'b> {
+    reader: Reader<'b>,
+    /// Where the message begins in the body.
+    start: usize,
+    bytes: &'b [u8],
+}
+
+// === impl Splice ===
+
+impl<'b> Splice<'b> {
+    pub(crate) fn new(body: &'b [u8]) -> Self {
+        Self { body, edits: Edits::new(), grown: 0 }
+    }
+
+    /// The fields of the message at `range`.
+    pub(crate) fn fields(&self, range: Range<usize>) -> Fields<'b> {
+        let bytes = &self.body[range.clone()];
+        Fields { reader: Reader::new(bytes), start: range.start, bytes }
+    }
+
+    /// The bytes at `range`.
+    pub(crate) fn slice(&self, range: Range<usize>) -> &'b [u8] {
+        &self.body[range]
+    }
+
+    /// What is in a field.
+    pub(crate) fn bytes(&self, found: &Found) -> &'b [u8] {
+        self.slice(found.inside.clone())
+    }
+
+    /// Puts `with` in the place of what is in a field.
+    pub(crate) fn replace(&mut self, found: &Found, with: Bytes) {
+        self.resize(found, signed(with.len()) - signed(found.inside.len()));
+        self.edits.replace(found.inside.clone(), with);
+    }
+
+    /// Steps into a message, which is the one in hand until [`leave`](Self::leave).
+    pub(crate) fn enter(&mut self) -> Outer {
+        Outer(std::mem::take(&mut self.grown))
+    }
+
+    /// Steps out of the message in a field, and corrects its length.
+    pub(crate) fn leave(&mut self, found: &Found, outer: Outer) {
+        let grown = std::mem::replace(&mut self.grown, outer.0);
+        if grown != 0 {
+            self.resize(found, grown);
+        }
+    }
+
+    /// Adds fields at the end of the message at `range`, which is the one in hand.
+    pub(crate) fn append(&mut self, range: &Range<usize>, fields: Writer) {
+        let fields = fields.into_bytes();
+        if fields.is_empty() {
+            return;
+        }
+        self.grown += signed(fields.len());
+        self.edits.insert(range.end, fields);
+    }
+
+    fn resize(&mut self, found: &Found, grown: isize) {
+        let length = found.inside.len().saturating_add_signed(grown);
+        let mut varint = Writer::new();
+        varint.raw_varint(length as u64);
+        self.grown += grown + signed(varint_len(length as u64)) - signed(found.length.len());
+        self.edits.replace(found.length.clone(), varint.into_bytes().into());
+    }
+
+    /// Gives the changed body, of which `body` is the whole, to `sink`.
+    pub(crate) fn finish(mut self, body: &Bytes, sink: &mut impl Sink) {
+        self.edits.splice(body, 0..body.len(), sink);
+    }
+}
+
+// === impl Found ===
+
+impl Found {
+    /// Whether there is nothing in the field, which is what an absent one means too.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inside.is_empty()
+    }
+}
+
+// === impl Fields ===
+
+impl Fields<'_> {
+    /// The next field whose number is `wanted`. It must hold bytes: Go refuses it otherwise, or, in the entries of maps,
+    /// reads it as if it did.
+    pub(crate) fn next(&mut self, wanted: impl Fn(u32) -> bool) -> Result<Option<Found>, WireError> {
+        while let Some(field) = self.reader.next_field()? {
+            if !wanted(field.number) {
+                continue;
+            }
+            let Value::Bytes(inside) = field.value else { return Err(WireError::UnexpectedType(field.number)) };
+            let end = self.start + field.span.end;
+            let inside = end - inside.len()..end;
+            let tag = self.bytes[field.span.clone()].iter().take_while(|byte| **byte >= 0x80).count() + 1;
+            return Ok(Some(Found {
+                number: field.number,
+                length: self.start + field.span.start + tag..inside.start,
+                inside,
+            }));
+        }
+        Ok(None)
+    }
+}
+
+fn signed(length: usize) -> isize {
+    isize::try_from(length).expect("what is in memory is shorter")
+}

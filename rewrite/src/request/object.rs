@@ -1,0 +1,133 @@
+//! What is done at each place of an object on its way to the host.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::namespace::OwnName;
+use super::pod::PodFields;
+use super::{Reason, Refusal, Report, Request};
+use crate::json::{Cursor, Edits, Fate, Text, quoted};
+use crate::program::{Node, Place, Visitor};
+use crate::view::Credential;
+
+/// Maps one object.
+pub(super) struct Writer<'r> {
+    pub(super) request: &'r Request,
+    pub(super) report: Report,
+    pub(super) pod: PodFields,
+    pub(super) own: OwnName,
+    credential: Credential,
+}
+
+// === impl Writer ===
+
+impl<'r> Writer<'r> {
+    pub(super) fn new(request: &'r Request) -> Self {
+        Self {
+            request,
+            report: Report::default(),
+            pod: PodFields::default(),
+            own: OwnName::default(),
+            credential: Credential::default(),
+        }
+    }
+
+    /// Decides what was left open at the end of the object.
+    pub(super) fn conclude(self, cursor: &Cursor<'_>, edits: &mut Edits) -> Report {
+        let map = |name: &[u8]| self.request.token_namespace(name);
+        self.credential.conclude(self.request.certificate.as_deref(), cursor, edits, map);
+        self.report
+    }
+
+    /// `metadata.namespace`.
+    fn own_namespace(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+        let Some(text) = string(cursor)?.filter(|text| !text.raw.is_empty()) else { return Ok(()) };
+        edits.replace(text.range(), self.request.own_namespace(&text.bytes())?);
+        Ok(())
+    }
+
+    /// The name of a namespace. An empty one means all, none or the object's own: it stays.
+    pub(super) fn namespace(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+        let Some(text) = string(cursor)?.filter(|text| !text.raw.is_empty()) else { return Ok(()) };
+        edits.replace(text.range(), self.request.host(&text.bytes())?.to_bytes());
+        Ok(())
+    }
+
+    /// A user or group.
+    pub(super) fn identity(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+        let Some(text) = string(cursor)?.filter(|text| !text.raw.is_empty()) else { return Ok(()) };
+        let host = self.request.identity(&text.decode())?;
+        edits.replace(quotes_of(&text), Bytes::from(quoted(&host)));
+        Ok(())
+    }
+
+    fn node_name(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Refusal> {
+        if let Some(text) = string(cursor)?.filter(|text| !text.raw.is_empty()) {
+            self.report.nodes.push(text.decode().into_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Visitor for Writer<'_> {
+    type Error = Refusal;
+
+    fn visit(
+        &mut self,
+        place: Place,
+        node: &Node,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+    ) -> Result<Fate, Refusal> {
+        match place {
+            Place::OwnNamespace => self.own_namespace(cursor, edits)?,
+            Place::NamespaceMeta => self.namespace_meta(node, cursor, edits)?,
+            Place::OwnName => self.own_name(cursor, edits)?,
+            Place::OwnGenerateName => self.own_generate_name(cursor)?,
+            Place::OwnLabels => self.own_labels(cursor, edits)?,
+            Place::OwnAnnotations => self.own_annotations(cursor, edits)?,
+            Place::Namespace => self.namespace(cursor, edits)?,
+            Place::Identity | Place::IdentityElement => self.identity(cursor, edits)?,
+            Place::Reference | Place::BindingTarget | Place::Subject | Place::ResourceAttributes => {
+                self.reference(place, cursor, edits)?;
+            }
+            Place::NamespaceSelector => self.namespace_selector(cursor, edits)?,
+            Place::PodSpec => self.pod_spec(node, cursor, edits)?,
+            Place::NodeSelector => self.node_selector(cursor, edits)?,
+            Place::Tolerations => self.tolerations(cursor, edits)?,
+            Place::NodeName => self.node_name(cursor)?,
+            Place::SecretType
+            | Place::SecretNamespace
+            | Place::SecretCertificate
+            | Place::ConfigMapName
+            | Place::ConfigMapCertificate => self.credential.note(place, cursor)?,
+            // Written by the host; what a client sends back of it is ignored there.
+            Place::Message
+            | Place::Details
+            | Place::DetailsName
+            | Place::OwnedKeys
+            | Place::OwnedNodeSelector
+            | Place::OwnedTolerations => cursor.skip()?,
+        }
+        Ok(Fate::Keep)
+    }
+
+    fn duplicate(&mut self, _: &Cursor<'_>) -> Result<(), Refusal> {
+        Err(Reason::Duplicate.into())
+    }
+}
+
+/// The range of a string with its quotes.
+pub(super) fn quotes_of(text: &Text<'_>) -> Range<usize> {
+    text.start - 1..text.range().end + 1
+}
+
+/// The string that is the next value; `None` for `null`, which Go takes for an absent one.
+pub(super) fn string<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Text<'a>>, Refusal> {
+    match cursor.peek()? {
+        b'"' => Ok(Some(cursor.string()?)),
+        b'n' => Ok(cursor.skip().map(|()| None)?),
+        _ => Err(Reason::WrongType { expected: "a string" }.into()),
+    }
+}

@@ -1,0 +1,127 @@
+//! References to other objects.
+
+use super::object::{Writer, string};
+use super::{Reason, Refusal};
+use crate::json::{Cursor, Edits, Fate};
+use crate::name::HostNamespace;
+use crate::program::Place;
+
+/// What the name in a reference is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Named {
+    Namespace,
+    /// A user or group.
+    Identity,
+    Node,
+    /// Something whose name is the same on the host.
+    Other,
+}
+
+// === impl Named ===
+
+impl Named {
+    /// What says of the reference at a place what it refers to.
+    pub(super) fn decider(place: Place) -> &'static str {
+        if place == Place::ResourceAttributes { "resource" } else { "kind" }
+    }
+
+    /// `says` tells whether that is the given word.
+    pub(super) fn at(place: Place, says: impl Fn(&str) -> bool) -> Self {
+        match place {
+            // Even without a kind, as `assignPod` in pkg/registry/core/pod takes it.
+            Place::BindingTarget => Self::Node,
+            Place::Subject if says("User") || says("Group") => Self::Identity,
+            Place::Reference if says("Namespace") => Self::Namespace,
+            Place::ResourceAttributes if says("namespaces") => Self::Namespace,
+            _ => Self::Other,
+        }
+    }
+}
+
+// === impl Writer ===
+
+impl Writer<'_> {
+    /// Maps a reference, according to the place where it stands.
+    pub(super) fn reference(
+        &mut self,
+        place: Place,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+    ) -> Result<(), Refusal> {
+        let decider = cursor.look_up(Named::decider(place))?;
+        let named = Named::at(place, |word| decider.is_some_and(|text| text.is(word)));
+        if place == Place::ResourceAttributes
+            && let Some(root) = &self.request.root
+            && cursor.peek()? == b'{'
+            && cursor.look_up("namespace")?.is_none_or(|namespace| namespace.raw.is_empty())
+        {
+            Self::ask_about(root, cursor, edits)?;
+        }
+        self.fields(named, cursor, edits)
+    }
+
+    /// Puts a namespace into a question that names none. Nothing is consumed.
+    fn ask_about(root: &HostNamespace, cursor: &Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+        let mut ahead = cursor.clone();
+        let open = ahead.at();
+        let is_empty = ahead.is_empty_container();
+        let mut named = None;
+        ahead.object(&mut Edits::new(), |ahead, _, key| {
+            ahead.peek()?;
+            let start = ahead.at();
+            ahead.skip()?;
+            if key.is("namespace") {
+                named = Some(start..ahead.at());
+            }
+            Ok::<_, Refusal>(Fate::Keep)
+        })?;
+        match named {
+            Some(value) => edits.replace(value, format!("\"{root}\"").into()),
+            None => edits.insert(open + 1, format!("\"namespace\":\"{root}\"{}", if is_empty { "" } else { "," })),
+        }
+        Ok(())
+    }
+
+    fn fields(&mut self, named: Named, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+        self.members(&["kind", "resource", "name", "namespace"], cursor, edits, |writer, key, cursor, edits| {
+            match (key, named) {
+                ("namespace", _) | ("name", Named::Namespace) => writer.namespace(cursor, edits),
+                ("name", Named::Identity) => writer.identity(cursor, edits),
+                ("name", Named::Node) => {
+                    if let Some(name) = string(cursor)? {
+                        writer.report.nodes.push(name.decode().into_owned());
+                    }
+                    Ok(())
+                }
+                _ => Ok(cursor.skip()?),
+            }
+        })
+    }
+
+    /// Visits the members of the next value if it is an object, and passes it otherwise. Those with a key in `once` may
+    /// be there once only: what was looked up before is what Kubernetes will see.
+    pub(super) fn members<'a>(
+        &mut self,
+        once: &[&str],
+        cursor: &mut Cursor<'a>,
+        edits: &mut Edits,
+        mut visit: impl FnMut(&mut Self, &str, &mut Cursor<'a>, &mut Edits) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        if cursor.peek()? != b'{' {
+            return Ok(cursor.skip()?);
+        }
+        let mut seen = 0_u32;
+        cursor.object(edits, |cursor, edits, key| {
+            let key = key.decode();
+            if let Some(number) = once.iter().position(|once| key == *once) {
+                if seen & 1 << number != 0 {
+                    return Err(Refusal::from(Reason::Duplicate));
+                }
+                seen |= 1 << number;
+            }
+            visit(self, &key, cursor, edits)?;
+            Ok(Fate::Keep)
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,336 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::json::Defect;
+use crate::schema::program_for;
+use crate::view::tests::{guard, mapping, view};
+use crate::view::{Filter, Verdict};
+
+fn request() -> Request {
+    Request::new(mapping()).in_namespace("edge".parse().unwrap()).guarding(guard())
+}
+
+#[track_caller]
+fn map_text(request: &Request, group: &str, kind: &str, body: &str) -> Result<(String, Report), Refusal> {
+    let mut out: Vec<Bytes> = Vec::new();
+    let body = Bytes::copy_from_slice(body.as_bytes());
+    let report = request.map(&program_for(group, "v1", kind), &body, &mut out)?;
+    Ok((String::from_utf8(out.concat()).unwrap(), report))
+}
+
+#[track_caller]
+fn map(group: &str, kind: &str, body: &Value) -> Value {
+    serde_json::from_str(&map_text(&request(), group, kind, &body.to_string()).unwrap().0).unwrap()
+}
+
+#[track_caller]
+fn refused(group: &str, kind: &str, body: &Value) -> String {
+    map_text(&request(), group, kind, &body.to_string()).unwrap_err().to_string()
+}
+
+/// That the view of what the host gets is what the client sent.
+#[track_caller]
+fn comes_back(group: &str, kind: &str, body: &Value) {
+    let host = Bytes::from(map(group, kind, body).to_string());
+    let mut out: Vec<Bytes> = Vec::new();
+    let verdict = view().object(&program_for(group, "v1", kind), Filter::Everything, &host, &mut out);
+    assert_eq!(verdict, Ok(Verdict::Shown));
+    assert_eq!(serde_json::from_slice::<Value>(&out.concat()).unwrap(), *body);
+}
+
+#[test]
+fn the_namespace_must_be_the_requests() {
+    let pod = |namespace: Value| json!({"metadata": {"namespace": namespace}});
+    assert_eq!(map("", "configmaps", &pod(json!("edge"))), pod(json!("edge-ke")));
+    for same in [json!(""), json!(null)] {
+        assert_eq!(map("", "configmaps", &pod(same.clone())), pod(same));
+    }
+    let mismatch =
+        "metadata.namespace: the namespace of the provided object does not match the namespace sent on the request";
+    for other in ["default", "edge-ke", "kube-system"] {
+        assert_eq!(refused("", "configmaps", &pod(json!(other))), mismatch);
+    }
+    assert_eq!(refused("", "configmaps", &pod(json!(["edge"]))), "metadata.namespace: must be a string");
+    let cluster_scoped = Request::new(mapping());
+    let cleared = map_text(&cluster_scoped, "", "nodes", &pod(json!("edge-hz")).to_string()).unwrap().0;
+    assert_eq!(cleared, pod(json!("")).to_string());
+}
+
+#[test]
+fn nothing_is_said_twice() {
+    for (kind, body) in [
+        ("configmaps", r#"{"metadata":{"namespace":"edge","namespace":"edge-hz"}}"#),
+        ("configmaps", r#"{"metadata":{"n\u0061mespace":"edge","namespace":"edge-hz"}}"#),
+        ("configmaps", r#"{"metadata":{},"metadata":{"namespace":"edge-hz"}}"#),
+        ("pods", r#"{"spec":{"nodeSelector":{"location":"beijing","location":"hangzhou"}}}"#),
+        ("pods", r#"{"spec":{"nodeSelector":{},"nodeSelector":{"location":"hangzhou"}}}"#),
+        ("events", r#"{"involvedObject":{"kind":"Pod","name":"edge-hz","kind":"Namespace"}}"#),
+    ] {
+        let refusal = map_text(&request(), "", kind, body).unwrap_err();
+        assert_eq!(refusal.reason, Reason::Duplicate, "{body}");
+    }
+    // What is not ours to map is the host's to judge.
+    assert!(map_text(&request(), "", "configmaps", r#"{"data":{"a":"1","a":"2"}}"#).is_ok());
+}
+
+#[test]
+fn the_guard_is_put_in_wherever_it_is_missing() {
+    let tolerations = json!([{"key": "edge", "operator": "Exists"}]);
+    for spec in ["{}", r#"{"nodeSelector":null,"tolerations":null}"#, r#"{"nodeSelector":{},"tolerations":[]}"#] {
+        let body = json!({"spec": {"template": {"spec": serde_json::from_str::<Value>(spec).unwrap()}}});
+        assert_eq!(
+            map("apps", "deployments", &body)["spec"]["template"]["spec"],
+            json!({"nodeSelector": {"location": "beijing"}, "tolerations": tolerations})
+        );
+    }
+    let whole = json!({
+        "containers": [], "nodeSelector": {"disk": "ssd", "location": "beijing"},
+        "tolerations": [{"key": "a"}, {"key": "edge", "operator": "Exists"}]
+    });
+    for spec in
+        [json!({"containers": [], "nodeSelector": {"disk": "ssd"}, "tolerations": [{"key": "a"}]}), whole.clone()]
+    {
+        assert_eq!(map("", "pods", &json!({"spec": spec}))["spec"], whole);
+    }
+    let cron_job = json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": []}}}}}});
+    comes_back("batch", "cronjobs", &cron_job);
+}
+
+#[test]
+fn another_value_of_a_guarded_label_is_a_conflict() {
+    let refusal = refused(
+        "apps",
+        "deployments",
+        &json!({"spec": {"template": {"spec": {"nodeSelector": {"location": "hangzhou"}}}}}),
+    );
+    assert_eq!(
+        refusal,
+        "spec.template.spec.nodeSelector[location]: Invalid value: \"hangzhou\": nodes of this cluster have \"beijing\""
+    );
+    assert!(refused("", "pods", &json!({"spec": {"nodeSelector": {"location": null}}})).contains("\"null\""));
+    assert!(refused("", "pods", &json!({"spec": {"nodeSelector": "location"}})).contains("must be an object"));
+    assert!(refused("", "pods", &json!({"spec": {"nodeSelector": {"location": 1}}})).contains("must be a string"));
+}
+
+#[test]
+fn a_merge_patch_says_only_what_it_changes() {
+    let patch = |body: &str| map_text(&request().partial(), "", "pods", body).unwrap();
+    for same in [
+        "{}",
+        r#"{"spec":{}}"#,
+        r#"{"spec":{"nodeSelector":{"disk":"ssd"}}}"#,
+        r#"{"spec":{"nodeSelector":{"location":"beijing"}}}"#,
+    ] {
+        assert_eq!(patch(same), (same.to_owned(), Report::default()));
+    }
+    for removes in [
+        r#"{"spec":{"nodeSelector":null}}"#,
+        r#"{"spec":{"nodeSelector":{"location":null}}}"#,
+        r#"{"spec":{"tolerations":null}}"#,
+    ] {
+        assert!(patch(removes).1.removes_guard, "{removes}");
+    }
+    assert!(
+        map_text(&request().partial(), "", "pods", r#"{"spec":{"nodeSelector":{"location":"hangzhou"}}}"#).is_err()
+    );
+}
+
+#[test]
+fn nodes_are_reported() {
+    let nodes = |kind: &str, body: Value| map_text(&request(), "", kind, &body.to_string()).unwrap().1.nodes;
+    assert_eq!(nodes("pods", json!({"spec": {"nodeName": "n1"}})), ["n1"]);
+    assert_eq!(nodes("pods", json!({"spec": {"nodeName": ""}})), [""; 0]);
+    assert_eq!(nodes("Binding", json!({"target": {"name": "n1", "kind": "Node"}})), ["n1"]);
+    assert_eq!(nodes("Binding", json!({"target": {"name": "n1"}})), ["n1"]);
+}
+
+#[test]
+fn selectors_are_confined() {
+    let policy = |selector: Value| json!({"spec": {"ingress": [{"from": [{"namespaceSelector": selector}]}]}});
+    let map = |selector| {
+        map("networking.k8s.io", "networkpolicies", &policy(selector))["spec"]["ingress"][0]["from"][0]
+            ["namespaceSelector"].clone()
+    };
+    let ours = json!({"key": "atoll.dev/virtual-cluster", "operator": "In", "values": ["ke"]});
+    assert_eq!(map(json!({})), json!({"matchExpressions": [ours]}));
+    assert_eq!(map(json!(null)), json!(null));
+    for empty in [json!([]), json!(null)] {
+        assert_eq!(map(json!({"matchExpressions": empty})), json!({"matchExpressions": [ours]}));
+    }
+    assert_eq!(
+        map(json!({
+            "matchLabels": {"kubernetes.io/metadata.name": "edge", "a": "edge"},
+            "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["edge", "new"]}]
+        })),
+        json!({
+            "matchLabels": {"kubernetes.io/metadata.name": "edge-ke", "a": "edge"},
+            "matchExpressions": [
+                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["edge-ke", "new-ke"]}, ours
+            ]
+        })
+    );
+    for ours in [
+        json!({"matchLabels": {"atoll.dev/virtual-cluster": "hz"}}),
+        json!({"matchExpressions": [{"key": "atoll.dev/namespace", "operator": "Exists"}]}),
+    ] {
+        assert!(refused("networking.k8s.io", "networkpolicies", &policy(ours)).contains("Forbidden"));
+    }
+    comes_back("networking.k8s.io", "networkpolicies", &policy(json!({})));
+    comes_back(
+        "networking.k8s.io",
+        "networkpolicies",
+        &policy(json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]})),
+    );
+}
+
+#[test]
+fn subjects_and_reviews_are_mapped() {
+    let group = "rbac.authorization.k8s.io";
+    let binding = |subject: Value| json!({"subjects": [subject]});
+    for (subject, host) in [
+        (json!({"kind": "User", "name": "eve"}), json!({"kind": "User", "name": "vc:ke:eve"})),
+        (json!({"name": "system:masters", "kind": "Group"}), json!({"name": "vc:ke:system:masters", "kind": "Group"})),
+        (
+            json!({"kind": "ServiceAccount", "name": "a", "namespace": "edge"}),
+            json!({"kind": "ServiceAccount", "name": "a", "namespace": "edge-ke"}),
+        ),
+        (
+            json!({"kind": "User", "name": "system:serviceaccount:new:a"}),
+            json!({"kind": "User", "name": "system:serviceaccount:new-ke:a"}),
+        ),
+    ] {
+        assert_eq!(map(group, "rolebindings", &binding(subject.clone())), binding(host));
+        comes_back(group, "rolebindings", &binding(subject));
+    }
+    for foreign in [
+        json!({"kind": "Group", "name": "host:system:masters"}),
+        json!({"kind": "ServiceAccount", "name": "a", "namespace": "host:kube-system"}),
+        json!({"kind": "ServiceAccount", "name": "a", "namespace": "atoll-root"}),
+        json!({"kind": "User", "name": "system:serviceaccount:*:a"}),
+    ] {
+        assert!(refused(group, "rolebindings", &binding(foreign)).starts_with("subjects[0]."));
+    }
+    comes_back(
+        "authorization.k8s.io",
+        "SubjectAccessReview",
+        &json!({"spec": {"user": "eve", "groups": ["a", "system:serviceaccounts:edge"], "resourceAttributes": {
+            "namespace": "", "name": "edge", "resource": "namespaces"
+        }}}),
+    );
+}
+
+#[test]
+fn a_question_about_no_namespace_is_one_about_the_root() {
+    let ask = |attributes: &str| {
+        let request = Request::new(mapping()).asking_root("atoll-root-ke".parse().unwrap());
+        let body = format!(r#"{{"spec":{{"resourceAttributes":{attributes}}}}}"#);
+        let mapped = map_text(&request, "authorization.k8s.io", "SelfSubjectAccessReview", &body);
+        mapped.map(|(text, _)| text["{\"spec\":{\"resourceAttributes\":".len()..text.len() - 2].to_owned())
+    };
+    for (attributes, host) in [
+        ("{}", r#"{"namespace":"atoll-root-ke"}"#),
+        (r#"{"verb":"get"}"#, r#"{"namespace":"atoll-root-ke","verb":"get"}"#),
+        (r#"{"namespace":"","verb":"get"}"#, r#"{"namespace":"atoll-root-ke","verb":"get"}"#),
+        (r#"{"verb":"get", "namespace": null }"#, r#"{"verb":"get", "namespace": "atoll-root-ke" }"#),
+        (r#"{"namespace":"edge"}"#, r#"{"namespace":"edge-ke"}"#),
+        (
+            r#"{"resource":"namespaces","name":"edge"}"#,
+            r#"{"namespace":"atoll-root-ke","resource":"namespaces","name":"edge-ke"}"#,
+        ),
+        ("null", "null"),
+    ] {
+        assert_eq!(ask(attributes).as_deref(), Ok(host), "{attributes}");
+    }
+    for twice in [r#"{"namespace":"","namespace":"edge"}"#, r#"{"namespace":"edge","namespace":""}"#] {
+        assert_eq!(ask(twice).unwrap_err().reason, Reason::Duplicate, "{twice}");
+    }
+    assert!(ask(r#"{"namespace":1}"#).unwrap_err().to_string().ends_with("namespace: must be a string"));
+}
+
+#[test]
+fn a_namespace_is_made_the_clusters() {
+    let map = |rules: NamespaceRules, body: &Value| {
+        let request = Request::new(mapping()).ruled_by(Arc::new(rules));
+        let result = map_text(&request, "", "namespaces", &body.to_string());
+        result.map(|(text, _)| serde_json::from_str::<Value>(&text).unwrap()).map_err(|refusal| refusal.to_string())
+    };
+    let plain = NamespaceRules::default;
+    let ours = json!({"atoll.dev/virtual-cluster": "ke", "atoll.dev/namespace": "new"});
+    for labels in ["", r#","labels":null"#, r#","labels":{}"#] {
+        let body: Value = serde_json::from_str(&format!(r#"{{"metadata":{{"name":"new"{labels}}}}}"#)).unwrap();
+        assert_eq!(map(plain(), &body), Ok(json!({"metadata": {"name": "new-ke", "labels": ours}})));
+    }
+    assert_eq!(
+        map(plain(), &json!({"metadata": {"labels": {"kubernetes.io/metadata.name": "new", "a": "b"}, "name": "new"}})),
+        Ok(json!({"metadata": {"name": "new-ke", "labels": {
+            "kubernetes.io/metadata.name": "new-ke", "a": "b",
+            "atoll.dev/virtual-cluster": "ke", "atoll.dev/namespace": "new"
+        }}}))
+    );
+
+    let labelled = |key: &str, value: &str| json!({"metadata": {"name": "new", "labels": {key: value}}});
+    let enforce = "pod-security.kubernetes.io/enforce";
+    assert_eq!(
+        map(plain(), &labelled(enforce, "privileged")).unwrap_err(),
+        format!("metadata.labels[{enforce}]: Forbidden: managed by the operator of the host cluster")
+    );
+    assert!(map(plain(), &labelled("atoll.dev/virtual-cluster", "hz")).is_err());
+    assert!(
+        map(plain(), &json!({"metadata": {"annotations": {"scheduler.alpha.kubernetes.io/node-selector": ""}}}))
+            .is_err()
+    );
+
+    let given = || plain().given([(enforce.to_owned(), "baseline".to_owned())], []);
+    for body in [labelled(enforce, "baseline"), labelled("a", "b"), json!({"metadata": {"name": "new"}})] {
+        assert_eq!(map(given(), &body).unwrap()["metadata"]["labels"][enforce], "baseline");
+    }
+    assert!(map(given(), &labelled(enforce, "privileged")).is_err());
+
+    for bad in [json!({"generateName": "a-"}), json!({"name": "A"}), json!({"name": "atoll-root"}), json!({"name": 1})]
+    {
+        assert!(map(plain(), &json!({"metadata": bad})).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn credentials_are_put_back() {
+    let request = request().restoring(Arc::new(Certificate::new("HOST\n")));
+    let secret =
+        r#"{"data":{"ca.crt":"UEVNCg==","namespace":"ZWRnZQ=="},"type":"kubernetes.io/service-account-token"}"#;
+    // printf 'HOST\n' | base64, printf edge-ke | base64
+    let host =
+        r#"{"data":{"ca.crt":"SE9TVAo=","namespace":"ZWRnZS1rZQ=="},"type":"kubernetes.io/service-account-token"}"#;
+    assert_eq!(map_text(&request, "", "secrets", secret).unwrap().0, host);
+    let opaque = secret.replace("kubernetes.io/service-account-token", "Opaque");
+    assert_eq!(map_text(&request, "", "secrets", &opaque).unwrap().0, opaque);
+}
+
+#[test]
+fn broken_bodies_are_refused_with_their_offset() {
+    let refusal = map_text(&request(), "", "pods", r#"{"a":01}"#).unwrap_err();
+    assert_eq!(refusal.reason, Reason::Malformed(crate::json::Malformed { offset: 6, defect: Defect::UnexpectedByte }));
+    assert!(map_text(&request(), "", "pods", "{} {}").is_err());
+}
+
+proptest! {
+    #[test]
+    fn what_holds_no_name_is_sent_as_it_is(text in crate::json::tests::json()) {
+        prop_assert_eq!(map_text(&request(), "", "configmaps", &text).map(|(text, _)| text), Ok(text.clone()));
+        let body = Bytes::from(text.clone());
+        let mut out: Vec<Bytes> = Vec::new();
+        let program = program_for("apps", "v1", "deployments");
+        prop_assert_eq!(view().object(&program, Filter::Everything, &body, &mut out), Ok(Verdict::Shown));
+        prop_assert_eq!(out.concat(), text.as_bytes());
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(bytes: Vec<u8>, text in "[{}\\[\\]\":,]{0,3}(\\{\"spec\":|\\{\"metadata\":\\{\"labels\":|\\{\"nodeSelector\":)?[{}\\[\\]\":,a1n ]{0,12}") {
+        for body in [Bytes::from(bytes), Bytes::from(text)] {
+            for kind in ["pods", "namespaces", "secrets", "Binding"] {
+                let _ = request().map(&program_for("", "v1", kind), &body, &mut Vec::new());
+                let _ = view().object(&program_for("", "v1", kind), Filter::Everything, &body, &mut Vec::new());
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+use super::*;
+use crate::protobuf::{Inside, Message};
+
+#[path = "../../schema/generate.rs"]
+mod generate;
+#[path = "../../schema/generate_messages.rs"]
+mod generate_messages;
+
+#[test]
+fn the_tables_are_what_the_generators_make() {
+    let references = include_str!("../../schema/kubernetes-1.36-references.tsv");
+    let messages = include_str!("../../schema/kubernetes-1.36-messages.tsv");
+    let remedy = "run `cargo run -p rewrite --example generate-schema`";
+    assert!(include_str!("generated.rs") == generate::generate(references), "{remedy}");
+    assert!(include_str!("messages.rs") == generate_messages::generate(messages), "{remedy}");
+}
+
+#[test]
+fn every_kind_has_a_message() {
+    for row in KINDS.iter().filter(|row| row.group != "metrics.k8s.io") {
+        for version in row.versions {
+            for name in [row.kind, row.resource] {
+                assert!(proto_program_for(row.group, version, name).is_some(), "{} {version} {name}", row.group);
+            }
+        }
+    }
+    assert_eq!(MESSAGES.len(), messages::KINDS.len());
+    assert!(proto_program_for("example.com", "v1", "widgets").is_none());
+    assert!(proto_program_for("apps", "v9", "deployments").is_none());
+}
+
+#[test]
+fn every_message_is_one_that_can_be_mapped() {
+    fn check(message: &Message) {
+        let holds = |keys: &[&str]| assert!(keys.iter().all(|key| message.number(key).is_some()), "{keys:?}");
+        match message.place {
+            None | Some(Place::NamespaceSelector | Place::Tolerations) => {}
+            Some(Place::NamespaceMeta) => holds(&["name", "generateName", "labels", "annotations"]),
+            Some(Place::PodSpec) => holds(&["nodeSelector", "tolerations", "nodeName"]),
+            Some(Place::Reference) => assert!(message.number("name").is_some()),
+            Some(Place::BindingTarget | Place::Subject) => holds(&["kind", "name", "namespace"]),
+            Some(Place::ResourceAttributes) => holds(&["resource", "name", "namespace"]),
+            Some(place) => panic!("{place:?}"),
+        }
+        for field in &message.fields {
+            match &field.inside {
+                Inside::Message(message) => check(message),
+                Inside::Text(place) => assert!(matches!(
+                    place,
+                    Place::OwnNamespace
+                        | Place::Namespace
+                        | Place::OwnName
+                        | Place::OwnGenerateName
+                        | Place::Identity
+                        | Place::IdentityElement
+                        | Place::NodeName
+                        | Place::SecretType
+                        | Place::ConfigMapName
+                )),
+                Inside::Entries(place, values) => {
+                    assert!(matches!(
+                        place,
+                        None | Some(Place::NodeSelector | Place::OwnLabels | Place::OwnAnnotations)
+                    ));
+                    assert!(values.iter().all(|(_, place)| matches!(
+                        place,
+                        Place::SecretNamespace | Place::SecretCertificate | Place::ConfigMapCertificate
+                    )));
+                }
+                Inside::Json(_) => {}
+            }
+        }
+    }
+    for kind in &*MESSAGES {
+        check(ProtoProgram::of(kind).root());
+    }
+}
+
+#[test]
+fn every_row_is_a_program() {
+    assert_eq!(PROGRAMS.len(), KINDS.len());
+}
+
+#[test]
+fn resources_are_called_as_in_kubernetes() {
+    // From `kubectl api-resources`, the irregular ones and some others.
+    for (group, resource, kind) in [
+        ("", "pods", "Pod"),
+        ("", "endpoints", "Endpoints"),
+        ("apps", "controllerrevisions", "ControllerRevision"),
+        ("networking.k8s.io", "ingresses", "Ingress"),
+        ("networking.k8s.io", "ingressclasses", "IngressClass"),
+        ("networking.k8s.io", "networkpolicies", "NetworkPolicy"),
+        ("networking.k8s.io", "ipaddresses", "IPAddress"),
+        ("storage.k8s.io", "storageclasses", "StorageClass"),
+        ("storage.k8s.io", "csistoragecapacities", "CSIStorageCapacity"),
+        ("scheduling.k8s.io", "priorityclasses", "PriorityClass"),
+        ("metrics.k8s.io", "pods", "PodMetrics"),
+        ("policy", "poddisruptionbudgets", "PodDisruptionBudget"),
+    ] {
+        let row = KINDS.iter().find(|row| row.group == group && row.kind == kind);
+        assert_eq!(row.map(|row| row.resource), Some(resource), "{kind}");
+    }
+}
+
+#[test]
+fn every_kind_with_a_pod_template_is_guarded() {
+    for (group, kind, path) in [
+        ("", "Pod", "spec"),
+        ("", "PodTemplate", "template.spec"),
+        ("", "ReplicationController", "spec.template.spec"),
+        ("apps", "Deployment", "spec.template.spec"),
+        ("apps", "ReplicaSet", "spec.template.spec"),
+        ("apps", "StatefulSet", "spec.template.spec"),
+        ("apps", "DaemonSet", "spec.template.spec"),
+        ("apps", "ControllerRevision", "data.spec.template.spec"),
+        ("batch", "Job", "spec.template.spec"),
+        ("batch", "CronJob", "spec.jobTemplate.spec.template.spec"),
+    ] {
+        let row = KINDS.iter().find(|row| row.group == group && row.kind == kind).unwrap();
+        assert!(row.places.contains(&(path, Place::PodSpec)), "{kind}");
+    }
+}
+
+#[test]
+fn only_namespaces_are_namespaces() {
+    assert!(program_for("", "v1", "namespaces").is_of_namespaces());
+    assert!(program_for("", "v1", "Namespace").is_of_namespaces());
+    assert!(!program_for("example.com", "v1", "namespaces").is_of_namespaces());
+    assert!(!program_for("", "v1", "pods").is_of_namespaces());
+}

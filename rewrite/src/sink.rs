@@ -1,0 +1,109 @@
+//! Where output goes.
+
+use bytes::{Bytes, BytesMut};
+
+/// Takes the output of the engine, piece by piece and in order.
+pub trait Sink {
+    /// Takes the next piece. Pieces are never empty.
+    fn emit(&mut self, piece: Bytes);
+}
+
+/// Collects pieces, and copies short ones together.
+///
+/// A piece becomes an HTTP/2 frame of its own (nine bytes and a system call's worth of bookkeeping), while copying a
+/// few kilobytes costs nothing that could be measured: so only long runs are passed on as they are.
+#[derive(Debug)]
+pub struct Coalesce {
+    out: Vec<Bytes>,
+    open: BytesMut,
+}
+
+/// Pieces at least this long are not copied. Half of HTTP/2's default frame (RFC 9113, section 4.2).
+const WORTH_A_PIECE: usize = 8 << 10;
+/// The room that copies share; one allocation per this many bytes of output.
+const ROOM: usize = 64 << 10;
+
+// === impl Sink ===
+
+impl Sink for Vec<Bytes> {
+    fn emit(&mut self, piece: Bytes) {
+        self.push(piece);
+    }
+}
+
+impl<S: Sink + ?Sized> Sink for &mut S {
+    fn emit(&mut self, piece: Bytes) {
+        (**self).emit(piece);
+    }
+}
+
+// === impl Coalesce ===
+
+impl Coalesce {
+    /// Nothing collected yet.
+    pub fn new() -> Self {
+        Self { out: Vec::new(), open: BytesMut::new() }
+    }
+
+    /// Everything collected so far.
+    pub fn drain(&mut self) -> impl Iterator<Item = Bytes> + '_ {
+        self.close();
+        self.out.drain(..)
+    }
+
+    fn close(&mut self) {
+        if !self.open.is_empty() {
+            self.out.push(self.open.split().freeze());
+        }
+    }
+}
+
+impl Default for Coalesce {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Sink for Coalesce {
+    fn emit(&mut self, piece: Bytes) {
+        if piece.len() >= WORTH_A_PIECE {
+            self.close();
+            self.out.push(piece);
+            return;
+        }
+        if self.open.len() + piece.len() > ROOM {
+            self.close();
+        }
+        if self.open.capacity() - self.open.len() < piece.len() {
+            self.open.reserve(ROOM);
+        }
+        self.open.extend_from_slice(&piece);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn joined_pieces_are_the_same_bytes_in_fewer_pieces(
+            lengths in proptest::collection::vec(prop_oneof![4 => 1..500_usize, 1 => 1..40_000_usize], 0..200),
+        ) {
+            let pieces: Vec<_> =
+                lengths.iter().zip((0..=u8::MAX).cycle()).map(|(length, byte)| Bytes::from(vec![byte; *length])).collect();
+            let mut coalesced = Coalesce::new();
+            for piece in &pieces {
+                coalesced.emit(piece.clone());
+            }
+            let joined: Vec<_> = coalesced.drain().collect();
+            prop_assert_eq!(joined.concat(), pieces.concat());
+            let long = pieces.iter().filter(|piece| piece.len() >= WORTH_A_PIECE).count();
+            let short: usize = pieces.iter().map(Bytes::len).filter(|length| *length < WORTH_A_PIECE).sum();
+            prop_assert!(joined.len() <= 2 * long + 1 + short / (ROOM - WORTH_A_PIECE));
+            prop_assert!(coalesced.drain().next().is_none());
+        }
+    }
+}

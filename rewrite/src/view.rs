@@ -1,0 +1,147 @@
+//! Responses: what the host answers, as the virtual cluster sees it.
+//!
+//! Names of the host become virtual names, objects of others are left out, and what Atoll put into an object is taken
+//! out again. Nothing here fails because an object is unusual: what cannot be a name stays as it is.
+//!
+//! Reading order: [`View`], [`object`](self) (what happens at each place), [`ListStream`], [`WatchStream`].
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::json::{Cursor, Edits, Malformed};
+use crate::program::walk;
+use crate::{Guard, Mapping, Program, Sink};
+
+mod carry;
+mod credential;
+mod list;
+mod namespace;
+mod object;
+mod pod;
+mod reference;
+mod selector;
+mod table;
+mod watch;
+
+pub use credential::Certificate;
+pub(crate) use credential::Credential;
+pub use list::{ListStream, StreamError};
+pub use watch::WatchStream;
+
+use object::Reader;
+
+/// The most bytes of one object that are kept: what etcd takes in a request (`--max-request-bytes`, 1.5 MiB) three
+/// times over, since an object is longer in JSON than as it is stored.
+pub const DEFAULT_ITEM_LIMIT: usize = 8 << 20;
+
+/// How responses are shown to one virtual cluster. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct View {
+    mapping: Mapping,
+    guard: Arc<Guard>,
+    certificate: Option<Arc<Certificate>>,
+}
+
+/// Which of the objects in an answer are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// Those whose `metadata.namespace` belongs to the virtual cluster; none without one.
+    ByNamespace,
+    /// Those whose name is a namespace that belongs to the virtual cluster: for Namespaces.
+    ByName,
+    /// All: the request named what it is about, or the host has chosen.
+    Everything,
+}
+
+/// Whether an object is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is, and has gone to the sink.
+    Shown,
+    /// It is not the virtual cluster's; nothing has gone to the sink.
+    Foreign,
+}
+
+// === impl View ===
+
+impl View {
+    /// A view that maps names and hides nothing.
+    pub fn new(mapping: Mapping) -> Self {
+        Self { mapping, guard: Arc::default(), certificate: None }
+    }
+
+    /// Hides `guard` in pod specifications.
+    #[must_use]
+    pub fn hiding(mut self, guard: Arc<Guard>) -> Self {
+        self.guard = guard;
+        self
+    }
+
+    /// Shows `certificate` as the cluster's, where the host publishes its own.
+    #[must_use]
+    pub fn presenting(mut self, certificate: Arc<Certificate>) -> Self {
+        self.certificate = Some(certificate);
+        self
+    }
+
+    /// The names in use.
+    pub fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
+    /// The answer to anything but a list or watch: an object, a Status, or a Table of one object.
+    pub fn object(
+        &self,
+        program: &Program,
+        filter: Filter,
+        body: &Bytes,
+        sink: &mut impl Sink,
+    ) -> Result<Verdict, Malformed> {
+        let mut cursor = Cursor::new(body, 0, 0);
+        let kind = cursor.look_up("kind")?;
+        let status = Program::status();
+        let (program, filter) = match kind {
+            Some(kind) if kind.is("Status") && is_status(&cursor)? => (&status, Filter::Everything),
+            Some(kind) if kind.is("Table") && table::is_table(&cursor)? => {
+                return self.table(program, filter, body, sink);
+            }
+            _ => (program, filter),
+        };
+        let mut edits = Edits::new();
+        let mut reader = Reader::new(self, filter);
+        walk(&mut reader, program.root(), &mut cursor, &mut edits)?;
+        cursor.finish()?;
+        if reader.conclude(&cursor, &mut edits) == Verdict::Foreign {
+            return Ok(Verdict::Foreign);
+        }
+        edits.splice(body, 0..body.len(), sink);
+        Ok(Verdict::Shown)
+    }
+
+    /// A Table in one piece; shown unless its rows were all of others.
+    fn table(
+        &self,
+        program: &Program,
+        filter: Filter,
+        body: &Bytes,
+        sink: &mut impl Sink,
+    ) -> Result<Verdict, Malformed> {
+        let mut cursor = Cursor::new(body, 0, 0);
+        let mut edits = Edits::new();
+        let verdict = table::Columns::default().table(self, program, filter, &mut cursor, &mut edits)?;
+        cursor.finish()?;
+        if verdict == Verdict::Shown {
+            edits.splice(body, 0..body.len(), sink);
+        }
+        Ok(verdict)
+    }
+}
+
+/// Whether the object in front of the cursor is a `metav1.Status`, and no custom resource of that kind.
+fn is_status(cursor: &Cursor<'_>) -> Result<bool, Malformed> {
+    Ok(cursor.look_up("apiVersion")?.is_some_and(|version| version.is("v1")))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,96 @@
+//! Where the host publishes its own certificate and names: token Secrets and `kube-root-ca.crt`.
+//!
+//! `karmadactl join` takes `ca.crt` from a token Secret to trust the member with, so it must be the endpoint's.
+
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+
+use crate::json::{Cursor, Edits, Malformed, quoted};
+use crate::program::Place;
+
+/// `SecretTypeServiceAccountToken` in core/v1 types.go.
+const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
+/// `RootCACertConfigMapName` in pkg/controller/certificates/rootcacertpublisher.
+const ROOT_CERTIFICATE: &str = "kube-root-ca.crt";
+
+/// The certificate that clients are to verify the virtual cluster's endpoint with.
+#[derive(Debug)]
+pub struct Certificate {
+    /// As in the data of a Secret.
+    base64: Bytes,
+    /// As the inside of a JSON string.
+    text: Bytes,
+}
+
+/// What was found of a credential; whether it is one is known at the end.
+#[derive(Default)]
+pub(crate) struct Credential {
+    is_token: bool,
+    is_root_certificate: bool,
+    namespaces: Vec<Range<usize>>,
+    certificates: Vec<Range<usize>>,
+}
+
+// === impl Certificate ===
+
+impl Certificate {
+    /// One or more certificates in PEM.
+    pub fn new(pem: &str) -> Self {
+        let text = quoted(pem);
+        Self {
+            base64: Bytes::from(STANDARD.encode(pem)),
+            text: Bytes::copy_from_slice(&text.as_bytes()[1..text.len() - 1]),
+        }
+    }
+}
+
+// === impl Credential ===
+
+impl Credential {
+    /// Notes the value at a place, and passes it.
+    pub(crate) fn note(&mut self, place: Place, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+        if cursor.peek()? != b'"' {
+            return cursor.skip();
+        }
+        let text = cursor.string()?;
+        match place {
+            Place::SecretType => self.is_token = text.is(TOKEN_SECRET),
+            Place::ConfigMapName => self.is_root_certificate = text.is(ROOT_CERTIFICATE),
+            Place::SecretNamespace => self.namespaces.push(text.range()),
+            _ => self.certificates.push(text.range()),
+        }
+        Ok(())
+    }
+
+    /// Makes the edits, if it is a credential: `certificate` for the one that was found, and what `map` makes of the
+    /// namespace, which is left alone if that is nothing.
+    pub(crate) fn conclude(
+        self,
+        certificate: Option<&Certificate>,
+        cursor: &Cursor<'_>,
+        edits: &mut Edits,
+        map: impl Fn(&[u8]) -> Option<Bytes>,
+    ) {
+        let certificate = match certificate {
+            Some(certificate) if self.is_token => Some(&certificate.base64),
+            Some(certificate) if self.is_root_certificate => Some(&certificate.text),
+            _ => None,
+        };
+        if let Some(certificate) = certificate {
+            for range in self.certificates {
+                edits.replace(range, certificate.clone());
+            }
+        }
+        if self.is_token {
+            for range in self.namespaces {
+                let namespace = STANDARD.decode(cursor.slice(range.clone()));
+                if let Some(mapped) = namespace.ok().and_then(|namespace| map(&namespace)) {
+                    edits.replace(range, Bytes::from(STANDARD.encode(mapped)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Lists of any length, item by item, in memory that one item bounds.
+//!
+//! ```text
+//! {"kind":"PodList","metadata":{...},"items":[ item , item , ... ]}
+//! ^ verbatim         ^ one unit               ^ one unit each, kept or left out
+//! ```
+//! A *unit* is a key, a member's value or an item. A unit that lies within one chunk is scanned once, where it lies;
+//! one that crosses into the next chunk is collected first. Everything between units is passed on as it is. `rows` of a
+//! Table are items too: the two cannot be told apart before the array begins, because custom lists have their `kind`
+//! behind their `items`.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::carry::Carry;
+use super::object::Reader;
+use super::table::Columns;
+use super::{DEFAULT_ITEM_LIMIT, Filter, Verdict, View};
+use crate::json::{Cursor, Defect, Edits, Fate, Malformed, Text, quoted};
+use crate::program::walk;
+use crate::{Program, Sink};
+
+mod gap;
+
+use gap::{Gap, Output};
+
+/// Shows a list that arrives in chunks.
+pub struct ListStream {
+    view: View,
+    program: Program,
+    filter: Filter,
+    limit: usize,
+    seal: Box<dyn FnMut(&str) -> String + Send>,
+
+    state: State,
+    /// The unit that began in an earlier chunk.
+    carry: Option<Carry>,
+    gap: Gap,
+    columns: Columns,
+    edits: Edits,
+    /// Bytes of input before the chunk in hand, for the offsets of errors.
+    passed: usize,
+}
+
+/// A list cannot be shown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StreamError {
+    /// The host did not send JSON.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// One item needs more memory than allowed.
+    #[error("an item of the list is longer than {limit} bytes")]
+    TooLong {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+}
+
+/// What comes next in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The brace of the list.
+    Start,
+    /// A key, or the end of an empty list.
+    FirstKey,
+    Key,
+    Colon(Member),
+    Value(Member),
+    /// A comma, or the end of the list.
+    BehindValue,
+    /// An item, or the end of an empty array.
+    FirstItem(Member),
+    Item(Member),
+    /// A comma, or the end of the array.
+    BehindItem(Member),
+    End,
+}
+
+/// The members of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    Metadata,
+    Columns,
+    Items,
+    Rows,
+    Other,
+}
+
+// === impl ListStream ===
+
+impl ListStream {
+    /// Shows the items of one list that pass `filter`, each by `program`.
+    pub fn new(view: View, program: Program, filter: Filter) -> Self {
+        Self {
+            view,
+            program,
+            filter,
+            limit: DEFAULT_ITEM_LIMIT,
+            seal: Box::new(str::to_owned),
+            state: State::Start,
+            carry: None,
+            gap: Gap::default(),
+            columns: Columns::default(),
+            edits: Edits::new(),
+            passed: 0,
+        }
+    }
+
+    /// Replaces `metadata.continue`, which holds a name of the host (`continueToken` in apiserver's continue.go).
+    #[must_use]
+    pub fn sealing(mut self, seal: impl FnMut(&str) -> String + Send + 'static) -> Self {
+        self.seal = Box::new(seal);
+        self
+    }
+
+    /// Allows this many bytes for one item instead of [`DEFAULT_ITEM_LIMIT`].
+    #[must_use]
+    pub fn limited_to(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Takes the next chunk, of any length, and gives what can be shown to `sink`. After an error the stream is of no
+    /// further use.
+    pub fn push(&mut self, chunk: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
+        let Some(mut carry) = self.carry.take() else { return self.window(chunk, false, sink) };
+        if let Some(guess) = carry.guess(chunk)
+            && let Some(end) = self.first_unit(&guess, sink)?
+        {
+            return self.window(&chunk.slice(end - carry.len()..), false, sink);
+        }
+        let end = carry.fill(chunk);
+        if carry.len() > self.limit {
+            return Err(self.too_long());
+        }
+        let Some(end) = end else {
+            self.carry = Some(carry);
+            return Ok(());
+        };
+        self.window(&carry.into_bytes(), true, sink)?;
+        if self.carry.is_some() {
+            return Err(Malformed { offset: self.passed, defect: Defect::UnexpectedByte }.into());
+        }
+        self.window(&chunk.slice(end..), false, sink)
+    }
+
+    /// Says that there are no more chunks.
+    pub fn finish(&mut self) -> Result<(), StreamError> {
+        if self.state == State::End && self.carry.is_none() {
+            return Ok(());
+        }
+        Err(Malformed { offset: self.passed, defect: Defect::UnexpectedEnd }.into())
+    }
+
+    /// Handles all units of a window, and begins to collect one that is not whole. `whole`: the first unit is known to
+    /// be whole, even if it is a number that nothing follows yet.
+    fn window(&mut self, window: &Bytes, whole: bool, sink: &mut impl Sink) -> Result<(), StreamError> {
+        let mut output = Output::new(window, sink);
+        self.gap.enter_window();
+        let begun = self.units(window, whole, &mut output).map_err(|malformed| self.located(malformed))?;
+        let end = begun.unwrap_or(window.len());
+        self.leave(end, output);
+        if self.gap.len() > self.limit || window.len() - end > self.limit {
+            return Err(self.too_long());
+        }
+        self.carry = begun.map(|start| Carry::begin(&window[start..]));
+        Ok(())
+    }
+
+    /// Handles the unit at the start of a window. Returns its end; nothing has happened if that is not in the window.
+    fn first_unit(&mut self, window: &Bytes, sink: &mut impl Sink) -> Result<Option<usize>, StreamError> {
+        if Cursor::new(window, 0, 0).is_cut_scalar() {
+            return Ok(None);
+        }
+        let mut output = Output::new(window, sink);
+        self.gap.enter_window();
+        match self.unit(window, 0, &mut output) {
+            Ok(end) => {
+                self.leave(end, output);
+                Ok(Some(end))
+            }
+            Err(Malformed { defect: Defect::UnexpectedEnd, .. }) => Ok(None),
+            Err(malformed) => Err(self.located(malformed).into()),
+        }
+    }
+
+    /// Ends a window at `end`.
+    fn leave(&mut self, end: usize, mut output: Output<'_, impl Sink>) {
+        if matches!(self.state, State::FirstItem(_) | State::Item(_) | State::BehindItem(_)) {
+            self.gap.leave_window(end, &mut output);
+        }
+        output.flush(end);
+        self.passed += end;
+    }
+
+    /// The same error with its offset in the whole list.
+    fn located(&self, mut malformed: Malformed) -> Malformed {
+        malformed.offset += self.passed;
+        malformed
+    }
+
+    /// Follows the text. Returns where a unit begins that is not whole.
+    fn units(
+        &mut self,
+        window: &Bytes,
+        mut whole: bool,
+        output: &mut Output<'_, impl Sink>,
+    ) -> Result<Option<usize>, Malformed> {
+        let mut cursor = Cursor::new(window, 0, 0);
+        while !cursor.is_at_end() {
+            if self.pass_mark(&mut cursor, output)? {
+                continue;
+            }
+            let start = cursor.at();
+            if !whole && cursor.is_cut_scalar() {
+                return Ok(Some(start));
+            }
+            let end = match self.unit(window, start, output) {
+                Ok(end) => end,
+                Err(Malformed { defect: Defect::UnexpectedEnd, .. }) if !whole => return Ok(Some(start)),
+                Err(malformed) => return Err(malformed),
+            };
+            cursor = Cursor::new(window, end, 0);
+            whole = false;
+        }
+        Ok(None)
+    }
+
+    /// Passes a punctuation mark between units, if one comes next.
+    fn pass_mark(&mut self, cursor: &mut Cursor<'_>, output: &mut Output<'_, impl Sink>) -> Result<bool, Malformed> {
+        let start = cursor.at();
+        self.state = match (self.state, cursor.peek()?) {
+            (State::Start, _) => {
+                cursor.expect(b'{')?;
+                State::FirstKey
+            }
+            (State::FirstKey | State::BehindValue, b'}') => {
+                cursor.expect(b'}')?;
+                State::End
+            }
+            (State::Colon(member), _) => {
+                cursor.expect(b':')?;
+                State::Value(member)
+            }
+            (State::Value(member @ (Member::Items | Member::Rows)), b'[') => {
+                cursor.expect(b'[')?;
+                self.gap.open(cursor.at());
+                State::FirstItem(member)
+            }
+            (State::FirstItem(_) | State::BehindItem(_), b']') => {
+                self.gap.close(start, output);
+                cursor.expect(b']')?;
+                State::BehindValue
+            }
+            (State::BehindValue, _) => {
+                cursor.expect(b',')?;
+                State::Key
+            }
+            (State::BehindItem(member), _) => {
+                cursor.expect(b',')?;
+                State::Item(member)
+            }
+            (State::End, _) => return cursor.finish().map(|()| true),
+            (State::FirstKey | State::Key | State::Value(_) | State::FirstItem(_) | State::Item(_), _) => {
+                return Ok(false);
+            }
+        };
+        Ok(true)
+    }
+
+    /// Handles the unit at `start` and returns its end; changes nothing if it is not whole.
+    fn unit(&mut self, window: &Bytes, start: usize, output: &mut Output<'_, impl Sink>) -> Result<usize, Malformed> {
+        self.edits.clear();
+        // Only now are containers open around the unit: the list, and the array that an item is in.
+        let depth = usize::from(!matches!(self.state, State::FirstKey | State::Key));
+        let mut cursor = Cursor::new(window, start, depth);
+        match self.state {
+            State::Value(member) => {
+                self.value(member, &mut cursor)?;
+                output.splice(start..cursor.at(), &mut self.edits);
+                self.state = State::BehindValue;
+            }
+            State::FirstItem(member) | State::Item(member) => {
+                let verdict = self.item(member, &mut cursor)?;
+                match verdict {
+                    Verdict::Shown => {
+                        self.gap.keep(start, cursor.at(), output);
+                        output.splice(start..cursor.at(), &mut self.edits);
+                    }
+                    Verdict::Foreign => self.gap.leave_out(start, cursor.at(), output),
+                }
+                self.state = State::BehindItem(member);
+            }
+            _ => self.state = State::Colon(Member::of(&cursor.string()?)),
+        }
+        Ok(cursor.at())
+    }
+
+    /// An item of a list, or a row of a Table.
+    fn item(&mut self, member: Member, cursor: &mut Cursor<'_>) -> Result<Verdict, Malformed> {
+        if member == Member::Rows {
+            return self.columns.row(&self.view, &self.program, self.filter, cursor, &mut self.edits);
+        }
+        let mut reader = Reader::new(&self.view, self.filter);
+        walk(&mut reader, self.program.root(), cursor, &mut self.edits)?;
+        Ok(reader.conclude(cursor, &mut self.edits))
+    }
+
+    fn value(&mut self, member: Member, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+        match member {
+            Member::Metadata if cursor.peek()? == b'{' => self.metadata(cursor),
+            Member::Columns => self.columns.read(cursor),
+            _ => cursor.skip(),
+        }
+    }
+
+    /// `metav1.ListMeta`.
+    fn metadata(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+        cursor.object(&mut self.edits, |cursor, edits, key| {
+            if key.is("continue") && cursor.peek()? == b'"' {
+                let token = cursor.string()?;
+                if !token.raw.is_empty() {
+                    let sealed = quoted(&(self.seal)(&token.decode()));
+                    edits.replace(token.start - 1..token.range().end + 1, Bytes::from(sealed));
+                }
+                return Ok(Fate::Keep);
+            }
+            cursor.skip()?;
+            // It counts the objects of all virtual clusters.
+            let tells = key.is("remainingItemCount") && self.filter != Filter::Everything;
+            Ok::<_, Malformed>(if tells { Fate::Remove } else { Fate::Keep })
+        })?;
+        Ok(())
+    }
+
+    fn too_long(&self) -> StreamError {
+        StreamError::TooLong { limit: self.limit }
+    }
+}
+
+impl fmt::Debug for ListStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListStream")
+            .field("filter", &self.filter)
+            .field("state", &self.state)
+            .field("passed", &self.passed)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Member ===
+
+impl Member {
+    fn of(key: &Text<'_>) -> Self {
+        let known = [
+            ("metadata", Self::Metadata),
+            ("columnDefinitions", Self::Columns),
+            ("items", Self::Items),
+            ("rows", Self::Rows),
+        ];
+        known.into_iter().find(|(name, _)| key.is(name)).map_or(Self::Other, |(_, member)| member)
+    }
+}
+
+#[cfg(test)]
+mod tests;

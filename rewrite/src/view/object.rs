@@ -1,0 +1,182 @@
+//! What is done at each place of an object on its way to the client.
+
+use super::credential::Credential;
+use super::pod::Owned;
+use super::{Filter, Verdict, View};
+use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::mapping::{FOREIGN_PREFIX, Shown, identity::Seen};
+use crate::program::{Node, Place, Visitor, descend};
+
+/// Reads one object. What can only be decided when all of it was seen waits in `owned` and `credential`.
+pub(super) struct Reader<'v> {
+    pub(super) view: &'v View,
+    filter: Filter,
+    /// `None` until something was found that decides.
+    verdict: Option<Verdict>,
+    pub(super) owned: Owned,
+    pub(super) credential: Credential,
+    /// Whether the Status in hand is about a namespace.
+    about_namespace: bool,
+}
+
+// === impl Reader ===
+
+impl<'v> Reader<'v> {
+    pub(super) fn new(view: &'v View, filter: Filter) -> Self {
+        Self {
+            view,
+            filter,
+            verdict: None,
+            owned: Owned::default(),
+            credential: Credential::default(),
+            about_namespace: false,
+        }
+    }
+
+    /// Decides what was left open at the end of an object. To be asked before the edits are used.
+    pub(super) fn conclude(self, cursor: &Cursor<'_>, edits: &mut Edits) -> Verdict {
+        let verdict = match (self.verdict, self.filter) {
+            (Some(verdict), _) => verdict,
+            (None, Filter::Everything) => Verdict::Shown,
+            // An object that does not say whose it is, is nobody's.
+            (None, Filter::ByNamespace | Filter::ByName) => Verdict::Foreign,
+        };
+        if verdict == Verdict::Shown {
+            self.owned.conclude(edits);
+            let mapping = &self.view.mapping;
+            self.credential.conclude(self.view.certificate.as_deref(), cursor, edits, |host| {
+                match mapping.shown(host) {
+                    Shown::As(name) => Some(name),
+                    Shown::Unchanged | Shown::Foreign => None,
+                }
+            });
+        }
+        verdict
+    }
+
+    /// The name of a namespace that decides whether the object is shown.
+    fn deciding(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+        if cursor.peek()? != b'"' {
+            return cursor.skip();
+        }
+        let text = cursor.string()?;
+        match self.view.mapping.member_or_late(&text.bytes()) {
+            Some(name) => {
+                // One foreign name among several (duplicate keys) is enough.
+                self.verdict.get_or_insert(Verdict::Shown);
+                edits.rename(text.range(), text.raw, &name.to_bytes());
+            }
+            None => self.verdict = Some(Verdict::Foreign),
+        }
+        Ok(())
+    }
+
+    /// The name of a namespace somewhere in the object.
+    pub(super) fn namespace(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+        if cursor.peek()? != b'"' {
+            return cursor.skip();
+        }
+        let text = cursor.string()?;
+        match self.view.mapping.shown(&text.bytes()) {
+            Shown::As(name) => edits.rename(text.range(), text.raw, &name),
+            Shown::Unchanged => {}
+            Shown::Foreign => edits.insert(text.start, FOREIGN_PREFIX),
+        }
+        Ok(())
+    }
+
+    /// A user or group. Says whether it is the virtual cluster's.
+    pub(super) fn identity(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<bool, Malformed> {
+        if cursor.peek()? != b'"' {
+            return cursor.skip().map(|()| true);
+        }
+        let text = cursor.string()?;
+        if text.raw.is_empty() {
+            return Ok(true);
+        }
+        match self.view.mapping.seen(&text.decode()) {
+            Seen::Own(name) => {
+                edits.replace(text.range(), unquoted(&name));
+                Ok(true)
+            }
+            Seen::Foreign => {
+                edits.insert(text.start, FOREIGN_PREFIX);
+                Ok(false)
+            }
+        }
+    }
+
+    fn message(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+        if cursor.peek()? != b'"' {
+            return cursor.skip();
+        }
+        self.view.mapping.edit_message(&cursor.string()?, edits);
+        Ok(())
+    }
+
+    fn details(&mut self, node: &Node, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+        let kind = cursor.look_up("kind")?;
+        // The resource in most answers, the kind in those of validation (`NewInvalid` in apimachinery's errors.go).
+        self.about_namespace = kind.is_some_and(|kind| kind.is("namespaces") || kind.is("Namespace"));
+        descend(self, node, cursor, edits).map(drop)
+    }
+}
+
+impl Visitor for Reader<'_> {
+    type Error = Malformed;
+
+    fn visit(
+        &mut self,
+        place: Place,
+        node: &Node,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+    ) -> Result<Fate, Malformed> {
+        match place {
+            Place::OwnNamespace if self.filter == Filter::ByNamespace => {
+                self.deciding(cursor, edits)?;
+            }
+            Place::OwnName if self.filter == Filter::ByName => self.deciding(cursor, edits)?,
+            Place::OwnNamespace | Place::OwnName | Place::Namespace => {
+                self.namespace(cursor, edits)?;
+            }
+            Place::OwnLabels | Place::OwnAnnotations => return self.own_keys(cursor, edits),
+            Place::OwnedKeys => return self.owned_keys(cursor, edits),
+            Place::Identity => {
+                self.identity(cursor, edits)?;
+            }
+            Place::IdentityElement if !self.identity(cursor, edits)? => return Ok(Fate::Remove),
+            Place::IdentityElement => {}
+            Place::Message => self.message(cursor, edits)?,
+            Place::Reference | Place::BindingTarget => self.reference(cursor, edits)?,
+            Place::Subject => self.subject(cursor, edits)?,
+            Place::ResourceAttributes => self.resource_attributes(cursor, edits)?,
+            Place::Details => self.details(node, cursor, edits)?,
+            Place::DetailsName if self.about_namespace => self.namespace(cursor, edits)?,
+            Place::NamespaceSelector => self.namespace_selector(cursor, edits)?,
+            Place::NodeSelector => return self.node_selector(cursor, edits),
+            Place::Tolerations => return self.tolerations(cursor, edits),
+            Place::OwnedNodeSelector => self.owned_node_selector(cursor)?,
+            Place::OwnedTolerations => self.owned_tolerations(cursor)?,
+            Place::SecretType
+            | Place::SecretNamespace
+            | Place::SecretCertificate
+            | Place::ConfigMapName
+            | Place::ConfigMapCertificate => self.credential.note(place, cursor)?,
+            Place::NamespaceMeta | Place::PodSpec => return descend(self, node, cursor, edits),
+            Place::OwnGenerateName | Place::NodeName | Place::DetailsName => cursor.skip()?,
+        }
+        Ok(Fate::Keep)
+    }
+
+    fn is_done(&self) -> bool {
+        self.verdict == Some(Verdict::Foreign)
+    }
+}
+
+/// The inside of a JSON string for `text`.
+fn unquoted(text: &str) -> bytes::Bytes {
+    let mut quoted = bytes::Bytes::from(crate::json::quoted(text)).slice(1..);
+    quoted.truncate(quoted.len() - 1);
+    quoted
+}

@@ -1,0 +1,108 @@
+//! Taking the guard out of pod specifications, and out of what managed fields say of them.
+//!
+//! Managed fields come before the specification they are about. So what they say of a node selector waits until it is
+//! known whether anything of the node selector is left.
+
+use std::ops::Range;
+
+use super::object::Reader;
+use crate::json::{Cursor, Edits, Fate, Malformed};
+
+/// What managed fields say of fields that may be hidden.
+#[derive(Default)]
+pub(super) struct Owned {
+    node_selectors: Vec<OwnedField>,
+    tolerations: Vec<OwnedField>,
+    /// Whether a pod specification was seen with this field, and nothing was left of it.
+    node_selector_is_gone: bool,
+    tolerations_are_gone: bool,
+}
+
+/// One manager's `f:nodeSelector` or `f:tolerations`.
+struct OwnedField {
+    /// To be cut if the whole field is hidden.
+    whole: Range<usize>,
+    /// To be cut otherwise.
+    parts: Vec<Range<usize>>,
+}
+
+// === impl Owned ===
+
+impl Owned {
+    pub(super) fn conclude(self, edits: &mut Edits) {
+        for (fields, is_gone) in
+            [(self.node_selectors, self.node_selector_is_gone), (self.tolerations, self.tolerations_are_gone)]
+        {
+            for field in fields {
+                if is_gone {
+                    edits.delete(field.whole);
+                } else {
+                    field.parts.into_iter().for_each(|part| edits.delete(part));
+                }
+            }
+        }
+    }
+}
+
+// === impl Reader ===
+
+impl Reader<'_> {
+    /// `nodeSelector`: the guarded keys go, whatever their value is (it may be from before a change of the guard).
+    pub(super) fn node_selector(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
+        if cursor.peek()? != b'{' {
+            return cursor.skip().map(|()| Fate::Keep);
+        }
+        let extent = cursor.object(edits, |cursor, _, key| {
+            cursor.skip()?;
+            Ok::<_, Malformed>(if self.view.guard.has_key(&key) { Fate::Remove } else { Fate::Keep })
+        })?;
+        self.owned.node_selector_is_gone |= extent.removed > 0 && extent.kept == 0;
+        Ok(if self.owned.node_selector_is_gone { Fate::Remove } else { Fate::Keep })
+    }
+
+    /// `tolerations`: those of the guard go.
+    pub(super) fn tolerations(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
+        if cursor.peek()? != b'[' || self.view.guard.tolerations().is_empty() {
+            return cursor.skip().map(|()| Fate::Keep);
+        }
+        let extent = cursor.array(edits, |cursor, _, _| {
+            let hidden = self.view.guard.toleration_at(cursor)?.is_some();
+            Ok::<_, Malformed>(if hidden { Fate::Remove } else { Fate::Keep })
+        })?;
+        self.owned.tolerations_are_gone |= extent.removed > 0 && extent.kept == 0;
+        Ok(if self.owned.tolerations_are_gone { Fate::Remove } else { Fate::Keep })
+    }
+
+    /// `f:nodeSelector`. It is one atomic field, `{}` (`+mapType=atomic` in core/v1); what was
+    /// written before it was marked so has a member for each key.
+    pub(super) fn owned_node_selector(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+        let start = cursor.member();
+        let mut parts = Vec::new();
+        if cursor.peek()? == b'{' {
+            let mut cuts = Edits::new();
+            cursor.object(&mut cuts, |cursor, _, key| {
+                cursor.skip()?;
+                let key = key.decode();
+                let hidden = key
+                    .strip_prefix("f:")
+                    .is_some_and(|key| self.view.guard.entries().iter().any(|entry| entry.key == key));
+                Ok::<_, Malformed>(if hidden { Fate::Remove } else { Fate::Keep })
+            })?;
+            parts = cuts.into_ranges().collect();
+        } else {
+            cursor.skip()?;
+        }
+        let whole = cursor.cut_around(start, cursor.at());
+        self.owned.node_selectors.push(OwnedField { whole, parts });
+        Ok(())
+    }
+
+    /// `f:tolerations`, which is one atomic field.
+    pub(super) fn owned_tolerations(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+        let start = cursor.member();
+        cursor.skip()?;
+        let whole = cursor.cut_around(start, cursor.at());
+        self.owned.tolerations.push(OwnedField { whole, parts: Vec::new() });
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! Tables (`meta.k8s.io` Table): the rows that kubectl prints.
+//!
+//! A row is shown if its object is. Cells are text that the host made from the object; only columns that are known to
+//! show names are touched, since a Deployment may well be called like a namespace of the host.
+
+use bytes::Bytes;
+
+use super::object::Reader;
+use super::{Filter, Verdict, View};
+use crate::Program;
+use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::program::walk;
+
+/// Columns beyond this many are not looked at; the printers of Kubernetes have a dozen.
+const MAX_COLUMNS: usize = 256;
+
+/// Columns that show `namespace/name`, subjects or messages (`pkg/printers/internalversion/printers.go`, and
+/// kube-aggregator's table for `APIService`).
+const TEXT_COLUMNS: [&str; 8] =
+    ["Claim", "Users", "Groups", "ServiceAccounts", "Requestor", "ParentRef", "Service", "Message"];
+
+/// What the columns of a table show.
+///
+/// A watch sends them with its first event only (`NoHeaders` in apiserver's response.go). If that is left out, the first
+/// that is shown has to bring them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Columns {
+    shown: Vec<Column>,
+    /// Definitions that stood in a table that was left out, and that the client has not seen yet.
+    owed: Option<Bytes>,
+    /// What `owed` becomes when the table that was read last turns out to be in a whole frame.
+    owed_next: Option<Bytes>,
+    /// Whether `owed_next` is to be looked at.
+    unsettled: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    /// The object's own name.
+    Name,
+    Text,
+    Other,
+}
+
+// === impl Columns ===
+
+impl Columns {
+    /// Reads `columnDefinitions`. An empty list says nothing new.
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+        if cursor.peek()? != b'[' {
+            return cursor.skip();
+        }
+        let mut columns = Vec::new();
+        cursor.array(&mut Edits::new(), |cursor, _, index| {
+            let name = cursor.look_up("name")?;
+            cursor.skip()?;
+            if index < MAX_COLUMNS {
+                columns.push(match name {
+                    Some(name) if name.is("Name") => Column::Name,
+                    Some(name) if TEXT_COLUMNS.iter().any(|column| name.is(column)) => Column::Text,
+                    _ => Column::Other,
+                });
+            }
+            Ok::<_, Malformed>(Fate::Keep)
+        })?;
+        if !columns.is_empty() {
+            self.shown = columns;
+        }
+        Ok(())
+    }
+
+    /// Handles a whole table, which is the next value.
+    pub(super) fn table(
+        &mut self,
+        view: &View,
+        program: &Program,
+        filter: Filter,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+    ) -> Result<Verdict, Malformed> {
+        let mut verdict = Verdict::Shown;
+        let mut definitions = None;
+        cursor.peek()?;
+        let open = cursor.at();
+        let comma: &[u8] = if cursor.is_empty_container() { b"" } else { b"," };
+        cursor.object(edits, |cursor, edits, key| {
+            if key.is("columnDefinitions") {
+                cursor.peek()?;
+                let start = cursor.at();
+                let is_empty = cursor.is_empty_container() || cursor.peek()? != b'[';
+                self.read(cursor)?;
+                definitions = Some((start..cursor.at(), is_empty));
+            } else if key.is("rows") && cursor.peek()? == b'[' {
+                let rows = cursor.array(edits, |cursor, edits, _| {
+                    Ok::<_, Malformed>(match self.row(view, program, filter, cursor, edits)? {
+                        Verdict::Shown => Fate::Keep,
+                        Verdict::Foreign => Fate::Remove,
+                    })
+                })?;
+                if rows.removed > 0 && rows.kept == 0 {
+                    verdict = Verdict::Foreign;
+                }
+            } else {
+                cursor.skip()?;
+            }
+            Ok::<_, Malformed>(Fate::Keep)
+        })?;
+        self.unsettled = true;
+        self.owed_next = match (verdict, definitions) {
+            (Verdict::Foreign, Some((range, false))) => Some(Bytes::copy_from_slice(cursor.slice(range))),
+            (Verdict::Foreign, _) => self.owed.clone(),
+            (Verdict::Shown, Some((_, false))) => None,
+            (Verdict::Shown, empty) => {
+                if let Some(owed) = &self.owed {
+                    match empty {
+                        Some((range, _)) => edits.replace(range, owed.clone()),
+                        None => edits.insert(open + 1, [b"\"columnDefinitions\":", &owed[..], comma].concat()),
+                    }
+                }
+                None
+            }
+        };
+        Ok(verdict)
+    }
+
+    /// Says that the frame in which a table may have been read was whole.
+    pub(super) fn settle(&mut self) {
+        if std::mem::take(&mut self.unsettled) {
+            self.owed = self.owed_next.take();
+        }
+    }
+
+    /// Handles one row, which is the next value.
+    pub(super) fn row(
+        &self,
+        view: &View,
+        program: &Program,
+        filter: Filter,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+    ) -> Result<Verdict, Malformed> {
+        let mut reader = Reader::new(view, filter);
+        if cursor.peek()? != b'{' {
+            cursor.skip()?;
+            return Ok(reader.conclude(cursor, edits));
+        }
+        cursor.object(edits, |cursor, edits, key| {
+            if key.is("cells") && cursor.peek()? == b'[' {
+                cursor.array(edits, |cursor, edits, index| self.cell(&reader, program, index, cursor, edits))?;
+                return Ok(Fate::Keep);
+            }
+            if key.is("object") {
+                return walk(&mut reader, program.root(), cursor, edits);
+            }
+            cursor.skip()?;
+            Ok::<_, Malformed>(Fate::Keep)
+        })?;
+        Ok(reader.conclude(cursor, edits))
+    }
+
+    fn cell(
+        &self,
+        reader: &Reader<'_>,
+        program: &Program,
+        index: usize,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+    ) -> Result<Fate, Malformed> {
+        let column = self.shown.get(index).copied().unwrap_or(Column::Other);
+        match (column, cursor.peek()?) {
+            (Column::Name, b'"') if program.is_of_namespaces() => {
+                reader.namespace(cursor, edits)?;
+            }
+            (Column::Text, b'"') => reader.view.mapping.edit_message(&cursor.string()?, edits),
+            _ => cursor.skip()?,
+        }
+        Ok(Fate::Keep)
+    }
+}
+
+/// Whether the object in front of the cursor is a `meta.k8s.io` Table, and no custom resource of that kind.
+pub(super) fn is_table(cursor: &Cursor<'_>) -> Result<bool, Malformed> {
+    Ok(cursor.look_up("apiVersion")?.is_some_and(|version| version.decode().starts_with("meta.k8s.io/")))
+}

@@ -1,0 +1,196 @@
+//! Watches: one event after the other, each shown or left out as a whole.
+//!
+//! A frame is one JSON object, `{"type":"ADDED","object":{...}}` (`WatchEvent` in apimachinery's watch.go). What follows
+//! it, a line feed, goes out with it at once, because some clients read lines.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::carry::Carry;
+use super::list::StreamError;
+use super::object::Reader;
+use super::table::{Columns, is_table};
+use super::{DEFAULT_ITEM_LIMIT, Filter, Verdict, View, is_status};
+use crate::json::{Cursor, Defect, Edits, Fate, Malformed};
+use crate::program::walk;
+use crate::{Mapping, Program, Sink};
+
+/// Shows a watch that arrives in chunks.
+pub struct WatchStream {
+    view: View,
+    program: Program,
+    filter: Filter,
+    limit: usize,
+    /// The frame that began in an earlier chunk.
+    carry: Option<Carry>,
+    /// Whether the last frame was left out, and so the white space behind it.
+    left_out: bool,
+    columns: Columns,
+    edits: Edits,
+}
+
+/// What an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EventType {
+    /// A Status.
+    Error,
+    /// A resource version, and no object.
+    Bookmark,
+    /// `ADDED`, `MODIFIED`, `DELETED`, and whatever a later Kubernetes adds.
+    Change,
+}
+
+// === impl WatchStream ===
+
+impl WatchStream {
+    /// Shows the events of objects that pass `filter`, each by `program`.
+    pub fn new(view: View, program: Program, filter: Filter) -> Self {
+        Self {
+            view,
+            program,
+            filter,
+            limit: DEFAULT_ITEM_LIMIT,
+            carry: None,
+            left_out: false,
+            columns: Columns::default(),
+            edits: Edits::new(),
+        }
+    }
+
+    /// Allows this many bytes for one frame instead of [`DEFAULT_ITEM_LIMIT`].
+    #[must_use]
+    pub fn limited_to(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Uses newer names from the next frame on: a watch outlives many namespaces.
+    pub fn remap(&mut self, mapping: Mapping) {
+        self.view.mapping = mapping;
+    }
+
+    /// Takes the next chunk, of any length, and gives what can be shown to `sink`. After an error the stream is of no
+    /// further use.
+    pub fn push(&mut self, chunk: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
+        let mut chunk = chunk.clone();
+        if let Some(carry) = &mut self.carry {
+            let end = carry.fill(&chunk);
+            if carry.len() > self.limit {
+                return Err(StreamError::TooLong { limit: self.limit });
+            }
+            let Some(rest) = end else { return Ok(()) };
+            let frame = self.carry.take().expect("just filled").into_bytes();
+            if self.frames(&frame, sink)?.is_some() {
+                return Err(Malformed { offset: frame.len(), defect: Defect::UnexpectedEnd }.into());
+            }
+            chunk = chunk.slice(rest..);
+        }
+        if let Some(start) = self.frames(&chunk, sink)? {
+            if chunk.len() - start > self.limit {
+                return Err(StreamError::TooLong { limit: self.limit });
+            }
+            self.carry = Some(Carry::begin(&chunk[start..]));
+        }
+        Ok(())
+    }
+
+    /// Says that there are no more chunks. A watch may end at any time, but not within a frame.
+    pub fn finish(&mut self) -> Result<(), StreamError> {
+        match &self.carry {
+            None => Ok(()),
+            Some(carry) => Err(Malformed { offset: carry.len(), defect: Defect::UnexpectedEnd }.into()),
+        }
+    }
+
+    /// Handles all frames of a window. Returns where one begins that is not whole.
+    fn frames(&mut self, window: &Bytes, sink: &mut impl Sink) -> Result<Option<usize>, Malformed> {
+        let mut cursor = Cursor::new(window, 0, 0);
+        loop {
+            let behind = cursor.at();
+            let at_end = cursor.is_at_end();
+            if behind < cursor.at() && !self.left_out {
+                sink.emit(window.slice(behind..cursor.at()));
+            }
+            if at_end {
+                return Ok(None);
+            }
+            let start = cursor.at();
+            self.edits.clear();
+            let verdict = match self.frame(&mut cursor) {
+                Ok(verdict) => verdict,
+                Err(Malformed { defect: Defect::UnexpectedEnd, .. }) => return Ok(Some(start)),
+                Err(malformed) => return Err(malformed),
+            };
+            self.columns.settle();
+            self.left_out = verdict == Verdict::Foreign;
+            if !self.left_out {
+                self.edits.splice(window, start..cursor.at(), sink);
+            }
+        }
+    }
+
+    fn frame(&mut self, cursor: &mut Cursor<'_>) -> Result<Verdict, Malformed> {
+        let event = match cursor.look_up("type")? {
+            Some(event) if event.is("BOOKMARK") => EventType::Bookmark,
+            Some(event) if event.is("ERROR") => EventType::Error,
+            _ => EventType::Change,
+        };
+        // A frame without an object tells nothing.
+        let mut verdict = Verdict::Shown;
+        let Self { view, program, filter, columns, edits, .. } = self;
+        cursor.object(edits, |cursor, edits, key| {
+            if key.is("object") {
+                let found = match event {
+                    // It may be a Table with the columns; whatever it is, it belongs to everyone.
+                    EventType::Bookmark => change(view, program, Filter::Everything, columns, cursor, edits)?,
+                    EventType::Error => status(view, cursor, edits)?,
+                    EventType::Change => change(view, program, *filter, columns, cursor, edits)?,
+                };
+                if found == Verdict::Foreign {
+                    verdict = found;
+                }
+            } else {
+                cursor.skip()?;
+            }
+            Ok::<_, Malformed>(Fate::Keep)
+        })?;
+        Ok(verdict)
+    }
+}
+
+impl fmt::Debug for WatchStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchStream").field("filter", &self.filter).finish_non_exhaustive()
+    }
+}
+
+fn status(view: &View, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Verdict, Malformed> {
+    let mut reader = Reader::new(view, Filter::Everything);
+    walk(&mut reader, Program::status().root(), cursor, edits)?;
+    Ok(reader.conclude(cursor, edits))
+}
+
+/// The object of an event, or the Table of one row that stands for it.
+fn change(
+    view: &View,
+    program: &Program,
+    filter: Filter,
+    columns: &mut Columns,
+    cursor: &mut Cursor<'_>,
+    edits: &mut Edits,
+) -> Result<Verdict, Malformed> {
+    let kind = cursor.look_up("kind")?;
+    if kind.is_some_and(|kind| kind.is("Table")) && is_table(cursor)? {
+        return columns.table(view, program, filter, cursor, edits);
+    }
+    if kind.is_some_and(|kind| kind.is("Status")) && is_status(cursor)? {
+        return status(view, cursor, edits);
+    }
+    let mut reader = Reader::new(view, filter);
+    walk(&mut reader, program.root(), cursor, edits)?;
+    Ok(reader.conclude(cursor, edits))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! What survives the death of each half.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use atoll_tests::{HostCluster, Kubectl, Site, eventually, paths, site};
+use libtest_mimic::Trial;
+
+use crate::case;
+
+pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
+    vec![case("faults::an_informer_misses_nothing", host, an_informer_misses_nothing)]
+}
+
+const ENTRY: &str = "{name: faults, agents: [site-f], clientCA: {certificate: clusters/faults/client-ca.crt, \
+                     key: clusters/faults/client-ca.key}}";
+
+fn an_informer_misses_nothing(host: &HostCluster) -> anyhow::Result<()> {
+    let mut site = Site::start(&[ENTRY], &["faults"])?;
+    let agent_kubeconfig = host.agent_kubeconfig();
+    let body = format!(
+        "host: {{kubeconfig: {}}}\nvirtualClusters: [{{name: faults, nodeSelector: {{location: hangzhou}}}}]",
+        agent_kubeconfig.display()
+    );
+    let mut agent = site.agent("site-f", &body)?;
+    agent.printed("the virtual cluster is founded")?;
+    let kubeconfig = site.file("faults.kubeconfig");
+    let config = site.file("server.yaml");
+    site::atoll(&[
+        "kubeconfig",
+        "faults",
+        "--server-config",
+        config.to_str().context("path")?,
+        "-o",
+        kubeconfig.to_str().context("path")?,
+    ])?;
+    let kubectl = Kubectl::new(kubeconfig.clone());
+    let namespace = r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"informer"}}"#;
+    kubectl.ok_with(&["apply", "-f", "-"], namespace)?;
+
+    let mut informer = Command::new(paths::component("atoll-informer"))
+        .arg("--kubeconfig")
+        .arg(&kubeconfig)
+        .args(["--duration", "12s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut output = BufReader::new(informer.stdout.take().context("no stdout")?);
+    let mut line = String::new();
+    output.read_line(&mut line)?;
+    ensure!(line == "writing\n", "{line}");
+
+    let works = |what: &str| {
+        eventually(Duration::from_secs(5), || {
+            let output = kubectl.run(&["get", "ns", "--request-timeout=2s"])?;
+            ensure!(output.code == 0, "{}", output.stderr);
+            Ok(())
+        })
+        .with_context(|| format!("after {what} was killed"))
+    };
+    agent.kill()?;
+    agent = site.agent("site-f", &body)?;
+    works("the agent")?;
+    site.server.kill()?;
+    site.restart_server()?;
+    works("the proxy-server")?;
+
+    let mut rest = String::new();
+    output.read_to_string(&mut rest)?;
+    let mut errors = String::new();
+    informer.stderr.take().context("no stderr")?.read_to_string(&mut errors)?;
+    let status = informer.wait()?;
+    ensure!(status.success(), "{rest}{errors}");
+    ensure!(rest.contains(" objects, "), "{rest}");
+    drop(agent);
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! The suites on a real host cluster: release binaries as separate processes, files as an operator writes them.
+
+mod commands;
+mod faults;
+mod physical;
+mod proposal;
+mod virtual_clusters;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use atoll_tests::HostCluster;
+use libtest_mimic::{Arguments, Trial};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    if arguments.list {
+        return libtest_mimic::run(&arguments, trials(None)).exit_code();
+    }
+    let host = match HostCluster::up(1) {
+        Ok(host) => Arc::new(host),
+        Err(error) => {
+            report(&error);
+            return ExitCode::FAILURE;
+        }
+    };
+    // The host is ended by its last handle, before the process is.
+    libtest_mimic::run(&arguments, trials(Some(&host))).exit_code()
+}
+
+fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
+    let mut trials = physical::trials(host);
+    trials.extend(proposal::trials(host));
+    trials.extend(faults::trials(host));
+    trials.extend(commands::trials(host));
+    trials.extend(virtual_clusters::trials());
+    trials
+}
+
+/// One case that needs the host cluster.
+pub(crate) fn case(
+    name: &str,
+    host: Option<&Arc<HostCluster>>,
+    run: impl FnOnce(&HostCluster) -> anyhow::Result<()> + Send + 'static,
+) -> Trial {
+    let host = host.map(Arc::clone);
+    Trial::test(name, move || {
+        let host = host.ok_or("no host cluster while listing")?;
+        run(&host).map_err(|error| format!("{error:?}").into())
+    })
+}
+
+#[expect(clippy::print_stderr, reason = "a test runner talks to the terminal")]
+fn report(error: &anyhow::Error) {
+    eprintln!("no host cluster: {error:?}");
+}

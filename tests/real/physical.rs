@@ -1,0 +1,216 @@
+//! A whole edge cluster through the tunnel, TLS end to end.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, bail, ensure};
+use atoll_tests::{HostCluster, Site, eventually};
+use libtest_mimic::Trial;
+
+use crate::case;
+
+pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
+    vec![
+        case("physical::kubectl_through_proxy_url", host, kubectl_through_proxy_url),
+        case("physical::refusals_say_why_in_the_status_line", host, refusals_say_why),
+        case("physical::names_belong_to_certificates", host, names_belong_to_certificates),
+        case("physical::a_stalled_reader_moves_nobody", host, a_stalled_reader_moves_nobody),
+        case("physical::both_halves_come_back", host, both_halves_come_back),
+        case("physical::sigterm_drains", host, sigterm_drains),
+    ]
+}
+
+fn site_with_branch(host: &HostCluster) -> anyhow::Result<(Site, atoll_tests::process::Process)> {
+    let address = &host.api_servers()?[0];
+    let entry = format!("{{name: branch-7, agents: [branch-7], mode: physical, apiServer: \"{address}\"}}");
+    let site = Site::start(&[&entry], &[])?;
+    let mut agent = site.agent("branch-7", &branch(address))?;
+    agent.printed("tunnel established")?;
+    Ok((site, agent))
+}
+
+fn branch(address: &str) -> String {
+    format!("physicalClusters: [{{name: branch-7, apiServer: \"{address}\"}}]")
+}
+
+fn kubectl_through_proxy_url(host: &HostCluster) -> anyhow::Result<()> {
+    let (site, _agent) = site_with_branch(host)?;
+    let kubectl = site.physical(host.kubectl().kubeconfig())?;
+    ensure!(kubectl.ok(&["get", "ns"])?.contains("kube-system"));
+
+    // A watch delivers what happens after it began.
+    let mut watch = kubectl.start(&["get", "ns", "-w", "-o", "name"])?;
+    let mut lines = BufReader::new(watch.stdout.take().context("no stdout")?).lines();
+    let mut seen = String::new();
+    while !seen.contains("kube-system") {
+        seen.push_str(&lines.next().context("the watch ended")??);
+    }
+    kubectl.ok(&["create", "ns", "physical-watch"])?;
+    while !seen.contains("physical-watch") {
+        seen.push_str(&lines.next().context("the watch ended")??);
+    }
+    watch.kill()?;
+    watch.wait()?;
+
+    kubectl.ok(&["run", "shell", "--image=busybox", "-n", "physical-watch"])?;
+    kubectl.ok(&["wait", "pod/shell", "--for=condition=Ready", "-n", "physical-watch", "--timeout=30s"])?;
+    let echo = kubectl.ok(&["exec", "shell", "-n", "physical-watch", "--", "echo", "over the tunnel"])?;
+    ensure!(echo.trim() == "over the tunnel", "{echo}");
+    let cat = kubectl.ok_with(&["exec", "-i", "shell", "-n", "physical-watch", "--", "cat"], "typed\n")?;
+    ensure!(cat == "typed\n", "{cat:?}");
+    kubectl.ok(&["delete", "ns", "physical-watch", "--wait=false"])?;
+    Ok(())
+}
+
+/// Sends a CONNECT by hand; returns the status line and the body.
+fn connect(proxy: u16, target: &str) -> anyhow::Result<(String, String)> {
+    let mut socket = TcpStream::connect(("127.0.0.1", proxy))?;
+    socket.set_read_timeout(Some(Duration::from_secs(30)))?;
+    write!(socket, "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no end of head")?;
+    Ok((head.lines().next().unwrap_or_default().to_owned(), body.to_owned()))
+}
+
+fn refusals_say_why(host: &HostCluster) -> anyhow::Result<()> {
+    let dead = atoll_tests::paths::free_port();
+    let away = atoll_tests::paths::free_port();
+    let site = Site::start(
+        &[
+            &format!("{{name: dead, agents: [edge], mode: physical, apiServer: \"127.0.0.1:{dead}\"}}"),
+            &format!("{{name: away, agents: [nobody], mode: physical, apiServer: \"127.0.0.1:{away}\"}}"),
+            "{name: slice, agents: [edge], clientCA: {certificate: clusters/slice/client-ca.crt}}",
+        ],
+        &["slice"],
+    )?;
+    let _ = host;
+    let mut agent =
+        site.agent("edge", &format!("physicalClusters: [{{name: dead, apiServer: \"127.0.0.1:{dead}\"}}]"))?;
+    agent.printed("tunnel established")?;
+    let expect = [
+        (format!("127.0.0.1:{dead}"), "502", "connection refused"),
+        (format!("127.0.0.1:{away}"), "503", "no agent"),
+        ("away.atoll.internal:6443".into(), "503", "no agent"),
+        ("nowhere.atoll.internal:443".into(), "404", "not a cluster"),
+        ("slice.atoll.internal:6443".into(), "403", "port 443"),
+        ("example.com:443".into(), "403", "neither a cluster"),
+        ("127.0.0.1:22".into(), "403", "neither a cluster"),
+    ];
+    for (target, status, why) in expect {
+        let (line, body) = connect(site.ports.proxy, &target)?;
+        ensure!(line.contains(status) && line.contains(why), "{target}: {line}");
+        ensure!(body.contains(why) && body.lines().count() == 1, "{target}: {body:?}");
+    }
+    Ok(())
+}
+
+fn names_belong_to_certificates(host: &HostCluster) -> anyhow::Result<()> {
+    let address = &host.api_servers()?[0];
+    let entry = format!("{{name: branch-7, agents: [branch-7, spare], mode: physical, apiServer: \"{address}\"}}");
+    let site = Site::start(&[&entry], &[])?;
+    let mut first = site.agent("branch-7", &branch(address))?;
+    first.printed("tunnel established")?;
+    // Granted, but the name is taken.
+    site.agent("spare", &branch(address))?.printed("(Conflict)")?;
+    // Not granted to that certificate.
+    site.agent("stranger", &branch(address))?.printed("(NotGranted)")?;
+    // A replica of the same identity is welcome.
+    site.agent_as("branch-7", "replica", &branch(address))?.printed("tunnel established")?;
+    ensure!(site.physical(host.kubectl().kubeconfig())?.ok(&["get", "ns"])?.contains("kube-system"));
+    Ok(())
+}
+
+/// Writes to everyone who connects, for as long as they take it: at most 64 MiB each.
+fn firehose() -> anyhow::Result<u16> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port();
+    std::thread::spawn(move || {
+        for socket in listener.incoming().take(200) {
+            let Ok(mut socket) = socket else { return };
+            std::thread::spawn(move || {
+                let block = vec![b'x'; 64 * 1024];
+                for _ in 0..1024 {
+                    if socket.write_all(&block).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    Ok(port)
+}
+
+fn a_stalled_reader_moves_nobody(host: &HostCluster) -> anyhow::Result<()> {
+    let address = &host.api_servers()?[0];
+    let hose = firehose()?;
+    let site = Site::start(
+        &[
+            &format!("{{name: branch-7, agents: [branch-7], mode: physical, apiServer: \"{address}\"}}"),
+            &format!("{{name: hose, agents: [branch-7], mode: physical, apiServer: \"127.0.0.1:{hose}\"}}"),
+        ],
+        &[],
+    )?;
+    let body = format!(
+        "physicalClusters: [{{name: branch-7, apiServer: \"{address}\"}}, {{name: hose, apiServer: \"127.0.0.1:{hose}\"}}]"
+    );
+    let mut agent = site.agent("branch-7", &body)?;
+    agent.printed("tunnel established")?;
+    let kubectl = site.physical(host.kubectl().kubeconfig())?;
+    kubectl.ok(&["get", "ns"])?;
+
+    let mut stalled = Vec::new();
+    for _ in 0..100 {
+        let mut socket = TcpStream::connect(("127.0.0.1", site.ports.proxy))?;
+        write!(socket, "CONNECT 127.0.0.1:{hose} HTTP/1.1\r\nHost: 127.0.0.1:{hose}\r\n\r\n")?;
+        let mut line = [0; 12];
+        socket.read_exact(&mut line)?;
+        ensure!(&line == b"HTTP/1.1 200", "{}", String::from_utf8_lossy(&line));
+        stalled.push(socket);
+    }
+    // With any shared window full, none of these would ever be answered.
+    for _ in 0..5 {
+        ensure!(kubectl.ok(&["get", "ns"])?.contains("kube-system"));
+    }
+    drop(stalled);
+    Ok(())
+}
+
+fn both_halves_come_back(host: &HostCluster) -> anyhow::Result<()> {
+    let (mut site, mut agent) = site_with_branch(host)?;
+    let kubectl = site.physical(host.kubectl().kubeconfig())?;
+    let works = |what: &str| {
+        let began = SystemTime::now();
+        eventually(Duration::from_secs(5), || {
+            let output = kubectl.run(&["get", "ns", "--request-timeout=2s"])?;
+            ensure!(output.code == 0, "{}", output.stderr);
+            Ok(())
+        })
+        .with_context(|| format!("after {what} ({:?})", began.elapsed()))
+    };
+    works("the start")?;
+    agent.kill()?;
+    let address = &host.api_servers()?[0];
+    agent = site.agent("branch-7", &branch(address))?;
+    works("the agent was killed")?;
+    site.server.kill()?;
+    site.restart_server()?;
+    works("the proxy-server was killed")?;
+    drop(agent);
+    Ok(())
+}
+
+fn sigterm_drains(host: &HostCluster) -> anyhow::Result<()> {
+    let (mut site, mut agent) = site_with_branch(host)?;
+    let kubectl = site.physical(host.kubectl().kubeconfig())?;
+    kubectl.ok(&["get", "ns"])?;
+    for process in [&mut agent, &mut site.server] {
+        let status = process.terminate()?;
+        if !status.success() {
+            bail!("ended with {status}; its log:\n{}", process.log());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Virtual clusters as their clients, their administrators and their enemies see them.
+//!
+//! All trials share one site, each in namespaces of its own. It is started by the first trial that runs.
+
+mod apply;
+mod burst;
+mod credentials;
+mod endpoints;
+mod guard;
+mod hostile;
+mod limits;
+mod rights;
+mod streams;
+mod watches;
+
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use anyhow::anyhow;
+use atoll_tests::VirtualSite;
+use libtest_mimic::Trial;
+
+/// The names, and the nodes, of the edge-cluster proposal.
+const CLUSTERS: [(&str, &str); 2] = [(BEIJING, "beijing"), (HANGZHOU, "hangzhou")];
+const BEIJING: &str = "ke-beijing";
+const HANGZHOU: &str = "ke-hangzhou";
+
+/// What the trials share.
+#[derive(Default)]
+struct World {
+    site: OnceLock<anyhow::Result<VirtualSite>>,
+    /// Written by who cannot bear any change on the host by others.
+    quiet: RwLock<()>,
+}
+
+/// Whether other trials may run beside one.
+#[derive(Clone, Copy)]
+enum Company {
+    Welcome,
+    Unwelcome,
+}
+
+pub(crate) fn trials() -> Vec<Trial> {
+    use Company::{Unwelcome, Welcome};
+    let world = Arc::new(World::default());
+    let case = |name: &str, company, run: fn(&VirtualSite) -> anyhow::Result<()>| {
+        let world = Arc::clone(&world);
+        Trial::test(format!("virtual::{name}"), move || {
+            world.run(company, run).map_err(|error| format!("{error:?}").into())
+        })
+    };
+    vec![
+        case("watches_show_their_own", Welcome, watches::show_their_own),
+        case("daemon_sets_stay_on_their_nodes", Welcome, guard::daemon_sets_stay_on_their_nodes),
+        case("another_location_is_refused", Welcome, guard::another_location_is_refused),
+        case("no_patch_frees_pods", Welcome, guard::no_patch_frees_pods),
+        case("what_was_read_can_be_put_back", Welcome, guard::what_was_read_can_be_put_back),
+        case("pods_and_jobs_can_be_updated", Welcome, guard::pods_and_jobs_can_be_updated),
+        case("appliers_share_a_template", Welcome, apply::appliers_share_a_template),
+        case("an_applier_keeps_its_selector", Welcome, apply::an_applier_keeps_its_selector),
+        case("rights_end_with_their_namespace", Welcome, rights::end_with_their_namespace),
+        case("the_administrator_stays_one", Welcome, rights::the_administrator_stays_one),
+        case("a_stuck_namespace_can_be_repaired", Welcome, rights::a_stuck_namespace_can_be_repaired),
+        case("a_new_namespace_takes_writes_at_once", Welcome, burst::a_new_namespace_takes_writes_at_once),
+        case("credentials_end_at_their_cluster", Welcome, credentials::end_at_their_cluster),
+        case("bad_requests_change_nothing", Unwelcome, hostile::change_nothing),
+        case("names_at_the_limit_work", Welcome, limits::names_at_the_limit_work),
+        case("streams_by_proxy", Welcome, streams::by_proxy),
+        case("streams_by_path", Welcome, streams::by_path),
+        case("streams_by_sni", Welcome, streams::by_sni),
+        case("endpoints_are_one_cluster", Welcome, endpoints::are_one_cluster),
+        case("nobody_sees_what_a_cluster_shows_nobody", Welcome, endpoints::nobody_sees_what_a_cluster_shows_nobody),
+    ]
+}
+
+// === impl World ===
+
+impl World {
+    fn run(&self, company: Company, run: fn(&VirtualSite) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let site = self.site.get_or_init(|| VirtualSite::start(&CLUSTERS));
+        let site = site.as_ref().map_err(|error| anyhow!("the site did not start: {error:?}"))?;
+        // A lock is poisoned by a failed trial; there is nothing in it that could be wrong.
+        let _reading;
+        let _writing;
+        match company {
+            Company::Welcome => _reading = self.quiet.read().unwrap_or_else(PoisonError::into_inner),
+            Company::Unwelcome => _writing = self.quiet.write().unwrap_or_else(PoisonError::into_inner),
+        }
+        run(site)
+    }
+}
+
+/// A namespace, as a manifest.
+fn namespace(name: &str) -> String {
+    format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{name}"}}}}"#)
+}

@@ -1,0 +1,52 @@
+//! Server-side apply: `nodeSelector` is one atomic field, and the guard in it belongs to nobody who can see it.
+
+use anyhow::ensure;
+use atoll_tests::{Kubectl, VirtualSite, Way};
+use serde_json::{Value, json};
+
+use super::guard::{stored, workload};
+use super::{BEIJING, namespace};
+
+fn apply(kubectl: &Kubectl, manager: &str, manifest: &str) -> anyhow::Result<()> {
+    let manager = format!("--field-manager={manager}");
+    kubectl.ok_with(&["apply", "--server-side", &manager, "-f", "-"], manifest)?;
+    Ok(())
+}
+
+pub(super) fn appliers_share_a_template(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    kubectl.ok_with(&["create", "-f", "-"], &namespace("shared"))?;
+    for (name, selector, expected) in [
+        ("plain", Value::Null, json!({"location": "beijing"})),
+        ("chosen", json!({"disk": "ssd"}), json!({"disk": "ssd", "location": "beijing"})),
+    ] {
+        let manifest = workload("Deployment", "shared", name, &selector);
+        for manager in ["one", "two", "one", "three", "two"] {
+            apply(&kubectl, manager, &manifest)?;
+            ensure!(stored(site, "shared", name)? == expected, "{name}, {manager}");
+        }
+        let shown = kubectl.ok(&["get", "deployment", name, "-n", "shared", "-o", "yaml", "--show-managed-fields"])?;
+        ensure!(!shown.contains("location"), "{shown}");
+        ensure!(shown.contains("nodeSelector") != selector.is_null(), "{shown}");
+    }
+    Ok(())
+}
+
+pub(super) fn an_applier_keeps_its_selector(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    kubectl.ok_with(&["create", "-f", "-"], &namespace("owned"))?;
+    let chosen = workload("Deployment", "owned", "web", &json!({"disk": "ssd"}));
+    let plain = workload("Deployment", "owned", "web", &Value::Null);
+    let both = json!({"disk": "ssd", "location": "beijing"});
+    apply(&kubectl, "owner", &chosen)?;
+    ensure!(stored(site, "owned", "web")? == both);
+    apply(&kubectl, "other", &plain)?;
+    ensure!(stored(site, "owned", "web")? == both, "the other took it");
+    apply(&kubectl, "owner", &chosen)?;
+    ensure!(stored(site, "owned", "web")? == both, "its own apply took it");
+    // Who owns it may give it up, and then only the guard is left.
+    apply(&kubectl, "owner", &plain)?;
+    let left = stored(site, "owned", "web")?;
+    ensure!(left == json!({"location": "beijing"}), "{left}");
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! A certificate or a token of one virtual cluster is nothing in another one.
+
+use anyhow::{Context, ensure};
+use atoll_tests::{VirtualSite, Way};
+
+use super::{BEIJING, HANGZHOU};
+
+pub(super) fn end_at_their_cluster(site: &VirtualSite) -> anyhow::Result<()> {
+    // What the endpoint gives out, not the host: as a client gets it.
+    let request = r#"{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}"#;
+    let path = "/api/v1/namespaces/kube-system/serviceaccounts/default/token";
+    let answer = site.curl(BEIJING, Way::Path)?.send("POST", path, request)?;
+    ensure!(answer.code == 201, "{}", answer.body);
+    let answer = answer.json()?;
+    let token = answer["status"]["token"].as_str().context("no token")?;
+    for way in Way::ALL {
+        let own = site.curl(BEIJING, way)?;
+        let foreign = site.curl(HANGZHOU, way)?;
+        ensure!(foreign.get("/api/v1/nodes")?.code == 200, "its own certificate, {way:?}");
+        for (what, client) in [("certificate", own.clone()), ("token", own.clone().with_token(token))] {
+            // Known at home, which for this service account means to be refused by name.
+            let home = client.get("/api/v1/namespaces/kube-system/pods")?;
+            let known = if what == "token" { 403 } else { 200 };
+            ensure!(home.code == known, "{what} at home, {way:?}: {} {}", home.code, home.body);
+            let name = "system:serviceaccount:kube-system:default";
+            ensure!(known == 200 || home.body.contains(name), "{}", home.body);
+            for path in ["/api/v1/namespaces/kube-system/pods", "/api/v1/nodes", "/api", "/version"] {
+                client
+                    .at(&foreign)
+                    .get(path)?
+                    .refused(401, "Unauthorized", "Unauthorized")
+                    .with_context(|| format!("{what}, {way:?}, {path}"))?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! The guard: pods stay on the nodes of their virtual cluster, and nothing shows why.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, ensure};
+use atoll_tests::{Curl, Kubectl, VirtualSite, Way, eventually, kubectl::SOON};
+use serde_json::{Value, json};
+
+use super::{BEIJING, namespace};
+
+/// Where a template is, in the kinds that have one: group, version, plural, kind, path of the pod's spec.
+const TEMPLATES: [(&str, &str, &str, &[&str]); 9] = [
+    ("v1", "pods", "Pod", &["spec"]),
+    ("v1", "replicationcontrollers", "ReplicationController", &["spec", "template", "spec"]),
+    ("v1", "podtemplates", "PodTemplate", &["template", "spec"]),
+    ("apps/v1", "deployments", "Deployment", &["spec", "template", "spec"]),
+    ("apps/v1", "replicasets", "ReplicaSet", &["spec", "template", "spec"]),
+    ("apps/v1", "statefulsets", "StatefulSet", &["spec", "template", "spec"]),
+    ("apps/v1", "daemonsets", "DaemonSet", &["spec", "template", "spec"]),
+    ("batch/v1", "jobs", "Job", &["spec", "template", "spec"]),
+    ("batch/v1", "cronjobs", "CronJob", &["spec", "jobTemplate", "spec", "template", "spec"]),
+];
+
+/// A workload whose template has this node selector, if it is not null.
+pub(super) fn workload(kind: &str, namespace: &str, name: &str, node_selector: &Value) -> String {
+    let mut pod = json!({"containers": [{"name": "main", "image": "image:1"}]});
+    if !node_selector.is_null() {
+        pod["nodeSelector"] = node_selector.clone();
+    }
+    let workload = json!({
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
+        },
+    });
+    workload.to_string()
+}
+
+/// The node selector of a Deployment's template, on the host.
+pub(super) fn stored(site: &VirtualSite, namespace: &str, name: &str) -> anyhow::Result<Value> {
+    let namespace = format!("{namespace}-{BEIJING}");
+    let path = "jsonpath={.spec.template.spec.nodeSelector}";
+    Ok(serde_json::from_str(&site.host().kubectl().ok(&["get", "deployment", name, "-n", &namespace, "-o", path])?)?)
+}
+
+pub(super) fn daemon_sets_stay_on_their_nodes(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    kubectl.ok_with(&["create", "-f", "-"], &namespace("daemons"))?;
+    kubectl.ok_with(&["apply", "-f", "-"], &workload("DaemonSet", "daemons", "agent", &Value::Null))?;
+    kubectl.ok(&["rollout", "status", "daemonset/agent", "-n", "daemons", "--timeout=40s"])?;
+    let desired = "jsonpath={.status.desiredNumberScheduled}";
+    ensure!(kubectl.ok(&["get", "daemonset/agent", "-n", "daemons", "-o", desired])? == "2");
+    let nodes = r#"jsonpath={range .items[*]}{.spec.nodeName}{"\n"}{end}"#;
+    let nodes = site.host().kubectl().ok(&["get", "pods", "-n", "daemons-ke-beijing", "-o", nodes])?;
+    ensure!(nodes.lines().collect::<BTreeSet<_>>() == BTreeSet::from(["beijing-1", "beijing-2"]), "{nodes}");
+    Ok(())
+}
+
+pub(super) fn another_location_is_refused(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let curl = site.curl(BEIJING, Way::Path)?;
+    kubectl.ok_with(&["create", "-f", "-"], &namespace("elsewhere"))?;
+    for (version, plural, kind, path) in TEMPLATES {
+        let prefix = if version == "v1" { "/api" } else { "/apis" };
+        let url = format!("{prefix}/{version}/namespaces/elsewhere/{plural}");
+        let field = format!("{}.nodeSelector[location]", path.join("."));
+        let mut object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "x"}});
+        let pod = path.iter().fold(&mut object, |at, step| &mut at[*step]);
+        *pod = json!({"containers": [{"name": "a", "image": "a"}], "nodeSelector": {"location": "hangzhou"}});
+        names_the_field(&curl.send("POST", &url, &object.to_string())?.refused(422, "Invalid", &field)?, &field)
+            .with_context(|| format!("a new {kind}"))?;
+    }
+
+    let url = "/apis/apps/v1/namespaces/elsewhere/deployments/fine";
+    kubectl.ok_with(&["apply", "-f", "-"], &workload("Deployment", "elsewhere", "fine", &Value::Null))?;
+    let field = "spec.template.spec.nodeSelector[location]";
+    let merge = json!({"spec": {"template": {"spec": {"nodeSelector": {"location": "hangzhou"}}}}});
+    let pointer = "/spec/template/spec/nodeSelector";
+    let add = json!([{"op": "add", "path": pointer, "value": {"location": "hangzhou"}}]);
+    let fine = workload("Deployment", "elsewhere", "fine", &json!({"location": "hangzhou"}));
+    for (method, url, media_type, body) in [
+        ("PATCH", url.to_owned(), "application/merge-patch+json", merge.to_string()),
+        ("PATCH", url.to_owned(), "application/strategic-merge-patch+json", merge.to_string()),
+        ("PATCH", url.to_owned(), "application/json-patch+json", add.to_string()),
+        ("PATCH", format!("{url}?fieldManager=x&force=true"), "application/apply-patch+yaml", fine.clone()),
+        ("PUT", url.to_owned(), "application/json", fine),
+    ] {
+        let answer = curl.send_as(method, &url, media_type, &body)?;
+        let status = answer.refused(422, "Invalid", field).with_context(|| format!("{method} {media_type}"))?;
+        names_the_field(&status, field)?;
+    }
+    ensure!(stored(site, "elsewhere", "fine")? == json!({"location": "beijing"}));
+    Ok(())
+}
+
+fn names_the_field(status: &Value, field: &str) -> anyhow::Result<()> {
+    ensure!(status["details"]["causes"][0]["field"] == field, "{status} has no cause at {field}");
+    Ok(())
+}
+
+pub(super) fn no_patch_frees_pods(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let curl = site.curl(BEIJING, Way::Path)?;
+    kubectl.ok_with(&["create", "-f", "-"], &namespace("patched"))?;
+    let manifest = |selector: &Value| workload("Deployment", "patched", "kept", selector);
+    kubectl.ok_with(&["apply", "-f", "-"], &manifest(&json!({"disk": "ssd"})))?;
+    let url = "/apis/apps/v1/namespaces/patched/deployments/kept";
+    // Patches of the pod's spec, by the media type's name, and what the client must then see as the node selector.
+    let container = r#""containers":[{"name":"main","image":"image:1"}]"#;
+    let selector = "/spec/template/spec/nodeSelector";
+    let json_patches = [
+        (format!(r#"[{{"op":"remove","path":"{selector}"}}]"#), Value::Null),
+        (format!(r#"[{{"op":"add","path":"{selector}","value":{{"disk":"ssd"}}}}]"#), json!({"disk": "ssd"})),
+        (format!(r#"[{{"op":"replace","path":"{selector}","value":{{}}}}]"#), Value::Null),
+        (format!(r#"[{{"op":"replace","path":"/spec/template/spec","value":{{{container}}}}}]"#), Value::Null),
+    ];
+    let merges = [
+        ("strategic-merge", r#"{"nodeSelector":{"disk":"ssd","$patch":"replace"}}"#.to_owned(), json!({"disk": "ssd"})),
+        ("strategic-merge", r#"{"nodeSelector":{"$patch":"replace"}}"#.to_owned(), Value::Null),
+        ("strategic-merge", format!(r#"{{"$patch":"replace",{container}}}"#), Value::Null),
+        ("strategic-merge", format!(r#"{{"$retainKeys":["containers"],{container}}}"#), Value::Null),
+        ("strategic-merge", r#"{"nodeSelector":{"$patch":"delete"}}"#.to_owned(), Value::Null),
+        ("strategic-merge", r#"{"nodeSelector":null}"#.to_owned(), Value::Null),
+        ("merge", r#"{"nodeSelector":{"disk":"ssd"}}"#.to_owned(), json!({"disk": "ssd"})),
+        ("merge", r#"{"nodeSelector":{"location":null}}"#.to_owned(), json!({"disk": "ssd"})),
+        ("merge", r#"{"nodeSelector":null}"#.to_owned(), Value::Null),
+    ];
+    let merges = merges
+        .into_iter()
+        .map(|(kind, patch, shown)| (kind, format!(r#"{{"spec":{{"template":{{"spec":{patch}}}}}}}"#), shown));
+    let patches = json_patches.into_iter().map(|(patch, shown)| ("json", patch, shown)).chain(merges);
+    for (kind, patch, shown) in patches {
+        let media_type = format!("application/{kind}-patch+json");
+        let answer = curl.send_as("PATCH", url, &media_type, &patch)?;
+        ensure!(answer.code == 200, "{kind} {patch}: {} {}", answer.code, answer.body);
+        holds(site, &answer.json()?, &shown).with_context(|| format!("{kind} {patch}"))?;
+    }
+    // A PUT without the key, over one with it.
+    kubectl.ok_with(&["replace", "-f", "-"], &manifest(&json!({"disk": "ssd"})))?;
+    kubectl.ok_with(&["replace", "-f", "-"], &manifest(&Value::Null))?;
+    holds(site, &curl.get(url)?.json()?, &Value::Null).context("a PUT")
+}
+
+/// The client sees `shown`; on the host the location is there as well.
+fn holds(site: &VirtualSite, seen: &Value, shown: &Value) -> anyhow::Result<()> {
+    let seen = &seen["spec"]["template"]["spec"]["nodeSelector"];
+    ensure!(seen == shown, "{seen} is shown instead of {shown}");
+    let mut expected = if shown.is_null() { json!({}) } else { shown.clone() };
+    expected["location"] = "beijing".into();
+    let stored = stored(site, "patched", "kept")?;
+    ensure!(stored == expected, "{stored} is stored instead of {expected}");
+    Ok(())
+}
+
+pub(super) fn what_was_read_can_be_put_back(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    kubectl.ok_with(&["create", "-f", "-"], &namespace("put-back"))?;
+    for (kind, plural) in [("Deployment", "deployments"), ("DaemonSet", "daemonsets")] {
+        kubectl.ok_with(&["apply", "-f", "-"], &workload(kind, "put-back", "same", &Value::Null))?;
+        let rollout = format!("{kind}/same");
+        kubectl.ok(&["rollout", "status", &rollout, "-n", "put-back", "--timeout=40s"])?;
+        let url = format!("/apis/apps/v1/namespaces/put-back/{plural}/same");
+        // Its status may still be written a moment longer.
+        eventually(SOON, || {
+            let read = kubectl.ok(&["get", "--raw", &url])?;
+            let put = kubectl.ok_with(&["replace", "--raw", &url, "-f", "-"], &read)?;
+            let version = |text: &str| {
+                let object: Value = serde_json::from_str(text)?;
+                anyhow::Ok((object["metadata"]["resourceVersion"].clone(), object["metadata"]["generation"].clone()))
+            };
+            let (read, put) = (version(&read)?, version(&put)?);
+            ensure!(read == put, "{read:?} became {put:?}");
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+pub(super) fn pods_and_jobs_can_be_updated(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let curl = site.curl(BEIJING, Way::Path)?;
+    kubectl.ok_with(&["create", "-f", "-"], &namespace("updated"))?;
+    let pod = json!({"containers": [{"name": "main", "image": "image:1"}], "restartPolicy": "Never"});
+    let metadata = json!({"name": "x", "namespace": "updated"});
+    let objects = [
+        ("/api/v1", "pods", json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod})),
+        (
+            "/apis/batch/v1",
+            "jobs",
+            json!({
+                "apiVersion": "batch/v1", "kind": "Job", "metadata": metadata,
+                "spec": {"template": {"metadata": {"annotations": {"tests.atoll.dev/run-forever": "true"}}, "spec": pod}},
+            }),
+        ),
+    ];
+    for (prefix, plural, object) in objects {
+        kubectl.ok_with(&["create", "-f", "-"], &object.to_string())?;
+        let url = format!("{prefix}/namespaces/updated/{plural}/x");
+        updated_by_put(&curl, &url)?;
+        for (kind, patch) in [
+            ("merge", r#"{"metadata":{"labels":{"by":"merge"}}}"#),
+            ("strategic-merge", r#"{"metadata":{"labels":{"by":"strategic"}}}"#),
+            ("json", r#"[{"op":"add","path":"/metadata/labels/by","value":"json"}]"#),
+        ] {
+            let answer = curl.send_as("PATCH", &url, &format!("application/{kind}-patch+json"), patch)?;
+            ensure!(answer.code == 200, "{kind} of {plural}: {}", answer.body);
+        }
+    }
+    runs_on_its_nodes(&site.host().kubectl(), "updated-ke-beijing")
+}
+
+/// Reads, labels and writes back, until nobody has written in between.
+fn updated_by_put(curl: &Curl, url: &str) -> anyhow::Result<()> {
+    eventually(SOON, || {
+        let mut object = curl.get(url)?.json()?;
+        object["metadata"]["labels"]["by"] = "put".into();
+        let answer = curl.send("PUT", url, &object.to_string())?;
+        ensure!(answer.code == 200, "PUT {url}: {} {}", answer.code, answer.body);
+        Ok(())
+    })
+}
+
+fn runs_on_its_nodes(host: &Kubectl, namespace: &str) -> anyhow::Result<()> {
+    eventually(SOON, || {
+        let nodes = host.ok(&["get", "pods", "-n", namespace, "-o", "jsonpath={.items[*].spec.nodeName}"])?;
+        ensure!(nodes.split(' ').count() == 2 && nodes.split(' ').all(|node| node.starts_with("beijing-")), "{nodes}");
+        Ok(())
+    })
+}

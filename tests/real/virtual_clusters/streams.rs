@@ -1,0 +1,101 @@
+//! logs, exec, attach, port-forward and cp: bytes that pass for as long as both sides like.
+
+use std::io::{BufRead, BufReader};
+
+use anyhow::{Context, bail, ensure};
+use atoll_tests::kubectl::end;
+use atoll_tests::{Curl, Kubectl, VirtualSite, Way};
+
+use super::{BEIJING, namespace};
+
+pub(super) fn by_proxy(site: &VirtualSite) -> anyhow::Result<()> {
+    streams(site, Way::Proxy, "streams-proxy")
+}
+
+pub(super) fn by_path(site: &VirtualSite) -> anyhow::Result<()> {
+    streams(site, Way::Path, "streams-path")
+}
+
+pub(super) fn by_sni(site: &VirtualSite) -> anyhow::Result<()> {
+    streams(site, Way::Sni, "streams-sni")
+}
+
+/// A pod whose log grows while somebody follows it.
+fn pod(namespace: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"shell","namespace":"{namespace}"}},
+"spec":{{"containers":[{{"name":"ticker","image":"busybox"}}]}}}}"#
+    )
+}
+
+fn streams(site: &VirtualSite, way: Way, name: &str) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, way)?;
+    kubectl.ok_with(&["create", "-f", "-"], &namespace(name))?;
+    kubectl.ok_with(&["create", "-f", "-"], &pod(name))?;
+    kubectl.ok(&["wait", "pod/shell", "--for=condition=Ready", "-n", name, "--timeout=30s"])?;
+    followed_log(&kubectl, name).context("logs -f")?;
+    commands(&kubectl, name).context("exec")?;
+    attached(&kubectl, name).context("attach")?;
+    copied(&kubectl, name).context("cp")?;
+    forwarded(&kubectl, name).context("port-forward")
+}
+
+/// The lines of the past, and then new ones while they are written.
+fn followed_log(kubectl: &Kubectl, namespace: &str) -> anyhow::Result<()> {
+    let mut follow = kubectl.start(&["logs", "-f", "shell", "-n", namespace])?;
+    let mut lines = BufReader::new(follow.stdout.take().context("no stdout")?).lines();
+    for number in 1..=6 {
+        let Some(line) = lines.next() else { bail!("it ended before line {number}: {}", end(follow)?) };
+        let line = line?;
+        ensure!(number > 3 || line == format!("line {number} of container ticker"), "{line}");
+    }
+    end(follow)?;
+    Ok(())
+}
+
+fn commands(kubectl: &Kubectl, namespace: &str) -> anyhow::Result<()> {
+    let exec = ["exec", "-i", "shell", "-n", namespace, "--"];
+    let echo = kubectl.ok(&[&exec, &["echo", "through"][..]].concat())?;
+    ensure!(echo == "through\n", "{echo:?}");
+    // Longer than any window on the way.
+    let typed = "0123456789abcdef\n".repeat(20_000);
+    let back = kubectl.ok_with(&[&exec, &["cat"][..]].concat(), &typed)?;
+    ensure!(back == typed, "{} bytes of {} came back", back.len(), typed.len());
+    let split = kubectl.run(&[&exec, &["sh", "-c", "echo out; echo err >&2; exit 7"][..]].concat())?;
+    ensure!(split.code == 7 && split.stdout == "out\n" && split.stderr.starts_with("err\n"), "{split:?}");
+    Ok(())
+}
+
+fn attached(kubectl: &Kubectl, namespace: &str) -> anyhow::Result<()> {
+    let back = kubectl.ok_with(&["attach", "-i", "shell", "-n", namespace], "typed\n")?;
+    ensure!(back.contains("typed"), "{back:?}");
+    Ok(())
+}
+
+fn copied(kubectl: &Kubectl, namespace: &str) -> anyhow::Result<()> {
+    let folder = kubectl.kubeconfig().with_extension("copies");
+    std::fs::create_dir(&folder)?;
+    let file = |name: &str| folder.join(name).display().to_string();
+    let data = "of some length\n".repeat(20_000);
+    std::fs::write(folder.join("up"), &data)?;
+    let remote = format!("{namespace}/shell:copy");
+    kubectl.ok(&["cp", &file("up"), &remote])?;
+    kubectl.ok(&["cp", &remote, &file("down")])?;
+    ensure!(std::fs::read_to_string(folder.join("down"))? == data);
+    Ok(())
+}
+
+fn forwarded(kubectl: &Kubectl, namespace: &str) -> anyhow::Result<()> {
+    let mut forward = kubectl.start(&["port-forward", "pod/shell", ":80", "-n", namespace])?;
+    let mut output = BufReader::new(forward.stdout.take().context("no stdout")?);
+    let mut line = String::new();
+    output.read_line(&mut line)?;
+    let address = line.split(' ').nth(2).with_context(|| format!("no address: {line:?}"))?;
+    // More than one connection by the same session.
+    for code in [200, 418] {
+        let answer = Curl::plain(address).get(&format!("/status/{code}"))?;
+        ensure!(answer.code == code, "{} {}", answer.code, answer.body);
+    }
+    end(forward)?;
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! What a watch shows while a neighbour on the same host does the same.
+
+use std::io::{BufRead, BufReader};
+
+use anyhow::{Context, ensure};
+use atoll_tests::kubectl::end;
+use atoll_tests::{VirtualSite, Way};
+
+use super::{BEIJING, HANGZHOU, namespace};
+
+/// The neighbour's change always comes first: whatever of it shows, is shown before the own.
+pub(super) fn show_their_own(site: &VirtualSite) -> anyhow::Result<()> {
+    let own = site.administrator(BEIJING, Way::Proxy)?;
+    let neighbour = site.administrator(HANGZHOU, Way::Proxy)?;
+    for cluster in [&own, &neighbour] {
+        cluster.ok_with(&["create", "-f", "-"], &namespace("watched"))?;
+    }
+    for form in ["name", "wide", "yaml", "json"] {
+        let change = |step: &str| {
+            neighbour.ok_with(&["create", "-f", "-"], &config_map(&format!("foreign-{form}-{step}")))?;
+            own.ok_with(&["create", "-f", "-"], &config_map(&format!("own-{form}-{step}")))
+        };
+        change("listed")?;
+        let mut watch = own.start(&["get", "configmaps", "-A", "--watch", "-o", form, "--show-managed-fields"])?;
+        let mut lines = BufReader::new(watch.stdout.take().context("no stdout")?).lines();
+        let mut seen = String::new();
+        let mut read_until = |end: &str, seen: &mut String| {
+            while !seen.contains(end) {
+                seen.push_str(&lines.next().with_context(|| format!("the watch ended:\n{seen}"))??);
+                seen.push('\n');
+            }
+            anyhow::Ok(())
+        };
+        read_until(&format!("own-{form}-listed"), &mut seen)?;
+        change("watched")?;
+        read_until(&format!("own-{form}-watched"), &mut seen)?;
+        end(watch)?;
+        for word in ["foreign", HANGZHOU, "watched-ke", "atoll.dev"] {
+            let line = seen.lines().find(|line| line.contains(word));
+            ensure!(line.is_none(), "-o {form} shows {word}: {line:?}");
+        }
+    }
+    Ok(())
+}
+
+fn config_map(name: &str) -> String {
+    format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}","namespace":"watched"}}}}"#)
+}

@@ -1,0 +1,160 @@
+//! Doing what a step says, on one side.
+//!
+//! A [`Stage`] is what the steps of one script share: a folder, kept outputs, a `kubectl proxy`. Steps that end by
+//! themselves are here; those that talk to a running kubectl are in modules of their own.
+
+mod follow;
+mod forward;
+mod request;
+mod running;
+mod terminal;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use tempfile::TempDir;
+
+use self::request::Proxy;
+use super::script::Action;
+use super::side::Side;
+use crate::eventually;
+
+/// How long a condition may take that a healthy cluster meets at once.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a command came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Outcome {
+    /// Its exit code; -1 if a signal ended it, 0 if we did.
+    pub(super) code: i32,
+    /// Standard output.
+    pub(super) stdout: String,
+    /// Standard error.
+    pub(super) stderr: String,
+}
+
+/// A script's place on one side.
+#[derive(Debug)]
+pub(super) struct Stage<'a> {
+    side: &'a Side,
+    folder: TempDir,
+    kept: BTreeMap<String, String>,
+    proxy: Option<Proxy>,
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// That of something we ended, after it had printed this.
+    fn ended(stdout: String) -> Self {
+        Self { code: 0, stdout, stderr: String::new() }
+    }
+}
+
+// === impl Stage ===
+
+impl<'a> Stage<'a> {
+    /// A new one.
+    pub(super) fn new(side: &'a Side) -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("atoll-stage-").tempdir()?;
+        Ok(Self { side, folder, kept: BTreeMap::new(), proxy: None })
+    }
+
+    /// Does one thing. `None` if there is nothing to compare; an error if the script cannot go on.
+    pub(super) fn act(&mut self, action: &Action) -> anyhow::Result<Option<Outcome>> {
+        let folder = self.folder.path();
+        Ok(match action {
+            Action::Run { words, input, editor } => {
+                let mut command = self.side.kubectl(&self.filled_all(words), folder);
+                Some(run(command.env("KUBE_EDITOR", editor), &self.filled(input))?)
+            }
+            Action::Wait { words, shows } => {
+                self.wait(&self.filled_all(words), shows)?;
+                None
+            }
+            Action::Set { name, words } => {
+                let outcome = run(&mut self.side.kubectl(&self.filled_all(words), folder), "")?;
+                ensure!(outcome.code == 0, "ended with {}: {}", outcome.code, outcome.stderr);
+                self.kept.insert(format!("${{{name}}}"), outcome.stdout.trim().to_owned());
+                None
+            }
+            Action::File { name, text } => {
+                std::fs::write(folder.join(name), self.filled(text))?;
+                None
+            }
+            Action::Terminal { words, talk, hang_up } => Some(terminal::talk(
+                &mut self.side.kubectl_on_terminal(&self.filled_all(words), folder),
+                talk,
+                *hang_up,
+            )?),
+            Action::Follow { words, meanwhile, until } => {
+                let mut command = self.side.kubectl(&self.filled_all(words), folder);
+                Some(follow::follow(&mut command, until, || {
+                    for words in meanwhile {
+                        let outcome = run(&mut self.side.kubectl(&self.filled_all(words), folder), "")?;
+                        ensure!(outcome.code == 0, "meanwhile {words:?}: {}", outcome.stderr);
+                    }
+                    Ok(())
+                })?)
+            }
+            Action::Forward { words, send } => {
+                Some(forward::forward(&mut self.side.kubectl(&self.filled_all(words), folder), send)?)
+            }
+            Action::Request { method, path, headers, body } => {
+                let (path, body) = (self.filled(path), self.filled(body));
+                if self.proxy.is_none() {
+                    self.proxy = Some(Proxy::start(self.side, folder)?);
+                }
+                let proxy = self.proxy.as_ref().context("just started")?;
+                Some(proxy.request(method, &path, headers, &body)?)
+            }
+        })
+    }
+
+    /// Runs a command that must succeed and whose output nobody wants.
+    pub(super) fn must(&self, words: &[&str], input: &str) -> anyhow::Result<()> {
+        let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
+        let outcome = run(&mut self.side.kubectl(&words, self.folder.path()), input)?;
+        ensure!(outcome.code == 0, "kubectl {words:?} ended with {}: {}", outcome.code, outcome.stderr);
+        Ok(())
+    }
+
+    fn wait(&self, words: &[String], shows: &[String]) -> anyhow::Result<()> {
+        eventually(PATIENCE, || {
+            let outcome = run(&mut self.side.kubectl(words, self.folder.path()), "")?;
+            if outcome.code == 0 && shows.iter().all(|text| outcome.stdout.contains(text)) {
+                return Ok(());
+            }
+            bail!("ended with {}:\n{}{}", outcome.code, outcome.stdout, outcome.stderr)
+        })
+    }
+
+    fn filled_all(&self, words: &[String]) -> Vec<String> {
+        words.iter().map(|word| self.filled(word)).collect()
+    }
+
+    /// With what was kept in the places of its names.
+    fn filled(&self, text: &str) -> String {
+        self.kept.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    }
+}
+
+/// Runs a command to its end.
+fn run(command: &mut Command, input: &str) -> anyhow::Result<Outcome> {
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().context("cannot start kubectl")?;
+    let mut stdin = child.stdin.take().context("no stdin")?;
+    let input = input.to_owned();
+    // kubectl may end without reading its input; that is no failure of ours.
+    let writer = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
+    let output = child.wait_with_output()?;
+    let _ = writer.join();
+    Ok(Outcome {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
+}

@@ -1,0 +1,31 @@
+//! A forwarded port, used once.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::process::Command;
+
+use anyhow::Context;
+
+use super::running::Running;
+use super::{Outcome, PATIENCE};
+
+/// Sends a line to the port; the line that comes back is the outcome.
+pub(super) fn forward(command: &mut Command, send: &str) -> anyhow::Result<Outcome> {
+    let mut running = Running::start(command)?;
+    let port = announced_port(&mut running, "Forwarding from 127.0.0.1:")?;
+    let mut socket = TcpStream::connect(("127.0.0.1", port))?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    writeln!(socket, "{send}")?;
+    let mut answer = String::new();
+    BufReader::new(socket).read_line(&mut answer).context("nothing came back")?;
+    Ok(Outcome::ended(answer))
+}
+
+/// The port that kubectl prints after `before` when it listens.
+pub(super) fn announced_port(running: &mut Running, before: &str) -> anyhow::Result<u16> {
+    let at = running.until(before, 0)?;
+    running.until("\n", at)?;
+    let output = running.output();
+    let digits: String = output.chars().skip(at).take_while(char::is_ascii_digit).collect();
+    digits.parse().with_context(|| format!("no port in {output:?}"))
+}

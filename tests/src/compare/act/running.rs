@@ -1,0 +1,113 @@
+//! A command that runs while we read what it prints.
+
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::SystemTime;
+
+use anyhow::{Context, bail};
+
+use super::PATIENCE;
+
+/// A command with its output so far. Ended with its handle.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    pieces: Receiver<Vec<u8>>,
+    seen: Vec<u8>,
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Starts it.
+    pub(super) fn start(command: &mut Command) -> anyhow::Result<Self> {
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().context("cannot start kubectl")?;
+        let stdin = child.stdin.take();
+        let mut stdout = child.stdout.take().context("no stdout")?;
+        let (sender, pieces) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut piece = vec![0; 4096];
+            while let Ok(length @ 1..) = stdout.read(&mut piece) {
+                if sender.send(piece[..length].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self { child, stdin, pieces, seen: Vec::new() })
+    }
+
+    /// Reads until `text` stands in the output at or after `from`; where it ends is the result.
+    pub(super) fn until(&mut self, text: &str, from: usize) -> anyhow::Result<usize> {
+        let end = SystemTime::now() + PATIENCE;
+        loop {
+            let found = self.seen[from..].windows(text.len()).position(|window| window == text.as_bytes());
+            if let Some(at) = found {
+                return Ok(from + at + text.len());
+            }
+            let left = end.duration_since(SystemTime::now()).unwrap_or_default();
+            match self.pieces.recv_timeout(left) {
+                Ok(piece) => self.seen.extend(piece),
+                Err(error) => bail!("{text:?} was not printed ({error}), only:\n{}", self.output()),
+            }
+        }
+    }
+
+    /// Writes to its standard input.
+    pub(super) fn write(&mut self, text: &str) -> anyhow::Result<()> {
+        let stdin = self.stdin.as_mut().context("its input is closed")?;
+        stdin.write_all(text.as_bytes()).context("it no longer reads")
+    }
+
+    /// Everything it has printed and we have read.
+    pub(super) fn output(&self) -> String {
+        String::from_utf8_lossy(&self.seen).into_owned()
+    }
+
+    /// Closes its input, waits for its end, reads the rest: the exit code.
+    pub(super) fn finish(&mut self) -> anyhow::Result<i32> {
+        drop(self.stdin.take());
+        // It runs under timeout(1), so its output does end.
+        while let Ok(piece) = self.pieces.recv() {
+            self.seen.extend(piece);
+        }
+        Ok(self.child.wait()?.code().unwrap_or(-1))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            // SIGTERM, which timeout(1) passes on; SIGKILL would leave kubectl behind.
+            let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::Running;
+
+    #[test]
+    fn talks_with_a_command() {
+        let mut cat = Running::start(&mut Command::new("cat")).unwrap();
+        cat.write("one\n").unwrap();
+        let at = cat.until("one\n", 0).unwrap();
+        cat.write("one\nrest\n").unwrap();
+        assert_eq!(cat.until("one\n", at).unwrap(), 8);
+        assert_eq!(cat.finish().unwrap(), 0);
+        assert_eq!(cat.output(), "one\none\nrest\n");
+    }
+
+    #[test]
+    fn says_what_was_printed_instead() {
+        let mut echo = Running::start(Command::new("echo").arg("something else")).unwrap();
+        let error = echo.until("this", 0).unwrap_err().to_string();
+        assert!(error.contains("something else"), "{error}");
+    }
+}

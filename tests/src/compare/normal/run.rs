@@ -1,0 +1,24 @@
+//! Runs of characters of one class.
+
+/// Replaces some of the longest runs of characters that `belongs` to. `replace` gets the text before the run, the run,
+/// and the text after it.
+pub(super) fn replace(
+    text: &str,
+    belongs: impl Fn(char) -> bool,
+    replace: impl Fn(&str, &str, &str) -> Option<String>,
+) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(start) = text[at..].find(&belongs).map(|start| at + start) {
+        let end = text[start..].find(|char| !belongs(char)).map_or(text.len(), |length| start + length);
+        result.push_str(&text[at..start]);
+        let run = &text[start..end];
+        match replace(&text[..start], run, &text[end..]) {
+            Some(new) => result.push_str(&new),
+            None => result.push_str(run),
+        }
+        at = end;
+    }
+    result.push_str(&text[at..]);
+    result
+}

@@ -1,0 +1,270 @@
+//! The notation of a script.
+//!
+//! ```text
+//! namespaces: edge shop              made before the first command, deleted after the last
+//! alone                              no other script runs meanwhile: for lists of all namespaces
+//!
+//! # A command. Output, error output and exit code are compared.
+//! kubectl get pods -n edge
+//!   sort                             the order of the lines does not count
+//!   only-code                        the output does not count
+//!   any-node                         the names of nodes do not count
+//!   ignore-lines TEXT                lines with TEXT do not count
+//!   editor PROGRAM ARGUMENTS         what `kubectl edit` starts
+//! kubectl apply -f - <<END
+//! (standard input)
+//! END
+//!
+//! wait: kubectl ...                  again and again until it succeeds; not compared
+//!   shows TEXT                       ... and its output has TEXT
+//! set: POD kubectl ...               keeps the output; ${POD} stands for it from here on
+//! file: NAME <<END                   a file in the folder that the commands run in
+//! terminal: kubectl exec -it ...     on a terminal of 30 rows and 100 columns
+//!   expect TEXT                      waits until TEXT appears
+//!   type TEXT                        types a line
+//!   hang-up                          ends it after the last turn: for what does not end by itself
+//! follow: kubectl logs -f ...        compared up to the line with TEXT, then ended
+//!   meanwhile kubectl ...            run after the first line of output
+//!   until TEXT
+//! forward: kubectl port-forward ...  sends a line to the forwarded port; the answer is compared
+//!   send TEXT
+//! request: METHOD PATH               by `kubectl proxy`: status, some headers and the body are compared
+//!   header NAME: VALUE
+//! ```
+
+pub(super) mod words;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+
+use self::words::split;
+
+/// Commands of one area.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// Its name: that of its file, without the ending.
+    pub name: String,
+    /// Namespaces that are its own.
+    pub namespaces: Vec<String>,
+    /// Whether it must not run beside another one.
+    pub(super) alone: bool,
+    /// Its commands, in order.
+    pub(super) steps: Vec<Step>,
+}
+
+/// One command.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    /// The line of the file that it stands in, from 1.
+    pub(super) line: usize,
+    /// That line as it is written, without a here-document's mark: its name in the list of known differences.
+    pub(super) text: String,
+    /// What is done.
+    pub(super) action: Action,
+    /// How its outcome is compared.
+    pub(super) view: View,
+}
+
+/// What a step does. `words` are the arguments of kubectl.
+#[derive(Clone, Debug)]
+pub(super) enum Action {
+    /// Runs to its end.
+    Run { words: Vec<String>, input: String, editor: String },
+    /// Repeated until it succeeds and shows all these texts.
+    Wait { words: Vec<String>, shows: Vec<String> },
+    /// Keeps its output under a name.
+    Set { name: String, words: Vec<String> },
+    /// Writes a file.
+    File { name: String, text: String },
+    /// A talk on a terminal.
+    Terminal { words: Vec<String>, talk: Vec<Turn>, hang_up: bool },
+    /// Ended once a text has appeared.
+    Follow { words: Vec<String>, meanwhile: Vec<Vec<String>>, until: String },
+    /// One line to a forwarded port.
+    Forward { words: Vec<String>, send: String },
+    /// One HTTP request.
+    Request { method: String, path: String, headers: Vec<String>, body: String },
+}
+
+/// One turn of a talk on a terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// The other side must print this.
+    Expect(String),
+    /// Then this line is typed.
+    Type(String),
+}
+
+/// How an outcome is compared.
+#[derive(Clone, Debug, Default)]
+pub(super) struct View {
+    /// Lines in any order.
+    pub(super) sort: bool,
+    /// Only the exit code.
+    pub(super) only_code: bool,
+    /// All nodes are the same.
+    pub(super) any_node: bool,
+    /// Lines that contain one of these are left out.
+    pub(super) without: Vec<String>,
+}
+
+// === impl Script ===
+
+impl Script {
+    /// Parses all `.txt` files of a folder but `other`, in the order of their names.
+    pub fn folder(folder: &Path, other: &str) -> anyhow::Result<Vec<Self>> {
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+            paths.push(entry?.path());
+        }
+        paths.retain(|path| path.extension().is_some_and(|end| end == "txt") && !path.ends_with(other));
+        paths.sort_unstable();
+        let parse = |path: &PathBuf| {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            Self::parse(&name, &std::fs::read_to_string(path)?)
+        };
+        paths.iter().map(parse).collect()
+    }
+
+    /// Parses the text of a file. Errors name the line.
+    pub fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
+        let mut script = Self { name: name.to_owned(), namespaces: Vec::new(), alone: false, steps: Vec::new() };
+        let mut lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
+        while let Some((number, line)) = lines.next() {
+            script
+                .line(number, line, &mut lines)
+                .with_context(|| format!("line {number} of the script {name}: {line}"))?;
+        }
+        for step in &script.steps {
+            step.complete().with_context(|| format!("line {} of the script {name}: {}", step.line, step.text))?;
+        }
+        Ok(script)
+    }
+
+    fn line<'a>(
+        &mut self,
+        number: usize,
+        line: &str,
+        lines: &mut impl Iterator<Item = (usize, &'a str)>,
+    ) -> anyhow::Result<()> {
+        if line.trim().is_empty() || line.starts_with('#') {
+            return Ok(());
+        }
+        if line.starts_with(' ') {
+            return self.steps.last_mut().context("a directive without a command")?.directive(line.trim());
+        }
+        if let Some(namespaces) = line.strip_prefix("namespaces:") {
+            ensure!(self.steps.is_empty(), "the namespaces come before the commands");
+            self.namespaces = namespaces.split_whitespace().map(str::to_owned).collect();
+            return Ok(());
+        }
+        if line == "alone" {
+            self.alone = true;
+            return Ok(());
+        }
+        let (text, input) = match line.rsplit_once("<<") {
+            Some((text, mark)) if is_mark(mark) => (text.trim_end(), Some(document(mark, lines)?)),
+            _ => (line, None),
+        };
+        let action = action(text, input)?;
+        self.steps.push(Step { line: number, text: text.to_owned(), action, view: View::default() });
+        Ok(())
+    }
+}
+
+fn is_mark(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase())
+}
+
+fn document<'a>(mark: &str, lines: &mut impl Iterator<Item = (usize, &'a str)>) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for (_, line) in lines {
+        if line == mark {
+            return Ok(text);
+        }
+        text.push_str(line);
+        text.push('\n');
+    }
+    bail!("no line {mark} ends the here-document")
+}
+
+fn action(text: &str, input: Option<String>) -> anyhow::Result<Action> {
+    let (keyword, rest) = match text.split_once(": ") {
+        Some((keyword, rest)) if keyword.bytes().all(|byte| byte.is_ascii_lowercase()) => (keyword, rest.trim()),
+        _ => ("", text),
+    };
+    ensure!(input.is_none() || ["", "file", "request"].contains(&keyword), "{keyword} takes no input");
+    let input_or_empty = input.unwrap_or_default();
+    Ok(match keyword {
+        "" => Action::Run { words: kubectl(rest)?, input: input_or_empty, editor: String::new() },
+        "wait" => Action::Wait { words: kubectl(rest)?, shows: Vec::new() },
+        "set" => {
+            let (name, rest) = rest.split_once(' ').context("set: NAME kubectl ...")?;
+            Action::Set { name: name.to_owned(), words: kubectl(rest)? }
+        }
+        "file" => Action::File { name: rest.to_owned(), text: input_or_empty },
+        "terminal" => Action::Terminal { words: kubectl(rest)?, talk: Vec::new(), hang_up: false },
+        "follow" => Action::Follow { words: kubectl(rest)?, meanwhile: Vec::new(), until: String::new() },
+        "forward" => Action::Forward { words: kubectl(rest)?, send: String::new() },
+        "request" => {
+            let (method, path) = rest.split_once(' ').context("request: METHOD PATH")?;
+            let (method, path) = (method.to_owned(), path.trim().to_owned());
+            Action::Request { method, path, headers: Vec::new(), body: input_or_empty }
+        }
+        _ => bail!("{keyword} is no kind of step"),
+    })
+}
+
+/// The arguments of a line that begins with `kubectl`.
+fn kubectl(line: &str) -> anyhow::Result<Vec<String>> {
+    let mut words = split(line)?;
+    ensure!(words.first().is_some_and(|word| word == "kubectl"), "only kubectl is run");
+    words.remove(0);
+    Ok(words)
+}
+
+// === impl Step ===
+
+impl Step {
+    fn directive(&mut self, line: &str) -> anyhow::Result<()> {
+        let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let rest = rest.trim();
+        let flag = ["sort", "only-code", "any-node", "hang-up"].contains(&name);
+        ensure!(flag == rest.is_empty(), "{name} takes {} text", if flag { "no" } else { "a" });
+        match (name, &mut self.action) {
+            ("sort", _) => self.view.sort = true,
+            ("only-code", _) => self.view.only_code = true,
+            ("any-node", _) => self.view.any_node = true,
+            ("ignore-lines", _) => self.view.without.push(rest.to_owned()),
+            ("editor", Action::Run { editor, .. }) => rest.clone_into(editor),
+            ("shows", Action::Wait { shows, .. }) => shows.push(rest.to_owned()),
+            ("expect", Action::Terminal { talk, .. }) => talk.push(Turn::Expect(rest.to_owned())),
+            ("type", Action::Terminal { talk, .. }) => talk.push(Turn::Type(rest.to_owned())),
+            ("hang-up", Action::Terminal { hang_up, .. }) => *hang_up = true,
+            ("meanwhile", Action::Follow { meanwhile, .. }) => meanwhile.push(kubectl(rest)?),
+            ("until", Action::Follow { until, .. }) => rest.clone_into(until),
+            ("send", Action::Forward { send, .. }) => rest.clone_into(send),
+            ("header", Action::Request { headers, .. }) => headers.push(rest.to_owned()),
+            _ => bail!("{name} is no directive of this step"),
+        }
+        Ok(())
+    }
+
+    fn complete(&self) -> anyhow::Result<()> {
+        match &self.action {
+            Action::Follow { until, .. } => ensure!(!until.is_empty(), "`until` is missing"),
+            Action::Forward { send, .. } => ensure!(!send.is_empty(), "`send` is missing"),
+            Action::Terminal { talk, .. } => {
+                let ends = [talk.first(), talk.last()];
+                let expects = |turn: Option<&Turn>| matches!(turn, Some(Turn::Expect(_)));
+                ensure!(ends.into_iter().all(expects), "the first and the last turn must be an `expect`");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! curl(1): requests that no well-behaved client sends, by a client that is not ours.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+use crate::site::Ports;
+use crate::virtual_site::{DOMAIN, Way};
+
+/// curl with an endpoint and credentials.
+#[derive(Clone, Debug)]
+pub struct Curl {
+    base: String,
+    options: Vec<String>,
+    credentials: Vec<String>,
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status code.
+    pub code: u16,
+    /// The body.
+    pub body: String,
+}
+
+// === impl Curl ===
+
+impl Curl {
+    /// To the endpoint of `cluster`, whose certificate must be of `authority`; nobody's credentials.
+    pub fn new(way: Way, cluster: &str, ports: Ports, authority: &Path) -> Self {
+        let host = format!("{cluster}.{DOMAIN}");
+        let mut options = vec!["--cacert".to_owned(), authority.display().to_string()];
+        let base = match way {
+            Way::Proxy => {
+                options.extend(["--proxytunnel".into(), "--proxy".into(), format!("http://127.0.0.1:{}", ports.proxy)]);
+                format!("https://{host}")
+            }
+            Way::Path => format!("https://127.0.0.1:{}/clusters/{cluster}", ports.endpoint),
+            Way::Sni => {
+                options.extend(["--resolve".into(), format!("{host}:{}:127.0.0.1", ports.endpoint)]);
+                format!("https://{host}:{}", ports.endpoint)
+            }
+        };
+        Self { base, options, credentials: Vec::new() }
+    }
+
+    /// To an API server, without a proxy; nobody's credentials.
+    pub fn directly(address: &str, authority: &Path) -> Self {
+        let options = vec!["--cacert".to_owned(), authority.display().to_string()];
+        Self { base: format!("https://{address}"), options, credentials: Vec::new() }
+    }
+
+    /// To a server of plain HTTP.
+    pub fn plain(address: &str) -> Self {
+        Self { base: format!("http://{address}"), options: Vec::new(), credentials: Vec::new() }
+    }
+
+    /// To another path of the same server.
+    #[must_use]
+    pub fn elsewhere(&self, path: &str) -> Self {
+        let start = self.base.find("://").map_or(0, |at| at + 3);
+        let end = self.base[start..].find('/').map_or(self.base.len(), |at| start + at);
+        Self { base: format!("{}{path}", &self.base[..end]), ..self.clone() }
+    }
+
+    /// With these options of curl's as well.
+    #[must_use]
+    pub fn with(mut self, options: &[&str]) -> Self {
+        self.options.extend(options.iter().map(|&option| option.to_owned()));
+        self
+    }
+
+    /// As the owner of a certificate, and nobody else.
+    #[must_use]
+    pub fn with_certificate(mut self, certificate: &Path, key: &Path) -> Self {
+        let file = |path: &Path| path.display().to_string();
+        self.credentials = vec!["--cert".into(), file(certificate), "--key".into(), file(key)];
+        self
+    }
+
+    /// As the bearer of a token, and nobody else.
+    #[must_use]
+    pub fn with_token(mut self, token: &str) -> Self {
+        self.credentials = vec!["--oauth2-bearer".into(), token.to_owned()];
+        self
+    }
+
+    /// As nobody.
+    #[must_use]
+    pub fn anonymous(mut self) -> Self {
+        self.credentials = Vec::new();
+        self
+    }
+
+    /// As the same one, to another endpoint, by its way.
+    #[must_use]
+    pub fn at(&self, other: &Self) -> Self {
+        Self { credentials: self.credentials.clone(), ..other.clone() }
+    }
+
+    /// GET. The path goes out as it is: dots and slashes too.
+    pub fn get(&self, path: &str) -> anyhow::Result<Answer> {
+        self.send("GET", path, "")
+    }
+
+    /// Any method. A body that is not empty is JSON, or says that it is.
+    pub fn send(&self, method: &str, path: &str, body: &str) -> anyhow::Result<Answer> {
+        self.send_as(method, path, "application/json", body)
+    }
+
+    /// Any method, any media type.
+    pub fn send_as(&self, method: &str, path: &str, media_type: &str, body: &str) -> anyhow::Result<Answer> {
+        let mut command = Command::new("curl");
+        command
+            .args(["--silent", "--show-error", "--globoff", "--path-as-is", "--max-time", "30"])
+            .args(["--write-out", "\n%{http_code}", "--request", method])
+            .args(&self.options)
+            .args(&self.credentials);
+        if !body.is_empty() {
+            command.args(["--header", &format!("Content-Type: {media_type}"), "--data-binary", "@-"]);
+        }
+        command.arg(format!("{}{path}", self.base)).env_remove("HTTPS_PROXY").env_remove("https_proxy");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("cannot start curl")?;
+        let mut stdin = child.stdin.take().context("no stdin")?;
+        let body = body.to_owned();
+        // The answer may come before the body has been read.
+        let writer = std::thread::spawn(move || drop(stdin.write_all(body.as_bytes())));
+        let output = child.wait_with_output()?;
+        let _ = writer.join();
+        let error = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "curl {method} {path}: {error}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let (body, code) = text.rsplit_once('\n').context("no status code")?;
+        Ok(Answer { code: code.parse()?, body: body.to_owned() })
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// The body as JSON.
+    pub fn json(&self) -> anyhow::Result<Value> {
+        serde_json::from_str(&self.body).with_context(|| format!("{}: not JSON: {}", self.code, self.body))
+    }
+
+    /// Must be a `metav1.Status` with this code and reason, and a message that says `why`.
+    pub fn refused(&self, code: u16, reason: &str, why: &str) -> anyhow::Result<Value> {
+        ensure!(self.code == code, "{} instead of {code}: {}", self.code, self.body);
+        let status = self.json()?;
+        ensure!(status["kind"] == "Status" && status["status"] == "Failure", "no Status: {status}");
+        ensure!(status["code"] == code && status["reason"] == reason, "{status} is not {code} {reason}");
+        let message = status["message"].as_str().unwrap_or_default();
+        ensure!(message.contains(why), "{message:?} does not say {why:?}");
+        Ok(status)
+    }
+}

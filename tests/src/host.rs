@@ -1,0 +1,67 @@
+//! A real host cluster, by `tests/kube/up`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use tempfile::TempDir;
+
+use crate::{Kubectl, paths};
+
+/// A host cluster, ended with its handle, or with this process.
+#[derive(Debug)]
+pub struct HostCluster {
+    dir: PathBuf,
+    _parent: TempDir,
+}
+
+// === impl HostCluster ===
+
+impl HostCluster {
+    /// Starts one with so many API servers.
+    pub fn up(api_servers: u32) -> anyhow::Result<Self> {
+        let parent = tempfile::Builder::new().prefix("atoll-host-").tempdir()?;
+        let dir = parent.path().join("host");
+        let owner = std::process::id().to_string();
+        let output = Command::new(paths::workspace().join("tests/kube/up"))
+            .arg(&dir)
+            .args(["--apiservers", &api_servers.to_string(), "--owner", &owner])
+            .output()
+            .context("cannot run tests/kube/up")?;
+        if !output.status.success() {
+            bail!(
+                "tests/kube/up failed:\n{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        Ok(Self { dir, _parent: parent })
+    }
+
+    /// The folder with its files.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// kubectl as the host's administrator.
+    pub fn kubectl(&self) -> Kubectl {
+        Kubectl::new(self.dir.join("host.kubeconfig"))
+    }
+
+    /// The agent's credentials.
+    pub fn agent_kubeconfig(&self) -> PathBuf {
+        self.dir.join("agent.kubeconfig")
+    }
+
+    /// `host:port` of each API server.
+    pub fn api_servers(&self) -> anyhow::Result<Vec<String>> {
+        let text = std::fs::read_to_string(self.dir.join("apiservers"))?;
+        Ok(text.lines().map(|line| line.trim().trim_start_matches("https://").to_owned()).collect())
+    }
+}
+
+impl Drop for HostCluster {
+    fn drop(&mut self) {
+        let _ = Command::new(paths::workspace().join("tests/kube/down")).arg(&self.dir).output();
+    }
+}

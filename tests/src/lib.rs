@@ -1,0 +1,21 @@
+//! Harness of the suites that use real components: a host cluster, the release binaries as separate processes, kubectl.
+//!
+//! What is *not* here: assertions about Atoll, and anything that reaches into its crates. A suite sees what an operator
+//! sees: files, processes, ports, exit codes.
+
+pub mod compare;
+pub mod curl;
+pub mod eventually;
+pub mod host;
+pub mod kubectl;
+pub mod paths;
+pub mod process;
+pub mod site;
+pub mod virtual_site;
+
+pub use curl::Curl;
+pub use eventually::eventually;
+pub use host::HostCluster;
+pub use kubectl::{Kubectl, Output};
+pub use site::Site;
+pub use virtual_site::{VirtualSite, Way};

@@ -1,0 +1,80 @@
+//! A process of ours, with its log, ended with its handle.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use crate::eventually;
+
+/// A running process.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    log: PathBuf,
+}
+
+// === impl Process ===
+
+impl Process {
+    /// Starts a program; what it prints goes to `log`, after what is there.
+    pub fn start(name: &str, program: &Path, args: &[&str], log: PathBuf) -> anyhow::Result<Self> {
+        let output = File::options().create(true).append(true).open(&log)?;
+        let child = Command::new(program)
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .env("RUST_LOG", "info,proxy_server=debug,proxy_agent=debug")
+            .env_remove("HTTPS_PROXY")
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        Ok(Self { name: name.to_owned(), child, log })
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Everything it has printed.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Waits until it has printed `text`.
+    pub fn printed(&mut self, text: &str) -> anyhow::Result<()> {
+        eventually(Duration::from_secs(20), || {
+            if self.log().contains(text) {
+                return Ok(());
+            }
+            bail!("{} has not printed {text:?}; its log:\n{}", self.name, self.log())
+        })
+    }
+
+    /// SIGTERM, and the end of the process.
+    pub fn terminate(&mut self) -> anyhow::Result<ExitStatus> {
+        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
+        if !sent.success() {
+            bail!("{} was gone already", self.name);
+        }
+        eventually(Duration::from_secs(40), || self.child.try_wait()?.context("still running"))
+    }
+
+    /// SIGKILL, and the end of the process.
+    pub fn kill(&mut self) -> anyhow::Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

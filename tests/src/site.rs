@@ -1,0 +1,165 @@
+//! A proxy-server and its agents, from files that an operator would write.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use tempfile::TempDir;
+
+use crate::process::Process;
+use crate::{Kubectl, paths};
+
+/// A proxy-server with its files; agents are started beside it.
+#[derive(Debug)]
+pub struct Site {
+    /// The proxy-server.
+    pub server: Process,
+    /// Its ports.
+    pub ports: Ports,
+    dir: TempDir,
+}
+
+/// Ports of one proxy-server.
+#[derive(Clone, Copy, Debug)]
+pub struct Ports {
+    /// Clients, as an HTTP proxy.
+    pub proxy: u16,
+    /// Clients, directly.
+    pub endpoint: u16,
+    /// Agents.
+    pub agents: u16,
+    /// Probes.
+    pub probes: u16,
+    /// The operator.
+    pub admin: u16,
+}
+
+// === impl Site ===
+
+impl Site {
+    /// Makes certificates with `atoll certs`, writes the configuration and starts a proxy-server. `clusters` are the
+    /// entries of its list, one line each; client CAs are made for `virtuals`.
+    pub fn start(clusters: &[&str], virtuals: &[&str]) -> anyhow::Result<Self> {
+        let dir = tempfile::Builder::new().prefix("atoll-site-").tempdir()?;
+        atoll(&["certs", "init", path(dir.path())])?;
+        for cluster in virtuals {
+            atoll(&["certs", "cluster", cluster, "--dir", path(dir.path())])?;
+        }
+        let port = paths::free_port;
+        let ports = Ports { proxy: port(), endpoint: port(), agents: port(), probes: port(), admin: port() };
+        let mut yaml = format!(
+            "apiVersion: atoll.dev/v1alpha1\n\
+             kind: ProxyServerConfiguration\n\
+             listeners: {{proxy: 127.0.0.1:{}, endpoint: 127.0.0.1:{}, agents: 127.0.0.1:{}, \
+             probes: 127.0.0.1:{}, admin: 127.0.0.1:{}}}\n\
+             servingCA: {{certificate: serving-ca.crt, key: serving-ca.key}}\n\
+             agentCA: {{certificate: agent-ca.crt}}\n\
+             drain: 2s\n\
+             clusters:\n",
+            ports.proxy, ports.endpoint, ports.agents, ports.probes, ports.admin
+        );
+        for cluster in clusters {
+            writeln!(yaml, "- {cluster}")?;
+        }
+        std::fs::write(dir.path().join("server.yaml"), yaml)?;
+        let server = Self::start_server(dir.path())?;
+        Ok(Self { server, ports, dir })
+    }
+
+    /// Starts the proxy-server again, from the same files.
+    pub fn restart_server(&mut self) -> anyhow::Result<()> {
+        self.server = Self::start_server(self.dir.path())?;
+        Ok(())
+    }
+
+    fn start_server(dir: &Path) -> anyhow::Result<Process> {
+        let config = dir.join("server.yaml");
+        let log = dir.join("server.log");
+        let before = std::fs::read_to_string(&log).unwrap_or_default().matches(READY).count();
+        let mut server =
+            Process::start("proxy-server", &paths::binary("proxy-server"), &["--config", path(&config)], log)?;
+        ready(&mut server, before)?;
+        Ok(server)
+    }
+
+    /// Starts an agent with a certificate for `id`. `body` is the rest of its configuration.
+    pub fn agent(&self, id: &str, body: &str) -> anyhow::Result<Process> {
+        self.agent_as(id, id, body)
+    }
+
+    /// Like [`Site::agent`], with a name for its files that differs from its identity: replicas, and impostors.
+    pub fn agent_as(&self, id: &str, file: &str, body: &str) -> anyhow::Result<Process> {
+        let dir = self.dir.path();
+        if !dir.join(format!("agents/{id}.crt")).exists() {
+            atoll(&["certs", "agent", id, "--dir", path(dir)])?;
+        }
+        let yaml = format!(
+            "apiVersion: atoll.dev/v1alpha1\n\
+             kind: ProxyAgentConfiguration\n\
+             servers: [127.0.0.1:{}]\n\
+             identity: {{certificate: agents/{id}.crt, key: agents/{id}.key, serverCA: serving-ca.crt}}\n\
+             listeners: {{probes: 127.0.0.1:{}, admin: 127.0.0.1:{}}}\n\
+             drain: 2s\n\
+             {body}\n",
+            self.ports.agents,
+            paths::free_port(),
+            paths::free_port(),
+        );
+        let config = dir.join(format!("{file}.yaml"));
+        std::fs::write(&config, yaml)?;
+        let log = dir.join(format!("{file}.log"));
+        Process::start(file, &paths::binary("proxy-agent"), &["--config", path(&config)], log)
+    }
+
+    /// The folder with all files.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// kubectl for a physical cluster: a kubeconfig of its own with our `proxy-url`.
+    pub fn physical(&self, kubeconfig: &Path) -> anyhow::Result<Kubectl> {
+        let text = std::fs::read_to_string(kubeconfig)?;
+        let server = "server:";
+        let indent = text.lines().find(|line| line.trim_start().starts_with(server)).context("no server")?;
+        let indent = &indent[..indent.len() - indent.trim_start().len()];
+        let proxied = text.replacen(
+            &format!("{indent}{server}"),
+            &format!("{indent}proxy-url: http://127.0.0.1:{}\n{indent}{server}", self.ports.proxy),
+            1,
+        );
+        let target = self.dir.path().join("physical.kubeconfig");
+        std::fs::write(&target, proxied)?;
+        Ok(Kubectl::new(target))
+    }
+
+    /// A file for a kubeconfig.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+}
+
+/// What both binaries print when they serve.
+const READY: &str = "ready";
+
+fn ready(process: &mut Process, before: usize) -> anyhow::Result<()> {
+    crate::eventually(std::time::Duration::from_secs(20), || {
+        if process.log().matches(READY).count() > before {
+            return Ok(());
+        }
+        bail!("not ready; its log:\n{}", process.log())
+    })
+}
+
+/// Runs `atoll`, which must succeed; its standard output is the result.
+pub fn atoll(args: &[&str]) -> anyhow::Result<String> {
+    let output = Command::new(paths::binary("atoll")).args(args).output().context("cannot run atoll")?;
+    if !output.status.success() {
+        bail!("atoll {args:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("temporary folders have plain names")
+}

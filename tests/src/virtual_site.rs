@@ -1,0 +1,135 @@
+//! Virtual clusters on a host of their own, and every way that leads to their endpoints.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::Context;
+
+use crate::curl::Curl;
+use crate::process::Process;
+use crate::site::atoll;
+use crate::{HostCluster, Kubectl, Site};
+
+const AGENT: &str = "site-a";
+
+/// A host cluster, a proxy-server, and an agent with the rights of `configs/kubernetes/agent-rbac.yaml`.
+#[derive(Debug)]
+pub struct VirtualSite {
+    // In the order in which they have to end: nothing looks for what is gone.
+    _agent: Process,
+    site: Site,
+    host: HostCluster,
+    minted: AtomicUsize,
+}
+
+/// How a client reaches an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// CONNECT to `CLUSTER.atoll.internal:443` at the HTTP proxy.
+    Proxy,
+    /// Directly, the cluster's name in the path.
+    Path,
+    /// Directly, the cluster's name in the TLS handshake.
+    Sni,
+}
+
+// === impl Way ===
+
+impl Way {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Proxy, Self::Path, Self::Sni];
+}
+
+// === impl VirtualSite ===
+
+impl VirtualSite {
+    /// Starts everything, and waits until the virtual clusters are founded. Each is a name and the `location` of its
+    /// nodes.
+    pub fn start(clusters: &[(&str, &str)]) -> anyhow::Result<Self> {
+        let host = HostCluster::up(1)?;
+        let names: Vec<&str> = clusters.iter().map(|(name, _)| *name).collect();
+        let entries: Vec<String> = names.iter().map(|name| entry(name)).collect();
+        let site = Site::start(&entries.iter().map(String::as_str).collect::<Vec<_>>(), &names)?;
+        let slices: Vec<String> = clusters
+            .iter()
+            .map(|(name, location)| format!("{{name: {name}, nodeSelector: {{location: {location}}}}}"))
+            .collect();
+        let body = format!(
+            "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
+            host.agent_kubeconfig().display(),
+            slices.join(", ")
+        );
+        let mut agent = site.agent(AGENT, &body)?;
+        agent.printed("tunnel established")?;
+        for name in names {
+            agent.printed(&format!("the virtual cluster is founded cluster={name}\n"))?;
+        }
+        Ok(Self { _agent: agent, site, host, minted: AtomicUsize::new(0) })
+    }
+
+    /// The host cluster below.
+    pub fn host(&self) -> &HostCluster {
+        &self.host
+    }
+
+    /// kubectl as `admin` of `system:masters`.
+    pub fn administrator(&self, cluster: &str, way: Way) -> anyhow::Result<Kubectl> {
+        self.mint(cluster, way, &[])
+    }
+
+    /// kubectl as somebody with a certificate of this name, of no group.
+    pub fn user(&self, cluster: &str, name: &str) -> anyhow::Result<Kubectl> {
+        self.mint(cluster, Way::Proxy, &["--user", name])
+    }
+
+    /// curl with the certificate of `admin` of `system:masters`.
+    pub fn curl(&self, cluster: &str, way: Way) -> anyhow::Result<Curl> {
+        let kubectl = self.mint(cluster, way, &[])?;
+        let inline = |section: &str, key: &str| {
+            let template = format!("go-template={{{{index (index .{section} \"{key}\" | base64decode}}}}");
+            let pem = kubectl.ok(&["config", "view", "--raw", "-o", &template])?;
+            let file = kubectl.kubeconfig().with_extension(key);
+            std::fs::write(&file, pem).with_context(|| format!("cannot write {}", file.display()))?;
+            anyhow::Ok(file)
+        };
+        let authority = inline("clusters 0).cluster", "certificate-authority-data")?;
+        let certificate = inline("users 0).user", "client-certificate-data")?;
+        let key = inline("users 0).user", "client-key-data")?;
+        Ok(Curl::new(way, cluster, self.site.ports, &authority).with_certificate(&certificate, &key))
+    }
+
+    /// The kubeconfig of `atoll kubeconfig`, as it is.
+    fn mint(&self, cluster: &str, way: Way, more: &[&str]) -> anyhow::Result<Kubectl> {
+        let number = self.minted.fetch_add(1, Ordering::Relaxed);
+        let file = self.site.file(&format!("{cluster}-{number}.kubeconfig"));
+        let config = self.site.file("server.yaml");
+        let mut words = vec!["kubeconfig", cluster, "--server-config", text(&config)?, "-o", text(&file)?];
+        words.extend(more);
+        let server = format!("https://127.0.0.1:{}", self.site.ports.endpoint);
+        match way {
+            Way::Proxy => {}
+            Way::Path => words.push("--direct"),
+            Way::Sni => words.extend(["--direct", "--server", &server]),
+        }
+        atoll(&words)?;
+        let kubectl = Kubectl::new(file);
+        if way == Way::Sni {
+            // There is no DNS here: the address is given, and the name is for the handshake only.
+            let name = format!("{cluster}.{DOMAIN}");
+            kubectl.ok(&["config", "set-cluster", cluster, &format!("--tls-server-name={name}")])?;
+        }
+        Ok(kubectl)
+    }
+}
+
+/// The domain that a proxy-server has if its configuration does not say.
+pub(crate) const DOMAIN: &str = "atoll.internal";
+
+fn entry(name: &str) -> String {
+    let files = format!("clusters/{name}/client-ca");
+    format!("{{name: {name}, agents: [{AGENT}], clientCA: {{certificate: {files}.crt, key: {files}.key}}}}")
+}
+
+fn text(path: &Path) -> anyhow::Result<&str> {
+    path.to_str().context("temporary folders have plain names")
+}

@@ -1,0 +1,100 @@
+//! Bytes between a socket and a stream, both ways, each direction ending by itself (RFC 9113 section 8.5: CONNECT keeps
+//! TCP's half-close as END_STREAM).
+
+use std::future::poll_fn;
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use h2::{Reason, SendStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::inbound::{Inbound, InboundError};
+use crate::outbound::capacity;
+
+/// One read from the socket: four TLS records.
+const CHUNK: usize = 64 * 1024;
+
+/// Bytes that went through a pipe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// From the socket into the tunnel.
+    pub into_tunnel: u64,
+    /// From the tunnel to the socket.
+    pub from_tunnel: u64,
+}
+
+/// Why a pipe broke. The other direction is cut too, as a reset.
+#[derive(Debug, thiserror::Error)]
+pub enum PipeError {
+    /// The socket failed.
+    #[error("the connection broke")]
+    Socket(#[source] io::Error),
+    /// The stream failed while receiving.
+    #[error("the tunnel's stream broke")]
+    Inbound(#[source] InboundError),
+    /// The stream failed while sending.
+    #[error("the tunnel's stream broke")]
+    Outbound(#[source] h2::Error),
+}
+
+/// Copies until both directions have ended, or one has failed.
+pub async fn pipe<S>(
+    socket: S,
+    mut inbound: Inbound,
+    mut outbound: SendStream<Bytes>,
+    traffic: &mut Traffic,
+) -> Result<(), PipeError>
+where
+    S: AsyncRead + AsyncWrite,
+{
+    let (mut reader, mut writer) = tokio::io::split(socket);
+    let Traffic { into_tunnel, from_tunnel } = traffic;
+    let result = tokio::try_join!(
+        send(&mut reader, &mut outbound, into_tunnel),
+        receive(&mut inbound, &mut writer, from_tunnel)
+    );
+    if result.is_err() {
+        outbound.send_reset(Reason::CANCEL);
+    }
+    result.map(|_| ())
+}
+
+async fn send<R>(reader: &mut R, outbound: &mut SendStream<Bytes>, count: &mut u64) -> Result<(), PipeError>
+where
+    R: AsyncRead + Unpin,
+{
+    let mut buffer = BytesMut::new();
+    loop {
+        // Capacity first: what cannot be sent is left in the socket, where TCP holds the sender back.
+        outbound.reserve_capacity(CHUNK);
+        let granted = capacity(outbound).await.map_err(PipeError::Outbound)?.min(CHUNK);
+        buffer.reserve(granted);
+        let mut window = (&mut *reader).take(granted as u64);
+        let read = tokio::select! {
+            read = window.read_buf(&mut buffer) => read.map_err(PipeError::Socket)?,
+            reset = poll_fn(|cx| outbound.poll_reset(cx)) => {
+                let err = reset.map_or_else(|err| err, h2::Error::from);
+                return Err(PipeError::Outbound(err));
+            }
+        };
+        if read == 0 {
+            return outbound.send_data(Bytes::new(), true).map_err(PipeError::Outbound);
+        }
+        *count += read as u64;
+        outbound.send_data(buffer.split().freeze(), false).map_err(PipeError::Outbound)?;
+    }
+}
+
+async fn receive<W>(inbound: &mut Inbound, writer: &mut W, count: &mut u64) -> Result<(), PipeError>
+where
+    W: AsyncWrite + Unpin,
+{
+    while let Some(chunk) = poll_fn(|cx| inbound.poll_chunk(cx)).await {
+        let chunk = chunk.map_err(PipeError::Inbound)?;
+        writer.write_all(&chunk).await.map_err(PipeError::Socket)?;
+        // TLS writers buffer; a keystroke must not wait for the next one.
+        writer.flush().await.map_err(PipeError::Socket)?;
+        *count += chunk.len() as u64;
+    }
+    writer.shutdown().await.map_err(PipeError::Socket)
+}

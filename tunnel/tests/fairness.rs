@@ -1,0 +1,188 @@
+//! What a tunnel must survive, over in-memory I/O: each test is a trap that the defaults of HTTP/2 libraries fall into.
+
+#![expect(clippy::disallowed_methods, reason = "a test has no drain to leak past")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use h2::server::SendResponse;
+use h2::{RecvStream, SendStream};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::sync::mpsc;
+use tunnel::inbound::InboundError;
+use tunnel::outbound::{SendError, send_body, send_bytes};
+use tunnel::{Budget, Inbound, settings};
+
+/// Both ends of one tunnel: streams that the client opens come out of `accepted`.
+struct Pair {
+    client: SendRequest<Bytes>,
+    accepted: mpsc::UnboundedReceiver<(Request<RecvStream>, SendResponse<Bytes>)>,
+}
+
+impl Pair {
+    async fn new() -> Self {
+        let (near, far) = duplex(1024 * 1024);
+        let (opened, accepted) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            let mut connection = settings::server().handshake::<_, Bytes>(far).await.unwrap();
+            while let Some(Ok(stream)) = connection.accept().await {
+                let _ = opened.send(stream);
+            }
+        });
+        let (client, connection) = settings::client().handshake::<_, Bytes>(near).await.unwrap();
+        tokio::spawn(async move { connection.await.unwrap() });
+        Self { client, accepted }
+    }
+
+    /// Opens a stream; returns the response's body and the other side's way to send it.
+    async fn open(&mut self, budget: &Arc<Budget>) -> (Inbound, SendStream<Bytes>) {
+        let (response, _) = self.client.send_request(Request::get("https://x/").body(()).unwrap(), true).unwrap();
+        let (_, mut respond) = self.accepted.recv().await.unwrap();
+        let sender = respond.send_response(Response::new(()), false).unwrap();
+        let body = response.await.unwrap().into_body();
+        (Inbound::new(body, budget), sender)
+    }
+
+    async fn small_get(&mut self, budget: &Arc<Budget>) -> Bytes {
+        let (inbound, mut sender) = self.open(budget).await;
+        send_bytes(&mut sender, Bytes::from_static(b"hello"), true).await.unwrap();
+        inbound.collect().await.unwrap().to_bytes()
+    }
+}
+
+async fn fill(sender: &mut SendStream<Bytes>, chunk: usize) {
+    // Until the stream's window is full: capacity that is not granted at once will not come without a reader.
+    loop {
+        sender.reserve_capacity(chunk);
+        let granted =
+            tokio::time::timeout(std::time::Duration::from_millis(50), poll_fn(|cx| sender.poll_capacity(cx)));
+        match granted.await {
+            Ok(Some(Ok(granted))) => sender.send_data(Bytes::from(vec![b'x'; granted.min(chunk)]), false).unwrap(),
+            _ => return,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_stalled_readers_cost_their_own_streams_only() {
+    let mut pair = Pair::new().await;
+    let budget = Budget::new(usize::MAX);
+    let mut stalled = Vec::new();
+    for _ in 0..100 {
+        let (inbound, mut sender) = pair.open(&budget).await;
+        fill(&mut sender, 64 * 1024).await;
+        stalled.push((inbound, sender));
+    }
+    assert_eq!(pair.small_get(&budget).await, "hello");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tiny_unread_frames_do_not_end_the_tunnel() {
+    let mut pair = Pair::new().await;
+    let budget = Budget::new(usize::MAX);
+    let (slow, mut sender) = pair.open(&budget).await;
+    for _ in 0..50_000 {
+        send_bytes(&mut sender, Bytes::from_static(b"k"), false).await.unwrap();
+    }
+    assert_eq!(pair.small_get(&budget).await, "hello");
+    let sweep = budget.sweep();
+    assert!(sweep.held < 60_000, "packed, a byte costs about a byte: {sweep:?}");
+    send_bytes(&mut sender, Bytes::from_static(b"!"), true).await.unwrap();
+    let read = slow.collect().await.unwrap().to_bytes();
+    assert_eq!(read.len(), 50_001);
+    assert!(read.ends_with(b"k!"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn over_the_budget_the_worst_stream_goes_and_the_others_stay() {
+    let mut pair = Pair::new().await;
+    let budget = Budget::new(600 * 1024);
+    let (greedy, mut to_greedy) = pair.open(&budget).await;
+    let (modest, mut to_modest) = pair.open(&budget).await;
+    fill(&mut to_greedy, 64 * 1024).await;
+    send_bytes(&mut to_modest, Bytes::from(vec![b'm'; 100_000]), true).await.unwrap();
+    assert_eq!(pair.small_get(&budget).await, "hello");
+    let sweep = budget.sweep();
+    assert_eq!(sweep.reset, 1, "{sweep:?}");
+    assert!(matches!(greedy.collect().await, Err(InboundError::Evicted)));
+    assert_eq!(modest.collect().await.unwrap().to_bytes().len(), 100_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sweep_never_steals_the_wakeup_of_a_waiting_reader() {
+    let mut pair = Pair::new().await;
+    let budget = Budget::new(usize::MAX);
+    let (mut inbound, mut sender) = pair.open(&budget).await;
+    let reader = tokio::spawn(async move {
+        let mut read = 0;
+        while let Some(frame) = inbound.frame().await {
+            read += frame.unwrap().into_data().unwrap().len();
+        }
+        read
+    });
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+        budget.sweep();
+        send_bytes(&mut sender, Bytes::from_static(b"event"), false).await.unwrap();
+        budget.sweep();
+    }
+    send_bytes(&mut sender, Bytes::new(), true).await.unwrap();
+    assert_eq!(reader.await.unwrap(), 500);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_leaves_ends_a_silent_body() {
+    let mut pair = Pair::new().await;
+    let budget = Budget::new(usize::MAX);
+    let (inbound, sender) = pair.open(&budget).await;
+    drop(inbound);
+    let silent = http_body_util::StreamBody::new(Pending);
+    assert!(matches!(send_body(silent, sender).await, Err(SendError::Closed(_))));
+}
+
+/// A body that never says anything, like a watch at night.
+struct Pending;
+
+impl futures_core::Stream for Pending {
+    type Item = Result<http_body::Frame<Bytes>, std::convert::Infallible>;
+    fn poll_next(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        std::task::Poll::Pending
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_close_passes_through_a_pipe() {
+    let mut pair = Pair::new().await;
+    let budget = Budget::new(usize::MAX);
+    let (response, request_body) =
+        pair.client.send_request(Request::post("https://x/").body(()).unwrap(), false).unwrap();
+    let (request, mut respond) = pair.accepted.recv().await.unwrap();
+    let mut to_client = respond.send_response(Response::new(()), false).unwrap();
+    let from_agent = Inbound::new(response.await.unwrap().into_body(), &budget);
+
+    let (mut client, socket) = duplex(1024);
+    let piped = tokio::spawn(async move {
+        let mut traffic = tunnel::pipe::Traffic::default();
+        tunnel::pipe::pipe(socket, from_agent, request_body, &mut traffic).await.map(|()| traffic)
+    });
+
+    client.write_all(b"all of the question").await.unwrap();
+    client.shutdown().await.unwrap();
+    let question = Inbound::new(request.into_body(), &budget).collect().await.unwrap().to_bytes();
+    assert_eq!(question, "all of the question");
+
+    send_bytes(&mut to_client, Bytes::from_static(b"the answer"), true).await.unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert_eq!(answer, "the answer");
+    let traffic = piped.await.unwrap().unwrap();
+    assert_eq!((traffic.into_tunnel, traffic.from_tunnel), (19, 10));
+}

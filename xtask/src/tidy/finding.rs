@@ -1,0 +1,39 @@
+//! What a rule reports: where, what is wrong, and what to do about it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// One departure from one rule. Ordered by place, as a reader goes through files.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    path: PathBuf,
+    /// From 1.
+    line: usize,
+    problem: String,
+    remedy: String,
+}
+
+// === impl Finding ===
+
+impl Finding {
+    pub(crate) fn new(path: &Path, line: usize, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, problem: problem.into(), remedy: remedy.into() }
+    }
+}
+
+/// `path:line: problem; remedy`, which editors and terminals make a link of.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}; {}", self.path.display(), self.line, self.problem, self.remedy)
+    }
+}
+
+/// The line, from 1, of a byte of `text`.
+pub(crate) fn line_at(text: &str, byte: usize) -> usize {
+    1 + text.bytes().take(byte).filter(|&byte| byte == b'\n').count()
+}
+
+/// The first line, from 1, that begins with `start`; 1 if none does.
+pub(crate) fn line_of(text: &str, start: &str) -> usize {
+    text.lines().position(|line| line.starts_with(start)).map_or(1, |index| index + 1)
+}

@@ -1,0 +1,130 @@
+//! The files that a repository is expected to have, and the links between its texts.
+
+use std::path::{Component, Path};
+
+use super::finding::Finding;
+use super::tree::Tree;
+
+const CODE_MAP: &str = "ARCHITECTURE.md";
+/// Lines of the code map: more than this is not a map.
+const LONGEST_MAP: usize = 250;
+
+const EXPECTED: &[(&str, &str)] = &[
+    ("LICENSE", "put the text of the Apache License 2.0 there"),
+    ("README.md", "say what this is and how to try it"),
+    (CODE_MAP, "draw the map of the code"),
+    ("CONTRIBUTING.md", "say how to build, test and commit"),
+    ("SECURITY.md", "say who is trusted with what"),
+    ("CHANGELOG.md", "say what changed for users"),
+];
+
+/// Checks a repository whose crates are `members`.
+pub(crate) fn check(tree: &Tree, members: &[&str]) -> Vec<Finding> {
+    let text = |name: &str| tree.text(Path::new(name));
+    let mut findings = Vec::new();
+    for (name, remedy) in EXPECTED {
+        if text(name).is_none_or(|text| text.trim().is_empty()) {
+            let path = Path::new(name);
+            findings.push(Finding::new(path, 1, "missing or empty", *remedy));
+        }
+    }
+    if let Some(map) = text(CODE_MAP) {
+        findings.extend(check_map(map, members));
+    }
+    for (path, text) in tree.with_extension("md") {
+        findings.extend(check_links(path, text, tree));
+    }
+    findings
+}
+
+fn check_map(map: &str, members: &[&str]) -> Vec<Finding> {
+    let at = |line, problem, remedy| Finding::new(Path::new(CODE_MAP), line, problem, remedy);
+    let mut findings = Vec::new();
+    let n_lines = map.lines().count();
+    if n_lines > LONGEST_MAP {
+        let problem = format!("{n_lines} lines, and {LONGEST_MAP} is the most");
+        findings.push(at(n_lines, problem, "move detail to the crates' own docs"));
+    }
+    for member in members {
+        if !map.contains(&format!("`{member}`")) {
+            let problem = format!("the crate `{member}` is not on the map");
+            findings.push(at(1, problem, "say what it is and what it is not"));
+        }
+    }
+    findings
+}
+
+/// Relative links in Markdown lead to a file of the repository, or to a folder that has one.
+fn check_links(path: &Path, text: &str, tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for link in line.split("](").skip(1) {
+            let target = link.split([')', '#']).next().unwrap_or_default();
+            let is_elsewhere = target.contains("://") || target.starts_with("mailto:");
+            if !target.is_empty() && !is_elsewhere && !leads_somewhere(path, target, tree) {
+                let problem = format!("the link to {target} leads nowhere");
+                findings.push(Finding::new(path, index + 1, problem, "correct it"));
+            }
+        }
+    }
+    findings
+}
+
+fn leads_somewhere(from: &Path, target: &str, tree: &Tree) -> bool {
+    let mut to = from.parent().unwrap_or(Path::new("")).to_owned();
+    for part in Path::new(target).components() {
+        match part {
+            Component::Normal(part) => to.push(part),
+            Component::CurDir => {}
+            Component::ParentDir if to.pop() => {}
+            _ => return false,
+        }
+    }
+    tree.has(&to)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn repository(changes: &[(&str, &str)]) -> Tree {
+        let expected = EXPECTED.iter().map(|(name, _)| (*name, "`proxy-server`"));
+        let files: BTreeMap<&str, &str> = expected.chain(changes.iter().copied()).collect();
+        let files = files.into_iter();
+        files.map(|(path, text)| (path.into(), text.to_owned())).collect()
+    }
+
+    fn lines(changes: &[(&str, &str)]) -> Vec<String> {
+        check(&repository(changes), &["proxy-server"]).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_complete_repository_is_fine() {
+        assert_eq!(lines(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn an_empty_licence_is_none() {
+        assert!(lines(&[("LICENSE", "\n")])[0].starts_with("LICENSE:1: missing or empty; put"));
+    }
+
+    #[test]
+    fn the_map_names_every_crate() {
+        assert!(lines(&[("ARCHITECTURE.md", "proxy-server")])[0].contains("`proxy-server` is not on the map"));
+        assert!(lines(&[("ARCHITECTURE.md", &"`proxy-server`\n".repeat(251))])[0].contains(":251: 251 lines"));
+    }
+
+    #[test]
+    fn links_lead_somewhere() {
+        let texts = [
+            ("docs/a.md", "[up](../README.md), [part](#part), [web](https://example.com/x)\n[x](b.md)"),
+            ("docs/c/d.md", "[up](../a.md#part) [folder](../c) [out](../../../x)"),
+        ];
+        let found = lines(&texts);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("docs/a.md:2: the link to b.md leads nowhere"));
+        assert!(found[1].starts_with("docs/c/d.md:1: the link to ../../../x"));
+    }
+}

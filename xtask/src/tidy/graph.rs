@@ -1,0 +1,220 @@
+//! Which crate depends on which, from `cargo metadata`.
+//!
+//! The `resolve` part of that output lists more than is built: a feature like `alloc = ["ring?/alloc"]` draws an edge to
+//! an optional crate that nothing turned on (rust-lang/cargo#10801). Such edges are left out here, by the rules of the
+//! Cargo Book, "Features", so that a crate which is only named in the lock file is not taken for a dependency.
+
+mod metadata;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use semver::Version;
+
+use metadata::{Metadata, Node};
+
+/// The crates of the workspace and all that they are built from.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    packages: Vec<Package>,
+    members: Vec<PackageIndex>,
+}
+
+/// A package of one [`Graph`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct PackageIndex(usize);
+
+#[derive(Debug)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) version: Version,
+    /// An SPDX expression, as its author wrote it.
+    pub(crate) license: Option<String>,
+    /// `registry+URL` or `git+URL`; none for a path.
+    pub(crate) source: Option<String>,
+    /// From the root of the workspace, for a member of it.
+    pub(crate) manifest: PathBuf,
+    /// What the manifest asks of registries: name and requirement.
+    pub(crate) requirements: Vec<(String, String)>,
+    edges: Vec<Edge>,
+}
+
+/// A package, and the shortest chain that leads to it: from a member, which may be itself, to it.
+#[derive(Debug)]
+pub(crate) struct Reached<'a> {
+    pub(crate) package: &'a Package,
+    pub(crate) chain: Vec<&'a Package>,
+}
+
+#[derive(Debug)]
+struct Edge {
+    to: PackageIndex,
+    uses: BTreeSet<Use>,
+}
+
+/// What a dependency is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Use {
+    Normal,
+    Build,
+    Dev,
+}
+
+// === impl Graph ===
+
+impl Graph {
+    /// Asks cargo about the workspace at `root`, as it is built for `targets`.
+    pub(crate) fn load(root: &Path, targets: &[String]) -> anyhow::Result<Self> {
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.current_dir(root).args(["metadata", "--format-version=1", "--locked"]);
+        for target in targets {
+            command.args(["--filter-platform", target]);
+        }
+        let output = command.output().context("cannot run cargo")?;
+        ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim());
+        Self::read(&output.stdout)
+    }
+
+    /// Reads what `cargo metadata` printed.
+    pub(crate) fn read(json: &[u8]) -> anyhow::Result<Self> {
+        let metadata: Metadata = serde_json::from_slice(json).context("cargo metadata in an unknown form")?;
+        let place: HashMap<&str, usize> =
+            metadata.packages.iter().enumerate().map(|(n, p)| (p.id.as_str(), n)).collect();
+        let find = |id: &str| place.get(id).copied().with_context(|| format!("cargo metadata lacks the package {id}"));
+
+        let mut packages: Vec<Package> = metadata
+            .packages
+            .iter()
+            .map(|package| Package {
+                name: package.name.clone(),
+                version: package.version.clone(),
+                license: package.license.clone(),
+                source: package.source.clone(),
+                manifest: package
+                    .manifest_path
+                    .strip_prefix(&metadata.workspace_root)
+                    .unwrap_or(&package.manifest_path)
+                    .to_owned(),
+                requirements: package
+                    .dependencies
+                    .iter()
+                    .filter(|dependency| dependency.source.is_some())
+                    .map(|dependency| (dependency.name.clone(), dependency.req.clone()))
+                    .collect(),
+                edges: Vec::new(),
+            })
+            .collect();
+        for node in &metadata.resolve.nodes {
+            let from = find(&node.id)?;
+            for dep in &node.deps {
+                let to = find(&dep.pkg)?;
+                let uses = uses_in_force(&metadata.packages[from], node, &metadata.packages[to].name, dep);
+                if !uses.is_empty() {
+                    packages[from].edges.push(Edge { to: PackageIndex(to), uses });
+                }
+            }
+        }
+        let members =
+            metadata.workspace_members.iter().map(|id| find(id).map(PackageIndex)).collect::<Result<_, _>>()?;
+        Ok(Self { packages, members })
+    }
+
+    pub(crate) fn package(&self, index: PackageIndex) -> &Package {
+        &self.packages[index.0]
+    }
+
+    /// The crates of the workspace.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (PackageIndex, &Package)> {
+        self.members.iter().map(|&index| (index, self.package(index)))
+    }
+
+    pub(crate) fn member_names(&self) -> Vec<&str> {
+        self.members().map(|(_, package)| package.name.as_str()).collect()
+    }
+
+    /// What a package itself names, and for what.
+    pub(crate) fn direct(&self, from: PackageIndex) -> impl Iterator<Item = (&Package, &BTreeSet<Use>)> {
+        self.package(from).edges.iter().map(|edge| (self.package(edge.to), &edge.uses))
+    }
+
+    /// The shortest chain of normal dependencies from a member to a package that `wanted` accepts, both included.
+    pub(crate) fn chain(&self, from: PackageIndex, wanted: impl Fn(&Package) -> bool) -> Option<Vec<&Package>> {
+        let came_from = self.walk(&[from], |uses, _| uses.contains(&Use::Normal));
+        let (found, _) = came_from.iter().find(|&&(index, _)| index != from && wanted(self.package(index)))?;
+        Some(self.back(*found, &came_from))
+    }
+
+    /// Every package that building and testing the members takes, by name and version.
+    pub(crate) fn reached(&self) -> Vec<Reached<'_>> {
+        // Nobody builds the tests of a dependency.
+        let is_built = |uses: &BTreeSet<Use>, from| self.members.contains(&from) || uses.iter().any(|&u| u != Use::Dev);
+        let came_from = self.walk(&self.members, is_built);
+        let mut reached: Vec<_> = came_from
+            .iter()
+            .map(|&(index, _)| Reached { package: self.package(index), chain: self.back(index, &came_from) })
+            .collect();
+        reached.sort_by_key(|one| (&one.package.name, &one.package.version));
+        reached
+    }
+
+    /// Breadth first, so that the first way to a package is a shortest one: each package with the one before it.
+    fn walk(
+        &self,
+        starts: &[PackageIndex],
+        follow: impl Fn(&BTreeSet<Use>, PackageIndex) -> bool,
+    ) -> Vec<(PackageIndex, Option<PackageIndex>)> {
+        let mut order: Vec<_> = starts.iter().map(|&index| (index, None)).collect();
+        let mut seen: BTreeSet<_> = starts.iter().copied().collect();
+        let mut open: VecDeque<_> = starts.iter().copied().collect();
+        while let Some(from) = open.pop_front() {
+            for edge in &self.package(from).edges {
+                if follow(&edge.uses, from) && seen.insert(edge.to) {
+                    order.push((edge.to, Some(from)));
+                    open.push_back(edge.to);
+                }
+            }
+        }
+        order
+    }
+
+    fn back(&self, to: PackageIndex, came_from: &[(PackageIndex, Option<PackageIndex>)]) -> Vec<&Package> {
+        let before: HashMap<_, _> = came_from.iter().copied().collect();
+        let mut chain: Vec<_> = std::iter::successors(Some(to), |index| before.get(index).copied().flatten())
+            .map(|index| self.package(index))
+            .collect();
+        chain.reverse();
+        chain
+    }
+}
+
+/// What the edge is really for: each declaration of it that is not optional, or that a feature has turned on.
+fn uses_in_force(from: &metadata::Package, node: &Node, to: &str, dep: &metadata::NodeDep) -> BTreeSet<Use> {
+    let turned_on: BTreeSet<&str> = node
+        .features
+        .iter()
+        .flat_map(|feature| from.features.get(feature).into_iter().flatten())
+        .filter_map(|value| match value.split_once('/') {
+            Some((name, _)) if !name.ends_with('?') => Some(name),
+            Some(_) => None,
+            None => value.strip_prefix("dep:"),
+        })
+        .collect();
+    let declared = from.dependencies.iter().filter(|declared| {
+        let key = declared.rename.as_deref().unwrap_or(&declared.name);
+        declared.name == to && (!declared.optional || turned_on.contains(key))
+    });
+    declared
+        .map(|declared| declared.kind.into())
+        .filter(|&declared| dep.dep_kinds.iter().any(|kind| Use::from(kind.kind) == declared))
+        .collect()
+}
+
+/// `a -> b -> c`, for a message.
+pub(crate) fn arrows(chain: &[&Package]) -> String {
+    chain.iter().map(|package| package.name.as_str()).collect::<Vec<_>>().join(" -> ")
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,84 @@
+//! The part of `cargo metadata --format-version 1` that is read (The Cargo Book, "cargo metadata").
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use semver::Version;
+use serde::Deserialize;
+
+use super::Use;
+
+#[derive(Deserialize)]
+pub(super) struct Metadata {
+    pub(super) packages: Vec<Package>,
+    pub(super) workspace_members: Vec<String>,
+    pub(super) workspace_root: PathBuf,
+    pub(super) resolve: Resolve,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Package {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) version: Version,
+    pub(super) license: Option<String>,
+    pub(super) source: Option<String>,
+    pub(super) manifest_path: PathBuf,
+    pub(super) dependencies: Vec<Dependency>,
+    pub(super) features: HashMap<String, Vec<String>>,
+}
+
+/// As the manifest declares it.
+#[derive(Deserialize)]
+pub(super) struct Dependency {
+    pub(super) name: String,
+    pub(super) rename: Option<String>,
+    pub(super) source: Option<String>,
+    pub(super) req: String,
+    pub(super) kind: Option<Kind>,
+    pub(super) optional: bool,
+}
+
+/// Absent means normal.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    Build,
+    Dev,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Resolve {
+    pub(super) nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Node {
+    pub(super) id: String,
+    pub(super) deps: Vec<NodeDep>,
+    /// Those that are on.
+    pub(super) features: Vec<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct NodeDep {
+    pub(super) pkg: String,
+    pub(super) dep_kinds: Vec<DepKind>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct DepKind {
+    pub(super) kind: Option<Kind>,
+}
+
+// === impl Use ===
+
+impl From<Option<Kind>> for Use {
+    fn from(kind: Option<Kind>) -> Self {
+        match kind {
+            None => Self::Normal,
+            Some(Kind::Build) => Self::Build,
+            Some(Kind::Dev) => Self::Dev,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Who may know whom: the arrows between our crates, and what the lower ones must never touch.
+
+use std::path::Path;
+
+use super::finding::Finding;
+use super::graph::{Graph, Use, arrows};
+use super::lexis::in_name;
+use super::source::Source;
+use super::tree::Tree;
+
+/// Our crates and those of ours that each may depend on. Arrows point down only: a crate stands below all that name it.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("kube-wire", &[]),
+    ("protocol", &[]),
+    ("ops", &[]),
+    ("tunnel", &["protocol"]),
+    ("rewrite", &["kube-wire"]),
+    ("dev-apiserver", &["kube-wire", "ops"]),
+    // Never rewrite: bodies are rewritten at the edge, and the proxy-server does not parse them.
+    ("proxy-server", &["kube-wire", "ops", "protocol", "tunnel"]),
+    ("proxy-agent", &["kube-wire", "ops", "protocol", "rewrite", "tunnel"]),
+    ("atoll", ALL_THAT_SHIPS),
+    ("atoll-tests", ALL_THAT_SHIPS),
+    ("bench", ALL_THAT_SHIPS),
+    ("xtask", &[]),
+];
+
+const ALL_THAT_SHIPS: &[&str] =
+    &["dev-apiserver", "kube-wire", "ops", "protocol", "proxy-agent", "proxy-server", "rewrite", "tunnel"];
+
+/// What tests may name besides.
+const TEST_ARROWS: &[(&str, &[&str])] = &[("proxy-agent", &["dev-apiserver"]), ("proxy-server", &["dev-apiserver"])];
+
+/// Crates that do no I/O and know no clock, so that every byte and every state of them can be tested.
+const SANS_IO: &[&str] = &["kube-wire", "protocol", "rewrite"];
+
+/// What a sans-I/O crate must not be built from, however indirectly.
+const IO_CRATES: &[&str] = &[
+    "chrono",
+    "h2",
+    "hyper",
+    "hyper-util",
+    "jiff",
+    "mio",
+    "rustls",
+    "socket2",
+    "time",
+    "tokio",
+    "tokio-util",
+    "tracing-subscriber",
+];
+
+/// What it must not name of the standard library. Addresses are data; sockets are not.
+const IO_PATHS: &[&str] = &[
+    "std::env",
+    "std::fs",
+    "std::process",
+    "std::thread",
+    "std::time::Instant",
+    "SystemTime",
+    "TcpListener",
+    "TcpStream",
+    "ToSocketAddrs",
+    "UdpSocket",
+];
+
+/// The one module that knows which metrics library it is, and how its path begins.
+const METRICS: &str = "ops/src/metrics";
+
+pub(crate) fn check(graph: &Graph, tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let ours = graph.member_names();
+    for (index, member) in graph.members() {
+        let name = member.name.as_str();
+        let at = |dependency: &str, problem: String, remedy: &str| {
+            let line = tree.line_of_dependency(&member.manifest, dependency);
+            Finding::new(&member.manifest, line, problem, remedy)
+        };
+        let Some(allowed) = row(ARROWS, name) else {
+            let problem = format!("nothing says what `{name}` may depend on");
+            let remedy = "give it a line in ARROWS of xtask/src/tidy/layers.rs";
+            findings.push(at("name", problem, remedy));
+            continue;
+        };
+        let in_tests = row(TEST_ARROWS, name).unwrap_or_default();
+        for (to, uses) in graph.direct(index) {
+            let to = to.name.as_str();
+            let only_in_tests = uses.iter().all(|&u| u == Use::Dev);
+            let is_allowed = allowed.contains(&to) || only_in_tests && in_tests.contains(&to);
+            if ours.contains(&to) && !is_allowed {
+                let problem = format!("`{name}` must not depend on `{to}`");
+                let remedy = "arrows point down only: move what both need below them";
+                findings.push(at(to, problem, remedy));
+            }
+            if to == "prometheus" && name != "ops" {
+                let problem = format!("`{name}` depends on prometheus");
+                findings.push(at(to, problem, "use the types of ops::metrics"));
+            }
+        }
+        let is_io = |name: &str| IO_CRATES.contains(&name);
+        if SANS_IO.contains(&name)
+            && let Some(chain) = graph.chain(index, |package| is_io(&package.name))
+        {
+            let problem = format!("a sans-I/O crate does I/O: {}", arrows(&chain));
+            let remedy = "leave it or its feature out; I/O belongs to tunnel, ops and the binaries";
+            findings.push(at(&chain[1].name, problem, remedy));
+        }
+    }
+    findings
+}
+
+pub(crate) fn check_source(source: &Source<'_>) -> Vec<Finding> {
+    let is_sans_io = SANS_IO.iter().any(|name| source.path.starts_with(Path::new(name).join("src")));
+    let is_metrics =
+        source.path.to_string_lossy().strip_prefix(METRICS).is_some_and(|rest| rest.starts_with(['.', '/']));
+    let mut findings = Vec::new();
+    for (index, code) in source.views.code.lines().enumerate() {
+        let line = index + 1;
+        if is_sans_io
+            && !source.is_test(line)
+            && let Some(path) = IO_PATHS.iter().find(|path| code.contains(**path))
+        {
+            findings.push(Finding::new(
+                source.path,
+                line,
+                format!("`{path}` in a sans-I/O crate"),
+                "take the value as an argument",
+            ));
+        }
+        if !is_metrics && names_crate(code, "prometheus") {
+            findings.push(Finding::new(
+                source.path,
+                line,
+                "`prometheus` outside ops::metrics",
+                "use the types of ops::metrics",
+            ));
+        }
+    }
+    findings
+}
+
+fn row(table: &[(&str, &'static [&'static str])], name: &str) -> Option<&'static [&'static str]> {
+    table.iter().find(|(from, _)| *from == name).map(|(_, to)| *to)
+}
+
+/// Whether a line has a path that begins with the crate.
+fn names_crate(code: &str, name: &str) -> bool {
+    code.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&code[..at], code[at + name.len()..].trim_start());
+        let is_imported = before.ends_with("use ") || before.ends_with("extern crate ");
+        let is_whole = !before.ends_with(|char| in_name(char) || char == '.');
+        is_whole && (is_imported || after.starts_with("::"))
+    })
+}
+
+#[cfg(test)]
+mod tests;
