@@ -39,6 +39,9 @@ pub(super) async fn exchange(
     let mut head = forward::tunnelled(&mut request, cluster, identity)?;
     let method = HeaderValue::from_str(head.method().as_str()).expect("a method is a token");
     head.headers_mut().insert(METHOD, method);
+    // kubectl opens SPDY with an empty POST. What follows on the stream is no content of that request (RFC 9110
+    // section 9.3.6), and a stream that says it has none would be reset with the first byte.
+    head.headers_mut().remove(header::CONTENT_LENGTH);
     *head.method_mut() = Method::CONNECT;
     head.extensions_mut().insert(protocol);
 

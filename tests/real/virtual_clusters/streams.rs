@@ -34,10 +34,17 @@ fn streams(site: &VirtualSite, way: Way, name: &str) -> anyhow::Result<()> {
     kubectl.ok_with(&["create", "-f", "-"], &pod(name))?;
     kubectl.ok(&["wait", "pod/shell", "--for=condition=Ready", "-n", name, "--timeout=30s"])?;
     followed_log(&kubectl, name).context("logs -f")?;
-    commands(&kubectl, name).context("exec")?;
-    attached(&kubectl, name).context("attach")?;
-    copied(&kubectl, name).context("cp")?;
-    forwarded(&kubectl, name).context("port-forward")
+    conversations(&kubectl, name, "websocket").context("by WebSocket")?;
+    let spdy =
+        kubectl.set("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "false").set("KUBECTL_PORT_FORWARD_WEBSOCKETS", "false");
+    conversations(&spdy, name, "spdy").context("by SPDY")
+}
+
+fn conversations(kubectl: &Kubectl, namespace: &str, protocol: &str) -> anyhow::Result<()> {
+    commands(kubectl, namespace).context("exec")?;
+    attached(kubectl, namespace).context("attach")?;
+    copied(kubectl, namespace, protocol).context("cp")?;
+    forwarded(kubectl, namespace).context("port-forward")
 }
 
 /// The lines of the past, and then new ones while they are written.
@@ -72,13 +79,13 @@ fn attached(kubectl: &Kubectl, namespace: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn copied(kubectl: &Kubectl, namespace: &str) -> anyhow::Result<()> {
-    let folder = kubectl.kubeconfig().with_extension("copies");
+fn copied(kubectl: &Kubectl, namespace: &str, protocol: &str) -> anyhow::Result<()> {
+    let folder = kubectl.kubeconfig().with_extension(protocol);
     std::fs::create_dir(&folder)?;
     let file = |name: &str| folder.join(name).display().to_string();
     let data = "of some length\n".repeat(20_000);
     std::fs::write(folder.join("up"), &data)?;
-    let remote = format!("{namespace}/shell:copy");
+    let remote = format!("{namespace}/shell:{protocol}");
     kubectl.ok(&["cp", &file("up"), &remote])?;
     kubectl.ok(&["cp", &remote, &file("down")])?;
     ensure!(std::fs::read_to_string(folder.join("down"))? == data);
