@@ -166,6 +166,11 @@ impl Program {
         self.root.members.iter().any(|(_, node)| node.place == Some(Place::NamespaceMeta))
     }
 
+    /// Whether the objects hold a pod specification, and so the guard.
+    pub(crate) fn has_guard(&self) -> bool {
+        self.root.has(Place::NodeSelector)
+    }
+
     pub(crate) fn root(&self) -> &Node {
         &self.root
     }
@@ -186,6 +191,11 @@ impl Node {
     /// What stands here.
     pub(crate) fn place(&self) -> Option<Place> {
         self.place
+    }
+
+    /// Whether this place is here or below, in no array and in no map.
+    fn has(&self, place: Place) -> bool {
+        self.place == Some(place) || self.members.iter().any(|(_, member)| member.has(place))
     }
 
     /// The members and their keys.

@@ -175,7 +175,7 @@ impl Visitor for Reader<'_> {
 }
 
 /// The inside of a JSON string for `text`.
-fn unquoted(text: &str) -> bytes::Bytes {
+pub(super) fn unquoted(text: &str) -> bytes::Bytes {
     let mut quoted = bytes::Bytes::from(crate::json::quoted(text)).slice(1..);
     quoted.truncate(quoted.len() - 1);
     quoted

@@ -5,10 +5,10 @@
 
 use bytes::Bytes;
 
-use super::object::Reader;
+use super::object::{Reader, unquoted};
 use super::{Filter, Verdict, View};
 use crate::Program;
-use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::json::{Cursor, Edits, Fate, Malformed, Text};
 use crate::program::walk;
 
 /// Columns beyond this many are not looked at; the printers of Kubernetes have a dozen.
@@ -18,6 +18,12 @@ const MAX_COLUMNS: usize = 256;
 /// kube-aggregator's table for `APIService`).
 const TEXT_COLUMNS: [&str; 8] =
     ["Claim", "Users", "Groups", "ServiceAccounts", "Requestor", "ParentRef", "Service", "Message"];
+
+/// The column of a `DaemonSet` that shows the node selector of its template.
+const NODE_SELECTOR_COLUMN: &str = "Node Selector";
+
+/// How an empty set of labels is printed (`FormatLabels` in apimachinery's `pkg/apis/meta/v1/helpers.go`).
+const NO_LABELS: &str = "<none>";
 
 /// What the columns of a table show.
 ///
@@ -39,6 +45,8 @@ enum Column {
     /// The object's own name.
     Name,
     Text,
+    /// Labels as `pkg/labels` prints them (`FormatLabels`): `a=b,c=d`, or [`NO_LABELS`].
+    NodeSelector,
     Other,
 }
 
@@ -57,6 +65,7 @@ impl Columns {
             if index < MAX_COLUMNS {
                 columns.push(match name {
                     Some(name) if name.is("Name") => Column::Name,
+                    Some(name) if name.is(NODE_SELECTOR_COLUMN) => Column::NodeSelector,
                     Some(name) if TEXT_COLUMNS.iter().any(|column| name.is(column)) => Column::Text,
                     _ => Column::Other,
                 });
@@ -171,11 +180,27 @@ impl Columns {
             (Column::Name, b'"') if program.is_of_namespaces() => {
                 reader.namespace(cursor, edits)?;
             }
+            (Column::NodeSelector, b'"') if program.has_guard() => node_selector(reader.view, &cursor.string()?, edits),
             (Column::Text, b'"') => reader.view.mapping.edit_message(&cursor.string()?, edits),
             _ => cursor.skip()?,
         }
         Ok(Fate::Keep)
     }
+}
+
+/// Takes the guarded keys out of printed labels.
+fn node_selector(view: &View, text: &Text<'_>, edits: &mut Edits) {
+    let printed = text.decode();
+    let is_hidden = |term: &&str| {
+        let key = term.split_once('=').map_or(*term, |(key, _)| key);
+        view.guard.entries().iter().any(|entry| entry.key == key)
+    };
+    if !printed.split(',').any(|term| is_hidden(&term)) {
+        return;
+    }
+    let kept: Vec<&str> = printed.split(',').filter(|term| !is_hidden(term)).collect();
+    let shown = if kept.is_empty() { NO_LABELS.to_owned() } else { kept.join(",") };
+    edits.replace(text.range(), unquoted(&shown));
 }
 
 /// Whether the object in front of the cursor is a `meta.k8s.io` Table, and no custom resource of that kind.

@@ -263,6 +263,25 @@ fn a_table_of_one_object_is_shown() {
 }
 
 #[test]
+fn a_table_shows_no_guard() {
+    let table = |kind: &str, selector: &str| {
+        let row = json!({"cells": ["a", selector], "object": {"metadata": {"name": "a"}}});
+        let table = json!({
+            "kind": "Table", "apiVersion": "meta.k8s.io/v1",
+            "columnDefinitions": [{"name": "Name"}, {"name": "Node Selector"}], "rows": [row]
+        });
+        let shown = shown_by("apps", kind, Filter::Everything, &table).unwrap();
+        shown["rows"][0]["cells"][1].as_str().unwrap().to_owned()
+    };
+    assert_eq!(table("daemonsets", "location=beijing"), "<none>");
+    assert_eq!(table("daemonsets", "disk=ssd,location=beijing,zone=1"), "disk=ssd,zone=1");
+    assert_eq!(table("daemonsets", "disk=ssd"), "disk=ssd");
+    assert_eq!(table("daemonsets", "<none>"), "<none>");
+    // A custom resource may have such a column too.
+    assert_eq!(table("widgets", "location=beijing"), "location=beijing");
+}
+
+#[test]
 fn broken_bodies_are_errors() {
     for bad in ["", "{", "{\"metadata\":{\"namespace\":\"edge-ke\"}} x", "{\"metadata\":{\"namespace\":\"edge-ke\"}"] {
         let result =
