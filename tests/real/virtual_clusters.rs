@@ -56,6 +56,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("what_was_read_can_be_put_back", Welcome, guard::what_was_read_can_be_put_back),
         case("pods_and_jobs_can_be_updated", Welcome, guard::pods_and_jobs_can_be_updated),
         case("appliers_share_a_template", Welcome, apply::appliers_share_a_template),
+        case(
+            "who_cannot_see_the_guard_has_no_conflict_over_it",
+            Welcome,
+            apply::who_cannot_see_the_guard_has_no_conflict_over_it,
+        ),
         case("an_applier_keeps_its_selector", Welcome, apply::an_applier_keeps_its_selector),
         case("rights_end_with_their_namespace", Welcome, rights::end_with_their_namespace),
         case("the_administrator_stays_one", Welcome, rights::the_administrator_stays_one),

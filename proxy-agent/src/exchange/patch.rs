@@ -4,12 +4,12 @@
 //! |---|---|
 //! | merge, strategic | mapped like an object; a guard that it would take away is put back by a dry run and a PUT |
 //! | JSON patch | applied here to the virtual object, since its paths are the client's; then a PUT |
-//! | apply | mapped; it holds the guard if the object is new, or if it names or owns `nodeSelector` (which is atomic) |
+//! | apply | mapped, with what [`apply`] says of the guard |
 //!
 //! A PUT carries the resourceVersion that was read, and a conflict is tried again, as an API server does with patches
 //! (`handlers/patch.go`).
 
-mod owner;
+mod apply;
 mod resolve;
 
 use bytes::Bytes;
@@ -61,15 +61,7 @@ impl Asked<'_> {
         let kind = BodyType::of_patch(content_type(&self.headers));
         match kind.map_err(|error| Refusal::from(Status::unsupported_media_type(error)))? {
             BodyType::JsonPatch => self.put(resolve::by_json_patch(self, request, namespace, path, body).await?, path),
-            BodyType::ApplyYaml => {
-                let json = yaml_to_json(body)?;
-                let mapper = self.mapper(namespace);
-                let whole =
-                    owner::names_the_field(request, &json) || owner::puts_the_guard(self, request, path).await?;
-                let mapper = if whole { mapper } else { mapper.partial() };
-                let mapped = self.map(request, &program(request), mapper, &json).await?;
-                self.sent(path, full(mapped))
-            }
+            BodyType::ApplyYaml => apply::apply(self, request, namespace, path, body).await,
             BodyType::MergePatch | BodyType::StrategicMergePatch => {
                 let mapper = self.mapper(namespace).partial();
                 let (mapped, report) = map_json(request, &program(request), &mapper, body)?;

@@ -50,3 +50,22 @@ pub(super) fn an_applier_keeps_its_selector(site: &VirtualSite) -> anyhow::Resul
     ensure!(left == json!({"location": "beijing"}), "{left}");
     Ok(())
 }
+
+pub(super) fn who_cannot_see_the_guard_has_no_conflict_over_it(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    kubectl.ok_with(&["create", "-f", "-"], &namespace("taken"))?;
+    let plain = workload("Deployment", "taken", "web", &Value::Null);
+    let chosen = workload("Deployment", "taken", "web", &json!({"disk": "ssd"}));
+    apply(&kubectl, "one", &plain)?;
+    apply(&kubectl, "two", &chosen)?;
+    let both = json!({"disk": "ssd", "location": "beijing"});
+    ensure!(stored(site, "taken", "web")? == both);
+    apply(&kubectl, "one", &plain)?;
+    ensure!(stored(site, "taken", "web")? == both, "who never named it took it");
+    // What is to be seen is a conflict, as everywhere.
+    let other = workload("Deployment", "taken", "web", &json!({"disk": "tape"}));
+    let manifest = ["apply", "--server-side", "--field-manager=three", "-f", "-"];
+    let refused = kubectl.run_with(&manifest, &other)?;
+    ensure!(refused.stderr.contains("conflict with \"two\": .spec.template.spec.nodeSelector"), "{refused:?}");
+    Ok(())
+}

@@ -49,6 +49,13 @@ pub(super) async fn by_dry_run(
     mapped(asked, request, namespace, &object).await
 }
 
+/// Lets the host try a mapped apply; what it has against it is the answer to the client.
+pub(super) async fn try_apply(asked: &Asked<'_>, path: &str, apply: Bytes) -> Result<(), Refusal> {
+    let mut query = asked.info.query().borrowed();
+    query.set("dryRun", "All");
+    read(asked, asked.upstream(Method::PATCH, &Asked::target(path, &query), As::Caller, full(apply))?).await.map(drop)
+}
+
 /// An object of the host's; whatever else it answers is the answer to the client.
 async fn read(asked: &Asked<'_>, mut request: Request<RequestBody>) -> Result<Bytes, Refusal> {
     request.headers_mut().insert(header::ACCEPT, http::HeaderValue::from_static("application/json"));

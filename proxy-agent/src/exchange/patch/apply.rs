@@ -1,0 +1,164 @@
+//! Server-side apply: what an apply has to say of `nodeSelector`, which is one atomic field and holds the guard.
+//!
+//! | the apply | what is sent |
+//! |---|---|
+//! | of something new, or by who owns the field | with the guard: leaving the field out would remove it |
+//! | names the field | with the guard beside it: the field is atomic, so what is stored is all of it |
+//! | of anything else | without the guard: this manager must not come to own what it never named |
+//!
+//! Whoever created the object owns a field that he cannot see. To him who names it, that is no conflict.
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, StatusCode, header};
+use kube_wire::ResourceRequest;
+use kube_wire::query::WriteOptions;
+use rewrite::VirtualNamespace;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::super::Asked;
+use super::super::plan::{As, program};
+use super::{GUARDED, Patched, resolve, yaml_to_json};
+use crate::host::{empty, full};
+use crate::refusal::Refusal;
+use crate::translate::{MAX_OBJECT, collect};
+
+/// What the guard's field is called.
+const FIELD: &str = "nodeSelector";
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    resource_version: String,
+    managed_fields: Vec<Entry>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Entry {
+    manager: String,
+    operation: String,
+    fields_v1: Value,
+}
+
+/// The object as it is stored.
+struct Live {
+    metadata: Metadata,
+    /// The keys of its node selector.
+    keys: Vec<String>,
+}
+
+/// An apply as it goes upstream.
+pub(super) async fn apply(
+    asked: &Asked<'_>,
+    request: &ResourceRequest<'_>,
+    namespace: Option<&VirtualNamespace>,
+    path: &str,
+    body: &Bytes,
+) -> Result<Patched, Refusal> {
+    let json = yaml_to_json(body)?;
+    let mapper = asked.mapper(namespace);
+    let guarded = request.subresource().is_none() && GUARDED.contains(&(request.group(), request.resource()));
+    let live = if guarded { live(asked, request, path).await? } else { None };
+    let Some(live) = live else {
+        return asked.sent(path, full(asked.map(request, &program(request), mapper, &json).await?));
+    };
+    let options = WriteOptions::parse(asked.info.query())?;
+    let named = without_field(request, &json);
+    if let Some(without) = &named
+        && !options.force
+        && live.is_hidden(asked)
+        && live.is_owned_by(|entry| !entry.is_apply_of(&options.field_manager))
+    {
+        // Whether anything else is in the way, the host says.
+        let without = Bytes::from(without.to_string());
+        let without = asked.map(request, &program(request), mapper.clone().partial(), &without).await?;
+        resolve::try_apply(asked, path, without).await?;
+        // Then only the hidden field is taken over, in the object that was looked at.
+        let json = with_resource_version(&json, &live.metadata.resource_version);
+        let mapped = asked.map(request, &program(request), mapper, &json).await?;
+        let mut query = asked.info.query().borrowed();
+        query.set("force", "true");
+        let request = asked.upstream(Method::PATCH, &Asked::target(path, &query), As::Caller, full(mapped))?;
+        return Ok(Patched { request, again: true });
+    }
+    let owns = live.is_owned_by(|entry| entry.is_apply_of(&options.field_manager));
+    let mapper = if named.is_some() || owns { mapper } else { mapper.partial() };
+    asked.sent(path, full(asked.map(request, &program(request), mapper, &json).await?))
+}
+
+/// In the agent's name: who may apply need not be allowed to read, and nothing of it is shown.
+async fn live(asked: &Asked<'_>, request: &ResourceRequest<'_>, path: &str) -> Result<Option<Live>, Refusal> {
+    let mut read = asked.upstream(Method::GET, path, As::Agent, empty())?;
+    read.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    let response = asked.parts.host.send(read).await?;
+    if response.status() != StatusCode::OK {
+        return Ok(None);
+    }
+    let unreadable = |error: String| Refusal::Unreadable(error);
+    let body = collect(response.into_body(), MAX_OBJECT).await.map_err(|error| unreadable(error.to_string()))?;
+    let mut object: Value = serde_json::from_slice(&body).map_err(|error| unreadable(error.to_string()))?;
+    let selector = pod(request, &mut object).and_then(|pod| pod.get(FIELD)).and_then(Value::as_object);
+    let keys = selector.map(|selector| selector.keys().cloned().collect()).unwrap_or_default();
+    let metadata = serde_json::from_value(object["metadata"].take()).map_err(|error| unreadable(error.to_string()))?;
+    Ok(Some(Live { metadata, keys }))
+}
+
+/// The specification of the pods that an object describes.
+fn pod<'v>(request: &ResourceRequest<'_>, object: &'v mut Value) -> Option<&'v mut Map<String, Value>> {
+    let path = match request.resource() {
+        "pods" => "/spec",
+        "podtemplates" => "/template/spec",
+        "cronjobs" => "/spec/jobTemplate/spec/template/spec",
+        _ => "/spec/template/spec",
+    };
+    object.pointer_mut(path)?.as_object_mut()
+}
+
+/// The same apply, saying nothing of the field; nothing if it does not anyway. What is no JSON is refused elsewhere.
+fn without_field(request: &ResourceRequest<'_>, json: &[u8]) -> Option<Value> {
+    let mut object: Value = serde_json::from_slice(json).ok()?;
+    pod(request, &mut object)?.remove(FIELD).filter(|value| !value.is_null())?;
+    Some(object)
+}
+
+/// The same apply, if nobody else writes in between. A version that the client names stays.
+fn with_resource_version(json: &Bytes, version: &str) -> Bytes {
+    let Ok(mut object) = serde_json::from_slice::<Value>(json) else { return json.clone() };
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.entry("resourceVersion").or_insert_with(|| version.into());
+    }
+    object.to_string().into()
+}
+
+// === impl Live ===
+
+impl Live {
+    /// Whether the field holds the guard and nothing else: to the cluster's clients it is not there.
+    fn is_hidden(&self, asked: &Asked<'_>) -> bool {
+        let guard = asked.cluster.node_selector.labels.requirements();
+        !self.keys.is_empty() && self.keys.iter().all(|key| guard.iter().any(|guarded| guarded.key() == key))
+    }
+
+    fn is_owned_by(&self, who: impl Fn(&Entry) -> bool) -> bool {
+        self.metadata.managed_fields.iter().any(|entry| who(entry) && has_field(&entry.fields_v1))
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    fn is_apply_of(&self, manager: &str) -> bool {
+        self.operation == "Apply" && self.manager == manager
+    }
+}
+
+/// Whether `f:nodeSelector` is anywhere in the fields of a pod-bearing kind: it has one such place.
+fn has_field(fields: &Value) -> bool {
+    match fields {
+        Value::Object(members) => members
+            .iter()
+            .any(|(key, value)| key.strip_prefix("f:").is_some_and(|key| key == FIELD) || has_field(value)),
+        _ => false,
+    }
+}
