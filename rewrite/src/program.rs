@@ -31,6 +31,8 @@ pub enum Place {
     OwnLabels,
     /// `metadata.annotations` of a Namespace.
     OwnAnnotations,
+    /// The annotation `kubectl.kubernetes.io/last-applied-configuration`.
+    LastApplied,
     /// `f:labels` or `f:annotations` in the managed fields of a Namespace.
     OwnedKeys,
     /// A namespace's name.
@@ -108,6 +110,7 @@ impl Place {
             Self::Message
                 | Self::Details
                 | Self::DetailsName
+                | Self::LastApplied
                 | Self::OwnedKeys
                 | Self::OwnedNodeSelector
                 | Self::OwnedTolerations

@@ -41,6 +41,9 @@ static OF_ANY: LazyLock<Program> = LazyLock::new(|| {
     ])
 });
 
+/// Where kubectl and the API server keep what was applied last.
+const LAST_APPLIED: &str = r"metadata.annotations.kubectl\.kubernetes\.io/last-applied-configuration";
+
 /// Rows by (group, kind) and by (group, resource).
 static BY_NAME: LazyLock<HashMap<(&str, &str), Vec<usize>>> = LazyLock::new(|| {
     let mut rows: HashMap<_, Vec<usize>> = HashMap::new();
@@ -86,6 +89,10 @@ pub fn program_of_any() -> Program {
 
 fn program(places: &[(&str, Place)]) -> Program {
     let mut program = Program::default();
+    // What hides keys of annotations visits all of them.
+    if !places.iter().any(|(path, _)| *path == "metadata.annotations") {
+        program.add(LAST_APPLIED, Place::LastApplied).expect("a path");
+    }
     for (path, place) in places {
         let added = match place {
             Place::PodSpec => program.add_pod_spec(path),

@@ -15,6 +15,7 @@ use crate::{Guard, Mapping, Program, Sink};
 
 mod carry;
 mod credential;
+mod last_applied;
 mod list;
 mod namespace;
 mod object;
@@ -112,7 +113,7 @@ impl View {
         let mut reader = Reader::new(self, filter);
         walk(&mut reader, program.root(), &mut cursor, &mut edits)?;
         cursor.finish()?;
-        if reader.conclude(&cursor, &mut edits) == Verdict::Foreign {
+        if reader.conclude(program, &cursor, &mut edits) == Verdict::Foreign {
             return Ok(Verdict::Foreign);
         }
         edits.splice(body, 0..body.len(), sink);

@@ -50,7 +50,8 @@ impl Asked<'_> {
             let asked = request.namespace().and_then(|namespace| VirtualNamespace::new(namespace).ok());
             Show::Watch { program, filter, arrivals: Arrivals::new(Arc::clone(self.cluster), asked) }
         } else {
-            Show::List { program, filter, seal: Arc::clone(&self.parts.seal), token: self.list_id(request) }
+            let (seal, token) = (Arc::clone(&self.parts.seal), self.list_id(request));
+            Show::List { program, filter, seal, token, counted: request.namespace().is_some() }
         })
     }
 

@@ -26,8 +26,9 @@ pub(crate) enum Show {
     Verbatim,
     /// One object; `only` says which labels it must have to be the cluster's.
     Object { program: Program, filter: Filter, only: Option<LabelSelector> },
-    /// A list, streamed. `token` is what its continue tokens are sealed for.
-    List { program: Program, filter: Filter, seal: Arc<Seal>, token: String },
+    /// A list, streamed. `token` is what its continue tokens are sealed for; `counted` says that the host was asked for
+    /// nothing but what is shown.
+    List { program: Program, filter: Filter, seal: Arc<Seal>, token: String, counted: bool },
     /// A watch, frame by frame.
     Watch { program: Program, filter: Filter, arrivals: Arrivals },
 }
@@ -113,8 +114,9 @@ pub(crate) async fn show(
         Show::Object { program, filter, only } => {
             whole(view, &program, filter, only.as_ref(), not_found, body, &mut parts.headers).await?
         }
-        Show::List { program, filter, seal, token } => {
+        Show::List { program, filter, seal, token, counted } => {
             let engine = ListStream::new(view.clone(), program, filter).sealing(move |plain| seal.seal(plain, &token));
+            let engine = if counted { engine.counted() } else { engine };
             stream(body, Engine::List(engine), &mut parts.headers)?
         }
         Show::Watch { program, filter, arrivals } => {

@@ -102,8 +102,9 @@ impl Visitor for Writer<'_> {
             | Place::SecretCertificate
             | Place::ConfigMapName
             | Place::ConfigMapCertificate => self.credential.note(place, cursor)?,
-            // Written by the host; what a client sends back of it is ignored there.
-            Place::Message
+            // Written by the host, and what a client sends back of it is ignored there; or kept as the client has it.
+            Place::LastApplied
+            | Place::Message
             | Place::Details
             | Place::DetailsName
             | Place::OwnedKeys

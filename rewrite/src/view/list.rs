@@ -32,6 +32,8 @@ pub struct ListStream {
     filter: Filter,
     limit: usize,
     seal: Box<dyn FnMut(&str) -> String + Send>,
+    /// Whether `remainingItemCount` counts what is shown.
+    counted: bool,
 
     state: State,
     /// The unit that began in an earlier chunk.
@@ -98,6 +100,7 @@ impl ListStream {
             filter,
             limit: DEFAULT_ITEM_LIMIT,
             seal: Box::new(str::to_owned),
+            counted: filter == Filter::Everything,
             state: State::Start,
             carry: None,
             gap: Gap::default(),
@@ -111,6 +114,13 @@ impl ListStream {
     #[must_use]
     pub fn sealing(mut self, seal: impl FnMut(&str) -> String + Send + 'static) -> Self {
         self.seal = Box::new(seal);
+        self
+    }
+
+    /// The host was asked for nothing that is not shown, so what it says of how many remain is true.
+    #[must_use]
+    pub fn counted(mut self) -> Self {
+        self.counted = true;
         self
     }
 
@@ -304,7 +314,7 @@ impl ListStream {
         }
         let mut reader = Reader::new(&self.view, self.filter);
         walk(&mut reader, self.program.root(), cursor, &mut self.edits)?;
-        Ok(reader.conclude(cursor, &mut self.edits))
+        Ok(reader.conclude(&self.program, cursor, &mut self.edits))
     }
 
     fn value(&mut self, member: Member, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
@@ -327,8 +337,8 @@ impl ListStream {
                 return Ok(Fate::Keep);
             }
             cursor.skip()?;
-            // It counts the objects of all virtual clusters.
-            let tells = key.is("remainingItemCount") && self.filter != Filter::Everything;
+            // Else it counts the objects of all virtual clusters.
+            let tells = key.is("remainingItemCount") && !self.counted;
             Ok::<_, Malformed>(if tells { Fate::Remove } else { Fate::Keep })
         })?;
         Ok(())

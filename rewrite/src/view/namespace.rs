@@ -1,5 +1,6 @@
 //! What is special about Namespace objects: the labels that make them a virtual cluster's are hidden.
 
+use super::last_applied;
 use super::object::Reader;
 use crate::json::{Cursor, Edits, Fate, Malformed, Text};
 use crate::name::{HIDDEN_PREFIX, METADATA_NAME_LABEL};
@@ -33,6 +34,12 @@ impl Reader<'_> {
         let extent = cursor.object(edits, |cursor, edits, key| {
             if names_it(&key) {
                 self.namespace(cursor, edits)?;
+                return Ok(Fate::Keep);
+            }
+            if key.is(last_applied::KEY)
+                && let Some(last_applied) = &mut self.last_applied
+            {
+                last_applied.note(cursor)?;
                 return Ok(Fate::Keep);
             }
             cursor.skip()?;

@@ -1,8 +1,10 @@
 //! What is done at each place of an object on its way to the client.
 
 use super::credential::Credential;
+use super::last_applied::LastApplied;
 use super::pod::Owned;
 use super::{Filter, Verdict, View};
+use crate::Program;
 use crate::json::{Cursor, Edits, Fate, Malformed};
 use crate::mapping::{FOREIGN_PREFIX, Shown, identity::Seen};
 use crate::program::{Node, Place, Visitor, descend};
@@ -15,6 +17,8 @@ pub(super) struct Reader<'v> {
     verdict: Option<Verdict>,
     pub(super) owned: Owned,
     pub(super) credential: Credential,
+    /// `None` within an annotation, which holds no other.
+    pub(super) last_applied: Option<LastApplied>,
     /// Whether the Status in hand is about a namespace.
     about_namespace: bool,
 }
@@ -29,12 +33,19 @@ impl<'v> Reader<'v> {
             verdict: None,
             owned: Owned::default(),
             credential: Credential::default(),
+            last_applied: Some(LastApplied::default()),
             about_namespace: false,
         }
     }
 
+    /// For an object that stands in an annotation of another one.
+    pub(super) fn within_annotation(mut self) -> Self {
+        self.last_applied = None;
+        self
+    }
+
     /// Decides what was left open at the end of an object. To be asked before the edits are used.
-    pub(super) fn conclude(self, cursor: &Cursor<'_>, edits: &mut Edits) -> Verdict {
+    pub(super) fn conclude(mut self, program: &Program, cursor: &Cursor<'_>, edits: &mut Edits) -> Verdict {
         let verdict = match (self.verdict, self.filter) {
             (Some(verdict), _) => verdict,
             (None, Filter::Everything) => Verdict::Shown,
@@ -42,6 +53,9 @@ impl<'v> Reader<'v> {
             (None, Filter::ByNamespace | Filter::ByName) => Verdict::Foreign,
         };
         if verdict == Verdict::Shown {
+            if let Some(last_applied) = self.last_applied.take() {
+                last_applied.conclude(&self, program, cursor, edits);
+            }
             self.owned.conclude(edits);
             let mapping = &self.view.mapping;
             self.credential.conclude(self.view.certificate.as_deref(), cursor, edits, |host| {
@@ -132,6 +146,11 @@ impl Visitor for Reader<'_> {
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
     ) -> Result<Fate, Malformed> {
+        if matches!(place, Place::OwnNamespace | Place::OwnName)
+            && let Some(last_applied) = &mut self.last_applied
+        {
+            last_applied.belongs_to(cursor)?;
+        }
         match place {
             Place::OwnNamespace if self.filter == Filter::ByNamespace => {
                 self.deciding(cursor, edits)?;
@@ -158,6 +177,10 @@ impl Visitor for Reader<'_> {
             Place::Tolerations => return self.tolerations(cursor, edits),
             Place::OwnedNodeSelector => self.owned_node_selector(cursor)?,
             Place::OwnedTolerations => self.owned_tolerations(cursor)?,
+            Place::LastApplied => match &mut self.last_applied {
+                Some(last_applied) => last_applied.note(cursor)?,
+                None => cursor.skip()?,
+            },
             Place::SecretType
             | Place::SecretNamespace
             | Place::SecretCertificate

@@ -151,7 +151,7 @@ impl Columns {
         let mut reader = Reader::new(view, filter);
         if cursor.peek()? != b'{' {
             cursor.skip()?;
-            return Ok(reader.conclude(cursor, edits));
+            return Ok(reader.conclude(program, cursor, edits));
         }
         cursor.object(edits, |cursor, edits, key| {
             if key.is("cells") && cursor.peek()? == b'[' {
@@ -164,7 +164,7 @@ impl Columns {
             cursor.skip()?;
             Ok::<_, Malformed>(Fate::Keep)
         })?;
-        Ok(reader.conclude(cursor, edits))
+        Ok(reader.conclude(program, cursor, edits))
     }
 
     fn cell(

@@ -282,6 +282,37 @@ fn a_table_shows_no_guard() {
 }
 
 #[test]
+fn what_the_host_says_was_applied_is_in_virtual_names() {
+    let deployment = |namespace: &str, applied: &str, selector: &Value| {
+        let applied = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": applied},
+            "spec": {"template": {"spec": selector}}
+        });
+        json!({
+            "metadata": {
+                "annotations": {"kubectl.kubernetes.io/last-applied-configuration": format!("{applied}\n")},
+                "name": "a", "namespace": namespace
+            },
+            "spec": {"template": {"spec": {}}}
+        })
+    };
+    let guarded = json!({"nodeSelector": {"location": "beijing"}});
+    let shown = deployment("edge", "edge", &json!({}));
+    check("apps", "deployments", &deployment("edge-ke", "edge-ke", &guarded), &shown);
+    // What kubectl wrote stays, whatever it holds.
+    let written = |namespace: &str| deployment(namespace, "edge", &guarded);
+    check("apps", "deployments", &written("edge-ke"), &written("edge"));
+    let namespace = |name: &str, applied: &str, labels: Value| {
+        let applied = json!({"kind": "Namespace", "metadata": {"labels": labels, "name": applied}}).to_string();
+        let annotations = json!({"kubectl.kubernetes.io/last-applied-configuration": applied});
+        json!({"metadata": {"annotations": annotations, "name": name}})
+    };
+    let labels = json!({"atoll.dev/namespace": "edge", "team": "b"});
+    let host = namespace("edge-ke", "edge-ke", labels);
+    check("", "namespaces", &host, &namespace("edge", "edge", json!({"team": "b"})));
+}
+
+#[test]
 fn broken_bodies_are_errors() {
     for bad in ["", "{", "{\"metadata\":{\"namespace\":\"edge-ke\"}} x", "{\"metadata\":{\"namespace\":\"edge-ke\"}"] {
         let result =

@@ -167,8 +167,9 @@ impl fmt::Debug for WatchStream {
 
 fn status(view: &View, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Verdict, Malformed> {
     let mut reader = Reader::new(view, Filter::Everything);
-    walk(&mut reader, Program::status().root(), cursor, edits)?;
-    Ok(reader.conclude(cursor, edits))
+    let program = Program::status();
+    walk(&mut reader, program.root(), cursor, edits)?;
+    Ok(reader.conclude(&program, cursor, edits))
 }
 
 /// The object of an event, or the Table of one row that stands for it.
@@ -189,7 +190,7 @@ fn change(
     }
     let mut reader = Reader::new(view, filter);
     walk(&mut reader, program.root(), cursor, edits)?;
-    Ok(reader.conclude(cursor, edits))
+    Ok(reader.conclude(program, cursor, edits))
 }
 
 #[cfg(test)]

@@ -93,6 +93,10 @@ fn lists_come_in_many_forms() {
         shown(r#"{"items":[{"metadata":{"namespace":"edge-ke"}}],"metadata":{"continue":"x","remainingItemCount":1}}"#),
         r#"{"items":[{"metadata":{"namespace":"edge"}}],"metadata":{"continue":"sealed(x)"}}"#
     );
+    // Where nobody else's were asked for, the host's count is right.
+    let mut of_one_namespace = stream("pods", Filter::ByNamespace).counted();
+    let counted = br#"{"items":[],"metadata":{"remainingItemCount":1}}"#;
+    assert_eq!(push_all(&mut of_one_namespace, &[counted]).unwrap(), counted);
     // Everything that does not say whose it is goes, whatever it is.
     assert_eq!(
         shown(r#"{"it\u0065ms":[1, "a",null,[],{}],"metadata":{"continue":""}}"#),

@@ -1,0 +1,85 @@
+//! `kubectl.kubernetes.io/last-applied-configuration`, where the host has written it.
+//!
+//! What kubectl writes there is in virtual names and stays as it is. But when kubectl applies on the server's side, the
+//! API server itself keeps the annotation up to date (`lastAppliedUpdater` in apimachinery's
+//! `pkg/util/managedfields/internal/lastappliedupdater.go`), from the object as it got it: in names of the host, with
+//! the guard. Then its text is an object like any other, and is shown like one.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use memchr::memmem;
+
+use super::object::{Reader, unquoted};
+use super::{Filter, Verdict};
+use crate::Program;
+use crate::json::{Cursor, Edits, Malformed};
+use crate::program::walk;
+
+/// The key of the annotation.
+pub(super) const KEY: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What was found of the annotation; whether it is the host's is known when the object's own name is.
+#[derive(Default)]
+pub(super) struct LastApplied {
+    text: Option<Range<usize>>,
+    /// The namespace of the object, or its name if it is a Namespace.
+    own: Option<Range<usize>>,
+}
+
+// === impl LastApplied ===
+
+impl LastApplied {
+    /// Notes the annotation, which is the next value, and passes it.
+    pub(super) fn note(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+        if cursor.peek()? != b'"' {
+            return cursor.skip();
+        }
+        self.text = Some(cursor.string()?.range());
+        Ok(())
+    }
+
+    /// Notes the name of the host that says whose the object is: the next value, which is not consumed.
+    pub(super) fn belongs_to(&mut self, cursor: &Cursor<'_>) -> Result<(), Malformed> {
+        // Annotations stand before it, so most objects are known to have none that matters.
+        if self.text.is_some() {
+            let mut ahead = cursor.clone();
+            if ahead.peek()? == b'"' {
+                self.own = Some(ahead.string()?.range());
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the annotation, if the host has written it.
+    pub(super) fn conclude(self, reader: &Reader<'_>, program: &Program, cursor: &Cursor<'_>, edits: &mut Edits) {
+        let (Some(text), Some(own)) = (self.text, self.own) else { return };
+        // The host prints compact JSON, inside a string.
+        let (key, filter) =
+            if program.is_of_namespaces() { ("name", Filter::ByName) } else { ("namespace", Filter::ByNamespace) };
+        let mark = [br#"\""#, key.as_bytes(), br#"\":\""#, cursor.slice(own), br#"\""#].concat();
+        if memmem::find(cursor.slice(text.clone()), &mark).is_none() {
+            return;
+        }
+        let mut quoted = Cursor::new(cursor.slice(text.start - 1..text.end + 1), 0, 0);
+        let Ok(applied) = quoted.string().map(|text| text.decode().into_owned()) else { return };
+        if let Some(shown) = shown(reader, program, filter, applied.into()) {
+            edits.replace(text, unquoted(&shown));
+        }
+    }
+}
+
+/// An applied object as the virtual cluster sees it; nothing if it is not one.
+fn shown(reader: &Reader<'_>, program: &Program, filter: Filter, applied: Bytes) -> Option<String> {
+    let mut cursor = Cursor::new(&applied, 0, 0);
+    let mut edits = Edits::new();
+    let mut inner = Reader::new(reader.view, filter).within_annotation();
+    walk(&mut inner, program.root(), &mut cursor, &mut edits).ok()?;
+    cursor.finish().ok()?;
+    if inner.conclude(program, &cursor, &mut edits) == Verdict::Foreign {
+        return None;
+    }
+    let mut pieces: Vec<Bytes> = Vec::new();
+    edits.splice(&applied, 0..applied.len(), &mut pieces);
+    String::from_utf8(pieces.concat()).ok()
+}
