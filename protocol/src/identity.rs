@@ -12,6 +12,9 @@ pub const GROUP: HeaderName = HeaderName::from_static("x-atoll-group");
 /// The user's uid, if the certificate had one.
 pub const UID: HeaderName = HeaderName::from_static("x-atoll-uid");
 
+/// Which credential proved it.
+pub const CREDENTIAL: HeaderName = HeaderName::from_static("x-atoll-credential");
+
 /// The identity that a client certificate proved, in the names of the virtual cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
@@ -21,6 +24,9 @@ pub struct Identity {
     pub groups: Vec<String>,
     /// Kubernetes reads it from OID 1.3.6.1.4.1.57683.2 (KEP-5086); empty means none.
     pub uid: Option<String>,
+    /// What tells the certificate from others of the same user: `X509SHA256=` and the digest of its DER in hexadecimal,
+    /// the value of `authentication.kubernetes.io/credential-id` (KEP-4193).
+    pub credential: Option<String>,
 }
 
 /// The headers are not what a proxy-server writes.
@@ -41,6 +47,9 @@ impl Identity {
         if let Some(uid) = &self.uid {
             headers.insert(UID, encode(uid));
         }
+        if let Some(credential) = &self.credential {
+            headers.insert(CREDENTIAL, encode(credential));
+        }
     }
 
     /// Takes the identity out of the headers; `None` if the client showed no certificate.
@@ -52,21 +61,19 @@ impl Identity {
 
     fn read(headers: &HeaderMap) -> Result<Option<Self>, MalformedIdentity> {
         let Some(user) = headers.get(USER) else {
-            return if headers.contains_key(GROUP) || headers.contains_key(UID) {
-                Err(MalformedIdentity)
-            } else {
-                Ok(None)
-            };
+            let is_headless = [GROUP, UID, CREDENTIAL].iter().any(|name| headers.contains_key(name));
+            return if is_headless { Err(MalformedIdentity) } else { Ok(None) };
         };
         Ok(Some(Self {
             user: decode(user)?,
             groups: headers.get_all(GROUP).iter().map(decode).collect::<Result<_, _>>()?,
             uid: headers.get(UID).map(decode).transpose()?,
+            credential: headers.get(CREDENTIAL).map(decode).transpose()?,
         }))
     }
 
     fn strip(headers: &mut HeaderMap) {
-        for name in [USER, GROUP, UID] {
+        for name in [USER, GROUP, UID, CREDENTIAL] {
             headers.remove(name);
         }
     }
@@ -114,8 +121,9 @@ mod tests {
             user in ".{0,40}",
             groups in proptest::collection::vec(".{0,40}", 0..5),
             uid in proptest::option::of(".{1,40}"),
+            credential in proptest::option::of("X509SHA256=[0-9a-f]{64}"),
         ) {
-            let identity = Identity { user, groups, uid };
+            let identity = Identity { user, groups, uid, credential };
             let mut headers = HeaderMap::new();
             headers.append(GROUP, HeaderValue::from_static("smuggled"));
             identity.write(&mut headers);

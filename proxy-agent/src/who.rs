@@ -33,6 +33,9 @@ use token::Tokens;
 /// `Anonymous` of `k8s.io/apiserver/pkg/authentication/user/user.go`.
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
 
+/// `CredentialIDKey` of the same file: an extra field that audit logs tell credentials by.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
 /// Finds out who asks. One for all virtual clusters: whose a token is does not depend on where it is shown.
 #[derive(Debug)]
 pub struct Who<R = Host> {
@@ -140,7 +143,8 @@ impl Caller {
     }
 
     fn of_certificate(mapping: &Mapping, identity: protocol::identity::Identity) -> Result<Self, Inexpressible> {
-        let host = HostUser::stranger(mapping, &identity.user, &identity.groups, identity.uid, Vec::new())?;
+        let extra = identity.credential.map(|id| (CREDENTIAL_ID.to_owned(), vec![id])).into_iter().collect();
+        let host = HostUser::stranger(mapping, &identity.user, &identity.groups, identity.uid, extra)?;
         Ok(Self { host, virtual_name: identity.user, kind: Kind::Certificate })
     }
 

@@ -1,8 +1,10 @@
 //! Who a verified certificate says its holder is.
 
+use std::fmt::Write as _;
 use std::time::SystemTime;
 
 use rustls::pki_types::CertificateDer;
+use sha2::{Digest as _, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::x509::AttributeTypeAndValue;
 
@@ -19,6 +21,8 @@ pub struct PeerIdentity {
     pub organizations: Vec<String>,
     /// The user's uid (OID 1.3.6.1.4.1.57683.2, KEP-5086).
     pub uid: Option<String>,
+    /// `X509SHA256=` and the digest of the leaf in hexadecimal: the credential id of KEP-4193.
+    pub credential: String,
     /// When the certificate ends. A connection may live longer; requests on it should not.
     pub not_after: SystemTime,
     /// The certificates as the peer sent them, leaf first.
@@ -66,10 +70,19 @@ impl PeerIdentity {
             common_name,
             organizations,
             uid,
+            credential: credential(leaf),
             not_after: super::system_time(certificate.validity().not_after),
             chain: chain.iter().map(|der| der.clone().into_owned()).collect(),
         })
     }
+}
+
+fn credential(leaf: &CertificateDer<'_>) -> String {
+    let mut id = String::from("X509SHA256=");
+    for byte in Sha256::digest(leaf) {
+        let _ = write!(id, "{byte:02x}");
+    }
+    id
 }
 
 fn text(attribute: &AttributeTypeAndValue<'_>) -> Result<String, UnreadableIdentity> {

@@ -13,7 +13,7 @@ use crate::who::Who;
 async fn caller(name: &str) -> Caller {
     let mut headers = HeaderMap::new();
     if !name.is_empty() {
-        Identity { user: name.into(), groups: Vec::new(), uid: None }.write(&mut headers);
+        Identity { user: name.into(), groups: Vec::new(), uid: None, credential: None }.write(&mut headers);
     }
     Who::new(Arc::new(Fake::default())).identify(&ke(), &mut headers).await.unwrap()
 }

@@ -17,6 +17,9 @@ use crate::policy::{self, BOOTSTRAPPING, Class};
 use crate::refusal::Refusal;
 use crate::translate::{MAX_OBJECT, Show, Upstream, collect};
 
+/// Namespaces that no API server lets go (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
 impl Asked<'_> {
     pub(super) async fn cluster_scoped(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
         let class = policy::class(request.group_resource());
@@ -95,6 +98,17 @@ impl Asked<'_> {
             return Err(missing());
         };
         let segment = SegmentName::new(host.as_str()).expect("a DNS label is a path segment");
+        if request.verb() == Verb::Watch {
+            // The deprecated `/api/v1/watch/namespaces/NAME`.
+            let query = self.list_query(request, None)?;
+            let target = Self::target(&request.path_with(None, Some(&segment)), &query);
+            let mut upstream = self.upstream(self.info.method().clone(), &target, As::Caller, empty())?;
+            self.json_only(&mut upstream)?;
+            return Ok(self.planned(request, upstream, self.list_show(request, Filter::ByName)?));
+        }
+        if request.verb() == Verb::Delete && request.subresource().is_none() && IMMORTAL.contains(&name) {
+            return Err(forbidden(request, "this namespace may not be deleted"));
+        }
         let target = Self::target(&request.path_with(None, Some(&segment)), self.info.query());
         let mut after = After::Nothing;
         let mut upstream = match request.verb() {

@@ -102,6 +102,10 @@ impl HostUser {
             // A service account is in these alone. Should something on the host say more, that is for the host only.
             let is_implied = matches!(&**group, AUTHENTICATED | ACCOUNTS)
                 || group.strip_prefix(ACCOUNTS_OF).is_some_and(|of| mapping.member(of.as_bytes()).is_some());
+            // In their places: the virtual cluster shows its own in the order of the host's.
+            if matches!(&**group, AUTHENTICATED | ACCOUNTS) {
+                mapped.add(own(mapping, group));
+            }
             mapped.add(if is_implied { group.clone() } else { own(mapping, group) });
         }
         mapped.add(own(mapping, ACCOUNTS));

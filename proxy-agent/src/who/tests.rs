@@ -16,7 +16,7 @@ fn user(name: &str, groups: &[&str]) -> TokenUser {
 fn certificate(user: &str, groups: &[&str]) -> HeaderMap {
     let groups = groups.iter().map(ToString::to_string).collect();
     let mut headers = HeaderMap::new();
-    Identity { user: user.into(), groups, uid: None }.write(&mut headers);
+    Identity { user: user.into(), groups, uid: None, credential: None }.write(&mut headers);
     headers
 }
 
@@ -161,7 +161,7 @@ proptest! {
     #[test]
     fn nobody_leaves_the_virtual_cluster(name in identity(), groups in proptest::collection::vec(identity(), 0..4)) {
         let mapping = ke();
-        let by_certificate = Identity { user: name.clone(), groups: groups.clone(), uid: None };
+        let by_certificate = Identity { user: name.clone(), groups: groups.clone(), uid: None, credential: None };
         if let Ok(caller) = Caller::of_certificate(&mapping, by_certificate) {
             prop_assert!(caller.host.name().starts_with("vc:ke:"), "{:?}", caller);
             prop_assert!(caller.host.groups().iter().all(|group| group == "system:authenticated" || group.starts_with("vc:ke:")));

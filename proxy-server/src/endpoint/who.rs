@@ -46,8 +46,9 @@ impl Peer {
         {
             return Ok(Some(verified.identity.clone()));
         }
-        let PeerIdentity { common_name, organizations, uid, not_after, .. } = ca.verify(&self.chain, now)?;
-        let identity = Identity { user: common_name, groups: organizations, uid };
+        let PeerIdentity { common_name, organizations, uid, credential, not_after, .. } =
+            ca.verify(&self.chain, now)?;
+        let identity = Identity { user: common_name, groups: organizations, uid, credential: Some(credential) };
         *verdict = Some((std::sync::Arc::clone(ca), Verified { identity: identity.clone(), not_after }));
         Ok(Some(identity))
     }
