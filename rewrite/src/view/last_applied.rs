@@ -63,15 +63,15 @@ impl LastApplied {
         }
         let mut quoted = Cursor::new(cursor.slice(text.start - 1..text.end + 1), 0, 0);
         let Ok(applied) = quoted.string().map(|text| text.decode().into_owned()) else { return };
-        if let Some(shown) = shown(reader, program, filter, applied.into()) {
+        if let Some(shown) = shown(reader, program, filter, &Bytes::from(applied)) {
             edits.replace(text, unquoted(&shown));
         }
     }
 }
 
 /// An applied object as the virtual cluster sees it; nothing if it is not one.
-fn shown(reader: &Reader<'_>, program: &Program, filter: Filter, applied: Bytes) -> Option<String> {
-    let mut cursor = Cursor::new(&applied, 0, 0);
+fn shown(reader: &Reader<'_>, program: &Program, filter: Filter, applied: &Bytes) -> Option<String> {
+    let mut cursor = Cursor::new(applied, 0, 0);
     let mut edits = Edits::new();
     let mut inner = Reader::new(reader.view, filter).within_annotation();
     walk(&mut inner, program.root(), &mut cursor, &mut edits).ok()?;
@@ -80,6 +80,6 @@ fn shown(reader: &Reader<'_>, program: &Program, filter: Filter, applied: Bytes)
         return None;
     }
     let mut pieces: Vec<Bytes> = Vec::new();
-    edits.splice(&applied, 0..applied.len(), &mut pieces);
+    edits.splice(applied, 0..applied.len(), &mut pieces);
     String::from_utf8(pieces.concat()).ok()
 }
