@@ -41,12 +41,9 @@ impl LastApplied {
 
     /// Notes the name of the host that says whose the object is: the next value, which is not consumed.
     pub(super) fn belongs_to(&mut self, cursor: &Cursor<'_>) -> Result<(), Malformed> {
-        // Annotations stand before it, so most objects are known to have none that matters.
-        if self.text.is_some() {
-            let mut ahead = cursor.clone();
-            if ahead.peek()? == b'"' {
-                self.own = Some(ahead.string()?.range());
-            }
+        let mut ahead = cursor.clone();
+        if ahead.peek()? == b'"' {
+            self.own = Some(ahead.string()?.range());
         }
         Ok(())
     }

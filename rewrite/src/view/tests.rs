@@ -309,7 +309,14 @@ fn what_the_host_says_was_applied_is_in_virtual_names() {
     };
     let labels = json!({"atoll.dev/namespace": "edge", "team": "b"});
     let host = namespace("edge-ke", "edge-ke", labels);
-    check("", "namespaces", &host, &namespace("edge", "edge", json!({"team": "b"})));
+    let shown = namespace("edge", "edge", json!({"team": "b"}));
+    check("", "namespaces", &host, &shown);
+    // Kinds of Kubernetes print their name first, custom resources their annotations.
+    let annotations = host["metadata"]["annotations"].to_string();
+    let reversed = Bytes::from(format!(r#"{{"metadata":{{"name":"edge-ke","annotations":{annotations}}}}}"#));
+    let mut out: Vec<Bytes> = Vec::new();
+    view().object(&program_for("", "v1", "namespaces"), Filter::ByName, &reversed, &mut out).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&out.concat()).unwrap(), shown);
 }
 
 #[test]
