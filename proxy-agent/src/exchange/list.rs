@@ -120,8 +120,8 @@ enum NotMapped {
     Label(#[from] LabelSelectorError),
 }
 
-/// A label value that is the name of no namespace, since DNS labels have no dots.
-const NOBODYS: &str = "taken.by.somebody.else";
+/// The name of no namespace, since DNS labels have no dots.
+pub(super) const NOBODYS: &str = "taken.by.somebody.else";
 
 /// A name that leads to somebody else's namespace selects nothing: it becomes one that no namespace can have.
 fn host_name(mapping: &Mapping, name: &str) -> Result<String, NotMapped> {

@@ -6,6 +6,7 @@ use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::view::Filter;
 use rewrite::{HostNamespace, VirtualNamespace};
 
+use super::list::NOBODYS;
 use super::plan::{After, As, Plan, program};
 use super::{Asked, mirrors};
 use crate::host::empty;
@@ -15,15 +16,9 @@ use crate::translate::Show;
 impl Asked<'_> {
     pub(super) async fn namespaced(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
         let name = request.namespace().unwrap_or_default();
-        let Ok(namespace) = VirtualNamespace::new(name) else {
-            return Err(no_such(request, name).into());
-        };
-        let Ok(host) = self.mapping.host(&namespace) else {
-            // The host name is somebody else's: here there is no such namespace, and nothing goes upstream.
-            // Only those have rights in it who have them everywhere.
-            self.allowed_everywhere(request).await?;
-            return Err(no_such(request, name).into());
-        };
+        let Ok(namespace) = VirtualNamespace::new(name) else { return self.nowhere(request, name).await };
+        // The host name is somebody else's: here there is no such namespace.
+        let Ok(host) = self.mapping.host(&namespace) else { return self.nowhere(request, name).await };
         if self.mapping.member(host.as_ref()).is_some() {
             return self.present(request, &namespace, &host, As::Caller, body).await;
         }
@@ -34,6 +29,27 @@ impl Asked<'_> {
             return self.present(request, &namespace, &host, As::Agent, body).await;
         }
         Err(no_such(request, name).into())
+    }
+
+    /// In a namespace that is none, and whose name does not go upstream. Only those have rights in it who have them
+    /// everywhere. An API server does not look whether a namespace exists before it lists what is in it.
+    async fn nowhere(&self, request: &ResourceRequest<'_>, namespace: &str) -> Result<Plan, Refusal> {
+        self.allowed_everywhere(request).await?;
+        if !matches!(request.verb(), Verb::List | Verb::Watch) {
+            return Err(no_such(request, namespace).into());
+        }
+        let segment = SegmentName::new(NOBODYS).expect("a constant segment");
+        let query = self.list_query(request, None)?;
+        let target = Self::target(&request.path_with(Some(&segment), None), &query);
+        let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
+        self.json_only(&mut upstream)?;
+        Ok(Plan {
+            request: upstream,
+            show: self.list_show(request, Filter::ByNamespace)?,
+            mapping: self.mapping.clone(),
+            not_found: no_such(request, namespace),
+            after: After::Nothing,
+        })
     }
 
     async fn present(
