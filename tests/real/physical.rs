@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail, ensure};
+use atoll_tests::kubectl::end;
 use atoll_tests::{HostCluster, Site, eventually};
 use libtest_mimic::Trial;
 
@@ -51,8 +52,7 @@ fn kubectl_through_proxy_url(host: &HostCluster) -> anyhow::Result<()> {
     while !seen.contains("physical-watch") {
         seen.push_str(&lines.next().context("the watch ended")??);
     }
-    watch.kill()?;
-    watch.wait()?;
+    end(watch)?;
 
     kubectl.ok(&["run", "shell", "--image=busybox", "-n", "physical-watch"])?;
     kubectl.ok(&["wait", "pod/shell", "--for=condition=Ready", "-n", "physical-watch", "--timeout=30s"])?;
