@@ -32,7 +32,7 @@ use kube_wire::{RequestInfo, Status, Target};
 use protocol::ClusterName;
 use protocol::stream::{CLUSTER, METHOD};
 use rewrite::view::Certificate;
-use rewrite::{Mapping, View};
+use rewrite::{Mapping, View, VirtualNamespace};
 use tokio::time::sleep;
 use tracing::debug;
 
@@ -200,7 +200,20 @@ impl<'a> Asked<'a> {
         for name in [CLUSTER, METHOD] {
             headers.remove(name);
         }
-        Ok(Self { parts, cluster, mapping, caller, info, headers })
+        let mut asked = Self { parts, cluster, mapping, caller, info, headers };
+        asked.catch_up().await;
+        Ok(asked)
+    }
+
+    /// Looks for a namespace that the index does not have: another agent may have made it a moment ago.
+    async fn catch_up(&mut self) {
+        let Target::Resource(request) = self.info.target() else { return };
+        let Some(Ok(name)) = request.namespace().map(VirtualNamespace::new) else { return };
+        let Ok(host) = self.mapping.host(&name) else { return };
+        if self.caller.is_authenticated() && !self.mapping.knows(host.as_ref()) && self.parts.root.look_for(&host).await
+        {
+            self.mapping = self.cluster.mapping();
+        }
     }
 
     /// Whether a 403 of the host's, which executed nothing, may be out of date: its RBAC caches lag behind writes.

@@ -12,7 +12,7 @@
 //! What is *not* here: ClusterRoleBindings that clients write (they arrive as RoleBindings in the root namespace).
 //!
 //! Reading order: [`Root`], `run` (the loop), `queue` (what is to be done when), `foundation` and `mirrors` (what is
-//! done), `ending` (namespaces that are being deleted), `birth` (namespaces that were just made), `binding` and
+//! done), `ending` (namespaces that are being deleted), `birth` (namespaces that were just made), `search` (those that somebody else has just made), `binding` and
 //! `catalog` (what should be there), `paths`, `trouble`.
 
 mod binding;
@@ -24,6 +24,7 @@ mod mirrors;
 mod paths;
 mod queue;
 mod run;
+mod search;
 mod trouble;
 
 use std::collections::BTreeMap;
