@@ -4,6 +4,7 @@
 
 mod apply;
 mod burst;
+mod clients;
 mod credentials;
 mod endpoints;
 mod guard;
@@ -69,6 +70,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("credentials_end_at_their_cluster", Welcome, credentials::end_at_their_cluster),
         case("bad_requests_change_nothing", Unwelcome, hostile::change_nothing),
         case("names_at_the_limit_work", Welcome, limits::names_at_the_limit_work),
+        case("clients_by_proxy", Welcome, clients::by_proxy),
+        case("clients_by_path", Welcome, clients::by_path),
         case("streams_by_proxy", Welcome, streams::by_proxy),
         case("streams_by_path", Welcome, streams::by_path),
         case("streams_by_sni", Welcome, streams::by_sni),

@@ -1,0 +1,170 @@
+// clients uses a cluster as the clients that matter do, and says of each way whether it works: typed clients in
+// protobuf, dynamic and metadata clients, shared informers, leader election, apply configurations, streams, discovery,
+// controller-runtime.
+//
+// It knows nothing of virtual clusters and runs against a plain cluster as well: what fails there is a mistake of its
+// own. It works in one namespace, which it makes and deletes. For each check it prints one line, "ok NAME (TIME)" or
+// "FAILED NAME: WHY", and it exits 1 if any failed.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// limit is how long one check may take.
+const limit = 60 * time.Second
+
+// world is what the checks share. Each works with objects of its own.
+type world struct {
+	config    *rest.Config
+	kube      kubernetes.Interface
+	namespace string
+}
+
+// check is one way to use a cluster.
+type check struct {
+	name string
+	run  func(context.Context, *world) error
+}
+
+func checks() []check {
+	return []check{
+		{"discovery/aggregated", discoveryAggregated},
+		{"discovery/legacy", discoveryLegacy},
+		{"discovery/restmapper", discoveryRESTMapper},
+		{"discovery/openapi", discoveryOpenAPI},
+		{"typed/protobuf", typedProtobuf},
+		{"typed/json", typedJSON},
+		{"typed/deployment", typedDeployment},
+		{"typed/delete-options", typedDeleteOptions},
+		{"typed/chunks", typedChunks},
+		{"typed/watch", typedWatch},
+		{"typed/reviews", typedReviews},
+		{"dynamic", dynamicClient},
+		{"metadata", metadataClient},
+		{"informers/watch-list", informersWatchList},
+		{"informers/list-and-watch", informersListAndWatch},
+		{"informers/metadata", informersMetadata},
+		{"leader-election", leaderElection},
+		{"apply-configurations", applyConfigurations},
+		{"streams/exec-websocket", execWebSocket},
+		{"streams/exec-spdy", execSPDY},
+		{"streams/port-forward-websocket", portForwardWebSocket},
+		{"streams/port-forward-spdy", portForwardSPDY},
+		{"streams/logs", logsFollow},
+		{"controller-runtime/client", runtimeClient},
+		{"controller-runtime/cache", runtimeCache},
+	}
+}
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", "", "the cluster")
+	only := flag.String("run", "", "run the checks whose names match this regular expression")
+	list := flag.Bool("list", false, "print the names of the checks and exit")
+	flag.Parse()
+	// What the libraries have to say is for whoever debugs them; each check says what is wrong itself.
+	klog.SetLogger(logr.Discard())
+	log.SetLogger(logr.Discard())
+	if *list {
+		for _, check := range checks() {
+			fmt.Println(check.name)
+		}
+		return
+	}
+	failed, err := runAll(*kubeconfig, *only)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	if failed > 0 || err != nil {
+		os.Exit(1)
+	}
+}
+
+func runAll(kubeconfig, only string) (failed int, err error) {
+	filter, err := regexp.Compile(only)
+	if err != nil {
+		return 0, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return 0, err
+	}
+	config.QPS = -1
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return 0, err
+	}
+	w := &world{config: config, kube: kube, namespace: fmt.Sprintf("clients-%05d", rand.IntN(100000))}
+	ctx := context.Background()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+	if _, err := kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+		return 0, err
+	}
+	defer func() {
+		if gone := kube.CoreV1().Namespaces().Delete(ctx, w.namespace, metav1.DeleteOptions{}); gone != nil && err == nil {
+			err = gone
+		}
+	}()
+	if err := eventually(ctx, func() error {
+		_, err := kube.CoreV1().ServiceAccounts(w.namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	}); err != nil {
+		return 0, err
+	}
+	for _, check := range checks() {
+		if !filter.MatchString(check.name) {
+			continue
+		}
+		begun := time.Now()
+		bounded, cancel := context.WithTimeout(ctx, limit)
+		err := check.run(bounded, w)
+		cancel()
+		if err != nil {
+			failed++
+			fmt.Printf("FAILED %s: %v\n", check.name, err)
+			continue
+		}
+		fmt.Printf("ok %s (%d ms)\n", check.name, time.Since(begun).Milliseconds())
+	}
+	return failed, nil
+}
+
+// eventually asks until there is no error, for at most half a minute, and returns the last one.
+func eventually(ctx context.Context, ask func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// equal is nil if got is what was wanted.
+func equal[T comparable](what string, got, want T) error {
+	if got != want {
+		return fmt.Errorf("%s is %v, not %v", what, got, want)
+	}
+	return nil
+}
