@@ -5,7 +5,7 @@
 
 mod agent;
 mod cluster;
-mod directory;
+pub(crate) mod directory;
 mod init;
 
 use std::io::Write;

@@ -1,10 +1,11 @@
 //! `atoll kubeconfig`: what a client needs to reach a cluster.
 //!
 //! [`access`] works out where the endpoint is, [`virtual_cluster`] mints credentials, [`physical_cluster`] takes those of
-//! an existing kubeconfig; [`document`] is the file itself.
+//! an [`existing`] kubeconfig; [`document`] is the file itself.
 
 mod access;
-mod document;
+pub(crate) mod document;
+pub(crate) mod existing;
 mod physical_cluster;
 mod virtual_cluster;
 

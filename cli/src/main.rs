@@ -1,18 +1,19 @@
-//! The operator's command: certificates and kubeconfigs.
+//! The operator's command: certificates, kubeconfigs, and a trial of everything in one process.
 //!
 //! One module per subcommand. Each takes its parsed flags and writes to the output it is given, so that tests read what
-//! people read. What is *not* here: anything that the binaries do while they run.
+//! people read. What is *not* here: anything that the binaries do while they run; `atoll demo` runs them as they are.
 
 mod certs;
+mod demo;
 mod kubeconfig;
 mod lifetime;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
-/// Makes what a set-up of proxy-server and proxy-agent needs: certificates and kubeconfigs.
+/// Makes what a set-up of proxy-server and proxy-agent needs, certificates and kubeconfigs, or a whole set-up to try.
 ///
 /// Ends with 0 if all went well, with 1 if something failed, with 2 if the flags make no sense.
 #[derive(Debug, Parser)]
@@ -26,6 +27,7 @@ struct Cli {
 enum Command {
     Certs(certs::Args),
     Kubeconfig(Box<kubeconfig::Args>),
+    Demo(demo::Args),
 }
 
 fn main() -> ExitCode {
@@ -34,6 +36,10 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Certs(args) => certs::run(&args, &mut out),
         Command::Kubeconfig(args) => kubeconfig::run(&args, &mut out),
+        Command::Demo(args) => match args.check(&mut subcommand("demo")) {
+            Ok(kubeconfig) => demo::run(&args, kubeconfig, &mut out),
+            Err(usage) => usage.exit(),
+        },
     };
     match result.and_then(|()| Ok(out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -41,6 +47,13 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
+}
+
+/// A subcommand as its usage is printed.
+fn subcommand(name: &str) -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    command.find_subcommand(name).cloned().expect("one of the names above")
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -56,7 +69,6 @@ fn fail(error: &anyhow::Error) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_flags_do_not_contradict_each_other() {

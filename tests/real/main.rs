@@ -1,6 +1,7 @@
 //! The suites on a real host cluster: release binaries as separate processes, files as an operator writes them.
 
 mod commands;
+mod demo;
 mod faults;
 mod physical;
 mod proposal;
@@ -33,6 +34,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(proposal::trials(host));
     trials.extend(faults::trials(host));
     trials.extend(commands::trials(host));
+    trials.extend(demo::trials());
     trials.extend(virtual_clusters::trials());
     trials
 }

@@ -5,46 +5,46 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use ops::files::{Existing, Secrecy, write};
+use ops::files::{Existing, Secrecy, WriteError, write};
 use ops::pki::{Authority, PemPair};
 
 /// The directory of a set-up, by its absolute path: configurations may be anywhere.
 #[derive(Clone, Debug)]
-pub(super) struct Directory(PathBuf);
+pub(crate) struct Directory(PathBuf);
 
 /// The two files of a certificate.
 #[derive(Clone, Debug)]
-pub(super) struct PairPath {
+pub(crate) struct PairPath {
     /// Readable by everybody.
-    pub(super) certificate: PathBuf,
+    pub(crate) certificate: PathBuf,
     /// Readable by its owner.
-    pub(super) key: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 // === impl Directory ===
 
 impl Directory {
-    pub(super) fn new(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn new(path: &Path) -> anyhow::Result<Self> {
         Ok(Self(std::path::absolute(path).with_context(|| path.display().to_string())?))
     }
 
     /// Signs what the proxy-server shows to clients and agents.
-    pub(super) fn serving_ca(&self) -> PairPath {
+    pub(crate) fn serving_ca(&self) -> PairPath {
         self.pair("serving-ca")
     }
 
     /// Signs the certificates of agents.
-    pub(super) fn agent_ca(&self) -> PairPath {
+    pub(crate) fn agent_ca(&self) -> PairPath {
         self.pair("agent-ca")
     }
 
     /// Signs the certificates of one cluster's clients.
-    pub(super) fn client_ca(&self, cluster: &str) -> PairPath {
+    pub(crate) fn client_ca(&self, cluster: &str) -> PairPath {
         self.pair(&format!("clusters/{cluster}/client-ca"))
     }
 
     /// An agent's own certificate.
-    pub(super) fn agent(&self, id: &str) -> PairPath {
+    pub(crate) fn agent(&self, id: &str) -> PairPath {
         self.pair(&format!("agents/{id}"))
     }
 
@@ -57,17 +57,24 @@ impl Directory {
 
 impl PairPath {
     /// Reads the authority that is kept here.
-    pub(super) fn read_authority(&self) -> anyhow::Result<Authority> {
+    pub(crate) fn read_authority(&self) -> anyhow::Result<Authority> {
         let read = |path: &Path| {
             fs::read(path).with_context(|| format!("cannot read {}; `atoll certs init` makes it", path.display()))
         };
         let (certificate, key) = (read(&self.certificate)?, read(&self.key)?);
         Authority::from_pem(&certificate, &key).with_context(|| format!("{}", self.certificate.display()))
     }
+
+    /// Writes both files.
+    pub(crate) fn write(&self, pair: &PemPair, existing: Existing) -> Result<(), WriteError> {
+        // The key first: a certificate that nobody has the key of would look as if all were well.
+        write(&self.key, pair.key.expose().as_bytes(), Secrecy::Secret, existing)?;
+        write(&self.certificate, pair.certificate.as_bytes(), Secrecy::Public, existing)
+    }
 }
 
 /// Writes certificates and keys, all or (if one of the files is there and may not be replaced) none, and says so.
-pub(super) fn write_pairs(pairs: &[(PairPath, &PemPair)], force: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+pub(crate) fn write_pairs(pairs: &[(PairPath, &PemPair)], force: bool, out: &mut dyn Write) -> anyhow::Result<()> {
     let existing = if force { Existing::Replace } else { Existing::Refuse };
     if existing == Existing::Refuse {
         let paths = || pairs.iter().flat_map(|(path, _)| [&path.certificate, &path.key]);
@@ -76,9 +83,7 @@ pub(super) fn write_pairs(pairs: &[(PairPath, &PemPair)], force: bool, out: &mut
         }
     }
     for (path, pair) in pairs {
-        // The key first: a certificate that nobody has the key of would look as if all were well.
-        write(&path.key, pair.key.expose().as_bytes(), Secrecy::Secret, existing)?;
-        write(&path.certificate, pair.certificate.as_bytes(), Secrecy::Public, existing)?;
+        path.write(pair, existing)?;
         writeln!(out, "wrote {}", path.certificate.display())?;
         writeln!(out, "wrote {} (secret)", path.key.display())?;
     }
@@ -86,7 +91,7 @@ pub(super) fn write_pairs(pairs: &[(PairPath, &PemPair)], force: bool, out: &mut
 }
 
 /// A path as a YAML scalar: plain if it is plain, else quoted (every JSON string is one of YAML's).
-pub(super) fn yaml(path: &Path) -> String {
+pub(crate) fn yaml(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |char: char| char.is_ascii_alphanumeric() || "/._-".contains(char);
     if text.chars().all(plain) && text.starts_with('/') {

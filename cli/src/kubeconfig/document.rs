@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 
 /// Everything has one name: context, cluster and user.
 #[derive(Clone, Debug)]
-pub(super) struct Document {
-    pub(super) name: String,
+pub(crate) struct Document {
+    pub(crate) name: String,
     /// The `cluster:` object.
-    pub(super) cluster: Map<String, Value>,
+    pub(crate) cluster: Map<String, Value>,
     /// The `user:` object.
-    pub(super) user: Map<String, Value>,
+    pub(crate) user: Map<String, Value>,
     /// The context's namespace.
-    pub(super) namespace: Option<Value>,
+    pub(crate) namespace: Option<Value>,
 }
 
 /// In the order that `kubectl config view` prints.
@@ -34,7 +34,7 @@ struct File<'a> {
 
 impl Document {
     /// The file as YAML.
-    pub(super) fn to_yaml(&self) -> anyhow::Result<String> {
+    pub(crate) fn to_yaml(&self) -> anyhow::Result<String> {
         let name = &self.name;
         let mut context = json!({"cluster": name, "user": name});
         if let Some(namespace) = &self.namespace {
@@ -55,6 +55,6 @@ impl Document {
 }
 
 /// The value of a `*-data` key.
-pub(super) fn data(content: &[u8]) -> Value {
+pub(crate) fn data(content: &[u8]) -> Value {
     Value::String(STANDARD.encode(content))
 }

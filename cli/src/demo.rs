@@ -1,0 +1,163 @@
+//! `atoll demo`: both halves in this process, for a cluster that is there, to see what virtual clusters are.
+//!
+//! It does what an operator would do, with the files an operator would write: certificates, two configurations, and then
+//! [`proxy_server::App`] and [`proxy_agent::App`], which meet over TCP and TLS as anywhere. What it leaves in its
+//! directory works with `atoll kubeconfig` and with the binaries.
+//!
+//! Reading order: [`Args`], [`run`], `ports` and `files` (what there is before anything runs), `ready` (what must work
+//! before it says so, by way of `client`), `words` (what is printed).
+
+mod client;
+mod files;
+mod ports;
+mod ready;
+mod words;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::error::ErrorKind;
+use ops::config::load;
+use ops::drain::Signals;
+use ops::listen::BindError;
+use ops::log;
+use proxy_agent::dial::Egress;
+use tokio_util::sync::CancellationToken;
+
+use files::Files;
+use ports::{PortBase, Ports};
+
+/// What of both halves is logged if `RUST_LOG` does not say: what somebody has to do something about.
+const LOG: &str = "warn";
+
+/// The identity of the agent.
+const AGENT: &str = "demo";
+
+/// A virtual cluster of the demonstration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slice {
+    name: &'static str,
+    /// The value of the label `location` of its nodes.
+    location: &'static str,
+}
+
+const SLICES: [Slice; 2] =
+    [Slice { name: "ke-beijing", location: "beijing" }, Slice { name: "ke-hangzhou", location: "hangzhou" }];
+
+/// Try it all: two virtual clusters out of one cluster, in one process.
+///
+/// Takes the cluster that a kubeconfig reaches for the host, and runs a proxy-server and a proxy-agent for it here.
+/// ke-beijing is made of the nodes with the label location=beijing, ke-hangzhou of those with location=hangzhou. DIR gets
+/// certificates, configurations and kubeconfigs. `ready` on a line of its own says that all of it works; Ctrl-C ends it.
+///
+/// On the host, namespaces with the label atoll.dev/virtual-cluster or atoll.dev/root are made, and no others touched.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    atoll demo --kubeconfig ~/.kube/config\n  \
+    atoll demo --kubeconfig ~/.kube/config --dir /tmp/atoll --port-base 0")]
+pub(crate) struct Args {
+    /// A kubeconfig of the host cluster. Its current context is used, and must be that of an administrator.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// Where certificates, configurations and kubeconfigs are kept; what an earlier run left is used again.
+    #[arg(long, value_name = "DIR", default_value = ".atoll")]
+    dir: PathBuf,
+
+    /// Listen on N, N+1, ... N+6 instead of 8090, 8443, 8091, 8092, 8095 (proxy-server), 8093, 8094 (proxy-agent). 0
+    /// takes free ports.
+    #[arg(long, value_name = "N")]
+    port_base: Option<PortBase>,
+}
+
+/// Runs until a signal ends it.
+pub(crate) fn run(args: &Args, kubeconfig: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
+    let filter = std::env::var_os(log::FILTER_VARIABLE).is_none().then_some(LOG);
+    log::init(log::Format::Text, filter, log::Color::Auto)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(demonstrate(args, kubeconfig, out))
+}
+
+async fn demonstrate(args: &Args, kubeconfig: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut signals = Signals::install()?;
+    let ports = Ports::choose(args.port_base)?;
+    let files = Files::prepare(&args.dir, kubeconfig, ports)?;
+    words::prepared(&files, kubeconfig, out)?;
+
+    let config = load(&files.server_config())?;
+    let server = proxy_server::App::bind(&config).await.map_err(port_is_taken)?;
+    let config = load(&files.agent_config())?;
+    let agent = proxy_agent::App::bind(&config, Egress::default()).await.map_err(port_is_taken)?;
+    words::listening(&files, out)?;
+
+    let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
+    let signals = async {
+        signals.recv().await;
+        stop.cancel();
+        signals.recv().await;
+        hurry.cancel();
+    };
+    let tell = async {
+        let told = tokio::select! {
+            told = tell(&files, out) => told,
+            () = stop.cancelled() => Ok(()),
+        };
+        // Whoever would read it is gone, so nobody knows what runs here.
+        if told.is_err() {
+            stop.cancel();
+        }
+        told
+    };
+    let halves = async {
+        tokio::join!(
+            agent.run(stop.cancelled(), hurry.cancelled()),
+            server.run(stop.cancelled(), hurry.cancelled()),
+            tell
+        )
+        .2
+    };
+    let told = tokio::select! {
+        told = halves => told,
+        () = async { signals.await; std::future::pending().await } => unreachable!("it waits for ever"),
+    };
+    told?;
+    words::ended(&files, out)
+}
+
+/// What it prints once it runs.
+async fn tell(files: &Files, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut nodes = Vec::new();
+    for slice in SLICES {
+        let found = ready::wait(files, slice, out).await?;
+        words::works(slice, found, out)?;
+        nodes.push((slice, found));
+    }
+    words::ready(files, &nodes, out)?;
+    std::future::pending().await
+}
+
+fn port_is_taken(error: anyhow::Error) -> anyhow::Error {
+    if error.is::<BindError>() {
+        return error.context("a port is taken; --port-base N takes N to N+6 instead, --port-base 0 free ports");
+    }
+    error
+}
+
+// === impl Args ===
+
+impl Args {
+    /// The kubeconfig, without which there is nothing to show.
+    pub(crate) fn check<'a>(&'a self, command: &mut clap::Command) -> Result<&'a Path, clap::Error> {
+        self.kubeconfig.as_deref().ok_or_else(|| {
+            command.error(
+                ErrorKind::MissingRequiredArgument,
+                "--kubeconfig FILE is required: a kubeconfig whose current context is an administrator of the cluster \
+                 that is to be shown as two, for example ~/.kube/config; nodes with the labels location=beijing and \
+                 location=hangzhou become theirs",
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

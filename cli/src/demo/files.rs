@@ -1,0 +1,201 @@
+//! The files of a demonstration: what `atoll certs`, `atoll kubeconfig` and an editor would make.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use ops::files::{Existing, Secrecy, write};
+use ops::pki::{Authority, PemPair};
+use serde_json::{Map, Value};
+
+use super::ports::Ports;
+use super::{AGENT, SLICES, Slice};
+use crate::certs::directory::{Directory, PairPath};
+use crate::kubeconfig::document::{Document, data};
+use crate::kubeconfig::existing;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// How long authorities live; those of an earlier run are used again.
+const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// How long other certificates live; they are made anew at each start.
+const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
+/// An authority with less left than this is made anew.
+const LEFT: Duration = DAY;
+
+/// Everything that was written, and what of it is needed to try it out.
+#[derive(Debug)]
+pub(super) struct Files {
+    /// As the user named it: it is what messages show.
+    dir: PathBuf,
+    pub(super) ports: Ports,
+    /// What the endpoints' certificates chain to.
+    pub(super) serving_ca: String,
+    administrators: Vec<PemPair>,
+}
+
+/// A way to the endpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Through the HTTP proxy.
+    Proxy,
+    /// To the listener itself.
+    Direct,
+}
+
+// === impl Files ===
+
+impl Files {
+    /// Writes everything. Authorities of an earlier run stay, so that kubeconfigs that were copied still work.
+    pub(super) fn prepare(dir: &Path, kubeconfig: &Path, ports: Ports) -> anyhow::Result<Self> {
+        // First: a kubeconfig that cannot be used leaves no trace.
+        let host = existing::flattened(kubeconfig)?.to_yaml()?;
+        let certificates = Directory::new(dir)?;
+        let serving_ca = authority(&certificates.serving_ca(), "Atoll serving CA")?;
+        let agent_ca = authority(&certificates.agent_ca(), "Atoll agent CA")?;
+        let no_groups: [&str; 0] = [];
+        certificates.agent(AGENT).write(&agent_ca.issue_client(AGENT, &no_groups, LIFETIME)?, Existing::Replace)?;
+        let administrators = SLICES.iter().map(|slice| {
+            let name = format!("Atoll client CA of {}", slice.name);
+            let authority = authority(&certificates.client_ca(slice.name), &name)?;
+            anyhow::Ok(authority.issue_client("admin", &["system:masters"], LIFETIME)?)
+        });
+        let files = Self {
+            dir: dir.to_owned(),
+            ports,
+            serving_ca: serving_ca.certificate_pem().to_owned(),
+            administrators: administrators.collect::<anyhow::Result<_>>()?,
+        };
+        files.put(&files.host_kubeconfig(), &host, Secrecy::Secret)?;
+        files.put(&files.server_config(), &server_config(ports), Secrecy::Public)?;
+        files.put(&files.agent_config(), &agent_config(ports), Secrecy::Public)?;
+        for slice in SLICES {
+            for way in [Way::Proxy, Way::Direct] {
+                let kubeconfig = files.document(slice, way).to_yaml()?;
+                files.put(&files.kubeconfig(slice, way), &kubeconfig, Secrecy::Secret)?;
+            }
+        }
+        Ok(files)
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The proxy-server's configuration.
+    pub(super) fn server_config(&self) -> PathBuf {
+        self.dir.join("proxy-server.yaml")
+    }
+
+    /// The proxy-agent's configuration.
+    pub(super) fn agent_config(&self) -> PathBuf {
+        self.dir.join("proxy-agent.yaml")
+    }
+
+    /// The host cluster's kubeconfig, as far as it counts here.
+    pub(super) fn host_kubeconfig(&self) -> PathBuf {
+        self.dir.join("host.kubeconfig")
+    }
+
+    /// The kubeconfig of a virtual cluster's administrator.
+    pub(super) fn kubeconfig(&self, slice: Slice, way: Way) -> PathBuf {
+        self.dir.join(match way {
+            Way::Proxy => format!("{}.kubeconfig", slice.name),
+            Way::Direct => format!("{}.direct.kubeconfig", slice.name),
+        })
+    }
+
+    /// The certificate in that kubeconfig.
+    pub(super) fn administrator(&self, slice: Slice) -> &PemPair {
+        let at = SLICES.iter().position(|one| *one == slice).expect("there are no other slices");
+        &self.administrators[at]
+    }
+
+    fn document(&self, slice: Slice, way: Way) -> Document {
+        let Ports { proxy, endpoint, .. } = self.ports;
+        let mut cluster = Map::from_iter([("certificate-authority-data".to_owned(), data(self.serving_ca.as_bytes()))]);
+        match way {
+            Way::Proxy => {
+                cluster.insert("server".to_owned(), format!("https://{}:443", host_of(slice)).into());
+                cluster.insert("proxy-url".to_owned(), format!("http://127.0.0.1:{proxy}").into());
+            }
+            Way::Direct => {
+                let server = format!("https://127.0.0.1:{endpoint}/clusters/{}", slice.name);
+                cluster.insert("server".to_owned(), server.into());
+            }
+        }
+        let PemPair { certificate, key } = self.administrator(slice);
+        let user: [(String, Value); 2] = [
+            ("client-certificate-data".to_owned(), data(certificate.as_bytes())),
+            ("client-key-data".to_owned(), data(key.expose().as_bytes())),
+        ];
+        Document { name: slice.name.to_owned(), cluster, user: Map::from_iter(user), namespace: None }
+    }
+
+    fn put(&self, path: &Path, text: &str, secrecy: Secrecy) -> anyhow::Result<()> {
+        write(path, text.as_bytes(), secrecy, Existing::Replace)
+            .with_context(|| format!("--dir {}", self.dir.display()))
+    }
+}
+
+/// The name of a virtual cluster's endpoint.
+pub(super) fn host_of(slice: Slice) -> String {
+    format!("{}.atoll.internal", slice.name)
+}
+
+/// The authority that is kept there, or a new one if there is none or its time is nearly over.
+fn authority(path: &PairPath, name: &str) -> anyhow::Result<Authority> {
+    if path.certificate.exists() && path.key.exists() {
+        let found = path.read_authority()?;
+        if found.not_after().duration_since(std::time::SystemTime::now()).is_ok_and(|left| left > LEFT) {
+            return Ok(found);
+        }
+    }
+    let made = Authority::create(name, AUTHORITY_LIFETIME)?;
+    path.write(made.pem(), Existing::Replace)?;
+    Ok(made)
+}
+
+fn server_config(ports: Ports) -> String {
+    let Ports { proxy, endpoint, agents, server_probes, server_admin, .. } = ports;
+    let mut text = format!(
+        "# Written anew by each start of `atoll demo`.\n\
+         apiVersion: atoll.dev/v1alpha1\n\
+         kind: ProxyServerConfiguration\n\
+         listeners:\n\
+         \x20 proxy: 127.0.0.1:{proxy}\n\
+         \x20 endpoint: 127.0.0.1:{endpoint}\n\
+         \x20 agents: 127.0.0.1:{agents}\n\
+         \x20 probes: 127.0.0.1:{server_probes}\n\
+         \x20 admin: 127.0.0.1:{server_admin}\n\
+         servingCA: {{certificate: serving-ca.crt, key: serving-ca.key}}\n\
+         agentCA: {{certificate: agent-ca.crt}}\n\
+         drain: 2s\n\
+         clusters:\n"
+    );
+    text.extend(SLICES.iter().map(|Slice { name, .. }| {
+        let ca = format!("clusters/{name}/client-ca");
+        format!("- {{name: {name}, agents: [{AGENT}], clientCA: {{certificate: {ca}.crt, key: {ca}.key}}}}\n")
+    }));
+    text
+}
+
+fn agent_config(ports: Ports) -> String {
+    let Ports { agents, agent_probes, agent_admin, .. } = ports;
+    let mut text = format!(
+        "# Written anew by each start of `atoll demo`.\n\
+         apiVersion: atoll.dev/v1alpha1\n\
+         kind: ProxyAgentConfiguration\n\
+         servers: [127.0.0.1:{agents}]\n\
+         identity: {{certificate: agents/{AGENT}.crt, key: agents/{AGENT}.key, serverCA: serving-ca.crt}}\n\
+         listeners: {{probes: 127.0.0.1:{agent_probes}, admin: 127.0.0.1:{agent_admin}}}\n\
+         host: {{kubeconfig: host.kubeconfig}}\n\
+         drain: 2s\n\
+         virtualClusters:\n"
+    );
+    text.extend(
+        SLICES
+            .iter()
+            .map(|Slice { name, location }| format!("- {{name: {name}, nodeSelector: {{location: {location}}}}}\n")),
+    );
+    text
+}

@@ -1,0 +1,111 @@
+//! Which ports a demonstration listens on, all on loopback.
+
+use std::net::TcpListener;
+use std::str::FromStr;
+
+use anyhow::Context as _;
+
+/// How many ports both halves listen on.
+const COUNT: u16 = 7;
+
+/// The ports of both halves, in the order in which `--port-base` counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ports {
+    /// Clients, as an HTTP proxy.
+    pub(super) proxy: u16,
+    /// Clients, directly.
+    pub(super) endpoint: u16,
+    /// Agents.
+    pub(super) agents: u16,
+    /// The proxy-server's probes.
+    pub(super) server_probes: u16,
+    /// The proxy-server's metrics and status.
+    pub(super) server_admin: u16,
+    /// The proxy-agent's probes.
+    pub(super) agent_probes: u16,
+    /// The proxy-agent's metrics.
+    pub(super) agent_admin: u16,
+}
+
+/// The value of `--port-base`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PortBase {
+    /// 0: whatever is free.
+    Free,
+    /// This one and those after it.
+    From(u16),
+}
+
+/// What the binaries listen on if their configurations do not say.
+const DEFAULT: [u16; COUNT as usize] = [8090, 8443, 8091, 8092, 8095, 8093, 8094];
+
+// === impl Ports ===
+
+impl Ports {
+    /// The ports that the flag asks for. Whether they can be had is seen when they are bound.
+    pub(super) fn choose(base: Option<PortBase>) -> anyhow::Result<Self> {
+        Ok(Self::new(match base {
+            None => DEFAULT,
+            Some(PortBase::From(base)) => std::array::from_fn(|at| base + u16::try_from(at).expect("below seven")),
+            Some(PortBase::Free) => free().context("no free ports on 127.0.0.1")?,
+        }))
+    }
+
+    fn new(ports: [u16; COUNT as usize]) -> Self {
+        let [proxy, endpoint, agents, server_probes, server_admin, agent_probes, agent_admin] = ports;
+        Self { proxy, endpoint, agents, server_probes, server_admin, agent_probes, agent_admin }
+    }
+}
+
+/// Ports that nobody listens on. They must be known before anything is bound, because files name them; that somebody else
+/// takes one in between is unlikely, and said.
+fn free() -> std::io::Result<[u16; COUNT as usize]> {
+    // All of them are held at once, so that none comes twice.
+    let held = (0..COUNT).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<Result<Vec<_>, _>>()?;
+    let mut ports = [0; COUNT as usize];
+    for (port, held) in ports.iter_mut().zip(&held) {
+        *port = held.local_addr()?.port();
+    }
+    Ok(ports)
+}
+
+// === impl PortBase ===
+
+impl FromStr for PortBase {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let last = u16::MAX - (COUNT - 1);
+        match text.parse::<u16>() {
+            Ok(0) => Ok(Self::Free),
+            Ok(base) if base <= last => Ok(Self::From(base)),
+            _ => Err(format!("0 for free ports, or a port up to {last}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_base_counts_in_the_order_of_the_listeners() {
+        let ports = Ports::choose(Some("21000".parse().unwrap())).unwrap();
+        assert_eq!((ports.proxy, ports.endpoint, ports.agents), (21000, 21001, 21002));
+        assert_eq!((ports.server_probes, ports.server_admin), (21003, 21004));
+        assert_eq!((ports.agent_probes, ports.agent_admin), (21005, 21006));
+        assert_eq!("65529".parse(), Ok(PortBase::From(65529)));
+        for bad in ["65530", "-1", "x", "", "70000"] {
+            assert!(bad.parse::<PortBase>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn free_ports_differ() {
+        let ports = free().unwrap();
+        assert_eq!(ports.iter().collect::<HashSet<_>>().len(), ports.len());
+        assert!(!ports.contains(&0));
+    }
+}

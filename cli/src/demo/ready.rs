@@ -1,0 +1,58 @@
+//! When a virtual cluster works: not before requests by each way were answered as a cluster answers them.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::client::Client;
+use super::files::{Files, Way};
+use super::{Slice, words};
+
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The namespaces that every cluster has.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Waits until the cluster works, and says each time that there is another reason why it does not. Returns how many
+/// nodes it has.
+pub(super) async fn wait(files: &Files, slice: Slice, out: &mut dyn Write) -> anyhow::Result<usize> {
+    let clients = [Client::new(files, slice, Way::Proxy)?, Client::new(files, slice, Way::Direct)?];
+    let mut told = String::new();
+    loop {
+        match works(&clients).await {
+            Ok(nodes) => return Ok(nodes),
+            Err(error) => {
+                let why = format!("{error:#}");
+                if why != told {
+                    words::waiting(slice, &why, out)?;
+                    told = why;
+                }
+            }
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+async fn works(clients: &[Client]) -> anyhow::Result<usize> {
+    let mut nodes = 0;
+    for client in clients {
+        client.get("/readyz").await?;
+        let namespaces = names(&client.get("/api/v1/namespaces").await?)?;
+        let missing: Vec<&str> = NAMESPACES.into_iter().filter(|name| !namespaces.contains(*name)).collect();
+        ensure!(missing.is_empty(), "there is no namespace {} yet", missing.join(", "));
+        nodes = names(&client.get("/api/v1/nodes").await?)?.len();
+    }
+    Ok(nodes)
+}
+
+/// The names of the objects in a list.
+fn names(list: &[u8]) -> anyhow::Result<HashSet<String>> {
+    let list: Value = serde_json::from_slice(list).context("the answer is no JSON")?;
+    let items = list["items"].as_array().context("the answer is no list")?;
+    Ok(items.iter().filter_map(|item| Some(item["metadata"]["name"].as_str()?.to_owned())).collect())
+}

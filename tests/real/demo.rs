@@ -1,0 +1,122 @@
+//! `atoll demo`, as somebody meets it who tries Atoll for the first time.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+use atoll_tests::process::Process;
+use atoll_tests::{HostCluster, Kubectl, eventually, kubectl, paths};
+use libtest_mimic::Trial;
+
+/// A host of its own: its nodes lose labels.
+pub(crate) fn trials() -> Vec<Trial> {
+    let case = |name: &str, run: fn() -> anyhow::Result<()>| {
+        Trial::test(name, move || run().map_err(|error| format!("{error:?}").into()))
+    };
+    vec![
+        case("demo::two_clusters_out_of_one", two_clusters_out_of_one),
+        case("demo::what_it_needs_is_said", what_it_needs_is_said),
+    ]
+}
+
+const CLUSTERS: [(&str, &str); 2] = [("ke-beijing", "beijing"), ("ke-hangzhou", "hangzhou")];
+
+const MANIFEST: &str = r#"{"apiVersion":"v1","kind":"List","items":[
+    {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}},
+    {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":2,
+     "selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
+     "spec":{"containers":[{"name":"web","image":"nginx"}]}}}}]}"#;
+
+fn two_clusters_out_of_one() -> anyhow::Result<()> {
+    let host = HostCluster::up(1)?;
+    let folder = tempfile::Builder::new().prefix("atoll-demo-").tempdir()?;
+    let dir = folder.path().join("demo");
+
+    let mut demo = start(&host, &dir, "first")?;
+    ready(&mut demo)?;
+    for (cluster, location) in CLUSTERS {
+        for form in ["kubeconfig", "direct.kubeconfig"] {
+            let kubectl = Kubectl::new(dir.join(format!("{cluster}.{form}")));
+            let nodes = kubectl.ok(&["get", "nodes", "-o", "name"])?;
+            ensure!(nodes == format!("node/{location}-1\nnode/{location}-2\n"), "{cluster}, {form}: {nodes}");
+            let context = kubectl.ok(&["config", "view", "-o", "jsonpath={..name} {.current-context}"])?;
+            ensure!(context.split(' ').all(|name| name == cluster), "{cluster}, {form}: {context}");
+            let text = std::fs::read_to_string(dir.join(format!("{cluster}.{form}")))?;
+            ensure!(text.contains("proxy-url") == (form == "kubeconfig"), "{cluster}, {form}: proxy-url");
+            ensure!(form == "kubeconfig" || text.contains(&format!("/clusters/{cluster}")), "{text}");
+        }
+        let kubectl = Kubectl::new(dir.join(format!("{cluster}.kubeconfig")));
+        kubectl.ok_with(&["apply", "-f", "-"], MANIFEST)?;
+        kubectl.ok(&["rollout", "status", "-n", "shop", "deployment/web", "--timeout=30s"])?;
+        let nodes = kubectl.ok(&["get", "pods", "-n", "shop", "-o", "jsonpath={.items[*].spec.nodeName}"])?;
+        ensure!(nodes.split(' ').count() == 2 && nodes.split(' ').all(|node| node.starts_with(location)), "{nodes}");
+    }
+    // A watch that goes on does not keep it from ending.
+    let watch = Kubectl::new(dir.join("ke-beijing.kubeconfig")).start(&["get", "ns", "--watch"])?;
+    ended(&mut demo)?;
+    kubectl::end(watch)?;
+
+    for node in ["hangzhou-1", "hangzhou-2"] {
+        host.kubectl().ok(&["label", "node", node, "location-"])?;
+    }
+    let mut demo = start(&host, &dir, "second")?;
+    ready(&mut demo)?;
+    demo.printed("kubectl --kubeconfig")?;
+    let log = demo.log();
+    ensure!(log.contains("No node of the host has the label location=hangzhou"), "{log}");
+    ensure!(!log.contains("has the label location=beijing"), "{log}");
+    let kubectl = Kubectl::new(dir.join("ke-beijing.direct.kubeconfig"));
+    let found = kubectl.ok(&["get", "deployments", "-A", "-o", "name"])?;
+    ensure!(found == "deployment.apps/web\n", "{found}");
+    ended(&mut demo)
+}
+
+fn what_it_needs_is_said() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let run = |args: &[&str]| {
+        let output = Command::new(paths::binary("atoll")).arg("demo").args(args).output()?;
+        anyhow::Ok((output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned()))
+    };
+    let (code, text) = run(&[])?;
+    ensure!(code == Some(2) && text.contains("--kubeconfig FILE") && text.contains("Usage: atoll demo"), "{text}");
+
+    // A port that is taken; nothing is asked of the host before that.
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, NO_HOST)?;
+    let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let port = taken.local_addr()?.port().min(u16::MAX - 6).to_string();
+    let dir = folder.path().join("demo");
+    let (code, text) = run(&["--kubeconfig", path(&kubeconfig)?, "--dir", path(&dir)?, "--port-base", &port])?;
+    ensure!(code == Some(1) && text.contains("--port-base"), "{code:?} {text}");
+    Ok(())
+}
+
+const NO_HOST: &str = "{current-context: c, contexts: [{name: c, context: {cluster: h, user: u}}], clusters: [{name: h, \
+                       cluster: {server: 'https://127.0.0.1:1', insecure-skip-tls-verify: false, \
+                       certificate-authority-data: ''}}], users: [{name: u, user: {token: t}}]}";
+
+fn start(host: &HostCluster, dir: &Path, name: &str) -> anyhow::Result<Process> {
+    let kubeconfig: PathBuf = host.dir().join("host.kubeconfig");
+    let args = ["demo", "--kubeconfig", path(&kubeconfig)?, "--dir", path(dir)?, "--port-base", "0"];
+    let log = dir.parent().context("a temporary folder")?.join(format!("{name}.log"));
+    Process::start("atoll demo", &paths::binary("atoll"), &args, log)
+}
+
+fn ready(demo: &mut Process) -> anyhow::Result<()> {
+    eventually(kubectl::SOON, || {
+        if demo.log().lines().any(|line| line == "ready") {
+            return Ok(());
+        }
+        bail!("not ready; it printed:\n{}", demo.log())
+    })
+}
+
+fn ended(demo: &mut Process) -> anyhow::Result<()> {
+    let status = demo.terminate()?;
+    ensure!(status.success(), "{status}:\n{}", demo.log());
+    Ok(())
+}
+
+fn path(path: &Path) -> anyhow::Result<&str> {
+    path.to_str().context("temporary folders have plain names")
+}
