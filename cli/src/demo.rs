@@ -85,9 +85,10 @@ async fn demonstrate(args: &Args, kubeconfig: &Path, out: &mut dyn Write) -> any
     words::prepared(&files, kubeconfig, out)?;
 
     let config = load(&files.server_config())?;
-    let server = proxy_server::App::bind(&config).await.map_err(port_is_taken)?;
+    let server = proxy_server::App::bind(&config, &files.server_config()).await.map_err(port_is_taken)?;
     let config = load(&files.agent_config())?;
-    let agent = proxy_agent::App::bind(&config, Egress::default()).await.map_err(port_is_taken)?;
+    let agent =
+        proxy_agent::App::bind(&config, &files.agent_config(), Egress::default()).await.map_err(port_is_taken)?;
     words::listening(&files, out)?;
 
     let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());

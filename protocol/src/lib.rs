@@ -8,11 +8,13 @@
 //! What is *not* here: sockets, TLS, clocks, the HTTP/2 implementation. Those are in `tunnel` and the binaries.
 //!
 //! Reading order: [`version`], [`name`], [`registration`], [`upgrade`] (the first exchange), [`stream`] (what a stream
-//! asks for), [`identity`] (who asks), [`settings`] (HTTP/2 numbers both sides must agree on).
+//! asks for), [`identity`] (who asks), [`offers`] (what changes while a tunnel is up), [`settings`] (HTTP/2 numbers both
+//! sides must agree on).
 
 pub mod authority;
 pub mod identity;
 pub mod name;
+pub mod offers;
 pub mod registration;
 pub mod settings;
 pub mod stream;

@@ -26,7 +26,7 @@ pub struct Registration {
     pub version: String,
     /// Clusters that this agent's own configuration serves.
     pub clusters: Vec<Offer>,
-    /// Optional abilities, named. None is defined in 1.0.
+    /// Optional abilities, named. One is known: [`crate::offers::CAPABILITY`].
     #[serde(default)]
     pub capabilities: Vec<String>,
 }

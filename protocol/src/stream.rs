@@ -6,6 +6,7 @@
 //! | extended CONNECT (RFC 8441), `:protocol` is the upgrade token | [`StreamKind::Upgrade`] | the same with a 101 |
 //! | CONNECT with [`CLUSTER`] | [`StreamKind::Physical`] | dials that cluster's API server |
 //! | CONNECT without it | [`StreamKind::Destination`] | dials, if its own `destinations` allow it |
+//! | any method but CONNECT, [`OFFERS`] header | [`StreamKind::Offers`] | says what it serves, now and after each change ([`crate::offers`]) |
 
 use http::header::HeaderMap;
 use http::{HeaderName, Method};
@@ -17,6 +18,8 @@ use crate::name::InvalidName;
 pub const CLUSTER: HeaderName = HeaderName::from_static("x-atoll-cluster");
 /// The method of the client's request when the stream's own must be CONNECT (RFC 8441 leaves no other place).
 pub const METHOD: HeaderName = HeaderName::from_static("x-atoll-method");
+/// Asks for the agent's offers; the value says nothing.
+pub const OFFERS: HeaderName = HeaderName::from_static("x-atoll-offers");
 /// A short machine word on a non-200 answer to CONNECT: whose fault it is.
 pub const FAULT: HeaderName = HeaderName::from_static("x-atoll-fault");
 /// All headers of ours begin so; the proxy-server strips them from clients.
@@ -33,6 +36,8 @@ pub enum StreamKind {
     Physical(ClusterName),
     /// Bytes to the authority of the request.
     Destination,
+    /// The agent's offers, and our answers to them.
+    Offers,
 }
 
 /// A stream that this contract does not know.
@@ -63,6 +68,7 @@ impl StreamKind {
             (true, false, Some(cluster)) => Ok(Self::Physical(cluster)),
             (true, false, None) => Ok(Self::Destination),
             (false, _, Some(cluster)) => Ok(Self::Api(cluster)),
+            (false, _, None) if headers.contains_key(OFFERS) => Ok(Self::Offers),
             (true, true, None) | (false, _, None) => Err(UnknownStream::NoCluster),
         }
     }
@@ -91,5 +97,7 @@ mod tests {
         assert_eq!(kind(&Method::GET, false, None), Err(UnknownStream::NoCluster));
         assert_eq!(kind(&Method::CONNECT, true, None), Err(UnknownStream::NoCluster));
         assert!(matches!(kind(&Method::GET, false, Some("../x")), Err(UnknownStream::Cluster(_))));
+        let offers = HeaderMap::from_iter([(OFFERS, http::HeaderValue::from_static("1"))]);
+        assert_eq!(StreamKind::of(&Method::GET, false, &offers), Ok(StreamKind::Offers));
     }
 }

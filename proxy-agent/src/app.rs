@@ -2,9 +2,11 @@
 
 mod exchange;
 mod observe;
+mod reload;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +28,6 @@ use crate::serve::Streams;
 const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
 
 /// A proxy-agent that is bound but not dialling yet.
-#[derive(Debug)]
 pub struct App {
     /// Where each listener ended up.
     pub bound: Bound,
@@ -36,7 +37,7 @@ pub struct App {
     admin: Listener,
     dial: Dial,
     servers: Vec<Authority>,
-    reloader: Reloader,
+    reload: reload::Reload,
     tasks: Tasks,
     drain: Duration,
 }
@@ -52,20 +53,30 @@ pub struct Bound {
 
 // === impl App ===
 
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("App").field("agent", &self.agent).field("bound", &self.bound).finish_non_exhaustive()
+    }
+}
+
 impl App {
-    /// Reads the files that the configuration names and binds its ports. `egress` is the way out of the site.
-    pub async fn bind(config: &ProxyAgentConfiguration, egress: Egress) -> anyhow::Result<Self> {
+    /// Reads the files that the configuration names and binds its ports. `file` is what the configuration was read from:
+    /// its list of virtual clusters is read again when it changes. `egress` is the way out of the site.
+    pub async fn bind(config: &ProxyAgentConfiguration, file: &Path, egress: Egress) -> anyhow::Result<Self> {
         let tasks = Tasks::new();
         let reloader = Reloader::new(Reloader::DEFAULT_PERIOD);
         let (server_ca, identity) = identity(config, &reloader)?;
         let agent = agent_id(&identity.borrow())?;
         let tls = client_config(server_ca, Some(identity), &[protocol::upgrade::ALPN], TlsVersions::Tls13);
-        let exchange = exchange::open(config, &reloader, &tasks)?;
-        let streams = Streams { layer4: Arc::new(layer4(config)), exchange, tasks: tasks.child() };
+        let (exchange, slices) = exchange::open(config, &reloader, &tasks)?.unzip();
+        let reload = reload::Reload::new(config, file, reloader, slices)?;
+        let offers = reload.offers();
+        let layer4 = Arc::new(layer4(config));
+        let streams = Streams { layer4, exchange, offers: offers.clone(), tasks: tasks.child() };
         let dial = Dial {
             tls: Arc::new(tls),
             egress: Arc::new(egress),
-            offers: config.offers().into(),
+            offers,
             agent: agent.clone(),
             instance: format!("{:016x}", fastrand::u64(..)).into(),
             streams,
@@ -81,7 +92,7 @@ impl App {
             admin,
             dial,
             servers: config.servers.iter().map(|server| (**server).clone()).collect(),
-            reloader,
+            reload,
             tasks,
             drain: config.drain.into(),
         })
@@ -89,7 +100,7 @@ impl App {
 
     /// Keeps its tunnels until `stop`, then lets streams end for as long as the configuration says, or until `hurry`.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
-        let Self { probes, admin, dial, servers, reloader, tasks, .. } = self;
+        let Self { probes, admin, dial, servers, reload, tasks, .. } = self;
         observe::serve(probes, admin, &dial.up, &tasks);
         let ending = tasks.clone();
         let until_stopped = move |task: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
@@ -101,7 +112,7 @@ impl App {
                 }
             }
         };
-        tasks.spawn("reload", until_stopped(Box::pin(async move { reloader.run().await })));
+        tasks.spawn("reload", until_stopped(Box::pin(reload.run())));
         for server in servers {
             tasks.spawn("dial", until_stopped(Box::pin(dial.clone().keep(server))));
         }

@@ -13,9 +13,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use kube_wire::selector::LabelSelector;
 use kube_wire::selector::LabelSelectorError;
 use rewrite::{Guard, HostNamespace, Mapping};
+use tokio_util::sync::CancellationToken;
 
 use crate::config;
 use crate::namespaces::Namespaces;
@@ -24,8 +26,12 @@ pub use toleration::TolerationError;
 /// Every virtual cluster of this agent, by name.
 #[derive(Debug)]
 pub struct VirtualClusters {
-    by_name: HashMap<protocol::ClusterName, Arc<VirtualCluster>>,
+    by_name: ArcSwap<ByName>,
+    namespaces: Arc<Namespaces>,
 }
+
+/// The virtual clusters of one configuration.
+pub type ByName = HashMap<protocol::ClusterName, Arc<VirtualCluster>>;
 
 /// One slice of the host.
 pub struct VirtualCluster {
@@ -37,6 +43,8 @@ pub struct VirtualCluster {
     pub guard: Arc<Guard>,
     /// Its cluster scope on the host.
     pub root: HostNamespace,
+    /// Cancelled when it leaves the configuration: what runs for it must end.
+    pub end: CancellationToken,
     namespaces: Arc<Namespaces>,
 }
 
@@ -85,30 +93,58 @@ impl VirtualClusters {
         configured: impl IntoIterator<Item = &'c config::VirtualCluster>,
         namespaces: &Arc<Namespaces>,
     ) -> Result<Self, ClusterError> {
+        let clusters = Self { by_name: ArcSwap::default(), namespaces: Arc::clone(namespaces) };
+        clusters.exchange(clusters.read(configured)?);
+        Ok(clusters)
+    }
+
+    /// Checks what another configuration says. Nothing is in force before it is [exchanged](Self::exchange).
+    pub fn read<'c>(
+        &self,
+        configured: impl IntoIterator<Item = &'c config::VirtualCluster>,
+    ) -> Result<ByName, ClusterError> {
+        let known = self.by_name.load();
         let mut by_name = HashMap::new();
         for config in configured {
-            let cluster = VirtualCluster::new(config, Arc::clone(namespaces))
+            // What runs goes on in the terms in which it began.
+            let end = known.get(&config.name).map(|known| known.end.clone()).unwrap_or_default();
+            let cluster = VirtualCluster::new(config, end, Arc::clone(&self.namespaces))
                 .map_err(|reason| ClusterError { cluster: config.name.clone(), reason })?;
             by_name.insert(config.name.clone(), Arc::new(cluster));
         }
-        Ok(Self { by_name })
+        Ok(by_name)
+    }
+
+    /// From now on, there are exactly these; what runs for others ends.
+    pub fn exchange(&self, by_name: ByName) {
+        let before = self.by_name.load_full();
+        let gone = before.iter().filter(|(name, _)| !by_name.contains_key(*name)).map(|(_, cluster)| cluster);
+        let gone: Vec<_> = gone.cloned().collect();
+        self.by_name.store(Arc::new(by_name));
+        for cluster in gone {
+            cluster.end.cancel();
+        }
     }
 
     /// The virtual cluster of this name, if it is one of this agent's.
-    pub fn get(&self, name: &protocol::ClusterName) -> Option<&Arc<VirtualCluster>> {
-        self.by_name.get(name)
+    pub fn get(&self, name: &protocol::ClusterName) -> Option<Arc<VirtualCluster>> {
+        self.by_name.load().get(name).cloned()
     }
 
-    /// All of them, in no order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<VirtualCluster>> {
-        self.by_name.values()
+    /// Their names, in no order.
+    pub fn names(&self) -> Vec<rewrite::ClusterName> {
+        self.by_name.load().values().map(|cluster| cluster.name.clone()).collect()
     }
 }
 
 // === impl VirtualCluster ===
 
 impl VirtualCluster {
-    fn new(config: &config::VirtualCluster, namespaces: Arc<Namespaces>) -> Result<Self, ClusterReason> {
+    fn new(
+        config: &config::VirtualCluster,
+        end: CancellationToken,
+        namespaces: Arc<Namespaces>,
+    ) -> Result<Self, ClusterReason> {
         let labels = config.node_selector.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let labels = LabelSelector::from_labels(labels)?;
         let tolerations = config.tolerations.iter().enumerate().map(|(index, toleration)| {
@@ -121,6 +157,7 @@ impl VirtualCluster {
             guard: Arc::new(Guard::new(config.node_selector.clone(), tolerations)),
             root: HostNamespace::root(&name),
             name,
+            end,
             namespaces,
         })
     }

@@ -12,7 +12,7 @@ use protocol::{Authority, ClusterName, Offer};
 use serde::Deserialize;
 
 /// `kind: ProxyAgentConfiguration`. Every key is described in `configs/proxy-agent.yaml`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProxyAgentConfiguration {
     /// The agents' listeners of the proxy-servers; every one is dialled.
@@ -40,7 +40,7 @@ pub struct ProxyAgentConfiguration {
 }
 
 /// A client certificate, and who the proxy-server must be.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Identity {
     /// PEM; its common name is this agent's identity.
     pub certificate: FilePath,
@@ -52,7 +52,7 @@ pub struct Identity {
 }
 
 /// How to reach the host's API server.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
 pub struct Host {
@@ -65,7 +65,7 @@ pub struct Host {
 }
 
 /// A slice of the host cluster.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VirtualCluster {
     /// Its name in both configurations.
@@ -78,7 +78,7 @@ pub struct VirtualCluster {
 }
 
 /// A whole cluster.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PhysicalCluster {
     /// Its name in both configurations.
@@ -88,7 +88,7 @@ pub struct PhysicalCluster {
 }
 
 /// Addresses of the listeners.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Listeners {
     /// Probes.

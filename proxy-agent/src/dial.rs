@@ -15,12 +15,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ops::drain::Tasks;
-use protocol::{Authority, Offer, Refusal};
+use protocol::{Authority, Refusal};
 use rustls::ClientConfig;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
 
+use crate::offers::Current;
 use crate::serve::Streams;
 use backoff::Backoff;
 pub use egress::{Egress, InvalidProxy};
@@ -39,7 +40,7 @@ pub struct Dial {
     /// How to get out of the site.
     pub egress: Arc<Egress>,
     /// What is offered.
-    pub offers: Arc<[Offer]>,
+    pub offers: Current,
     /// The identity of the certificate.
     pub agent: protocol::AgentId,
     /// This process among its replicas.

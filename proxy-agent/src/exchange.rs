@@ -69,7 +69,7 @@ pub struct Exchange {
 /// The agent's parts, as requests see them.
 pub(crate) struct Parts {
     pub(crate) host: Host,
-    pub(crate) clusters: VirtualClusters,
+    pub(crate) clusters: Arc<VirtualClusters>,
     pub(crate) who: Who,
     pub(crate) access: Access,
     pub(crate) root: Root<Api>,
@@ -113,13 +113,27 @@ impl Exchange {
         mut respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
         let accept = request.headers().get(header::ACCEPT).cloned();
-        match self.exchange(cluster, request).await {
+        let Some(cluster) = self.parts.clusters.get(cluster) else {
+            return refuse(not_served(cluster.as_str()), accept.as_ref(), respond);
+        };
+        let exchanged = tokio::select! {
+            exchanged = self.exchange(&cluster, request) => exchanged,
+            () = cluster.end.cancelled() => Err(not_served(cluster.name.as_str())),
+        };
+        match exchanged {
             Ok(response) => {
                 let (parts, body) = response.into_parts();
                 let bodiless = body.is_end_stream();
                 let stream = respond.send_response(Response::from_parts(parts, ()), bodiless)?;
-                if !bodiless && let Err(error) = send_body(body, stream).await {
-                    debug!(error = &error as &dyn std::error::Error, "answer ended early");
+                if bodiless {
+                    return Ok(());
+                }
+                tokio::select! {
+                    sent = send_body(body, stream) => if let Err(error) = sent {
+                        debug!(error = &error as &dyn std::error::Error, "answer ended early");
+                    },
+                    // Dropping the stream resets it: what was sent is not taken for whole.
+                    () = cluster.end.cancelled() => debug!("answer ended with the cluster"),
                 }
                 Ok(())
             }
@@ -138,13 +152,27 @@ impl Exchange {
         respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
         let accept = request.headers().get(header::ACCEPT).cloned();
-        match upgrade::exchange(&self.parts, cluster, request).await {
-            Ok(switched) => switched.carry(respond).await,
+        let Some(cluster) = self.parts.clusters.get(cluster) else {
+            return refuse(not_served(cluster.as_str()), accept.as_ref(), respond);
+        };
+        let exchanged = tokio::select! {
+            exchanged = upgrade::exchange(&self.parts, &cluster, request) => exchanged,
+            () = cluster.end.cancelled() => Err(not_served(cluster.name.as_str())),
+        };
+        match exchanged {
+            Ok(switched) => tokio::select! {
+                carried = switched.carry(respond) => carried,
+                () = cluster.end.cancelled() => Ok(()),
+            },
             Err(refusal) => refuse(refusal, accept.as_ref(), respond),
         }
     }
 
-    async fn exchange(&self, cluster: &ClusterName, request: Request<Inbound>) -> Result<Response<ShownBody>, Refusal> {
+    async fn exchange(
+        &self,
+        cluster: &Arc<VirtualCluster>,
+        request: Request<Inbound>,
+    ) -> Result<Response<ShownBody>, Refusal> {
         let (head, body) = request.into_parts();
         let query = head.uri.query();
         let info = RequestInfo::parse(&head.method, head.uri.path(), query).map_err(|error| Refusal::from(&error))?;
@@ -171,6 +199,12 @@ impl Exchange {
     }
 }
 
+/// It left this agent's configuration, or has not come yet: its offers are always a moment behind.
+fn not_served(cluster: &str) -> Refusal {
+    let message = format!("this agent does not serve cluster {cluster}");
+    Status::service_unavailable(message).with_retry_after(1).into()
+}
+
 fn refuse(
     refusal: Refusal,
     accept: Option<&http::HeaderValue>,
@@ -186,14 +220,10 @@ impl<'a> Asked<'a> {
     /// Who asks. From here on the headers are free of credentials and of what only the tunnel may say.
     pub(crate) async fn identify(
         parts: &'a Parts,
-        cluster: &ClusterName,
+        cluster: &'a Arc<VirtualCluster>,
         info: RequestInfo<'a>,
         mut headers: HeaderMap,
     ) -> Result<Self, Refusal> {
-        let cluster = parts.clusters.get(cluster).ok_or_else(|| {
-            let message = format!("this agent does not serve cluster {cluster}");
-            Status::service_unavailable(message).with_retry_after(1)
-        })?;
         let mapping = cluster.mapping();
         let caller = parts.who.identify(&mapping, &mut headers).await?;
         let caller = acting_as(&parts.access, &mapping, caller, &mut headers).await?;

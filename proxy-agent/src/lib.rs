@@ -1,6 +1,6 @@
 //! The edge half of Atoll: dials the proxy-servers and serves the streams that they open.
 //!
-//! In reading order: [`dial`] (tunnels), [`serve`] (streams), then [`exchange`] for API requests to virtual clusters or
+//! In reading order: [`dial`] (tunnels), [`serve`] (streams), [`offers`] (what may be asked for), then [`exchange`] for API requests to virtual clusters or
 //! [`layer4`] for physical clusters and destinations. An exchange is `who` (is asking), `access` (may they), `policy`
 //! (what is done with it), [`host`] (the API server), `translate` (bodies); `clusters`, `namespaces` and `root` keep what
 //! a virtual cluster consists of. [`app`] puts the parts together.
@@ -17,6 +17,7 @@ pub mod impersonate;
 pub mod layer4;
 pub mod namespaces;
 mod nodes;
+pub mod offers;
 mod policy;
 pub mod ready;
 mod refusal;

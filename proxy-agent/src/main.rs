@@ -1,6 +1,6 @@
 //! The `proxy-agent` binary: flags, logs, run until a signal.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -16,7 +16,7 @@ use tracing::{error, info};
 ///
 /// Ends with 64 if the configuration is refused, with 1 if something else fails. SIGTERM drains: tunnels are closed when
 /// their streams have ended, for at most as long as `drain` says; a second signal ends at once. SIGHUP reads
-/// certificates and tokens again.
+/// certificates, tokens and the list of virtual clusters again.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Args {
@@ -56,7 +56,7 @@ async fn main() -> ExitCode {
         Ok(egress) => egress,
         Err(error) => return refuse(&error),
     };
-    match serve(&config, egress).await {
+    match serve(&config, &args.config, egress).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             error!(error = format!("{error:#}"), "the proxy-agent cannot run");
@@ -65,9 +65,9 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn serve(config: &ProxyAgentConfiguration, egress: Egress) -> anyhow::Result<()> {
+async fn serve(config: &ProxyAgentConfiguration, file: &Path, egress: Egress) -> anyhow::Result<()> {
     let mut signals = Signals::install().context("cannot listen for signals")?;
-    let app = App::bind(config, egress).await?;
+    let app = App::bind(config, file, egress).await?;
     let proxy_agent::app::Bound { probes, admin } = app.bound;
     info!(agent = %app.agent, %probes, %admin, "dialling");
     let signals = tokio::sync::Mutex::new(&mut signals);

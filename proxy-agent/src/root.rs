@@ -12,14 +12,16 @@
 //! What is *not* here: ClusterRoleBindings that clients write (they arrive as RoleBindings in the root namespace).
 //!
 //! Reading order: [`Root`], `run` (the loop), `queue` (what is to be done when), `foundation` and `mirrors` (what is
-//! done), `ending` (namespaces that are being deleted), `birth` (namespaces that were just made), `search` (those that somebody else has just made), `binding` and
-//! `catalog` (what should be there), `paths`, `trouble`.
+//! done), `ending` (namespaces that are being deleted), `birth` (namespaces that were just made), `search` (those that
+//! somebody else has just made), `leave` (clusters that are not ours any more), `binding` and `catalog` (what should be
+//! there), `paths`, `trouble`.
 
 mod binding;
 mod birth;
 mod catalog;
 mod ending;
 mod foundation;
+mod leave;
 mod mirrors;
 mod paths;
 mod queue;
@@ -63,7 +65,7 @@ pub struct Root<A> {
 struct Shared<A> {
     api: A,
     namespaces: Arc<Namespaces>,
-    clusters: Vec<ClusterName>,
+    clusters: watch::Sender<Arc<[ClusterName]>>,
     catalog: Mutex<Catalog>,
     founding: watch::Sender<BTreeMap<ClusterName, Founding>>,
 }
@@ -84,14 +86,28 @@ pub enum Founding {
 impl<A: HostApi> Root<A> {
     /// For these virtual clusters. Does nothing until [`run`](Self::run).
     pub fn new(api: A, namespaces: Arc<Namespaces>, clusters: &VirtualClusters) -> Self {
-        Self::of(api, namespaces, clusters.iter().map(|cluster| cluster.name.clone()).collect())
+        Self::of(api, namespaces, clusters.names())
     }
 
     fn of(api: A, namespaces: Arc<Namespaces>, clusters: Vec<ClusterName>) -> Self {
         let founding = clusters.iter().map(|cluster| (cluster.clone(), Founding::Pending)).collect();
         let catalog = Mutex::new(Catalog::new(&clusters));
         let founding = watch::Sender::new(founding);
+        let clusters = watch::Sender::new(clusters.into());
         Self { shared: Arc::new(Shared { api, namespaces, clusters, catalog, founding }) }
+    }
+
+    /// From now on, keeps exactly these founded. Of others, nothing of ours keeps namespaces from being deleted any
+    /// more; what they have stays on the host.
+    pub fn serve(&self, clusters: Vec<ClusterName>) {
+        self.catalog().serve(&clusters);
+        self.shared.founding.send_modify(|founding| {
+            founding.retain(|cluster, _| clusters.contains(cluster));
+            for cluster in &clusters {
+                founding.entry(cluster.clone()).or_insert(Founding::Pending);
+            }
+        });
+        self.shared.clusters.send_replace(clusters.into());
     }
 
     /// How far this virtual cluster is; `None` if it is not one of this agent's.
@@ -104,6 +120,14 @@ impl<A: HostApi> Root<A> {
         let mut founding = self.shared.founding.subscribe();
         let all = founding.wait_for(|all| all.values().all(|one| *one == Founding::Founded));
         all.await.expect("the sender is borrowed from self");
+    }
+
+    fn clusters(&self) -> Arc<[ClusterName]> {
+        Arc::clone(&self.shared.clusters.borrow())
+    }
+
+    fn serves(&self, cluster: &ClusterName) -> bool {
+        self.shared.clusters.borrow().contains(cluster)
     }
 
     fn catalog(&self) -> MutexGuard<'_, Catalog> {

@@ -15,6 +15,7 @@ use tracing::{Instrument, debug, info_span, warn};
 
 use crate::exchange::Exchange;
 use crate::layer4::Layer4;
+use crate::offers::{self, Current};
 
 /// Everything that a stream may ask for.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Streams {
     pub layer4: Arc<Layer4>,
     /// API requests to virtual clusters; absent where there is no host.
     pub exchange: Option<Exchange>,
+    /// What is served.
+    pub offers: Current,
     /// Where streams live.
     pub tasks: Tasks,
 }
@@ -41,13 +44,15 @@ impl Streams {
         let mut lost = std::pin::pin!(tunnel::keepalive::keepalive(pings, |_| ()));
         let mut kept = std::pin::pin!(budget.keep(|sweep| warn!(reset = sweep.reset, "slow receivers were reset")));
         let mut stopping = false;
+        // For streams that have no end of their own.
+        let ending = CancellationToken::new();
         loop {
             tokio::select! {
                 accepted = connection.accept() => match accepted {
                     // Never awaited here: the loop drives the connection for everybody.
                     Some(Ok((request, respond))) => {
                         let span = info_span!("stream", id = respond.stream_id().as_u32());
-                        let stream = self.clone().stream(request, respond, Arc::clone(&budget));
+                        let stream = self.clone().stream(request, respond, Arc::clone(&budget), ending.clone());
                         self.tasks.spawn("stream", stream.instrument(span));
                     }
                     Some(Err(err)) => return Ok(err.to_string()),
@@ -58,17 +63,25 @@ impl Streams {
                 () = &mut kept => unreachable!("a budget is kept for ever"),
                 () = self.tasks.cancelled(), if !stopping => {
                     stopping = true;
+                    ending.cancel();
                     connection.graceful_shutdown();
                 }
                 () = stop.cancelled(), if !stopping => {
                     stopping = true;
+                    ending.cancel();
                     connection.graceful_shutdown();
                 }
             }
         }
     }
 
-    async fn stream(self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>, budget: Arc<Budget>) {
+    async fn stream(
+        self,
+        request: Request<RecvStream>,
+        mut respond: SendResponse<Bytes>,
+        budget: Arc<Budget>,
+        ending: CancellationToken,
+    ) {
         let extended = request.extensions().get::<h2::ext::Protocol>().is_some();
         let kind = StreamKind::of(request.method(), extended, request.headers());
         let request = request.map(|body| Inbound::new(body, &budget));
@@ -79,6 +92,7 @@ impl Streams {
             }
             (Ok(StreamKind::Physical(cluster)), _) => self.layer4.physical(&cluster, request, respond).await,
             (Ok(StreamKind::Destination), _) => self.layer4.destination(request, respond).await,
+            (Ok(StreamKind::Offers), _) => offers::tell(self.offers, request.into_body(), respond, ending).await,
             (Ok(StreamKind::Api(_) | StreamKind::Upgrade(_)), None) | (Err(_), _) => {
                 let mut response = Response::new(());
                 *response.status_mut() = http::StatusCode::NOT_FOUND;

@@ -3,7 +3,9 @@
 //! ```text
 //! accept -> TLS (who) -> POST /atoll/tunnel (what it offers) -> 101 -> HTTP/2 with us as the client
 //! ```
+//! What it offers may change later: see `offers`.
 
+mod offers;
 mod register;
 
 use std::sync::Arc;
@@ -97,13 +99,16 @@ impl Agents {
         let register::Accepted { agent, registration } = accepted;
         let (requests, mut connection) = tunnel::settings::client().handshake(io).await.map_err(AgentError::Tunnel)?;
         let pings = connection.ping_pong().expect("nobody took it before");
-        let tunnel = Tunnel::new(agent, registration.instance, registration.version, requests);
-        if let Err(refusal) = self.registry.register(&tunnel, &registration.clusters) {
+        let protocol::Registration { instance, version, clusters, capabilities, .. } = registration;
+        let tunnel = Tunnel::new(agent, instance, version, requests);
+        // Taken first: a configuration that comes now is looked at by `offers`.
+        let offered = offers::Offered::new(&self.registry, &tunnel, &clusters);
+        if let Err(refusal) = self.registry.renew(&tunnel, &clusters) {
             // Granted a moment ago, and not any more: another tunnel or a reload was faster.
             warn!(%refusal, "agent not registered");
             return Ok(());
         }
-        let clusters: Vec<_> = registration.clusters.iter().map(|offer| offer.name.as_str()).collect();
+        let clusters: Vec<_> = clusters.iter().map(|offer| offer.name.as_str()).collect();
         info!(agent = %tunnel.agent, instance = tunnel.instance, version = tunnel.version, ?clusters, "agent connected");
         let why = tokio::select! {
             ended = connection => match ended {
@@ -113,6 +118,8 @@ impl Agents {
             lost = tunnel::keepalive::keepalive(pings, |rtt| tunnel.measured(rtt)) => lost.to_string(),
             () = tunnel.budget.keep(|sweep| warn!(reset = sweep.reset, held = sweep.held, "slow readers were reset")) =>
                 unreachable!("a budget is kept for ever"),
+            () = offered.follow(capabilities.iter().any(|one| one == protocol::offers::CAPABILITY)) =>
+                unreachable!("offers are followed for ever"),
             () = tunnel.end.cancelled() => "ended by this proxy-server".to_owned(),
         };
         self.registry.remove(&tunnel);

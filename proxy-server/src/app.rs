@@ -5,9 +5,11 @@
 
 mod files;
 mod observe;
+mod reload;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,7 +41,7 @@ pub struct App {
     proxy_tls: Option<TlsAcceptor>,
     endpoint: Endpoint,
     observe: observe::Observe,
-    reloader: Reloader,
+    reload: reload::Reload,
     tasks: Tasks,
     drain: Duration,
 }
@@ -77,12 +79,12 @@ impl std::fmt::Debug for App {
 // === impl App ===
 
 impl App {
-    /// Reads the files that the configuration names and binds its ports.
-    pub async fn bind(config: &ProxyServerConfiguration) -> anyhow::Result<Self> {
+    /// Reads the files that the configuration names and binds its ports. `file` is what the configuration was read from:
+    /// its list of clusters is read again when it changes.
+    pub async fn bind(config: &ProxyServerConfiguration, file: &Path) -> anyhow::Result<Self> {
         let tasks = Tasks::new();
         let reloader = Reloader::new(Reloader::DEFAULT_PERIOD);
-        let clusters = config.clusters.iter().map(|cluster| Arc::new((**cluster).clone()));
-        let registry = Arc::new(Registry::new(Clusters::new(clusters)));
+        let registry = Arc::new(Registry::new(Clusters::of(config)));
         let domain: Arc<str> = config.domain.to_ascii_lowercase().into();
 
         let files = files::open(config, &reloader)?;
@@ -96,8 +98,10 @@ impl App {
             .then(|| server_config(certificates, ClientAuth::None, &[ALPN_HTTP1], TlsVersions::Tls12And13));
 
         let listeners = Listeners::bind(config).await?;
+        let client_cas = files.client_cas;
         let endpoint =
-            Endpoint::new(Arc::clone(&registry), endpoint_tls, files.client_cas, domain.clone(), tasks.child());
+            Endpoint::new(Arc::clone(&registry), endpoint_tls, client_cas.clone(), domain.clone(), tasks.child());
+        let reload = reload::Reload::new(config, file, reloader, Arc::clone(&registry), client_cas)?;
         let agents = Agents {
             registry: Arc::clone(&registry),
             server_id: format!("{:016x}", std::process::id()).into(),
@@ -115,7 +119,7 @@ impl App {
             proxy_tls: proxy_tls.map(|config| TlsAcceptor::from(Arc::new(config))),
             endpoint,
             observe: observe::Observe::new(registry),
-            reloader,
+            reload,
             tasks,
             drain: config.drain.into(),
         })
@@ -123,12 +127,12 @@ impl App {
 
     /// Serves until `stop`, then lets connections end for as long as the configuration says, or until `hurry`.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
-        let Self { listeners, agents, agent_tls, connect, proxy_tls, endpoint, observe, reloader, tasks, .. } = self;
+        let Self { listeners, agents, agent_tls, connect, proxy_tls, endpoint, observe, reload, tasks, .. } = self;
         tasks.spawn("reload", {
             let cancelled = tasks.cancelled();
             async move {
                 tokio::select! {
-                    () = reloader.run() => {}
+                    () = reload.run() => {}
                     () = cancelled => {}
                 }
             }

@@ -11,7 +11,7 @@ use protocol::{AgentId, Authority, ClusterName};
 use serde::Deserialize;
 
 /// `kind: ProxyServerConfiguration`. Every key is described in `configs/proxy-server.yaml`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProxyServerConfiguration {
     /// Endpoints are `<cluster>.<domain>`.
@@ -41,7 +41,7 @@ pub struct ProxyServerConfiguration {
 }
 
 /// Addresses of the listeners; port 0 picks a free one.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Listeners {
     /// Clients, as an HTTP proxy.
@@ -57,7 +57,7 @@ pub struct Listeners {
 }
 
 /// Beyond loopback the proxy listener needs one of these.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ProxySecurity {
     /// Serve TLS, with a certificate of the serving CA for `hostNames`.
@@ -67,7 +67,7 @@ pub struct ProxySecurity {
 }
 
 /// A certificate with its key.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct KeyPair {
     /// PEM.
     pub certificate: FilePath,
@@ -76,14 +76,14 @@ pub struct KeyPair {
 }
 
 /// A certificate alone.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Certificate {
     /// PEM.
     pub certificate: FilePath,
 }
 
 /// The CA of a cluster's clients.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ClientCa {
     /// PEM.
     pub certificate: FilePath,
@@ -93,7 +93,7 @@ pub struct ClientCa {
 }
 
 /// One cluster.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cluster {
     /// The first label of its endpoint.

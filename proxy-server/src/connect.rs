@@ -17,6 +17,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use ops::drain::Tasks;
 use protocol::stream::{CLUSTER, FAULT};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span};
 
 use crate::config::Cluster;
@@ -43,6 +44,8 @@ pub struct Connect {
 struct Passage {
     inbound: tunnel::Inbound,
     outbound: h2::SendStream<Bytes>,
+    /// Of the cluster.
+    end: CancellationToken,
     _lease: Lease,
 }
 
@@ -108,6 +111,8 @@ impl Connect {
     }
 
     async fn dial(&self, cluster: &Cluster) -> Result<Passage, ConnectRefusal> {
+        // Taken first: a cluster that is gone by now has no tunnel either.
+        let end = self.registry.end_of(&cluster.name).unwrap_or_default();
         let tunnel = self.registry.tunnel(&cluster.name)?;
         let address =
             cluster.api_server.as_ref().expect("a physical cluster has an address: its configuration says so");
@@ -124,7 +129,7 @@ impl Connect {
             let fault = fault.map(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned());
             return Err(ConnectRefusal::Dial { cluster: cluster.name.clone(), fault });
         }
-        Ok(Passage { inbound: response.into_body(), outbound, _lease: lease })
+        Ok(Passage { inbound: response.into_body(), outbound, end, _lease: lease })
     }
 }
 
@@ -137,7 +142,10 @@ impl Passage {
             Err(error) => return debug!(%error, "the client left after CONNECT"),
         };
         let mut traffic = tunnel::pipe::Traffic::default();
-        let result = tunnel::pipe::pipe(io, self.inbound, self.outbound, &mut traffic).await;
+        let result = tokio::select! {
+            result = tunnel::pipe::pipe(io, self.inbound, self.outbound, &mut traffic) => result,
+            () = self.end.cancelled() => Ok(()),
+        };
         let tunnel::pipe::Traffic { into_tunnel, from_tunnel } = traffic;
         match result {
             Ok(()) => info!(into_tunnel, from_tunnel, "connection ended"),

@@ -16,7 +16,6 @@ mod route;
 mod upgrade;
 mod who;
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +26,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use ops::drain::Tasks;
-use ops::files::Watched;
-use ops::tls::{ClientCa, EndpointTls};
+use ops::tls::EndpointTls;
 use protocol::ClusterName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
@@ -36,6 +34,7 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::server::Acceptor;
 use tracing::{Instrument, debug};
 
+use crate::client_cas::ClientCas;
 use crate::config::Cluster;
 use crate::registry::Registry;
 use body::ResponseBody;
@@ -58,7 +57,7 @@ pub struct Endpoint {
 struct Shared {
     registry: Arc<Registry>,
     tls: EndpointTls,
-    client_cas: HashMap<ClusterName, Watched<ClientCa>>,
+    client_cas: Arc<ClientCas>,
     domain: Arc<str>,
     tasks: Tasks,
 }
@@ -78,7 +77,7 @@ impl Endpoint {
     pub fn new(
         registry: Arc<Registry>,
         tls: EndpointTls,
-        client_cas: HashMap<ClusterName, Watched<ClientCa>>,
+        client_cas: Arc<ClientCas>,
         domain: Arc<str>,
         tasks: Tasks,
     ) -> Self {

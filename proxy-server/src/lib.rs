@@ -8,6 +8,7 @@
 
 pub mod agents;
 pub mod app;
+pub mod client_cas;
 pub mod config;
 pub mod connect;
 pub mod endpoint;

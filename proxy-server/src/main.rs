@@ -1,6 +1,6 @@
 //! The `proxy-server` binary: flags, logs, run until a signal.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -12,7 +12,8 @@ use tracing::{error, info};
 /// The cloud half of Atoll: gives each cluster an endpoint and reaches it through the tunnel that its agent dialled.
 ///
 /// Ends with 64 if the configuration is refused, with 1 if something else fails. SIGTERM drains: listeners close,
-/// connections may end for as long as `drain` says; a second signal ends at once. SIGHUP reads certificates again.
+/// connections may end for as long as `drain` says; a second signal ends at once. SIGHUP reads certificates
+/// and the list of clusters again.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Args {
@@ -40,7 +41,7 @@ async fn main() -> ExitCode {
         Ok(config) => config,
         Err(errors) => return refuse(&errors),
     };
-    match serve(&config).await {
+    match serve(&config, &args.config).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             error!(error = format!("{error:#}"), "the proxy-server cannot run");
@@ -49,9 +50,9 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn serve(config: &ProxyServerConfiguration) -> anyhow::Result<()> {
+async fn serve(config: &ProxyServerConfiguration, file: &Path) -> anyhow::Result<()> {
     let mut signals = Signals::install()?;
-    let app = App::bind(config).await?;
+    let app = App::bind(config, file).await?;
     let proxy_server::app::Bound { proxy, endpoint, agents, probes, admin } = app.bound;
     info!(%proxy, %endpoint, %agents, %probes, %admin, "ready");
     let signals = tokio::sync::Mutex::new(&mut signals);

@@ -3,16 +3,21 @@
 //! The configuration says what may be: which agent identities may serve a cluster, and how. Registrations only ever pick
 //! from that. A cluster is served by one identity at a time; several tunnels of that identity (replicas, or several
 //! connections of one process) share its load.
+//!
+//! Both sides may change while tunnels are up: [`Registry::reload`] takes another configuration, [`Registry::renew`]
+//! other offers. What is not touched by the change does not notice.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use protocol::registration::Mode;
 use protocol::{AgentId, ClusterName, Offer, Refusal, RefusalReason};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
-use crate::config::Cluster;
+use crate::config::{Cluster, ProxyServerConfiguration};
 use crate::tunnel::Tunnel;
 use protocol::Authority;
 
@@ -21,6 +26,8 @@ use protocol::Authority;
 pub struct Registry {
     clusters: ArcSwap<Clusters>,
     served: Mutex<HashMap<ClusterName, Served>>,
+    /// Counts configurations.
+    reloads: watch::Sender<u64>,
 }
 
 /// One configuration's clusters, with the ways to find them.
@@ -28,6 +35,9 @@ pub struct Registry {
 pub struct Clusters {
     by_name: HashMap<ClusterName, Arc<Cluster>>,
     by_api_server: HashMap<Authority, Arc<Cluster>>,
+    /// Cancelled when what runs for a cluster must end. A cluster has the same one in all configurations in which it
+    /// goes on.
+    ends: HashMap<ClusterName, CancellationToken>,
 }
 
 /// Who serves a cluster.
@@ -58,24 +68,48 @@ pub struct NoAgent {
 impl Registry {
     /// A registry without tunnels.
     pub fn new(clusters: Clusters) -> Self {
-        Self { clusters: ArcSwap::from_pointee(clusters), served: Mutex::default() }
+        Self { clusters: ArcSwap::from_pointee(clusters), served: Mutex::default(), reloads: watch::Sender::new(0) }
     }
 
-    /// Takes a new configuration's clusters. Tunnels of clusters that are gone are returned: their agents must register
-    /// anew.
+    /// Takes a new configuration's clusters. What runs for clusters that are gone, or are served by an agent that may
+    /// not any more, ends. Returns the tunnels that serve nothing now: their agents must register anew.
     pub fn reload(&self, clusters: Clusters) -> Vec<Arc<Tunnel>> {
-        let clusters = Arc::new(clusters);
-        self.clusters.store(Arc::clone(&clusters));
-        let mut orphans = Vec::new();
-        self.served().retain(|name, served| {
-            let Served::By { agent, tunnels } = served else { return true };
-            let granted = clusters.by_name.get(name).is_some_and(|cluster| cluster.agents.contains(agent));
+        // Held throughout, so that nothing is checked against the old configuration and entered after the new one.
+        let mut served = self.served();
+        let before = self.clusters.load_full();
+        let mut lost = Vec::new();
+        let mut interrupted = HashSet::new();
+        served.retain(|name, served| {
+            let Served::By { agent, tunnels } = served else { return clusters.by_name.contains_key(name) };
+            let granted = clusters.by_name.get(name).is_some_and(|cluster| {
+                let before = before.by_name.get(name).map(|before| before.mode);
+                cluster.agents.contains(agent) && before == Some(cluster.mode)
+            });
             if !granted {
-                orphans.append(tunnels);
+                lost.append(tunnels);
+                interrupted.insert(name.clone());
             }
             granted
         });
-        orphans
+        let (clusters, ended) = clusters.after(&before, &interrupted);
+        self.clusters.store(Arc::new(clusters));
+        lost.retain(|tunnel| !served.values().any(|served| served.is_by(tunnel)));
+        drop(served);
+        for end in ended {
+            end.cancel();
+        }
+        self.reloads.send_modify(|reloads| *reloads += 1);
+        lost
+    }
+
+    /// Tells of each configuration that comes from now on.
+    pub fn reloads(&self) -> watch::Receiver<u64> {
+        self.reloads.subscribe()
+    }
+
+    /// Cancelled when what runs for this cluster must end; `None` if there is no such cluster.
+    pub fn end_of(&self, cluster: &ClusterName) -> Option<CancellationToken> {
+        self.clusters.load().ends.get(cluster).cloned()
     }
 
     /// The clusters of the current configuration.
@@ -88,14 +122,20 @@ impl Registry {
         check(&self.clusters.load(), &self.served(), agent, offers)
     }
 
-    /// Lets a tunnel serve what its agent offers; all of it or nothing.
-    pub fn register(&self, tunnel: &Arc<Tunnel>, offers: &[Offer]) -> Result<(), Refusal> {
+    /// Lets a tunnel serve what its agent offers, and nothing else; all of it, or all stays as it was.
+    pub fn renew(&self, tunnel: &Arc<Tunnel>, offers: &[Offer]) -> Result<(), Refusal> {
         let mut served = self.served();
         check(&self.clusters.load(), &served, &tunnel.agent, offers)?;
+        for (name, served) in served.iter_mut() {
+            if !offers.iter().any(|offer| offer.name == *name) {
+                served.give_up(tunnel);
+            }
+        }
         for offer in offers {
             let entry = served.entry(offer.name.clone());
             let entry = entry.or_insert(Served::Nobody { since: SystemTime::UNIX_EPOCH });
             match entry {
+                Served::By { tunnels, .. } if tunnels.iter().any(|one| Arc::ptr_eq(one, tunnel)) => {}
                 Served::By { tunnels, .. } => tunnels.push(Arc::clone(tunnel)),
                 Served::Nobody { .. } => {
                     *entry = Served::By { agent: tunnel.agent.clone(), tunnels: vec![Arc::clone(tunnel)] };
@@ -108,11 +148,7 @@ impl Registry {
     /// Forgets a tunnel that ended.
     pub fn remove(&self, tunnel: &Arc<Tunnel>) {
         for served in self.served().values_mut() {
-            let Served::By { tunnels, .. } = served else { continue };
-            tunnels.retain(|other| !Arc::ptr_eq(other, tunnel));
-            if tunnels.is_empty() {
-                *served = Served::Nobody { since: SystemTime::now() };
-            }
+            served.give_up(tunnel);
         }
     }
 
@@ -149,9 +185,33 @@ impl Registry {
     }
 }
 
+// === impl Served ===
+
+impl Served {
+    fn is_by(&self, tunnel: &Arc<Tunnel>) -> bool {
+        match self {
+            Self::By { tunnels, .. } => tunnels.iter().any(|one| Arc::ptr_eq(one, tunnel)),
+            Self::Nobody { .. } => false,
+        }
+    }
+
+    fn give_up(&mut self, tunnel: &Arc<Tunnel>) {
+        let Self::By { tunnels, .. } = self else { return };
+        tunnels.retain(|other| !Arc::ptr_eq(other, tunnel));
+        if tunnels.is_empty() {
+            *self = Self::Nobody { since: SystemTime::now() };
+        }
+    }
+}
+
 // === impl Clusters ===
 
 impl Clusters {
+    /// Those of a configuration.
+    pub fn of(config: &ProxyServerConfiguration) -> Self {
+        Self::new(config.clusters.iter().map(|cluster| Arc::new((**cluster).clone())))
+    }
+
     /// Indexes a configuration's clusters; it was validated, so names and addresses are unique.
     pub fn new(clusters: impl IntoIterator<Item = Arc<Cluster>>) -> Self {
         let mut indexed = Self::default();
@@ -159,6 +219,7 @@ impl Clusters {
             if let Some(address) = &cluster.api_server {
                 indexed.by_api_server.insert(address.clone(), Arc::clone(&cluster));
             }
+            indexed.ends.insert(cluster.name.clone(), CancellationToken::new());
             indexed.by_name.insert(cluster.name.clone(), cluster);
         }
         indexed
@@ -177,6 +238,24 @@ impl Clusters {
     /// All, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Cluster>> {
         self.by_name.values()
+    }
+
+    /// As the successor of `before`: what runs for a cluster that is the same in both goes on, unless it is
+    /// `interrupted`. All others' ends come with it.
+    fn after(mut self, before: &Self, interrupted: &HashSet<ClusterName>) -> (Self, Vec<CancellationToken>) {
+        let mut ended = Vec::new();
+        for (name, end) in &before.ends {
+            let goes_on = match (before.by_name.get(name), self.by_name.get(name)) {
+                (Some(old), Some(new)) => old.mode == new.mode && old.api_server == new.api_server,
+                _ => false,
+            };
+            if goes_on && !interrupted.contains(name) {
+                self.ends.insert(name.clone(), end.clone());
+            } else {
+                ended.push(end.clone());
+            }
+        }
+        (self, ended)
     }
 
     fn grant(&self, agent: &AgentId, offer: &Offer) -> Result<(), Refusal> {

@@ -5,6 +5,7 @@ mod demo;
 mod faults;
 mod physical;
 mod proposal;
+mod reload;
 mod virtual_clusters;
 
 use std::process::ExitCode;
@@ -34,6 +35,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(proposal::trials(host));
     trials.extend(faults::trials(host));
     trials.extend(commands::trials(host));
+    trials.extend(reload::trials(host));
     trials.extend(demo::trials());
     trials.extend(virtual_clusters::trials());
     trials

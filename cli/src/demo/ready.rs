@@ -45,6 +45,10 @@ async fn works(clients: &[Client]) -> anyhow::Result<usize> {
         let namespaces = names(&client.get("/api/v1/namespaces").await?)?;
         let missing: Vec<&str> = NAMESPACES.into_iter().filter(|name| !namespaces.contains(*name)).collect();
         ensure!(missing.is_empty(), "there is no namespace {} yet", missing.join(", "));
+        // Rights in the namespaces follow a moment after them.
+        for name in NAMESPACES {
+            client.get(&format!("/api/v1/namespaces/{name}/configmaps?limit=1")).await?;
+        }
         nodes = names(&client.get("/api/v1/nodes").await?)?.len();
     }
     Ok(nodes)

@@ -8,7 +8,7 @@ use ops::files::Reloader;
 use rewrite::view::Certificate;
 
 use crate::access::Access;
-use crate::clusters::VirtualClusters;
+use crate::clusters::{ByName, ClusterError, VirtualClusters};
 use crate::config::ProxyAgentConfiguration;
 use crate::discovery::Discovery;
 use crate::exchange::{Exchange, Parts};
@@ -20,13 +20,20 @@ use crate::root::Root;
 use crate::seal::Seal;
 use crate::who::Who;
 
-/// `None` if there are no virtual clusters.
+/// The parts that have to know which virtual clusters there are.
+pub(super) struct Slices {
+    clusters: Arc<VirtualClusters>,
+    namespaces: Arc<Namespaces>,
+    root: Root<Api>,
+}
+
+/// `None` if there is no host. Without virtual clusters it waits for the first one.
 pub(super) fn open(
     config: &ProxyAgentConfiguration,
     reloader: &Reloader,
     tasks: &Tasks,
-) -> anyhow::Result<Option<Exchange>> {
-    let Some(host) = config.host.as_ref().filter(|_| !config.virtual_clusters.is_empty()) else {
+) -> anyhow::Result<Option<(Exchange, Slices)>> {
+    let Some(host) = config.host.as_ref() else {
         return Ok(None);
     };
     let host = Host::open(host, reloader, tasks.child()).context("host")?;
@@ -34,6 +41,7 @@ pub(super) fn open(
     let names = config.virtual_clusters.iter().map(|cluster| crate::clusters::engine_name(&cluster.name));
     let namespaces = Arc::new(Namespaces::new(names));
     let clusters = VirtualClusters::new(config.virtual_clusters.iter().map(|cluster| &**cluster), &namespaces)?;
+    let clusters = Arc::new(clusters);
     let root = Root::new(api.clone(), Arc::clone(&namespaces), &clusters);
 
     let reflector = api.reflect(namespaces::PATH, Selection::default());
@@ -42,7 +50,8 @@ pub(super) fn open(
     keep(tasks, "root", root.clone().run());
 
     let pem = std::fs::read_to_string(&config.identity.server_ca).context("identity.serverCA")?;
-    Ok(Some(Exchange::new(Parts {
+    let slices = Slices { clusters: Arc::clone(&clusters), namespaces, root: root.clone() };
+    let exchange = Exchange::new(Parts {
         clusters,
         access: Access::new(host.clone()),
         who: Who::new(host.clone()),
@@ -52,7 +61,25 @@ pub(super) fn open(
         endpoint_ca: Arc::new(Certificate::new(&pem)),
         seal: Arc::new(Seal::new().map_err(|_| anyhow::anyhow!("no randomness for a key"))?),
         host,
-    })))
+    });
+    Ok(Some((exchange, slices)))
+}
+
+// === impl Slices ===
+
+impl Slices {
+    /// Checks another list of virtual clusters, which does nothing yet.
+    pub(super) fn read(&self, config: &ProxyAgentConfiguration) -> Result<ByName, ClusterError> {
+        self.clusters.read(config.virtual_clusters.iter().map(|cluster| &**cluster))
+    }
+
+    /// Serves these and no others.
+    pub(super) fn exchange(&self, clusters: ByName) {
+        // In this order, what is not ours any more is not asked for when it is let go.
+        self.clusters.exchange(clusters);
+        self.namespaces.serve(self.clusters.names());
+        self.root.serve(self.clusters.names());
+    }
 }
 
 /// Runs a loop that has no end of its own until the process stops.

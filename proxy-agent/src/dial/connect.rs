@@ -42,8 +42,8 @@ impl Dial {
             agent: self.agent.clone(),
             instance: self.instance.to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            clusters: self.offers.to_vec(),
-            capabilities: Vec::new(),
+            clusters: self.offers.borrow().to_vec(),
+            capabilities: vec![protocol::offers::CAPABILITY.to_owned()],
         }
     }
 }

@@ -3,6 +3,8 @@
 //! The tunnel carries them as extended CONNECT, with the real method in a header; the API server gets an HTTP/1.1
 //! upgrade on a connection of its own. From its 101 on, bytes pass both ways.
 
+use std::sync::Arc;
+
 use ::tunnel::Inbound;
 use ::tunnel::outbound::send_body;
 use ::tunnel::pipe::{Traffic, pipe};
@@ -11,12 +13,12 @@ use h2::server::SendResponse;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use kube_wire::{RequestInfo, Status, Target};
-use protocol::ClusterName;
 use protocol::stream::METHOD;
 use tracing::debug;
 
 use super::plan::Plan;
 use super::{Asked, Parts};
+use crate::clusters::VirtualCluster;
 use crate::exchange::body::Body;
 use crate::host::{Conversation, Switched};
 use crate::refusal::Refusal;
@@ -42,7 +44,7 @@ pub(super) enum Answer {
 
 pub(super) async fn exchange(
     parts: &Parts,
-    cluster: &ClusterName,
+    cluster: &Arc<VirtualCluster>,
     request: Request<Inbound>,
 ) -> Result<Answer, Refusal> {
     let (head, client) = request.into_parts();

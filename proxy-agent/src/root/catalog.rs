@@ -23,11 +23,21 @@ struct Mirrors {
 
 impl Catalog {
     pub(super) fn new(clusters: &[ClusterName]) -> Self {
-        let mirrors = clusters.iter().map(|cluster| {
-            let administrators = Arc::new(Binding::cluster_admin(cluster).mirror());
-            (cluster.clone(), Mirrors { administrators, by_binding: BTreeMap::new(), is_complete: false })
-        });
-        Self(mirrors.collect())
+        let mut catalog = Self(HashMap::new());
+        catalog.serve(clusters);
+        catalog
+    }
+
+    /// From now on, for exactly these clusters.
+    pub(super) fn serve(&mut self, clusters: &[ClusterName]) {
+        self.0.retain(|cluster, _| clusters.contains(cluster));
+        for cluster in clusters {
+            self.0.entry(cluster.clone()).or_insert_with(|| Mirrors {
+                administrators: Arc::new(Binding::cluster_admin(cluster).mirror()),
+                by_binding: BTreeMap::new(),
+                is_complete: false,
+            });
+        }
     }
 
     /// What each namespace of the cluster must have, as far as it is known; the administrators' comes last, so that

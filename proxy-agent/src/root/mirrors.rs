@@ -145,7 +145,7 @@ impl<A: HostApi> Root<A> {
         }
     }
 
-    async fn release(&self, host: &HostNamespace, found: &Value) -> Result<(), Trouble> {
+    pub(super) async fn release(&self, host: &HostNamespace, found: &Value) -> Result<(), Trouble> {
         let Some(released) = released(found) else { return Ok(()) };
         if self.update(host, &released).await? {
             debug!(namespace = %host, binding = %found["metadata"]["name"], "mirror released");

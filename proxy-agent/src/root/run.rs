@@ -1,13 +1,13 @@
 //! The loop: what happens on the host says where to look, and a few places are looked at at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::pending;
 use std::sync::Arc;
 
 use rewrite::{ClusterName, HostNamespace};
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio::task::{Id, JoinSet};
+use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
@@ -29,6 +29,21 @@ const INBOX: usize = 64;
 enum Work {
     Foundation(ClusterName),
     Mirrors(HostNamespace),
+    Leave(ClusterName),
+}
+
+/// The bindings in root namespaces, cluster by cluster.
+struct Followers<A> {
+    api: A,
+    events: mpsc::Sender<Seen>,
+    tasks: JoinSet<()>,
+    by_cluster: HashMap<ClusterName, AbortHandle>,
+}
+
+/// A cluster that has left, and what must end before its namespaces are let go: it may still write to them.
+struct Leaving {
+    cluster: ClusterName,
+    awaited: HashSet<Id>,
 }
 
 /// What has happened.
@@ -49,20 +64,19 @@ impl<A: HostApi> Root<A> {
         self.shared.namespaces.synced().await;
 
         let (events, mut inbox) = mpsc::channel(INBOX);
-        let mut followers = JoinSet::new();
-        let mirrors = self.shared.api.follow(paths::ALL_BINDINGS, MIRROR_LABEL);
-        followers.spawn(forward(mirrors, events.clone(), Seen::Mirror));
-        for cluster in &self.shared.clusters {
-            let bindings = self.shared.api.follow(&paths::bindings(&HostNamespace::root(cluster)), "");
-            let cluster = cluster.clone();
-            followers.spawn(forward(bindings, events.clone(), move |change| Seen::Root(cluster.clone(), change)));
-        }
+        let mut followers = Followers::new(self.shared.api.clone(), events);
+        let mut configured = self.shared.clusters.subscribe();
+        followers.follow(&configured.borrow_and_update());
 
         let mut queue = Queue::new();
         let mut running = HashMap::<Id, Work>::new();
         let mut working = JoinSet::new();
+        let mut leaving = Vec::<Leaving>::new();
         self.everything(&mut queue);
         loop {
+            for left in leaving.extract_if(.., |leaving| leaving.awaited.is_empty()) {
+                queue.add(Work::Leave(left.cluster));
+            }
             while working.len() < AT_ONCE
                 && let Some(work) = queue.start(Instant::now())
             {
@@ -86,12 +100,22 @@ impl<A: HostApi> Root<A> {
                         // It has panicked, which the runtime reports.
                         Err(error) => (error.id(), None),
                     };
+                    for leaving in &mut leaving {
+                        leaving.awaited.remove(&id);
+                    }
                     if let Some(work) = running.remove(&id) {
                         match outcome {
                             Some(Ok(())) => queue.done(work),
                             Some(Err(_)) | None => queue.failed(work, Instant::now()),
                         }
                     }
+                }
+                Ok(()) = configured.changed() => {
+                    let clusters = Arc::clone(&configured.borrow_and_update());
+                    for cluster in followers.follow(&clusters) {
+                        leaving.push(Leaving { cluster, awaited: running.keys().copied().collect() });
+                    }
+                    self.everything(&mut queue);
                 }
                 () = wait(due) => {}
             }
@@ -100,6 +124,7 @@ impl<A: HostApi> Root<A> {
 
     async fn work(&self, work: Work) -> Result<(), Trouble> {
         match &work {
+            Work::Foundation(cluster) if !self.serves(cluster) => Ok(()),
             Work::Foundation(cluster) => {
                 let founded = self.found(cluster).await;
                 self.tell_founding(cluster, founded.as_ref().err());
@@ -112,6 +137,14 @@ impl<A: HostApi> Root<A> {
                     warn!(error, namespace = %host, "the bindings of a namespace are not right yet");
                 }
                 mirrored
+            }
+            Work::Leave(cluster) => {
+                let left = self.leave(cluster).await;
+                if let Err(trouble) = &left {
+                    let error: &dyn std::error::Error = trouble;
+                    warn!(error, %cluster, "the namespaces of a virtual cluster that has left are not let go yet");
+                }
+                left
             }
         }
     }
@@ -133,7 +166,7 @@ impl<A: HostApi> Root<A> {
     }
 
     fn everything(&self, queue: &mut Queue<Work>) {
-        for cluster in &self.shared.clusters {
+        for cluster in self.clusters().iter() {
             queue.add(Work::Foundation(cluster.clone()));
             self.all_mirrors(cluster, queue);
         }
@@ -147,7 +180,7 @@ impl<A: HostApi> Root<A> {
 
     /// A namespace has come, changed or gone.
     fn look_at(&self, host: HostNamespace, queue: &mut Queue<Work>) {
-        for cluster in &self.shared.clusters {
+        for cluster in self.clusters().iter() {
             if host == HostNamespace::root(cluster) || is_born_with(&host, cluster) {
                 // Ending ones are made again when they are gone, which is told too.
                 let is_there = self.shared.namespaces.member(&host).is_some_and(|member| member.phase == Phase::Active);
@@ -218,6 +251,39 @@ impl<A: HostApi> Root<A> {
             }
             wanted.repair(binding) == Repair::Nothing
         })
+    }
+}
+
+// === impl Followers ===
+
+impl<A: HostApi> Followers<A> {
+    /// Follows mirrors, and no cluster yet.
+    fn new(api: A, events: mpsc::Sender<Seen>) -> Self {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(forward(api.follow(paths::ALL_BINDINGS, MIRROR_LABEL), events.clone(), Seen::Mirror));
+        Self { api, events, tasks, by_cluster: HashMap::new() }
+    }
+
+    /// Follows exactly these clusters; returns those that it does not follow any more.
+    fn follow(&mut self, clusters: &[ClusterName]) -> Vec<ClusterName> {
+        for cluster in clusters {
+            if !self.by_cluster.contains_key(cluster) {
+                let bindings = self.api.follow(&paths::bindings(&HostNamespace::root(cluster)), "");
+                let seen = {
+                    let cluster = cluster.clone();
+                    move |change| Seen::Root(cluster.clone(), change)
+                };
+                let follower = self.tasks.spawn(forward(bindings, self.events.clone(), seen));
+                self.by_cluster.insert(cluster.clone(), follower);
+            }
+        }
+        let gone: Vec<_> = self.by_cluster.keys().filter(|cluster| !clusters.contains(cluster)).cloned().collect();
+        for cluster in &gone {
+            if let Some(follower) = self.by_cluster.remove(cluster) {
+                follower.abort();
+            }
+        }
+        gone
     }
 }
 

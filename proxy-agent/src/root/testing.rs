@@ -303,8 +303,14 @@ fn is_in(path: &str, collection: &str) -> bool {
     path.strip_prefix(collection).and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| !name.contains('/'))
 }
 
+/// `KEY` or `KEY=VALUE`.
 fn has_label(object: &Value, label: &str) -> bool {
-    label.is_empty() || !object["metadata"]["labels"][label].is_null()
+    let labels = &object["metadata"]["labels"];
+    label.is_empty()
+        || match label.split_once('=') {
+            Some((key, value)) => labels[key] == value,
+            None => !labels[label].is_null(),
+        }
 }
 
 fn has_finalizers(object: &Value) -> bool {

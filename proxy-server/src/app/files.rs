@@ -1,15 +1,14 @@
 //! The files that the configuration names, all of them reloadable.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::Context;
 use ops::files::{Reloader, Watched};
 use ops::pki::Authority;
 use ops::tls::{ClientCa, MintedCertificates};
-use protocol::ClusterName;
 use rustls_pki_types::ServerName;
 
+use crate::client_cas::{ClientCas, client_ca};
 use crate::config::{KeyPair, ProxyServerConfiguration};
 use crate::registry::Registry;
 
@@ -17,7 +16,7 @@ use crate::registry::Registry;
 pub(super) struct Files {
     pub(super) serving_ca: Watched<Authority>,
     pub(super) agent_ca: Watched<ClientCa>,
-    pub(super) client_cas: HashMap<ClusterName, Watched<ClientCa>>,
+    pub(super) client_cas: Arc<ClientCas>,
 }
 
 /// Reads all files.
@@ -29,19 +28,9 @@ pub(super) fn open(config: &ProxyServerConfiguration, reloader: &Reloader) -> an
         })
         .context("servingCA")?;
     let agent_ca = client_ca(reloader, &config.agent_ca.certificate).context("agentCA")?;
-    let mut client_cas = HashMap::new();
-    for cluster in &config.clusters {
-        if let Some(ca) = &cluster.client_ca {
-            let ca = client_ca(reloader, &ca.certificate);
-            let ca = ca.with_context(|| format!("clientCA of cluster {}", cluster.name))?;
-            client_cas.insert(cluster.name.clone(), ca);
-        }
-    }
+    let client_cas = Arc::new(ClientCas::default());
+    client_cas.exchange(client_cas.read(config, reloader)?);
     Ok(Files { serving_ca, agent_ca, client_cas })
-}
-
-fn client_ca(reloader: &Reloader, path: &std::path::Path) -> Result<Watched<ClientCa>, ops::files::LoadError> {
-    reloader.watch([path.to_path_buf()], |[pem]| ClientCa::from_pem(pem))
 }
 
 // === impl Files ===

@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tunnel::Inbound;
 use tunnel::inbound::InboundError;
 
@@ -16,17 +17,47 @@ pub(super) enum ResponseBody {
     /// Ours, whole.
     Whole(Option<Bytes>),
     /// The agent's. The lease counts the stream until the last byte is gone.
-    Tunnel { inbound: Inbound, _lease: Lease },
+    Tunnel { inbound: Inbound, _lease: Lease, end: End },
+}
+
+/// The end of the cluster, for an answer that lasts.
+#[derive(Debug)]
+pub(super) enum End {
+    /// Bytes come as fast as they are asked for.
+    Flowing(CancellationToken),
+    /// It was waited for once.
+    Awaited(Pin<Box<WaitForCancellationFutureOwned>>),
+}
+
+/// An answer that is not whole.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BodyError {
+    /// The tunnel broke, or the reader was too slow.
+    #[error(transparent)]
+    Inbound(#[from] InboundError),
+    /// The cluster was taken out of the configuration.
+    #[error("the cluster is gone")]
+    Gone,
+}
+
+impl ResponseBody {
+    /// The agent's answer, which ends with the cluster.
+    pub(super) fn tunnel(inbound: Inbound, lease: Lease, end: CancellationToken) -> Self {
+        Self::Tunnel { inbound, _lease: lease, end: End::Flowing(end) }
+    }
 }
 
 impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = InboundError;
+    type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, InboundError>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Tunnel { inbound, .. } => Pin::new(inbound).poll_frame(cx),
+            Self::Tunnel { inbound, end, .. } => match Pin::new(inbound).poll_frame(cx) {
+                Poll::Pending => end.poll(cx).map(|()| Some(Err(BodyError::Gone))),
+                Poll::Ready(frame) => Poll::Ready(frame.map(|frame| frame.map_err(BodyError::from))),
+            },
         }
     }
 
@@ -41,6 +72,20 @@ impl Body for ResponseBody {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Self::Tunnel { inbound, .. } => inbound.size_hint(),
+        }
+    }
+}
+
+// === impl End ===
+
+impl End {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Self::Flowing(end) = self {
+            *self = Self::Awaited(Box::pin(end.clone().cancelled_owned()));
+        }
+        match self {
+            Self::Awaited(end) => end.as_mut().poll(cx),
+            Self::Flowing(_) => unreachable!("exchanged above"),
         }
     }
 }

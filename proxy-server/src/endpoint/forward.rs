@@ -9,16 +9,19 @@ use hyper::body::Incoming;
 use protocol::Identity;
 use protocol::stream::CLUSTER;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tracing::debug;
+use tunnel::Inbound;
 
 use super::body::ResponseBody;
 use super::refusal::Refusal;
 use super::{Connection, Shared, head, route, upgrade};
 use crate::config::Cluster;
+use crate::tunnel::{Answer, Lease};
 
 /// For an agent to answer a request's head. Longer than any request of Kubernetes' own may take before its first byte
 /// (60 s, `--request-timeout`), so that it only ends what is lost.
-pub(super) const PATIENCE: Duration = Duration::from_secs(75);
+const PATIENCE: Duration = Duration::from_secs(75);
 
 /// Route, who, tunnel; and whatever went wrong becomes a Status.
 pub(super) async fn forward(
@@ -42,9 +45,10 @@ async fn exchange(
     connection: &Connection,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let cluster = route::route(shared, connection, &mut request)?;
+    let end = shared.registry.end_of(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
     let identity = who(shared, connection, &cluster)?;
     if upgrade::is_wanted(&request) {
-        return upgrade::exchange(shared, request, &cluster, identity).await;
+        return upgrade::exchange(shared, request, &cluster, end, identity).await;
     }
     let head = tunnelled(&mut request, &cluster, identity)?;
     let tunnel = shared.registry.tunnel(&cluster.name)?;
@@ -58,12 +62,24 @@ async fn exchange(
             }
         });
     }
-    let (response, lease) = timeout(PATIENCE, answer.wait()).await.map_err(|_| Refusal::Silent)??;
+    let (response, lease) = answered(answer, &cluster, &end).await?;
     let length = response.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
     let (mut parts, inbound) = response.into_parts();
     head::response(&mut parts.headers);
-    Ok(Response::from_parts(parts, ResponseBody::Tunnel { inbound: inbound.with_length(length), _lease: lease }))
+    Ok(Response::from_parts(parts, ResponseBody::tunnel(inbound.with_length(length), lease, end)))
+}
+
+/// The agent's answer, unless it takes too long or the cluster goes meanwhile.
+pub(super) async fn answered(
+    answer: Answer,
+    cluster: &Cluster,
+    end: &CancellationToken,
+) -> Result<(Response<Inbound>, Lease), Refusal> {
+    tokio::select! {
+        answered = timeout(PATIENCE, answer.wait()) => Ok(answered.map_err(|_| Refusal::Silent)??),
+        () = end.cancelled() => Err(Refusal::NoCluster(cluster.name.to_string())),
+    }
 }
 
 /// The identity that a certificate proves. A certificate that is not this cluster's is refused even if a token is there

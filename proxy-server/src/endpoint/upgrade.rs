@@ -8,6 +8,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use protocol::Identity;
 use protocol::stream::METHOD;
+use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::body::ResponseBody;
@@ -31,6 +32,7 @@ pub(super) async fn exchange(
     shared: &Shared,
     mut request: Request<Incoming>,
     cluster: &Cluster,
+    end: CancellationToken,
     identity: Option<Identity>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let token = request.headers().get(header::UPGRADE).cloned().ok_or(Refusal::BadTarget)?;
@@ -47,12 +49,11 @@ pub(super) async fn exchange(
 
     let tunnel = shared.registry.tunnel(&cluster.name)?;
     let (outbound, answer) = tunnel.open(head, false).await?.split();
-    let (response, lease) =
-        tokio::time::timeout(forward::PATIENCE, answer.wait()).await.map_err(|_| Refusal::Silent)??;
+    let (response, lease) = forward::answered(answer, cluster, &end).await?;
     let (mut parts, inbound) = response.into_parts();
     head::response(&mut parts.headers);
     if parts.status != StatusCode::OK {
-        return Ok(Response::from_parts(parts, ResponseBody::Tunnel { inbound, _lease: lease }));
+        return Ok(Response::from_parts(parts, ResponseBody::tunnel(inbound, lease, end)));
     }
     let switched = hyper::upgrade::on(&mut request);
     shared.tasks.spawn("upgraded", async move {
@@ -62,8 +63,13 @@ pub(super) async fn exchange(
             Err(error) => return debug!(%error, "the client left at the upgrade"),
         };
         let mut traffic = tunnel::pipe::Traffic::default();
-        if let Err(error) = tunnel::pipe::pipe(io, inbound, outbound, &mut traffic).await {
-            debug!(%error, ?traffic, "upgraded connection broke");
+        tokio::select! {
+            piped = tunnel::pipe::pipe(io, inbound, outbound, &mut traffic) => {
+                if let Err(error) = piped {
+                    debug!(%error, ?traffic, "upgraded connection broke");
+                }
+            }
+            () = end.cancelled() => debug!("the cluster is gone"),
         }
     });
     parts.status = StatusCode::SWITCHING_PROTOCOLS;

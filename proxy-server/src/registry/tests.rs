@@ -45,10 +45,10 @@ async fn grants_come_from_the_configuration_only() {
         vec![beijing.clone(), offer("branch-7", Mode::Physical)],
     ];
     for offers in refused {
-        assert_eq!(reason(registry.register(&site, &offers)), RefusalReason::NotGranted, "{offers:?}");
+        assert_eq!(reason(registry.renew(&site, &offers)), RefusalReason::NotGranted, "{offers:?}");
         assert!(registry.tunnel(&beijing.name).is_err());
     }
-    registry.register(&site, std::slice::from_ref(&beijing)).unwrap();
+    registry.renew(&site, std::slice::from_ref(&beijing)).unwrap();
     assert!(Arc::ptr_eq(&registry.tunnel(&beijing.name).unwrap(), &site));
 }
 
@@ -57,23 +57,63 @@ async fn one_identity_at_a_time_and_replicas_share() {
     let registry = registry();
     let beijing = offer("ke-beijing", Mode::Virtual);
     let (first, replica, other) = (tunnel("site-a").await, tunnel("site-a").await, tunnel("site-b").await);
-    registry.register(&first, std::slice::from_ref(&beijing)).unwrap();
-    assert_eq!(reason(registry.register(&other, std::slice::from_ref(&beijing))), RefusalReason::Conflict);
-    registry.register(&replica, std::slice::from_ref(&beijing)).unwrap();
+    registry.renew(&first, std::slice::from_ref(&beijing)).unwrap();
+    assert_eq!(reason(registry.renew(&other, std::slice::from_ref(&beijing))), RefusalReason::Conflict);
+    registry.renew(&replica, std::slice::from_ref(&beijing)).unwrap();
     registry.remove(&first);
     assert!(Arc::ptr_eq(&registry.tunnel(&beijing.name).unwrap(), &replica));
     registry.remove(&replica);
     let absent = registry.tunnel(&beijing.name).unwrap_err();
     assert!(absent.since.is_some() && absent.to_string().contains("no agent connected for 0 s"), "{absent}");
-    registry.register(&other, &[beijing]).unwrap();
+    registry.renew(&other, &[beijing]).unwrap();
 }
 
 #[tokio::test]
 async fn a_reload_that_takes_a_grant_back_gives_up_its_tunnels() {
     let registry = registry();
     let site = tunnel("site-a").await;
-    registry.register(&site, &[offer("ke-beijing", Mode::Virtual)]).unwrap();
+    registry.renew(&site, &[offer("ke-beijing", Mode::Virtual)]).unwrap();
     let orphans = registry.reload(Clusters::new([cluster("ke-beijing", &["site-b"], Mode::Virtual)]));
     assert_eq!(orphans.len(), 1);
     assert!(registry.tunnel(&"ke-beijing".parse().unwrap()).is_err());
+}
+
+#[tokio::test]
+async fn other_offers_touch_only_what_differs() {
+    let mode = Mode::Virtual;
+    let registry = Registry::new(Clusters::new(["one", "two", "three"].map(|name| cluster(name, &["site-a"], mode))));
+    let site = tunnel("site-a").await;
+    let [one, two, three] = ["one", "two", "three"].map(|name| offer(name, mode));
+    registry.renew(&site, &[one.clone(), two.clone()]).unwrap();
+    let ends = registry.end_of(&one.name).unwrap();
+    registry.renew(&site, &[one.clone(), three.clone()]).unwrap();
+    assert!(registry.tunnel(&one.name).is_ok() && registry.tunnel(&three.name).is_ok() && !ends.is_cancelled());
+    assert!(registry.tunnel(&two.name).unwrap_err().since.is_some());
+    // What is refused leaves all as it was.
+    let refused = registry.renew(&site, &[offer("nowhere", mode)]);
+    assert_eq!(reason(refused), RefusalReason::NotGranted);
+    assert!(registry.tunnel(&one.name).is_ok() && registry.tunnel(&three.name).is_ok());
+    registry.renew(&site, std::slice::from_ref(&one)).unwrap();
+    registry.remove(&site);
+    assert!(registry.tunnels().is_empty());
+}
+
+#[tokio::test]
+async fn a_reload_ends_what_runs_for_clusters_that_are_gone_and_nothing_else() {
+    let mode = Mode::Virtual;
+    let registry = Registry::new(Clusters::new(["one", "two"].map(|name| cluster(name, &["site-a"], mode))));
+    let site = tunnel("site-a").await;
+    let [one, two] = ["one", "two"].map(|name| offer(name, mode));
+    registry.renew(&site, &[one.clone(), two.clone()]).unwrap();
+    let ends = [&one, &two].map(|offer| registry.end_of(&offer.name).unwrap());
+    let mut reloads = registry.reloads();
+    let lost = registry.reload(Clusters::new(["one", "three"].map(|name| cluster(name, &["site-a"], mode))));
+    assert!(lost.is_empty(), "it still serves one");
+    assert!(reloads.has_changed().unwrap() && *reloads.borrow_and_update() == 1);
+    assert!(!ends[0].is_cancelled() && ends[1].is_cancelled());
+    assert!(registry.end_of(&two.name).is_none() && registry.tunnel(&two.name).is_err());
+    assert!(!registry.end_of(&one.name).unwrap().is_cancelled());
+    // The same name for another cluster, or another agent's: nothing of the old one goes on.
+    registry.reload(Clusters::new([cluster("one", &["site-b"], mode)]));
+    assert!(ends[0].is_cancelled() && !registry.end_of(&one.name).unwrap().is_cancelled());
 }

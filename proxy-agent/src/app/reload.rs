@@ -1,0 +1,104 @@
+//! The configuration while the process runs: `virtualClusters` follow the file, everything else waits for a restart.
+//!
+//! A file that cannot be read, or is refused, changes nothing: the reloader says why, with the lines.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use ops::config::Located;
+use ops::files::{Reloader, Watched};
+use protocol::Offer;
+use tokio::sync::watch;
+use tracing::{error, info, warn};
+
+use super::exchange::Slices;
+use crate::config::{ProxyAgentConfiguration, VirtualCluster};
+use crate::offers::Current;
+
+/// What follows the file.
+pub(super) struct Reload {
+    file: Watched<ProxyAgentConfiguration>,
+    path: PathBuf,
+    /// What was in it when it was looked at last.
+    seen: Arc<ProxyAgentConfiguration>,
+    /// What is in force.
+    running: ProxyAgentConfiguration,
+    reloader: Reloader,
+    slices: Option<Slices>,
+    offers: watch::Sender<Arc<[Offer]>>,
+}
+
+// === impl Reload ===
+
+impl Reload {
+    /// From now on, what is in the file counts; `config` is what is in force.
+    pub(super) fn new(
+        config: &ProxyAgentConfiguration,
+        path: &Path,
+        reloader: Reloader,
+        slices: Option<Slices>,
+    ) -> anyhow::Result<Self> {
+        let origin = path.to_owned();
+        let parse = move |[text]: [&[u8]; 1]| ops::config::parse(&String::from_utf8_lossy(text), &origin);
+        let file = reloader.watch([path.to_owned()], parse).context("the configuration")?;
+        let offers = watch::Sender::new(config.offers().into());
+        let seen = Arc::new(config.clone());
+        Ok(Self { file, path: path.to_owned(), seen, running: config.clone(), reloader, slices, offers })
+    }
+
+    /// What is offered.
+    pub(super) fn offers(&self) -> Current {
+        self.offers.subscribe()
+    }
+
+    /// Reads files again, for ever.
+    pub(super) async fn run(self) {
+        let reloader = self.reloader.clone();
+        tokio::join!(reloader.run(), self.follow());
+    }
+
+    async fn follow(mut self) {
+        let mut changes = self.file.changes();
+        loop {
+            let config = self.file.borrow();
+            // Comments and the order of keys may differ.
+            if *config != *self.seen {
+                self.take(&config);
+                self.seen = config;
+            }
+            if !changes.changed().await {
+                return;
+            }
+        }
+    }
+
+    fn take(&mut self, config: &ProxyAgentConfiguration) {
+        let file = self.path.display();
+        if config.virtual_clusters != self.running.virtual_clusters {
+            match self.slices.as_ref().map(|slices| (slices, slices.read(config))) {
+                Some((slices, Ok(clusters))) => {
+                    let before = std::mem::replace(&mut self.running.virtual_clusters, config.virtual_clusters.clone());
+                    let (before, now) = (names(&before), names(&config.virtual_clusters));
+                    info!(?before, ?now, "a new list of virtual clusters is in force");
+                    // Of clusters that are gone first, so that nobody asks for them any more.
+                    self.offers.send_replace(self.running.offers().into());
+                    slices.exchange(clusters);
+                }
+                Some((_, Err(error))) => {
+                    let error: &dyn std::error::Error = &error;
+                    error!(%file, error, "the new list of virtual clusters is not in force");
+                }
+                None => warn!(%file, "virtual clusters want a `host`, and that wants a restart"),
+            }
+        }
+        let virtual_clusters = self.running.virtual_clusters.clone();
+        if (ProxyAgentConfiguration { virtual_clusters, ..config.clone() }) != self.running {
+            warn!(%file, "what has changed besides `virtualClusters` wants a restart");
+        }
+    }
+}
+
+fn names(clusters: &[Located<VirtualCluster>]) -> Vec<&str> {
+    clusters.iter().map(|cluster| cluster.name.as_str()).collect()
+}

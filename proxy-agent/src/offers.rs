@@ -1,0 +1,61 @@
+//! Tells a proxy-server what this agent serves, now and after each change: see [`protocol::offers`].
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use ::tunnel::Inbound;
+use ::tunnel::outbound::send_bytes;
+use bytes::Bytes;
+use h2::server::SendResponse;
+use http::Response;
+use protocol::Offer;
+use protocol::offers::{Lines, Offers, Verdict, line};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+/// What is offered, as it is now.
+pub type Current = watch::Receiver<Arc<[Offer]>>;
+
+/// Serves the stream until the tunnel ends; `stop` begins that.
+pub(crate) async fn tell(
+    mut current: Current,
+    mut inbound: Inbound,
+    mut respond: SendResponse<Bytes>,
+    stop: CancellationToken,
+) -> Result<(), h2::Error> {
+    let mut outbound = respond.send_response(Response::new(()), false)?;
+    let mut lines = Lines::default();
+    // The first one too: there may have been a change since the registration.
+    current.mark_changed();
+    loop {
+        tokio::select! {
+            // Who changes them outlives the tunnels.
+            Ok(()) = current.changed() => {
+                let clusters = current.borrow_and_update().to_vec();
+                send_bytes(&mut outbound, Bytes::from(line(&Offers { clusters })), false).await?;
+            }
+            chunk = poll_fn(|cx| inbound.poll_chunk(cx)) => match chunk {
+                Some(Ok(chunk)) => match lines.take::<Verdict>(&chunk) {
+                    Ok(verdicts) => verdicts.iter().for_each(heed),
+                    Err(error) => {
+                        warn!(%error, "what the proxy-server says to our offers is not understood");
+                        return Ok(());
+                    }
+                },
+                Some(Err(_)) | None => return Ok(()),
+            },
+            // The tunnel waits for its streams, and this one has no end of its own.
+            () = stop.cancelled() => return outbound.send_data(Bytes::new(), true),
+        }
+    }
+}
+
+fn heed(verdict: &Verdict) {
+    match &verdict.refusal {
+        None => info!("the proxy-server has taken our list of clusters"),
+        Some(refusal) => {
+            warn!(reason = ?refusal.reason, %refusal, "the proxy-server keeps to our former list of clusters");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! A virtual cluster has left the configuration: what it has on the host stays, and stays deletable.
+//!
+//! The finalizers of mirrors are ours to remove, and after this nobody does. So they go now; the bindings themselves stay,
+//! for they give rights to nobody but users of the virtual cluster, and are right again should it come back.
+
+use rewrite::name::CLUSTER_LABEL;
+use rewrite::{ClusterName, HostNamespace};
+use tracing::info;
+
+use super::binding::{is_mirror, released};
+use super::{MIRROR_LABEL, Root, Trouble, paths};
+use crate::clusters::host_api::HostApi;
+use crate::namespaces;
+
+/// So many namespaces are named in the log.
+const NAMED: usize = 20;
+
+// === impl Root ===
+
+impl<A: HostApi> Root<A> {
+    /// Lets go of the namespaces of a cluster, unless it has come back, and says what is left.
+    pub(super) async fn leave(&self, cluster: &ClusterName) -> Result<(), Trouble> {
+        let label = format!("{CLUSTER_LABEL}={cluster}");
+        // Until nothing is found to be done: a mirror that was being written when the cluster left comes late.
+        loop {
+            if self.serves(cluster) {
+                return Ok(());
+            }
+            let found = self.shared.api.list(namespaces::PATH, &label).await?;
+            let hosts = found.iter().filter_map(|namespace| namespace["metadata"]["name"].as_str());
+            let hosts: Vec<_> = hosts.filter_map(|name| HostNamespace::new(name).ok()).collect();
+            let mut is_done = true;
+            for host in &hosts {
+                is_done &= self.let_go(host).await?;
+            }
+            if is_done {
+                let root = HostNamespace::root(cluster);
+                let names: Vec<_> = hosts.iter().take(NAMED).map(HostNamespace::as_str).collect();
+                info!(
+                    %cluster, left = hosts.len(), namespaces = ?names, %root,
+                    "the virtual cluster has left the configuration; what it has stays on the host until somebody \
+                     deletes its namespaces (label {label}) and its root namespace"
+                );
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns whether there was nothing to be done.
+    async fn let_go(&self, host: &HostNamespace) -> Result<bool, Trouble> {
+        let mut is_done = true;
+        for mirror in self.shared.api.list(&paths::bindings(host), MIRROR_LABEL).await? {
+            if is_mirror(&mirror) && released(&mirror).is_some() {
+                self.release(host, &mirror).await?;
+                is_done = false;
+            }
+        }
+        Ok(is_done)
+    }
+}

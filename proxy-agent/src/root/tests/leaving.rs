@@ -1,0 +1,60 @@
+//! Clusters that come and go while the agent runs.
+
+use super::*;
+
+fn other() -> ClusterName {
+    ClusterName::new("other").unwrap()
+}
+
+fn serve(root: &Root<FakeHost>, clusters: &[ClusterName]) {
+    root.shared.namespaces.serve(clusters.to_vec());
+    root.serve(clusters.to_vec());
+}
+
+fn finalizers(state: &State, cluster: &str) -> Vec<usize> {
+    let mirrors = BORN_WITH.iter().filter_map(|name| state.objects.get(&mirror_at(&format!("{name}-{cluster}"))));
+    mirrors.map(|mirror| mirror["metadata"]["finalizers"].as_array().map_or(0, Vec::len)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_comes_is_founded_beside_the_others() {
+    let host = FakeHost::new();
+    let root = agent(&host);
+    with(&root, async {
+        root.founded().await;
+        serve(&root, &[vc(), other()]);
+        root.founded().await;
+        assert_eq!(root.founding(&other()), Some(Founding::Founded));
+        host.until(|state| finalizers(state, "other") == [1; 4] && finalizers(state, "vc") == [1; 4]).await;
+        assert_eq!(host.lock().objects[&at("atoll-root-other")]["metadata"]["labels"][ROOT_LABEL], "other");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_leaves_holds_nothing_on_the_host() {
+    let host = FakeHost::new();
+    let root = agent(&host);
+    with(&root, async {
+        serve(&root, &[vc(), other()]);
+        root.founded().await;
+        host.until(|state| finalizers(state, "other") == [1; 4] && finalizers(state, "vc") == [1; 4]).await;
+        // The host does not answer at first.
+        host.lock().failing = 3;
+        serve(&root, &[vc()]);
+        host.until(|state| finalizers(state, "other") == [0; 4]).await;
+        assert_eq!(root.founding(&other()), None);
+        assert_eq!(finalizers(&host.lock(), "vc"), [1; 4]);
+        assert!(host.lock().objects.contains_key(&at("kube-system-other")));
+        // Nothing of ours is in the way of somebody who cleans up, and nothing is made again.
+        let namespace = "default-other";
+        host.edit(&at(namespace), |object| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+        host.empty(namespace, &[]);
+        assert!(!host.lock().objects.contains_key(&at(namespace)));
+
+        // It comes back, and all is as it was.
+        serve(&root, &[vc(), other()]);
+        host.until(|state| finalizers(state, "other") == [1; 4]).await;
+    })
+    .await;
+}

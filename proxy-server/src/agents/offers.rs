@@ -1,0 +1,133 @@
+//! What an agent offers while its tunnel is up, and what our configuration makes of it.
+//!
+//! Either side may change first. The last offers are kept and looked at again when our configuration has changed, so that
+//! the order in which an operator edits the two files does not matter to a tunnel that is up. What is refused leaves what
+//! was served before as it was: streams of other clusters do not notice.
+
+use std::future::{pending, poll_fn};
+use std::sync::Arc;
+
+use ::tunnel::Inbound;
+use ::tunnel::outbound::send_bytes;
+use bytes::Bytes;
+use h2::SendStream;
+use http::{HeaderValue, Request};
+use protocol::offers::{Lines, Offers, Verdict, line};
+use protocol::stream::OFFERS;
+use protocol::{Offer, Refusal};
+use tokio::sync::watch;
+use tracing::{debug, info, warn};
+
+use crate::registry::Registry;
+use crate::tunnel::{Tunnel, TunnelError};
+
+/// The offers of one tunnel.
+pub(super) struct Offered<'a> {
+    registry: &'a Registry,
+    tunnel: &'a Arc<Tunnel>,
+    last: Vec<Offer>,
+    refused: Option<Refusal>,
+    reloads: watch::Receiver<u64>,
+}
+
+/// The stream on which the agent says what it offers.
+struct Conversation {
+    inbound: Inbound,
+    outbound: SendStream<Bytes>,
+    lines: Lines,
+}
+
+// === impl Offered ===
+
+impl<'a> Offered<'a> {
+    /// Those of the registration.
+    pub(super) fn new(registry: &'a Registry, tunnel: &'a Arc<Tunnel>, registered: &[Offer]) -> Self {
+        Self { registry, tunnel, last: registered.to_vec(), refused: None, reloads: registry.reloads() }
+    }
+
+    /// Keeps the registry up to date, for ever; `asks` is whether the agent can be asked.
+    pub(super) async fn follow(mut self, asks: bool) {
+        let mut conversation = if asks { self.ask().await } else { None };
+        loop {
+            tokio::select! {
+                heard = next(&mut conversation) => if let Some(offers) = heard {
+                    self.last = offers.clusters;
+                    self.look(&mut conversation).await;
+                } else {
+                    debug!(agent = %self.tunnel.agent, "the agent's offers do not change any more");
+                    conversation = None;
+                },
+                reloaded = self.reloads.changed() => {
+                    if reloaded.is_err() {
+                        pending::<()>().await;
+                    }
+                    self.look(&mut conversation).await;
+                }
+            }
+        }
+    }
+
+    async fn ask(&self) -> Option<Conversation> {
+        let mut head = Request::new(());
+        *head.uri_mut() = http::Uri::from_static("https://atoll/");
+        head.headers_mut().insert(OFFERS, HeaderValue::from_static("1"));
+        let asked = async {
+            let (outbound, answer) = self.tunnel.open(head, false).await?.split();
+            // The lease is for streams that somebody waits for; this one is always there.
+            let (response, _lease) = answer.wait().await?;
+            Ok::<_, TunnelError>((response, outbound))
+        };
+        match asked.await {
+            Ok((response, outbound)) if response.status().is_success() => {
+                Some(Conversation { inbound: response.into_body(), outbound, lines: Lines::default() })
+            }
+            Ok((response, ..)) => {
+                warn!(agent = %self.tunnel.agent, status = %response.status(), "the agent does not say what it offers");
+                None
+            }
+            Err(error) => {
+                debug!(error = &error as &dyn std::error::Error, "the tunnel broke before offers were asked for");
+                None
+            }
+        }
+    }
+
+    /// Compares what is offered with what may be, and tells the agent where that is news.
+    async fn look(&mut self, conversation: &mut Option<Conversation>) {
+        let refused = self.registry.renew(self.tunnel, &self.last).err();
+        let clusters: Vec<_> = self.last.iter().map(|offer| offer.name.as_str()).collect();
+        match &refused {
+            None => info!(agent = %self.tunnel.agent, ?clusters, "the agent's offers are in force"),
+            Some(refusal) if self.refused.as_ref() != Some(refusal) => {
+                warn!(agent = %self.tunnel.agent, reason = ?refusal.reason, %refusal, "new offers refused; the old stay");
+            }
+            Some(_) => return,
+        }
+        self.refused.clone_from(&refused);
+        if let Some(Conversation { outbound, .. }) = conversation {
+            let verdict = line(&Verdict { refusal: refused });
+            // It fails when the tunnel ends, which others see.
+            let _ = send_bytes(outbound, Bytes::from(verdict), false).await;
+        }
+    }
+}
+
+/// The agent's next offers; `None` at the end of the stream.
+async fn next(conversation: &mut Option<Conversation>) -> Option<Offers> {
+    let Some(conversation) = conversation else { return pending().await };
+    loop {
+        let chunk = poll_fn(|cx| conversation.inbound.poll_chunk(cx)).await?.ok()?;
+        match conversation.lines.take::<Offers>(&chunk) {
+            // Those in between are out of date already.
+            Ok(mut offers) => {
+                if let Some(offers) = offers.pop() {
+                    return Some(offers);
+                }
+            }
+            Err(error) => {
+                warn!(%error, "the agent's offers are not understood");
+                return None;
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Whose clients each virtual cluster believes: one authority for each, read from its file.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use arc_swap::ArcSwap;
+use ops::files::{LoadError, Reloader, Watched};
+use ops::tls::ClientCa;
+use protocol::ClusterName;
+
+use crate::config::ProxyServerConfiguration;
+
+/// The authorities of the current configuration; each follows its file.
+#[derive(Debug, Default)]
+pub struct ClientCas(ArcSwap<ByCluster>);
+
+/// The authorities of one configuration.
+pub(crate) type ByCluster = HashMap<ClusterName, (PathBuf, Watched<ClientCa>)>;
+
+// === impl ClientCas ===
+
+impl ClientCas {
+    /// That of a cluster; `None` if the configuration has none for it.
+    pub(crate) fn get(&self, cluster: &ClusterName) -> Option<Watched<ClientCa>> {
+        self.0.load().get(cluster).map(|(_, ca)| ca.clone())
+    }
+
+    /// Reads what a configuration names and is not read already. Nothing is in force before it is
+    /// [exchanged](Self::exchange).
+    pub(crate) fn read(&self, config: &ProxyServerConfiguration, reloader: &Reloader) -> anyhow::Result<ByCluster> {
+        let known = self.0.load();
+        let mut read = HashMap::new();
+        for cluster in &config.clusters {
+            let Some(ca) = &cluster.client_ca else { continue };
+            let path = ca.certificate.to_path_buf();
+            let ca = match known.get(&cluster.name) {
+                Some((known, ca)) if *known == path => ca.clone(),
+                _ => client_ca(reloader, &path).with_context(|| format!("clientCA of cluster {}", cluster.name))?,
+            };
+            read.insert(cluster.name.clone(), (path, ca));
+        }
+        Ok(read)
+    }
+
+    pub(crate) fn exchange(&self, read: ByCluster) {
+        self.0.store(read.into());
+    }
+}
+
+/// Reads an authority that follows its file.
+pub(crate) fn client_ca(reloader: &Reloader, path: &Path) -> Result<Watched<ClientCa>, LoadError> {
+    reloader.watch([path.to_path_buf()], |[pem]| ClientCa::from_pem(pem))
+}
