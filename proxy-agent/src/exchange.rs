@@ -29,6 +29,7 @@ use h2::server::SendResponse;
 use http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use kube_wire::{RequestInfo, Status, Target};
+use ops::files::Watched;
 use protocol::ClusterName;
 use protocol::stream::{CLUSTER, METHOD};
 use rewrite::view::Certificate;
@@ -76,7 +77,7 @@ pub(crate) struct Parts {
     pub(crate) discovery: Discovery,
     pub(crate) nodes: Nodes,
     /// What clients of the endpoints have to trust: shown where the host publishes its own authority.
-    pub(crate) endpoint_ca: Arc<Certificate>,
+    pub(crate) endpoint_ca: Watched<Certificate>,
     pub(crate) seal: Arc<Seal>,
 }
 
@@ -279,6 +280,6 @@ impl<'a> Asked<'a> {
     }
 
     fn view(&self, mapping: Mapping) -> View {
-        View::new(mapping).hiding(Arc::clone(&self.cluster.guard)).presenting(Arc::clone(&self.parts.endpoint_ca))
+        View::new(mapping).hiding(Arc::clone(&self.cluster.guard)).presenting(self.parts.endpoint_ca.borrow())
     }
 }

@@ -1,7 +1,9 @@
 //! What survives the death of each half.
 
+mod api_servers;
+
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use libtest_mimic::Trial;
 use crate::case;
 
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
-    vec![case("faults::an_informer_misses_nothing", host, an_informer_misses_nothing)]
+    vec![case("faults::an_informer_misses_nothing", host, an_informer_misses_nothing), api_servers::trial()]
 }
 
 const ENTRY: &str = "{name: faults, agents: [site-f], clientCA: {certificate: clusters/faults/client-ca.crt, \
@@ -37,21 +39,11 @@ fn an_informer_misses_nothing(host: &HostCluster) -> anyhow::Result<()> {
         "-o",
         kubeconfig.to_str().context("path")?,
     ])?;
-    let kubectl = Kubectl::new(kubeconfig.clone());
+    let kubectl = Kubectl::new(kubeconfig);
     let namespace = r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"informer"}}"#;
     kubectl.ok_with(&["apply", "-f", "-"], namespace)?;
 
-    let mut informer = Command::new(paths::component("atoll-informer"))
-        .arg("--kubeconfig")
-        .arg(&kubeconfig)
-        .args(["--duration", "12s"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    let mut output = BufReader::new(informer.stdout.take().context("no stdout")?);
-    let mut line = String::new();
-    output.read_line(&mut line)?;
-    ensure!(line == "writing\n", "{line}");
+    let informer = Informer::start(&kubectl)?;
 
     let works = |what: &str| {
         eventually(Duration::from_secs(5), || {
@@ -68,13 +60,43 @@ fn an_informer_misses_nothing(host: &HostCluster) -> anyhow::Result<()> {
     site.restart_server()?;
     works("the proxy-server")?;
 
-    let mut rest = String::new();
-    output.read_to_string(&mut rest)?;
-    let mut errors = String::new();
-    informer.stderr.take().context("no stderr")?.read_to_string(&mut errors)?;
-    let status = informer.wait()?;
-    ensure!(status.success(), "{rest}{errors}");
-    ensure!(rest.contains(" objects, "), "{rest}");
+    informer.missed_nothing()?;
     drop(agent);
     Ok(())
+}
+
+/// An informer of client-go's, and a writer beside it.
+struct Informer {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Informer {
+    /// Returns when it writes, into the namespace `informer`.
+    fn start(kubectl: &Kubectl) -> anyhow::Result<Self> {
+        let mut child = Command::new(paths::component("atoll-informer"))
+            .arg("--kubeconfig")
+            .arg(kubectl.kubeconfig())
+            .args(["--duration", "12s"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut output = BufReader::new(child.stdout.take().context("no stdout")?);
+        let mut line = String::new();
+        output.read_line(&mut line)?;
+        ensure!(line == "writing\n", "{line}");
+        Ok(Self { child, output })
+    }
+
+    /// Waits for its end. What it holds must be what is there.
+    fn missed_nothing(mut self) -> anyhow::Result<()> {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest)?;
+        let mut errors = String::new();
+        self.child.stderr.take().context("no stderr")?.read_to_string(&mut errors)?;
+        let status = self.child.wait()?;
+        ensure!(status.success(), "{rest}{errors}");
+        ensure!(rest.contains(" objects, "), "{rest}");
+        Ok(())
+    }
 }

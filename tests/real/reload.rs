@@ -1,6 +1,7 @@
 //! What changes while both halves run, and what must not notice.
 
 mod clusters;
+mod credentials;
 mod watch;
 
 use std::sync::Arc;
@@ -11,5 +12,8 @@ use libtest_mimic::Trial;
 use crate::case;
 
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
-    vec![case("reload::a_cluster_comes_and_goes", host, clusters::a_cluster_comes_and_goes)]
+    vec![
+        case("reload::a_cluster_comes_and_goes", host, clusters::a_cluster_comes_and_goes),
+        case("reload::credentials_are_replaced_under_a_watch", host, credentials::are_replaced_under_a_watch),
+    ]
 }

@@ -53,6 +53,16 @@ impl HostCluster {
         self.dir.join("agent.kubeconfig")
     }
 
+    /// Ends one component at once, by its name in `pids`.
+    pub fn kill(&self, component: &str) -> anyhow::Result<()> {
+        let mut command = Command::new(paths::workspace().join("tests/kube/down"));
+        let output = command.arg(&self.dir).args(["--only", component, "--kill"]).output()?;
+        if !output.status.success() {
+            bail!("tests/kube/down --only {component} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(())
+    }
+
     /// `host:port` of each API server.
     pub fn api_servers(&self) -> anyhow::Result<Vec<String>> {
         let text = std::fs::read_to_string(self.dir.join("apiservers"))?;

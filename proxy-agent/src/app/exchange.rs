@@ -49,7 +49,9 @@ pub(super) fn open(
     keep(tasks, "namespaces", async move { followed.follow(reflector).await });
     keep(tasks, "root", root.clone().run());
 
-    let pem = std::fs::read_to_string(&config.identity.server_ca).context("identity.serverCA")?;
+    let endpoint_ca = reloader
+        .watch([config.identity.server_ca.to_path_buf()], |[pem]| std::str::from_utf8(pem).map(Certificate::new));
+    let endpoint_ca = endpoint_ca.context("identity.serverCA")?;
     let slices = Slices { clusters: Arc::clone(&clusters), namespaces, root: root.clone() };
     let exchange = Exchange::new(Parts {
         clusters,
@@ -58,7 +60,7 @@ pub(super) fn open(
         root,
         discovery: Discovery::new(host.clone()),
         nodes: Nodes::new(host.clone()),
-        endpoint_ca: Arc::new(Certificate::new(&pem)),
+        endpoint_ca,
         seal: Arc::new(Seal::new().map_err(|_| anyhow::anyhow!("no randomness for a key"))?),
         host,
     });

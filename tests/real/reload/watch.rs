@@ -32,17 +32,29 @@ impl Watch {
 
     /// Something happens, and is the next thing that is told of: nothing was lost, and nothing comes twice.
     pub(super) fn goes_on(&mut self) -> anyhow::Result<()> {
+        let kubectl = self.kubectl.clone();
+        self.goes_on_by(&kubectl)
+    }
+
+    /// The same, where the credentials that the watch began with are out of date.
+    pub(super) fn goes_on_by(&mut self, kubectl: &Kubectl) -> anyhow::Result<()> {
         self.count += 1;
         let name = format!("seen-{}", self.count);
-        self.kubectl.ok(&["create", "configmap", &name, "-n", "default"])?;
+        kubectl.ok(&["create", "configmap", &name, "-n", "default"])?;
         let seen = self.next()?;
         ensure!(seen == format!("configmap/{name}"), "{seen} instead of {name}");
         Ok(())
     }
 
     /// Ends it; it must have gone on until then.
-    pub(super) fn end(mut self) -> anyhow::Result<()> {
-        self.goes_on()?;
+    pub(super) fn end(self) -> anyhow::Result<()> {
+        let kubectl = self.kubectl.clone();
+        self.end_by(&kubectl)
+    }
+
+    /// The same, where the credentials that the watch began with are out of date.
+    pub(super) fn end_by(mut self, kubectl: &Kubectl) -> anyhow::Result<()> {
+        self.goes_on_by(kubectl)?;
         ensure!(self.child.try_wait()?.is_none(), "the watch ended by itself");
         kubectl::end(self.child)?;
         Ok(())
