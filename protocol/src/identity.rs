@@ -79,6 +79,16 @@ impl Identity {
     }
 }
 
+/// Says with an answer as whom the request was made; for the proxy-server's log.
+pub fn name_caller(headers: &mut HeaderMap, user: &str) {
+    headers.insert(USER, encode(user));
+}
+
+/// What [`name_caller`] has said.
+pub fn caller(headers: &HeaderMap) -> Option<String> {
+    decode(headers.get(USER)?).ok()
+}
+
 fn encode(text: &str) -> HeaderValue {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut out = Vec::with_capacity(text.len());
@@ -130,6 +140,14 @@ mod tests {
             prop_assert_eq!(Identity::take(&mut headers), Ok(Some(identity)));
             prop_assert!(headers.is_empty());
         }
+    }
+
+    #[test]
+    fn a_caller_is_named_as_it_is() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(caller(&headers), None);
+        name_caller(&mut headers, "söme 100%\nuser");
+        assert_eq!(caller(&headers).as_deref(), Some("söme 100%\nuser"));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub const CLUSTER: HeaderName = HeaderName::from_static("x-atoll-cluster");
 pub const METHOD: HeaderName = HeaderName::from_static("x-atoll-method");
 /// Asks for the agent's offers; the value says nothing.
 pub const OFFERS: HeaderName = HeaderName::from_static("x-atoll-offers");
-/// A short machine word on a non-200 answer to CONNECT: whose fault it is.
+/// A short machine word on a non-200 answer to CONNECT, or on a refusal of the agent's own: whose fault it is.
 pub const FAULT: HeaderName = HeaderName::from_static("x-atoll-fault");
 /// All headers of ours begin so; the proxy-server strips them from clients.
 pub const PREFIX: &str = "x-atoll-";

@@ -16,6 +16,7 @@ mod non_resource;
 mod object;
 mod patch;
 mod plan;
+mod told;
 mod upgrade;
 
 use std::pin::Pin;
@@ -51,6 +52,7 @@ use crate::translate::{ShownBody, Upstream, show};
 use crate::who::{Caller, Who};
 use body::Body;
 use plan::{After, Plan};
+use told::Told;
 
 /// How often a patch that became a PUT is tried again (`MaxRetryWhenPatchConflicts` in apiserver's `patch.go`).
 const CONFLICTS: u32 = 5;
@@ -114,16 +116,18 @@ impl Exchange {
         mut respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
         let accept = request.headers().get(header::ACCEPT).cloned();
+        let mut told = Told::default();
         let Some(cluster) = self.parts.clusters.get(cluster) else {
-            return refuse(not_served(cluster.as_str()), accept.as_ref(), respond);
+            return refuse(not_served(cluster.as_str()), &told, accept.as_ref(), respond);
         };
         let exchanged = tokio::select! {
-            exchanged = self.exchange(&cluster, request) => exchanged,
+            exchanged = self.exchange(&cluster, request, &mut told) => exchanged,
             () = cluster.end.cancelled() => Err(not_served(cluster.name.as_str())),
         };
         match exchanged {
             Ok(response) => {
-                let (parts, body) = response.into_parts();
+                let (mut parts, body) = response.into_parts();
+                told.write(&mut parts.headers);
                 let bodiless = body.is_end_stream();
                 let stream = respond.send_response(Response::from_parts(parts, ()), bodiless)?;
                 if bodiless {
@@ -140,7 +144,7 @@ impl Exchange {
             }
             Err(refusal) => {
                 debug!(%refusal, "refused");
-                refuse(refusal, accept.as_ref(), respond)
+                refuse(refusal, &told, accept.as_ref(), respond)
             }
         }
     }
@@ -153,19 +157,20 @@ impl Exchange {
         respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
         let accept = request.headers().get(header::ACCEPT).cloned();
+        let mut told = Told::default();
         let Some(cluster) = self.parts.clusters.get(cluster) else {
-            return refuse(not_served(cluster.as_str()), accept.as_ref(), respond);
+            return refuse(not_served(cluster.as_str()), &told, accept.as_ref(), respond);
         };
         let exchanged = tokio::select! {
-            exchanged = upgrade::exchange(&self.parts, &cluster, request) => exchanged,
+            exchanged = upgrade::exchange(&self.parts, &cluster, request, &mut told) => exchanged,
             () = cluster.end.cancelled() => Err(not_served(cluster.name.as_str())),
         };
         match exchanged {
             Ok(switched) => tokio::select! {
-                carried = switched.carry(respond) => carried,
+                carried = switched.carry(respond, &told) => carried,
                 () = cluster.end.cancelled() => Ok(()),
             },
-            Err(refusal) => refuse(refusal, accept.as_ref(), respond),
+            Err(refusal) => refuse(refusal, &told, accept.as_ref(), respond),
         }
     }
 
@@ -173,11 +178,13 @@ impl Exchange {
         &self,
         cluster: &Arc<VirtualCluster>,
         request: Request<Inbound>,
+        told: &mut Told,
     ) -> Result<Response<ShownBody>, Refusal> {
         let (head, body) = request.into_parts();
         let query = head.uri.query();
         let info = RequestInfo::parse(&head.method, head.uri.path(), query).map_err(|error| Refusal::from(&error))?;
         let asked = Asked::identify(&self.parts, cluster, info, head.headers).await?;
+        told.identified(&asked.caller);
         let body = Body::receive(body, asked.is_opaque()).await?;
         for attempt in 0.. {
             let Plan { request, show: shown, mapping, not_found, after } = asked.plan(&body).await?;
@@ -208,10 +215,13 @@ fn not_served(cluster: &str) -> Refusal {
 
 fn refuse(
     refusal: Refusal,
+    told: &Told,
     accept: Option<&http::HeaderValue>,
     mut respond: SendResponse<Bytes>,
 ) -> Result<(), h2::Error> {
-    let (response, body) = refusal.into_response(accept);
+    let fault = refusal.fault();
+    let (mut response, body) = refusal.into_response(accept);
+    told.write_refusal(response.headers_mut(), fault);
     respond.send_response(response, false)?.send_data(body, true)
 }
 

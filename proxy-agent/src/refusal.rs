@@ -49,6 +49,15 @@ impl Refusal {
         .into()
     }
 
+    /// Whose it is, in a word of the proxy-server's log.
+    pub(crate) fn fault(&self) -> &'static str {
+        match self {
+            Self::Status(status) if status.code < 500 => "client",
+            Self::Host(_) => "host",
+            _ => "atoll",
+        }
+    }
+
     /// In the client's media type, as a kube-apiserver would answer.
     pub(crate) fn into_response(self, accept: Option<&HeaderValue>) -> (Response<()>, Bytes) {
         let status = self.into_status();

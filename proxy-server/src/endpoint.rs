@@ -8,6 +8,7 @@
 //!
 //! Nothing here looks into a Kubernetes body.
 
+mod access_log;
 mod body;
 mod forward;
 mod head;
@@ -37,7 +38,7 @@ use tracing::{Instrument, debug};
 use crate::client_cas::ClientCas;
 use crate::config::Cluster;
 use crate::registry::Registry;
-use body::ResponseBody;
+use access_log::Logged;
 use who::Peer;
 
 /// For a TLS handshake.
@@ -189,7 +190,7 @@ impl Endpoint {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> Response<ResponseBody> {
+    async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> Response<Logged> {
         let span = tracing::debug_span!("request", method = %request.method(), path = request.uri().path());
         forward::forward(&self.shared, request, connection).instrument(span).await
     }

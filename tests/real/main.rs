@@ -1,5 +1,6 @@
 //! The suites on a real host cluster: release binaries as separate processes, files as an operator writes them.
 
+mod access_log;
 mod commands;
 mod demo;
 mod faults;
@@ -35,6 +36,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(proposal::trials(host));
     trials.extend(faults::trials(host));
     trials.extend(commands::trials(host));
+    trials.push(access_log::trial(host));
     trials.extend(reload::trials(host));
     trials.extend(demo::trials());
     trials.extend(virtual_clusters::trials());

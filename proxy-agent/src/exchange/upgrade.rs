@@ -17,6 +17,7 @@ use protocol::stream::METHOD;
 use tracing::debug;
 
 use super::plan::Plan;
+use super::told::Told;
 use super::{Asked, Parts};
 use crate::clusters::VirtualCluster;
 use crate::exchange::body::Body;
@@ -46,6 +47,7 @@ pub(super) async fn exchange(
     parts: &Parts,
     cluster: &Arc<VirtualCluster>,
     request: Request<Inbound>,
+    told: &mut Told,
 ) -> Result<Answer, Refusal> {
     let (head, client) = request.into_parts();
     let bad = |why: &str| Refusal::from(Status::bad_request(why));
@@ -58,6 +60,7 @@ pub(super) async fn exchange(
     let info = RequestInfo::parse(&method, head.uri.path(), head.uri.query());
     let info = info.map_err(|error| Refusal::from(&error))?;
     let asked = Asked::identify(parts, cluster, info, head.headers).await?;
+    told.identified(&asked.caller);
     let connects = matches!(asked.info.target(), Target::Resource(request) if request.is_connect());
     if !connects {
         return Err(bad("only exec, attach, portforward and proxy switch protocols"));
@@ -98,7 +101,7 @@ fn handshake(headers: &HeaderMap) -> HeaderMap {
 
 impl Answer {
     /// Tells the client, and carries what follows.
-    pub(super) async fn carry(self, mut respond: SendResponse<Bytes>) -> Result<(), h2::Error> {
+    pub(super) async fn carry(self, mut respond: SendResponse<Bytes>, told: &Told) -> Result<(), h2::Error> {
         match self {
             Self::Conversation { head, host, client } => {
                 let mut response = Response::new(());
@@ -108,6 +111,7 @@ impl Answer {
                 for name in [header::CONNECTION, header::UPGRADE] {
                     response.headers_mut().remove(name);
                 }
+                told.write(response.headers_mut());
                 let outbound = respond.send_response(response, false)?;
                 let mut traffic = Traffic::default();
                 if let Err(error) = pipe(host, client, outbound, &mut traffic).await {
@@ -120,6 +124,7 @@ impl Answer {
                 let bodiless = body.is_end_stream();
                 // 200 would mean that the protocol was switched.
                 let mut head = Response::from_parts(parts, ());
+                told.write(head.headers_mut());
                 if head.status() == StatusCode::OK {
                     *head.status_mut() = StatusCode::BAD_REQUEST;
                 }

@@ -76,6 +76,20 @@ impl Body for ResponseBody {
     }
 }
 
+// === impl BodyError ===
+
+impl BodyError {
+    /// Whose, in a word.
+    pub(super) fn fault(&self) -> &'static str {
+        match self {
+            Self::Inbound(InboundError::Stream(_)) => "tunnel",
+            // It did not read.
+            Self::Inbound(InboundError::Evicted) => "client",
+            Self::Gone => "atoll",
+        }
+    }
+}
+
 // === impl End ===
 
 impl End {

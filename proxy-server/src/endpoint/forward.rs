@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 use tunnel::Inbound;
 
+use super::access_log::{Entry, Logged};
 use super::body::ResponseBody;
 use super::refusal::Refusal;
 use super::{Connection, Shared, head, route, upgrade};
@@ -24,31 +25,39 @@ use crate::tunnel::{Answer, Lease};
 const PATIENCE: Duration = Duration::from_secs(75);
 
 /// Route, who, tunnel; and whatever went wrong becomes a Status.
-pub(super) async fn forward(
-    shared: &Shared,
-    request: Request<Incoming>,
-    connection: &Connection,
-) -> Response<ResponseBody> {
+pub(super) async fn forward(shared: &Shared, request: Request<Incoming>, connection: &Connection) -> Response<Logged> {
     let accept = request.headers().get(header::ACCEPT).cloned();
-    match exchange(shared, request, connection).await {
+    let mut entry = Entry::begin(&request);
+    let response = match exchange(shared, request, connection, &mut entry).await {
         Ok(response) => response,
         Err(refusal) => {
             debug!(%refusal, "refused");
+            if let Some(entry) = &mut entry {
+                entry.refused(&refusal);
+            }
             refusal.into_response(accept.as_ref())
         }
-    }
+    };
+    Logged::response(response, entry)
 }
 
 async fn exchange(
     shared: &Shared,
     mut request: Request<Incoming>,
     connection: &Connection,
+    entry: &mut Option<Box<Entry>>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let cluster = route::route(shared, connection, &mut request)?;
+    if let Some(entry) = entry {
+        entry.routed(cluster.name.as_str(), request.method(), request.uri());
+    }
     let end = shared.registry.end_of(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
     let identity = who(shared, connection, &cluster)?;
+    if let (Some(entry), Some(identity)) = (&mut *entry, &identity) {
+        entry.identified(&identity.user);
+    }
     if upgrade::is_wanted(&request) {
-        return upgrade::exchange(shared, request, &cluster, end, identity).await;
+        return upgrade::exchange(shared, request, &cluster, end, identity, entry).await;
     }
     let head = tunnelled(&mut request, &cluster, identity)?;
     let tunnel = shared.registry.tunnel(&cluster.name)?;
@@ -63,6 +72,9 @@ async fn exchange(
         });
     }
     let (response, lease) = answered(answer, &cluster, &end).await?;
+    if let Some(entry) = entry {
+        entry.heard(response.headers());
+    }
     let length = response.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
     let (mut parts, inbound) = response.into_parts();

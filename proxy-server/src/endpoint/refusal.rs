@@ -68,6 +68,20 @@ impl Refusal {
         response
     }
 
+    /// Whose it is, in a word.
+    pub(super) fn fault(&self) -> &'static str {
+        match self {
+            Self::BadTarget
+            | Self::BadConnectionHeader
+            | Self::HostDiffers
+            | Self::NoClusterNamed
+            | Self::NoCluster(_)
+            | Self::Certificate(_) => "client",
+            Self::NoAgent(_) | Self::Tunnel(_) => "tunnel",
+            Self::Silent => "host",
+        }
+    }
+
     fn status(&self) -> Status {
         let message = self.to_string();
         match self {

@@ -11,6 +11,7 @@ use protocol::stream::METHOD;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use super::access_log::Entry;
 use super::body::ResponseBody;
 use super::refusal::Refusal;
 use super::{Shared, forward, head};
@@ -34,6 +35,7 @@ pub(super) async fn exchange(
     cluster: &Cluster,
     end: CancellationToken,
     identity: Option<Identity>,
+    entry: &mut Option<Box<Entry>>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let token = request.headers().get(header::UPGRADE).cloned().ok_or(Refusal::BadTarget)?;
     let protocol = token.to_str().map_err(|_| Refusal::BadTarget)?;
@@ -50,12 +52,16 @@ pub(super) async fn exchange(
     let tunnel = shared.registry.tunnel(&cluster.name)?;
     let (outbound, answer) = tunnel.open(head, false).await?.split();
     let (response, lease) = forward::answered(answer, cluster, &end).await?;
+    if let Some(entry) = entry {
+        entry.heard(response.headers());
+    }
     let (mut parts, inbound) = response.into_parts();
     head::response(&mut parts.headers);
     if parts.status != StatusCode::OK {
         return Ok(Response::from_parts(parts, ResponseBody::tunnel(inbound, lease, end)));
     }
     let switched = hyper::upgrade::on(&mut request);
+    let entry = entry.take();
     shared.tasks.spawn("upgraded", async move {
         let _lease = lease;
         let io = match switched.await {
@@ -63,13 +69,15 @@ pub(super) async fn exchange(
             Err(error) => return debug!(%error, "the client left at the upgrade"),
         };
         let mut traffic = tunnel::pipe::Traffic::default();
-        tokio::select! {
-            piped = tunnel::pipe::pipe(io, inbound, outbound, &mut traffic) => {
-                if let Err(error) = piped {
-                    debug!(%error, ?traffic, "upgraded connection broke");
-                }
-            }
-            () = end.cancelled() => debug!("the cluster is gone"),
+        let piped = tokio::select! {
+            piped = tunnel::pipe::pipe(io, inbound, outbound, &mut traffic) => piped,
+            () = end.cancelled() => return debug!("the cluster is gone"),
+        };
+        if let Err(error) = &piped {
+            debug!(%error, ?traffic, "upgraded connection broke");
+        }
+        if let Some(entry) = entry {
+            entry.conversed(&traffic, piped.is_ok());
         }
     });
     parts.status = StatusCode::SWITCHING_PROTOCOLS;

@@ -1,0 +1,294 @@
+//! One line for each request, when its answer has ended: who asked for what, and what came of it.
+//!
+//! An event at level `info` with the target `access`, so that `RUST_LOG=info,access=off` leaves it out. What a line names
+//! comes from the path alone: queries and headers may hold credentials or commands, bodies are none of our business. The
+//! certificate says who asks; for bearers of tokens the agent does, with its answer.
+//!
+//! Reading order: [`Entry`] (what is known), [`Logged`] (the body that ends it).
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use kube_wire::{RequestInfo, Target};
+use protocol::identity;
+use protocol::stream::FAULT;
+use tokio::time::Instant;
+use tracing::{Level, enabled, info};
+
+use super::body::{BodyError, ResponseBody};
+use super::refusal::Refusal;
+
+/// See the module.
+pub(super) const TARGET: &str = "access";
+
+/// What is known of a request; the line is written when it is dropped.
+#[derive(Debug)]
+pub(super) struct Entry {
+    began: Instant,
+    verb: String,
+    /// `deployments.apps/scale`, or the path of what is no resource.
+    resource: String,
+    namespace: Option<String>,
+    name: Option<String>,
+    cluster: Option<String>,
+    who: Option<String>,
+    acting_as: Option<String>,
+    status: u16,
+    bytes: u64,
+    fault: Option<String>,
+    end: End,
+}
+
+/// How an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The client has all of it.
+    Whole,
+    /// The client left, as those who watch do.
+    Left,
+    /// It broke off on our side of the client.
+    Broken,
+}
+
+/// A body that ends its request's entry.
+#[derive(Debug)]
+pub(super) struct Logged {
+    body: ResponseBody,
+    entry: Option<Box<Entry>>,
+    /// Bytes to come, if that was said.
+    left: Option<u64>,
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// Begins with the request as it came; `None` if nobody reads such lines.
+    pub(super) fn begin<B>(request: &Request<B>) -> Option<Box<Self>> {
+        enabled!(target: TARGET, Level::INFO).then(|| Box::new(Self::new(request)))
+    }
+
+    fn new<B>(request: &Request<B>) -> Self {
+        Self {
+            began: Instant::now(),
+            verb: request.method().as_str().to_lowercase(),
+            resource: request.uri().path().to_owned(),
+            namespace: None,
+            name: None,
+            cluster: None,
+            who: None,
+            acting_as: None,
+            status: 0,
+            bytes: 0,
+            fault: None,
+            end: End::Left,
+        }
+    }
+
+    /// Its cluster is known, and what it asks for there.
+    pub(super) fn routed(&mut self, cluster: &str, method: &Method, uri: &http::Uri) {
+        self.cluster = Some(cluster.to_owned());
+        let Ok(info) = RequestInfo::parse(method, uri.path(), uri.query()) else { return };
+        info.verb().clone_into(&mut self.verb);
+        match info.target() {
+            Target::Resource(request) => {
+                self.resource = request.group_resource().to_string();
+                if let Some(subresource) = request.subresource() {
+                    self.resource.push('/');
+                    self.resource.push_str(subresource);
+                }
+                self.namespace = request.namespace().map(str::to_owned);
+                self.name = request.name().map(str::to_owned);
+            }
+            Target::NonResource(request) => request.path().clone_into(&mut self.resource),
+        }
+    }
+
+    /// A certificate says who asks.
+    pub(super) fn identified(&mut self, user: &str) {
+        self.who = Some(user.to_owned());
+    }
+
+    /// The agent answers: it may know more of who asked, and whose fault a failure is.
+    pub(super) fn heard(&mut self, headers: &HeaderMap) {
+        if let Some(caller) = identity::caller(headers) {
+            match &self.who {
+                None => self.who = Some(caller),
+                Some(who) if *who != caller => self.acting_as = Some(caller),
+                Some(_) => {}
+            }
+        }
+        self.fault = headers.get(FAULT).map(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned());
+    }
+
+    /// Nothing was asked of the agent, or nothing came.
+    pub(super) fn refused(&mut self, refusal: &Refusal) {
+        self.fault = Some(refusal.fault().to_owned());
+    }
+
+    /// The protocol was switched, and that conversation has ended.
+    pub(super) fn conversed(mut self: Box<Self>, traffic: &tunnel::pipe::Traffic, is_whole: bool) {
+        self.status = http::StatusCode::SWITCHING_PROTOCOLS.as_u16();
+        self.bytes = traffic.from_tunnel;
+        self.end = if is_whole { End::Whole } else { End::Broken };
+    }
+
+    fn broke(&mut self, error: &BodyError) {
+        self.end = End::Broken;
+        self.fault = Some(error.fault().to_owned());
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        // What a host says is the client's to mend below 500, and its own above.
+        let by_status = match self.status {
+            400..500 => Some("client"),
+            500.. => Some("host"),
+            _ => None,
+        };
+        info!(
+            target: TARGET,
+            who = self.who.as_deref(),
+            acting_as = self.acting_as.as_deref(),
+            cluster = self.cluster.as_deref(),
+            verb = self.verb,
+            resource = self.resource,
+            namespace = self.namespace.as_deref(),
+            name = self.name.as_deref(),
+            status = self.status,
+            bytes = self.bytes,
+            duration_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            fault = self.fault.as_deref().or(by_status),
+            end = self.end.word(),
+        );
+    }
+}
+
+// === impl End ===
+
+impl End {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Left => "left",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+// === impl Logged ===
+
+impl Logged {
+    /// The answer ends the entry, where there is one.
+    pub(super) fn response(response: Response<ResponseBody>, entry: Option<Box<Entry>>) -> Response<Self> {
+        let status = response.status().as_u16();
+        response.map(|body| {
+            let left = body.size_hint().exact();
+            let mut entry = entry;
+            if let Some(entry) = &mut entry {
+                entry.status = status;
+            }
+            Self { body, entry, left }
+        })
+    }
+}
+
+impl Body for Logged {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        if let Some(entry) = &mut this.entry {
+            match &frame {
+                Some(Ok(frame)) => {
+                    let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
+                    entry.bytes += bytes;
+                    this.left = this.left.map(|left| left.saturating_sub(bytes));
+                }
+                Some(Err(error)) => entry.broke(error),
+                None => entry.end = End::Whole,
+            }
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Logged {
+    fn drop(&mut self) {
+        // Whoever sends a body of known length asks for no end of it.
+        let is_whole = self.left == Some(0) || self.body.is_end_stream();
+        if let Some(entry) = self.entry.as_mut().filter(|entry| is_whole && entry.end == End::Left) {
+            entry.end = End::Whole;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::identity::name_caller;
+
+    use super::*;
+
+    fn entry(method: &Method, uri: &str) -> Entry {
+        let request = Request::builder().method(method).uri(uri).body(()).unwrap();
+        let mut entry = Entry::new(&request);
+        entry.routed("ke-beijing", method, request.uri());
+        entry
+    }
+
+    #[test]
+    fn a_line_names_what_the_path_names_and_nothing_of_the_query() {
+        let exec = entry(&Method::POST, "/api/v1/namespaces/shop/pods/web/exec?command=secret");
+        assert_eq!((&*exec.verb, &*exec.resource), ("create", "pods/exec"));
+        assert_eq!((exec.namespace.as_deref(), exec.name.as_deref()), (Some("shop"), Some("web")));
+        let watch = entry(&Method::GET, "/apis/apps/v1/deployments?watch=1");
+        assert_eq!((&*watch.verb, &*watch.resource), ("watch", "deployments.apps"));
+        let version = entry(&Method::GET, "/version?token=secret");
+        assert_eq!((&*version.verb, &*version.resource), ("get", "/version"));
+        for entry in [exec, watch, version] {
+            assert!(!format!("{entry:?}").contains("secret"));
+        }
+    }
+
+    #[test]
+    fn the_agent_knows_who_has_a_token_and_who_acts_as_somebody() {
+        let mut headers = HeaderMap::new();
+        name_caller(&mut headers, "jane");
+        let mut bearer = entry(&Method::GET, "/api");
+        bearer.heard(&headers);
+        assert_eq!((bearer.who.as_deref(), &bearer.acting_as), (Some("jane"), &None));
+        let mut certified = entry(&Method::GET, "/api");
+        certified.identified("jane");
+        certified.heard(&headers);
+        assert_eq!(certified.acting_as, None);
+        let mut impersonating = entry(&Method::GET, "/api");
+        impersonating.identified("admin");
+        impersonating.heard(&headers);
+        assert_eq!((impersonating.who.as_deref(), impersonating.acting_as.as_deref()), (Some("admin"), Some("jane")));
+    }
+
+    #[tokio::test]
+    async fn bytes_are_counted_to_the_end() {
+        let entry = Box::new(entry(&Method::GET, "/api"));
+        let body = ResponseBody::Whole(Some(Bytes::from_static(b"answer")));
+        let mut logged = Logged::response(Response::new(body), Some(entry)).into_body();
+        let frame = std::future::poll_fn(|cx| Pin::new(&mut logged).poll_frame(cx)).await;
+        assert!(frame.is_some_and(|frame| frame.is_ok()));
+        // hyper asks no further where the length is known.
+        let state = logged.entry.as_ref().map(|entry| (entry.status, entry.bytes));
+        assert_eq!((state, logged.left), (Some((200, 6)), Some(0)));
+    }
+}
