@@ -72,11 +72,11 @@ async fn a_service_account_of_the_cluster_stays_what_it_is() {
     assert_eq!(
         caller.host.groups(),
         [
+            "vc:ke:system:serviceaccounts",
             "system:serviceaccounts",
             "system:serviceaccounts:edge-ke",
-            "system:authenticated",
-            "vc:ke:system:serviceaccounts",
             "vc:ke:system:authenticated",
+            "system:authenticated",
         ]
     );
     assert_eq!(caller.host.uid(), Some("u1"));

@@ -41,8 +41,8 @@ async fn a_question_has_all_that_is_known_of_the_user() {
                 "user": "system:serviceaccount:edge-ke:bob",
                 "uid": "u",
                 "groups": [
-                    "system:serviceaccounts",
                     "vc:ke:system:serviceaccounts",
+                    "system:serviceaccounts",
                     "vc:ke:system:authenticated",
                     "system:authenticated",
                 ],
