@@ -8,6 +8,7 @@
 //! other offers. What is not touched by the change does not notice.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -26,6 +27,7 @@ use protocol::Authority;
 pub struct Registry {
     clusters: ArcSwap<Clusters>,
     served: Mutex<HashMap<ClusterName, Served>>,
+    turn: AtomicUsize,
     /// Counts configurations.
     reloads: watch::Sender<u64>,
 }
@@ -68,7 +70,12 @@ pub struct NoAgent {
 impl Registry {
     /// A registry without tunnels.
     pub fn new(clusters: Clusters) -> Self {
-        Self { clusters: ArcSwap::from_pointee(clusters), served: Mutex::default(), reloads: watch::Sender::new(0) }
+        Self {
+            clusters: ArcSwap::from_pointee(clusters),
+            served: Mutex::default(),
+            turn: AtomicUsize::new(0),
+            reloads: watch::Sender::new(0),
+        }
     }
 
     /// Takes a new configuration's clusters. What runs for clusters that are gone, or are served by an agent that may
@@ -152,12 +159,15 @@ impl Registry {
         }
     }
 
-    /// The tunnel of a cluster that has the fewest streams.
+    /// The tunnel of a cluster that has the fewest streams; of several such tunnels, one after the other, so that
+    /// clients that ask for one thing at a time are shared too.
     pub fn tunnel(&self, cluster: &ClusterName) -> Result<Arc<Tunnel>, NoAgent> {
         let served = self.served();
         let since = match served.get(cluster) {
             Some(Served::By { tunnels, .. }) => {
-                let least = tunnels.iter().min_by_key(|tunnel| tunnel.streams());
+                let turn = self.turn.fetch_add(1, Ordering::Relaxed) % tunnels.len().max(1);
+                let (behind, first) = tunnels.split_at(turn);
+                let least = first.iter().chain(behind).min_by_key(|tunnel| tunnel.streams());
                 return Ok(Arc::clone(least.expect("a cluster without tunnels is served by nobody")));
             }
             Some(Served::Nobody { since }) => Some(*since),

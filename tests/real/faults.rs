@@ -1,6 +1,7 @@
 //! What survives the death of each half.
 
 mod api_servers;
+mod replicas;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -14,7 +15,11 @@ use libtest_mimic::Trial;
 use crate::case;
 
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
-    vec![case("faults::an_informer_misses_nothing", host, an_informer_misses_nothing), api_servers::trial()]
+    vec![
+        case("faults::an_informer_misses_nothing", host, an_informer_misses_nothing),
+        api_servers::trial(),
+        replicas::trial(host),
+    ]
 }
 
 const ENTRY: &str = "{name: faults, agents: [site-f], clientCA: {certificate: clusters/faults/client-ca.crt, \
