@@ -9,6 +9,7 @@
 
 mod body;
 mod cluster_scoped;
+mod head;
 mod list;
 mod mirrors;
 mod namespaced;
@@ -27,7 +28,7 @@ use ::tunnel::Inbound;
 use ::tunnel::outbound::send_body;
 use bytes::Bytes;
 use h2::server::SendResponse;
-use http::{HeaderMap, Request, Response, StatusCode, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use kube_wire::{RequestInfo, Status, Target};
 use ops::files::Watched;
@@ -116,9 +117,10 @@ impl Exchange {
         mut respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
         let accept = request.headers().get(header::ACCEPT).cloned();
+        let bodiless = request.method() == Method::HEAD;
         let mut told = Told::default();
         let Some(cluster) = self.parts.clusters.get(cluster) else {
-            return refuse(not_served(cluster.as_str()), &told, accept.as_ref(), respond);
+            return refuse(not_served(cluster.as_str()), &told, accept.as_ref(), bodiless, respond);
         };
         let exchanged = tokio::select! {
             exchanged = self.exchange(&cluster, request, &mut told) => exchanged,
@@ -144,7 +146,7 @@ impl Exchange {
             }
             Err(refusal) => {
                 debug!(%refusal, "refused");
-                refuse(refusal, &told, accept.as_ref(), respond)
+                refuse(refusal, &told, accept.as_ref(), bodiless, respond)
             }
         }
     }
@@ -159,7 +161,7 @@ impl Exchange {
         let accept = request.headers().get(header::ACCEPT).cloned();
         let mut told = Told::default();
         let Some(cluster) = self.parts.clusters.get(cluster) else {
-            return refuse(not_served(cluster.as_str()), &told, accept.as_ref(), respond);
+            return refuse(not_served(cluster.as_str()), &told, accept.as_ref(), false, respond);
         };
         let exchanged = tokio::select! {
             exchanged = upgrade::exchange(&self.parts, &cluster, request, &mut told) => exchanged,
@@ -170,7 +172,7 @@ impl Exchange {
                 carried = switched.carry(respond, &told) => carried,
                 () = cluster.end.cancelled() => Ok(()),
             },
-            Err(refusal) => refuse(refusal, &told, accept.as_ref(), respond),
+            Err(refusal) => refuse(refusal, &told, accept.as_ref(), false, respond),
         }
     }
 
@@ -196,6 +198,9 @@ impl Exchange {
                 sleep(SETTLING_PAUSE * (attempt + 1)).await;
                 continue;
             }
+            if asked.is_bodiless() && (shown.is_translated() || !response.status().is_success()) {
+                return asked.head(&body, response).await;
+            }
             asked.note_write(response.status());
             let response = match &after {
                 After::Birth => asked.birth(response).await?,
@@ -217,12 +222,14 @@ fn refuse(
     refusal: Refusal,
     told: &Told,
     accept: Option<&http::HeaderValue>,
+    bodiless: bool,
     mut respond: SendResponse<Bytes>,
 ) -> Result<(), h2::Error> {
     let fault = refusal.fault();
     let (mut response, body) = refusal.into_response(accept);
     told.write_refusal(response.headers_mut(), fault);
-    respond.send_response(response, false)?.send_data(body, true)
+    let mut stream = respond.send_response(response, bodiless)?;
+    if bodiless { Ok(()) } else { stream.send_data(body, true) }
 }
 
 // === impl Asked ===

@@ -5,7 +5,7 @@ mod response;
 mod whole;
 
 pub(crate) use arrivals::Arrivals;
-pub(crate) use response::{Show, ShownBody, Upstream, show};
+pub(crate) use response::{Show, ShownBody, Upstream, show, warnings};
 pub(crate) use whole::{TooLarge, collect};
 
 /// The largest request body that an API server takes, in bytes (`MaxRequestBodyBytes` in apiserver's

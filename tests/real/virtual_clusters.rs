@@ -7,6 +7,7 @@ mod burst;
 mod clients;
 mod credentials;
 mod endpoints;
+mod errors;
 mod guard;
 mod hostile;
 mod limits;
@@ -68,6 +69,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("a_stuck_namespace_can_be_repaired", Welcome, rights::a_stuck_namespace_can_be_repaired),
         case("a_new_namespace_takes_writes_at_once", Welcome, burst::a_new_namespace_takes_writes_at_once),
         case("credentials_end_at_their_cluster", Welcome, credentials::end_at_their_cluster),
+        case("errors_heads_have_no_body", Welcome, errors::heads_have_no_body),
         case("bad_requests_change_nothing", Unwelcome, hostile::change_nothing),
         case("names_at_the_limit_work", Welcome, limits::names_at_the_limit_work),
         case("clients_by_proxy", Welcome, clients::by_proxy),

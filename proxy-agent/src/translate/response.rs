@@ -179,7 +179,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// Warnings are texts (RFC 7234 section 5.5, KEP-1693) and may name what they are about.
-fn warnings(view: &View, headers: &mut HeaderMap) {
+pub(crate) fn warnings(view: &View, headers: &mut HeaderMap) {
     let mapped: Vec<HeaderValue> = headers
         .get_all(header::WARNING)
         .iter()
@@ -191,6 +191,15 @@ fn warnings(view: &View, headers: &mut HeaderMap) {
     headers.remove(header::WARNING);
     for value in mapped {
         headers.append(header::WARNING, value);
+    }
+}
+
+// === impl Show ===
+
+impl Show {
+    /// Whether the engine has to see the answer.
+    pub(crate) fn is_translated(&self) -> bool {
+        !matches!(self, Self::Verbatim)
     }
 }
 
@@ -206,6 +215,13 @@ impl Upstream {
 }
 
 // === impl ShownBody ===
+
+impl ShownBody {
+    /// No body at all.
+    pub(crate) fn none() -> Self {
+        Self::Whole(None)
+    }
+}
 
 impl Body for ShownBody {
     type Data = Bytes;
