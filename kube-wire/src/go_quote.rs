@@ -1,10 +1,12 @@
 //! Go's `%q`, because Kubernetes' error messages quote names with it and clients compare messages.
+//!
+//! [`GoQuoted`] writes it, and [`unquoted`] finds in a message what was quoted.
 
 use std::fmt;
 use std::fmt::Write as _;
 
 /// Displays text as Go's `strconv.Quote` does.
-pub(crate) struct GoQuoted<'a>(pub(crate) &'a str);
+pub struct GoQuoted<'a>(pub &'a str);
 
 impl fmt::Display for GoQuoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,6 +34,56 @@ impl fmt::Display for GoQuoted<'_> {
     }
 }
 
+/// The quoted text at the beginning of `message`: how many bytes it has with its quotes, and what it says. `None` if there
+/// is none, or if it is not text.
+pub fn unquoted(message: &str) -> Option<(usize, String)> {
+    let mut text = String::new();
+    let mut characters = message.char_indices();
+    if characters.next()?.1 != '"' {
+        return None;
+    }
+    loop {
+        let (at, character) = characters.next()?;
+        match character {
+            '"' => return Some((at + 1, text)),
+            '\\' => {
+                let (at, escape) = characters.next()?;
+                let digits = match escape {
+                    'x' => 2,
+                    'u' => 4,
+                    'U' => 8,
+                    _ => {
+                        text.push(plain_escape(escape)?);
+                        continue;
+                    }
+                };
+                let code = u32::from_str_radix(message.get(at + 1..at + 1 + digits)?, 16).ok()?;
+                // Of bytes beyond ASCII only such are escaped as are no text.
+                if escape == 'x' && code > 0x7f {
+                    return None;
+                }
+                text.push(char::from_u32(code)?);
+                characters.nth(digits - 1);
+            }
+            character => text.push(character),
+        }
+    }
+}
+
+fn plain_escape(escape: char) -> Option<char> {
+    Some(match escape {
+        '"' | '\\' => escape,
+        'a' => '\u{7}',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        'v' => '\u{b}',
+        _ => return None,
+    })
+}
+
 /// Go's `strconv.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space. The standard library's
 /// debug escape rests on the same Unicode categories; it also escapes a combining mark that comes first, hence the
 /// letter before it.
@@ -48,6 +100,29 @@ fn is_printable(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_was_quoted_is_found(text: String, rest: String) {
+            let quoted = GoQuoted(&text).to_string();
+            let length = quoted.len();
+            prop_assert_eq!(unquoted(&(quoted + &rest)), Some((length, text)));
+        }
+
+        #[test]
+        fn any_message_is_survived(message: String) {
+            let _ = unquoted(&message);
+            let _ = unquoted(&format!("\"\\u{message}"));
+        }
+    }
+
+    #[test]
+    fn what_is_not_quoted() {
+        for message in ["", "a", "\"", "\"a", r#""\q""#, r#""\xff""#, r#""\ud800""#, r#""\u12""#] {
+            assert_eq!(unquoted(message), None, "{message}");
+        }
+    }
 
     #[test]
     fn quotes_as_go_does() {

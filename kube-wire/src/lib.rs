@@ -28,7 +28,7 @@ pub mod selector;
 pub mod status;
 pub mod watch;
 
-mod go_quote;
+pub mod go_quote;
 mod percent;
 
 pub use percent::PercentError;

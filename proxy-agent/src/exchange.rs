@@ -15,6 +15,7 @@ mod mirrors;
 mod namespaced;
 mod non_resource;
 mod object;
+mod own_words;
 mod patch;
 mod plan;
 mod told;

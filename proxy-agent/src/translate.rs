@@ -1,10 +1,12 @@
 //! Applies a plan to bodies: the engine of `rewrite` inside an [`http_body::Body`].
 
 mod arrivals;
+mod echo;
 mod response;
 mod whole;
 
 pub(crate) use arrivals::Arrivals;
+pub(crate) use echo::status;
 pub(crate) use response::{Show, ShownBody, Upstream, show, warnings};
 pub(crate) use whole::{TooLarge, collect};
 

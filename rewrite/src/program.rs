@@ -103,6 +103,11 @@ pub(crate) struct Node {
 // === impl Place ===
 
 impl Place {
+    /// Whether all that is done here is done at places of its own further in.
+    fn is_frame(self) -> bool {
+        matches!(self, Self::PodSpec | Self::NamespaceMeta)
+    }
+
     /// Whether only the host writes it. What a client sends back of it is ignored there, and so by us.
     pub(crate) fn is_the_hosts(self) -> bool {
         matches!(
@@ -164,6 +169,28 @@ impl Program {
         STATUS.clone()
     }
 
+    /// Whether what a JSON pointer (RFC 6901) leads to is a place, stands inside of one, or holds one. Segments are told
+    /// apart as the patch library of kube-apiserver does it: whatever stands before the first slash is passed over.
+    pub fn touches(&self, pointer: &str) -> bool {
+        let mut node = self.root();
+        for segment in pointer.split('/').skip(1) {
+            if node.place.is_some_and(|place| !place.is_frame()) {
+                return true;
+            }
+            let key = segment.replace("~1", "/").replace("~0", "~");
+            let member = node.members.iter().find(|(name, _)| **name == *key).map(|(_, member)| member);
+            let Some(next) = member.or(node.element.as_deref()).or(node.any.as_deref()) else { return false };
+            node = next;
+        }
+        true
+    }
+
+    /// The path of the field that names the node of a pod, as field errors write it.
+    pub fn node_field(&self) -> Option<String> {
+        let path = |place| self.root.path_to(place);
+        path(Place::NodeName).or_else(|| path(Place::BindingTarget).map(|target| target + ".name"))
+    }
+
     /// Whether the objects are Namespaces.
     pub(crate) fn is_of_namespaces(&self) -> bool {
         self.root.members.iter().any(|(_, node)| node.place == Some(Place::NamespaceMeta))
@@ -199,6 +226,14 @@ impl Node {
     /// Whether this place is here or below, in no array and in no map.
     fn has(&self, place: Place) -> bool {
         self.place == Some(place) || self.members.iter().any(|(_, member)| member.has(place))
+    }
+
+    /// Where below here something stands that is in no array and no map.
+    fn path_to(&self, place: Place) -> Option<String> {
+        self.members.iter().find_map(|(key, member)| match member.path_to(place) {
+            Some(rest) => Some(format!("{key}.{rest}")),
+            None => (member.place == Some(place)).then(|| key.to_string()),
+        })
     }
 
     /// The members and their keys.

@@ -82,6 +82,13 @@ pub fn proto_program_for(group: &str, version: &str, name: &str) -> Option<Proto
     Some(ProtoProgram::of(&MESSAGES[found]))
 }
 
+/// The kind of a resource or kind of kube-apiserver's own, in any version; none of custom resources and of aggregated
+/// APIs.
+pub fn kind_of(group: &str, name: &str) -> Option<&'static str> {
+    let row = BY_NAME.get(&(group, name))?.first().expect("a name is entered with its row");
+    Some(KINDS[*row].kind)
+}
+
 /// The program of an object of which nothing but the metadata is known.
 pub fn program_of_any() -> Program {
     OF_ANY.clone()

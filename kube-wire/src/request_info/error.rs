@@ -67,10 +67,9 @@ pub enum PathError {
 /// 405 for a method, 400 for the rest.
 impl From<&RequestError> for Status {
     fn from(error: &RequestError) -> Self {
-        let message = error.to_string();
         match error {
-            RequestError::Method => Self::method_not_allowed_here(message),
-            _ => Self::bad_request(message),
+            RequestError::Method => Self::method_not_allowed_here(),
+            _ => Self::bad_request(error.to_string()),
         }
     }
 }

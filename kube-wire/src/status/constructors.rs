@@ -98,8 +98,7 @@ impl Status {
 
     /// 404: no such path. The text is what client-go makes of a bare 404.
     pub fn path_not_found() -> Self {
-        let status = Self::failure(404, Reason::NotFound, "the server could not find the requested resource");
-        Self { details: Some(Details::default()), ..status }
+        Self::generic(404, Reason::NotFound, "the server could not find the requested resource")
     }
 
     /// 409: there is one of that name. Clients that create what may exist take this for success; when the name is
@@ -162,9 +161,15 @@ impl Status {
         Self::failure(405, Reason::MethodNotAllowed, message).about(resource, "")
     }
 
-    /// 405 where no resource is known.
-    pub fn method_not_allowed_here(message: impl Into<String>) -> Self {
-        Self::failure(405, Reason::MethodNotAllowed, message)
+    /// 405: go-restful, which routes for kube-apiserver, knows no such method on this path.
+    pub fn method_not_allowed_here() -> Self {
+        Self::generic(405, Reason::MethodNotAllowed, "the server does not allow this method on the requested resource")
+    }
+
+    /// 422: a JSON patch that does not apply. What is wrong with it an API server does not say (`applyJSPatch` in
+    /// apiserver's `handlers/patch.go`).
+    pub fn patch_does_not_apply() -> Self {
+        Self::generic(422, Reason::Invalid, "the server rejected our request due to an error in our request")
     }
 
     /// 406: not in a representation that the client accepts.
@@ -213,6 +218,11 @@ impl Status {
     pub fn timeout(message: &str, retry_after_seconds: u32) -> Self {
         let message = format!("Timeout: {message}");
         Self::failure(504, Reason::Timeout, message).with_retry_after(retry_after_seconds)
+    }
+
+    /// What `NewGenericServerResponse` makes where it knows no resource: details that are there, and empty.
+    fn generic(code: u16, reason: Reason, message: &str) -> Self {
+        Self { details: Some(Details::default()), ..Self::failure(code, reason, message) }
     }
 
     fn about(mut self, resource: GroupResource<'_>, name: &str) -> Self {

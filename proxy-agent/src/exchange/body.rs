@@ -12,8 +12,9 @@ use rewrite::{Program, VirtualNamespace};
 
 use super::Asked;
 use super::object::{Object, map_json};
+use super::plan::{group_kind, program};
 use crate::host::{RequestBody, empty, full, stream};
-use crate::refusal::Refusal;
+use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::{MAX_REQUEST, TooLarge, collect};
 
 /// The body of a request, before anything is known of it.
@@ -81,7 +82,13 @@ impl Asked<'_> {
             // DeleteOptions name nothing but a uid and a resourceVersion, in any encoding.
             Verb::Delete | Verb::DeleteCollection => Ok(full(body.clone())),
             _ if body.is_empty() => Ok(empty()),
-            _ => self.map_object(request, &self.mapper(namespace), &self.object(body)?).await.map(full),
+            _ => {
+                let object = self.object(body)?;
+                if request.is_namespace() && request.subresource().is_none() {
+                    same_name(request, &object.name()?.name)?;
+                }
+                self.map_object(request, &self.mapper(namespace), &object).await.map(full)
+            }
         }
     }
 
@@ -94,8 +101,10 @@ impl Asked<'_> {
         let object = self.object(body)?;
         let name = object.name()?.name;
         let mapped = self.map_object(request, &self.mapper(None), &object).await?;
-        let name = VirtualNamespace::new(&name)
-            .map_err(|_| Refusal::from(Status::bad_request("metadata.name is not the name of a namespace")))?;
+        let name = VirtualNamespace::new(&name).map_err(|_| {
+            let status = Status::bad_request("metadata.name is not the name of a namespace");
+            Unmapped::refusal(status, Ask::KubeApiserver)
+        })?;
         Ok((full(mapped), name))
     }
 
@@ -130,8 +139,13 @@ impl Asked<'_> {
         mapper: &Request,
         object: &Object,
     ) -> Result<Bytes, Refusal> {
-        let (mapped, report) = object.map(request, mapper)?;
-        self.own_nodes(request, &report).await?;
+        let name = match request.path_name() {
+            Some(name) => name.to_owned(),
+            // Whatever is wrong with it the engine says.
+            None => object.name().map(|own| own.name).unwrap_or_default(),
+        };
+        let (mapped, report) = object.map(request, &name, mapper)?;
+        self.own_nodes(request, &name, &report).await?;
         Ok(mapped)
     }
 
@@ -143,20 +157,39 @@ impl Asked<'_> {
         mapper: Request,
         json: &Bytes,
     ) -> Result<Bytes, Refusal> {
-        let (mapped, report) = map_json(request, program, &mapper, json)?;
-        self.own_nodes(request, &report).await?;
+        let name = request.path_name().unwrap_or_default();
+        let (mapped, report) = map_json(request, name, program, &mapper, json)?;
+        self.own_nodes(request, name, &report).await?;
         Ok(mapped)
     }
 
-    pub(super) async fn own_nodes(&self, request: &ResourceRequest<'_>, report: &Report) -> Result<(), Refusal> {
+    /// `name` is that of the object whose pods are to be bound.
+    pub(super) async fn own_nodes(
+        &self,
+        request: &ResourceRequest<'_>,
+        name: &str,
+        report: &Report,
+    ) -> Result<(), Refusal> {
         for node in &report.nodes {
             if !self.parts.nodes.belongs(self.cluster, node).await? {
-                let error = FieldError::invalid("spec.nodeName", format!("{node:?}"), "not a node of this cluster");
-                let kind = kube_wire::gvr::GroupKind { group: request.group(), kind: request.resource() };
-                let name = request.path_name().unwrap_or_default();
-                return Err(Status::invalid(kind, name, &[error]).into());
+                let field = program(request).node_field().unwrap_or_else(|| "spec.nodeName".to_owned());
+                let error = FieldError::invalid(field, node, "not a node of this cluster");
+                let status = Status::invalid(group_kind(request), name, &[error]);
+                return Err(Unmapped::refusal(status, Ask::Nobody));
             }
         }
         Ok(())
     }
+}
+
+/// A Namespace that is written must be the one that the path names. The host would say so in host names, some of which
+/// are nobody's.
+pub(super) fn same_name(request: &ResourceRequest<'_>, own: &str) -> Result<(), Refusal> {
+    let name = request.path_name().unwrap_or_default();
+    if own == name {
+        return Ok(());
+    }
+    // `checkName` in apiserver's `handlers/rest.go`.
+    let message = format!("the name of the object ({own}) does not match the name on the URL ({name})");
+    Err(Unmapped::refusal(Status::bad_request(message), Ask::KubeApiserver))
 }

@@ -1,5 +1,6 @@
 //! Requests that are in no namespace, or in all of them: authorised in the root namespace, then done in the agent's name.
 
+use bytes::Bytes;
 use http::Response;
 use kube_wire::name::SegmentName;
 use kube_wire::selector::LabelSelector;
@@ -9,6 +10,7 @@ use rewrite::name::CLUSTER_LABEL;
 use rewrite::view::Filter;
 
 use super::body::Body;
+use super::own_words::Upstream as Place;
 use super::plan::{After, As, Plan, program};
 use super::{Asked, mirrors};
 use crate::access::Attributes;
@@ -61,13 +63,13 @@ impl Asked<'_> {
             let hidden = mirrors::hidden(request);
             return self.pass(request, Filter::ByNamespace, hidden.as_ref());
         }
-        // As an API server answers `DELETE /api/v1/pods`.
-        let action = request.verb().as_str();
-        Err(Status::method_not_allowed(request.group_resource(), action).into())
+        // As an API server answers `DELETE /api/v1/pods`, to those who might.
+        self.allowed_everywhere(request).await?;
+        Err(Status::method_not_allowed_here().into())
     }
 
     /// Reads in the agent's name, of what `only` selects.
-    fn pass(
+    pub(super) fn pass(
         &self,
         request: &ResourceRequest<'_>,
         filter: Filter,
@@ -98,10 +100,11 @@ impl Asked<'_> {
             return Err(missing());
         };
         let segment = SegmentName::new(host.as_str()).expect("a DNS label is a path segment");
+        let path = request.path_with(None, Some(&segment));
         if request.verb() == Verb::Watch {
             // The deprecated `/api/v1/watch/namespaces/NAME`.
             let query = self.list_query(request, None)?;
-            let target = Self::target(&request.path_with(None, Some(&segment)), &query);
+            let target = Self::target(&path, &query);
             let mut upstream = self.upstream(self.info.method().clone(), &target, As::Caller, empty())?;
             self.json_only(&mut upstream)?;
             return Ok(self.planned(request, upstream, self.list_show(request, Filter::ByName)?));
@@ -109,19 +112,31 @@ impl Asked<'_> {
         if request.verb() == Verb::Delete && request.subresource().is_none() && IMMORTAL.contains(&name) {
             return Err(forbidden(request, "this namespace may not be deleted"));
         }
-        let target = Self::target(&request.path_with(None, Some(&segment)), self.info.query());
+        let planned = self.namespace(request, &path, &body.bytes()).await;
+        match planned {
+            Ok(plan) => Ok(plan),
+            Err(refusal) => {
+                let (identity, mapping) = (As::Caller, &self.mapping);
+                let upstream = Place { path: &path, identity, namespace: Some(&host), mapping };
+                Err(self.in_own_words(request, &upstream, &body.bytes(), refusal).await)
+            }
+        }
+    }
+
+    /// A request about one Namespace, or a subresource of it.
+    async fn namespace(&self, request: &ResourceRequest<'_>, path: &str, body: &Bytes) -> Result<Plan, Refusal> {
         let mut after = After::Nothing;
         let mut upstream = match request.verb() {
             Verb::Patch => {
-                let path = request.path_with(None, Some(&segment));
-                let patched = self.patch(request, None, &path, &body.bytes()).await?;
+                let patched = self.patch(request, None, path, body).await?;
                 if patched.again {
                     after = After::AgainOnConflict;
                 }
                 patched.request
             }
             verb => {
-                let body = if verb.is_read() { empty() } else { self.body(request, None, &body.bytes()).await? };
+                let body = if verb.is_read() { empty() } else { self.body(request, None, body).await? };
+                let target = Self::target(path, self.info.query());
                 self.upstream(self.info.method().clone(), &target, As::Caller, body)?
             }
         };
@@ -140,8 +155,16 @@ impl Asked<'_> {
             }
             Verb::Create => {
                 self.allowed_everywhere(request).await?;
-                let (body, name) = self.namespace_body(request, &body.bytes()).await?;
-                let target = Self::target(&request.path().build(), self.info.query());
+                let path = request.path().build();
+                let (body, name) = match self.namespace_body(request, &body.bytes()).await {
+                    Ok(mapped) => mapped,
+                    Err(refusal) => {
+                        let (identity, mapping) = (As::Agent, &self.mapping);
+                        let upstream = Place { path: &path, identity, namespace: None, mapping };
+                        return Err(self.in_own_words(request, &upstream, &body.bytes(), refusal).await);
+                    }
+                };
+                let target = Self::target(&path, self.info.query());
                 let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, body)?;
                 self.json_only(&mut upstream)?;
                 let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
@@ -150,7 +173,10 @@ impl Asked<'_> {
                 plan.after = After::Birth;
                 Ok(plan)
             }
-            verb => Err(Status::method_not_allowed(request.group_resource(), verb.as_str()).into()),
+            _ => {
+                self.allowed_everywhere(request).await?;
+                Err(Status::method_not_allowed_here().into())
+            }
         }
     }
 
@@ -163,8 +189,16 @@ impl Asked<'_> {
     /// `SelfSubject...Review`: the host answers it for the caller, with names mapped both ways. A question without a
     /// namespace is one about all of them, which the root namespace answers.
     async fn review(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
-        let body = self.review_body(request, &body.bytes()).await?;
-        let target = Self::target(&request.path().build(), self.info.query());
+        let path = request.path().build();
+        let body = match self.review_body(request, &body.bytes()).await {
+            Ok(mapped) => mapped,
+            Err(refusal) => {
+                let (identity, mapping) = (As::Caller, &self.mapping);
+                let upstream = Place { path: &path, identity, namespace: None, mapping };
+                return Err(self.in_own_words(request, &upstream, &body.bytes(), refusal).await);
+            }
+        };
+        let target = Self::target(&path, self.info.query());
         let mut upstream = self.upstream(self.info.method().clone(), &target, As::Caller, body)?;
         self.json_only(&mut upstream)?;
         let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };

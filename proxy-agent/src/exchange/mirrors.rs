@@ -6,7 +6,7 @@ use kube_wire::{ResourceRequest, Status, Verb};
 
 use rewrite::protobuf::ObjectName;
 
-use crate::refusal::Refusal;
+use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::root::{MIRROR_LABEL, MIRROR_PREFIX};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -51,9 +51,9 @@ fn is_about(request: &ResourceRequest<'_>) -> bool {
 
 fn reserved(name: &str) -> Refusal {
     let detail = format!("names that begin with {MIRROR_PREFIX:?} are reserved");
-    let error = FieldError::invalid("metadata.name", format!("{name:?}"), detail);
+    let error = FieldError::invalid("metadata.name", name, detail);
     let kind = kube_wire::gvr::GroupKind { group: GROUP, kind: "RoleBinding" };
-    Status::invalid(kind, name, &[error]).into()
+    Unmapped::refusal(Status::invalid(kind, name, &[error]), Ask::Nobody)
 }
 
 #[cfg(test)]

@@ -1,17 +1,23 @@
 //! Requests in one namespace: the host's RBAC decides there, as the caller.
 
-use super::body::Body;
+use http::Method;
+use kube_wire::gvr::GroupResource;
+use kube_wire::media::BodyType;
 use kube_wire::name::SegmentName;
 use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::view::Filter;
 use rewrite::{HostNamespace, VirtualNamespace};
 
+use super::body::{Body, content_type};
 use super::list::NOBODYS;
+use super::own_words::Upstream;
 use super::plan::{After, As, Plan, program};
 use super::{Asked, mirrors};
 use crate::host::empty;
 use crate::refusal::Refusal;
 use crate::translate::Show;
+
+const NAMESPACES: GroupResource<'_> = GroupResource { group: "", resource: "namespaces" };
 
 impl Asked<'_> {
     pub(super) async fn namespaced(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
@@ -23,10 +29,14 @@ impl Asked<'_> {
             return self.present(request, &namespace, &host, As::Caller, body).await;
         }
         self.allowed_everywhere(request).await?;
-        if request.verb().is_read() {
+        if request.verb().is_read() || request.verb() == Verb::DeleteCollection {
             // An empty list, a silent watch or a 404, and the host says it best. Nobody can have rights there, so it is
             // asked in the agent's name.
             return self.present(request, &namespace, &host, As::Agent, body).await;
+        }
+        if BodyType::of_patch(content_type(&self.headers)) == Ok(BodyType::ApplyYaml) && request.verb() == Verb::Patch {
+            // It would make the object.
+            return Err(Status::not_found(NAMESPACES, name).into());
         }
         Err(no_such(request, name).into())
     }
@@ -35,13 +45,14 @@ impl Asked<'_> {
     /// everywhere. An API server does not look whether a namespace exists before it lists what is in it.
     async fn nowhere(&self, request: &ResourceRequest<'_>, namespace: &str) -> Result<Plan, Refusal> {
         self.allowed_everywhere(request).await?;
-        if !matches!(request.verb(), Verb::List | Verb::Watch) {
+        // Nothing is there to be deleted, and an empty list is the answer to that too.
+        if !matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection) {
             return Err(no_such(request, namespace).into());
         }
         let segment = SegmentName::new(NOBODYS).expect("a constant segment");
         let query = self.list_query(request, None)?;
         let target = Self::target(&request.path_with(Some(&segment), None), &query);
-        let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
+        let mut upstream = self.upstream(Method::GET, &target, As::Agent, empty())?;
         self.json_only(&mut upstream)?;
         Ok(Plan {
             request: upstream,
@@ -52,6 +63,19 @@ impl Asked<'_> {
         })
     }
 
+    /// The path upstream.
+    fn path(
+        request: &ResourceRequest<'_>,
+        namespace: &VirtualNamespace,
+        host: &HostNamespace,
+    ) -> Result<String, Refusal> {
+        let segment = SegmentName::new(host.as_str()).expect("a DNS label is a path segment");
+        let name = request.path_name().map(|name| SegmentName::new(name.to_owned()));
+        let name = name.transpose().map_err(|_| Refusal::from(no_such(request, namespace.as_str())))?;
+        Ok(request.path_with(Some(&segment), name.as_ref()))
+    }
+
+    /// A request in a namespace that there is, or that may be asked about as if there were.
     async fn present(
         &self,
         request: &ResourceRequest<'_>,
@@ -60,23 +84,44 @@ impl Asked<'_> {
         identity: As,
         body: &Body,
     ) -> Result<Plan, Refusal> {
-        let segment = SegmentName::new(host.as_str()).expect("a DNS label is a path segment");
-        let name = request.path_name().map(|name| SegmentName::new(name.to_owned()));
-        let name = name.transpose().map_err(|_| Refusal::from(no_such(request, namespace.as_str())))?;
-        let path = request.path_with(Some(&segment), name.as_ref());
+        let path = Self::path(request, namespace, host)?;
+        let mapping = self.mapping.clone().asking_for(namespace.clone());
+        let mut plan = match self.planned_at(request, namespace, &path, identity, body).await {
+            Ok(plan) => plan,
+            Err(refusal) => {
+                let upstream = Upstream { path: &path, identity, namespace: Some(host), mapping: &mapping };
+                return Err(self.in_own_words(request, &upstream, &body.bytes(), refusal).await);
+            }
+        };
+        plan.mapping = mapping;
+        Ok(plan)
+    }
+
+    async fn planned_at(
+        &self,
+        request: &ResourceRequest<'_>,
+        namespace: &VirtualNamespace,
+        path: &str,
+        identity: As,
+        body: &Body,
+    ) -> Result<Plan, Refusal> {
         let hidden = mirrors::hidden(request);
         mirrors::check(request, || self.object(&body.bytes())?.name())?;
         let listed = matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection);
         let query =
             if listed { self.list_query(request, hidden.as_ref())? } else { self.info.query().borrowed().into_owned() };
-        let target = Self::target(&path, &query);
+        let target = Self::target(path, &query);
         let mut after = After::Nothing;
         let mut upstream = match body {
+            // Nothing is there to be deleted, and an empty list is the answer.
+            _ if request.verb() == Verb::DeleteCollection && identity == As::Agent => {
+                self.upstream(Method::GET, &target, identity, empty())?
+            }
             Body::Stream(_) if request.verb() != Verb::Patch => {
                 self.upstream(self.info.method().clone(), &target, identity, body.take())?
             }
             _ if request.verb() == Verb::Patch => {
-                let patched = self.patch(request, Some(namespace), &path, &body.bytes()).await?;
+                let patched = self.patch(request, Some(namespace), path, &body.bytes()).await?;
                 if patched.again {
                     after = After::AgainOnConflict;
                 }
@@ -104,7 +149,7 @@ impl Asked<'_> {
         Ok(Plan {
             request: upstream,
             show,
-            mapping: self.mapping.clone().asking_for(namespace.clone()),
+            mapping: self.mapping.clone(),
             not_found: no_such(request, namespace.as_str()),
             after,
         })
@@ -119,10 +164,7 @@ pub(super) fn is_opaque(request: &ResourceRequest<'_>) -> bool {
 /// What an API server says where the namespace, or the object in it, is missing.
 pub(super) fn no_such(request: &ResourceRequest<'_>, namespace: &str) -> Status {
     match (request.verb(), request.path_name()) {
-        (Verb::Create, _) | (_, None) => {
-            let resource = kube_wire::gvr::GroupResource { group: "", resource: "namespaces" };
-            Status::not_found(resource, namespace)
-        }
+        (Verb::Create, _) | (_, None) => Status::not_found(NAMESPACES, namespace),
         (_, Some(name)) => Status::not_found(request.group_resource(), name),
     }
 }

@@ -12,8 +12,8 @@ use rewrite::request::{Report, Request};
 use serde::Deserialize;
 
 use super::patch::yaml_to_json;
-use super::plan::{program, proto_program};
-use crate::refusal::Refusal;
+use super::plan::{group_kind, program, proto_program};
+use crate::refusal::{Ask, Refusal, Unmapped};
 
 /// An object that a client sent.
 pub(super) enum Object {
@@ -44,14 +44,16 @@ impl Object {
             Ok(BodyType::Object(Encoding::Yaml)) => yaml_to_json(body).map(Self::Json),
             Ok(BodyType::Object(Encoding::Protobuf)) => Ok(Self::Protobuf(body.clone())),
             Ok(_) => Err(unsupported("this virtual cluster takes request bodies in JSON, YAML and protobuf")),
-            Err(error) => Err(Status::unsupported_media_type(error).into()),
+            Err(error) => Err(Unmapped::refusal(Status::unsupported_media_type(error), Ask::WithoutBody)),
         }
     }
 
     /// How the object calls itself.
     pub(super) fn name(&self) -> Result<ObjectName, Refusal> {
-        let bad =
-            |error: String| Refusal::from(Status::bad_request(format!("the object's name cannot be read: {error}")));
+        let bad = |error: String| {
+            let status = Status::bad_request(format!("the object's name cannot be read: {error}"));
+            Unmapped::refusal(status, Ask::KubeApiserver)
+        };
         match self {
             Self::Json(json) => {
                 let named: Named = serde_json::from_slice(json).map_err(|error| bad(error.to_string()))?;
@@ -65,11 +67,17 @@ impl Object {
         }
     }
 
-    /// The object as the host is to get it, and what the caller has to check.
-    pub(super) fn map(&self, request: &ResourceRequest<'_>, mapper: &Request) -> Result<(Bytes, Report), Refusal> {
+    /// The object as the host is to get it, and what the caller has to check. `name` is what it is called if it is
+    /// refused.
+    pub(super) fn map(
+        &self,
+        request: &ResourceRequest<'_>,
+        name: &str,
+        mapper: &Request,
+    ) -> Result<(Bytes, Report), Refusal> {
         match self {
-            Self::Json(json) => map_json(request, &program(request), mapper, json),
-            Self::Protobuf(body) => map_protobuf(request, mapper, body),
+            Self::Json(json) => map_json(request, name, &program(request), mapper, json),
+            Self::Protobuf(body) => map_protobuf(request, name, mapper, body),
         }
     }
 }
@@ -77,16 +85,22 @@ impl Object {
 /// Maps JSON, and says what the caller has to check.
 pub(super) fn map_json(
     request: &ResourceRequest<'_>,
+    name: &str,
     program: &Program,
     mapper: &Request,
     json: &Bytes,
 ) -> Result<(Bytes, Report), Refusal> {
     let mut pieces: Vec<Bytes> = Vec::new();
     let report = mapper.map(program, json, &mut pieces);
-    Ok((pieces.concat().into(), report.map_err(|refusal| refused(request, &refusal))?))
+    Ok((pieces.concat().into(), report.map_err(|refusal| refused(request, name, &refusal))?))
 }
 
-fn map_protobuf(request: &ResourceRequest<'_>, mapper: &Request, body: &Bytes) -> Result<(Bytes, Report), Refusal> {
+fn map_protobuf(
+    request: &ResourceRequest<'_>,
+    name: &str,
+    mapper: &Request,
+    body: &Bytes,
+) -> Result<(Bytes, Report), Refusal> {
     // What is no envelope the engine refuses, in its words.
     let api_version = Envelope::decode(body).map_or("", |envelope| envelope.api_version);
     let Some(program) = proto_program(request, api_version) else {
@@ -95,15 +109,16 @@ fn map_protobuf(request: &ResourceRequest<'_>, mapper: &Request, body: &Bytes) -
     };
     let mut pieces: Vec<Bytes> = Vec::new();
     let report = mapper.map_protobuf(program, body, &mut pieces);
-    Ok((pieces.concat().into(), report.map_err(|refusal| refused(request, &refusal))?))
+    Ok((pieces.concat().into(), report.map_err(|refusal| refused(request, name, &refusal))?))
 }
 
-fn refused(request: &ResourceRequest<'_>, refusal: &rewrite::request::Refusal) -> Refusal {
-    Refusal::body(request.group_resource(), request.path_name().unwrap_or_default(), refusal)
+fn refused(request: &ResourceRequest<'_>, name: &str, refusal: &rewrite::request::Refusal) -> Refusal {
+    Refusal::body(request.group_resource(), group_kind(request), name, refusal)
 }
 
 fn unsupported(message: &str) -> Refusal {
-    Status::failure(415, kube_wire::status::Reason::UnsupportedMediaType, message).into()
+    let status = Status::failure(415, kube_wire::status::Reason::UnsupportedMediaType, message);
+    Unmapped::refusal(status, Ask::WithoutBody)
 }
 
 #[cfg(test)]

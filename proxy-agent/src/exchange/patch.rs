@@ -3,13 +3,14 @@
 //! | form | how it goes upstream |
 //! |---|---|
 //! | merge, strategic | mapped like an object; a guard that it would take away is put back by a dry run and a PUT |
-//! | JSON patch | applied here to the virtual object, since its paths are the client's; then a PUT |
+//! | JSON patch | as it is if it has to do with nothing that is mapped; else applied here to the virtual object, then a PUT |
 //! | apply | mapped, with what [`apply`] says of the guard |
 //!
 //! A PUT carries the resourceVersion that was read, and a conflict is tried again, as an API server does with patches
 //! (`handlers/patch.go`).
 
 mod apply;
+mod json_patch;
 mod resolve;
 
 use bytes::Bytes;
@@ -20,11 +21,12 @@ use rewrite::VirtualNamespace;
 use serde_json::Value;
 
 use super::Asked;
-use super::body::content_type;
+use super::body::{content_type, same_name};
 use super::object::map_json;
 use super::plan::{As, program};
 use crate::host::{RequestBody, full};
-use crate::refusal::Refusal;
+use crate::refusal::{Ask, Refusal, Unmapped};
+use json_patch::JsonPatch;
 
 /// Kinds that hold a pod specification, and so the guard.
 const GUARDED: [(&str, &str); 9] = [
@@ -59,23 +61,43 @@ impl Asked<'_> {
         body: &Bytes,
     ) -> Result<Patched, Refusal> {
         let kind = BodyType::of_patch(content_type(&self.headers));
-        match kind.map_err(|error| Refusal::from(Status::unsupported_media_type(error)))? {
-            BodyType::JsonPatch => self.put(resolve::by_json_patch(self, request, namespace, path, body).await?, path),
+        match kind.map_err(|error| Unmapped::refusal(Status::unsupported_media_type(error), Ask::WithoutBody))? {
+            BodyType::JsonPatch => {
+                let patch = JsonPatch::parse(body).map_err(|_| {
+                    let status = Status::bad_request("the body is not a JSON patch");
+                    Unmapped::refusal(status, Ask::KubeApiserver)
+                })?;
+                let program = program(request);
+                if !patch.pointers().any(|pointer| program.touches(pointer)) {
+                    return self.sent(path, full(body.clone()));
+                }
+                self.put(resolve::by_json_patch(self, request, namespace, path, &patch).await?, path)
+            }
             BodyType::ApplyYaml => apply::apply(self, request, namespace, path, body).await,
-            BodyType::MergePatch | BodyType::StrategicMergePatch => {
+            kind @ (BodyType::MergePatch | BodyType::StrategicMergePatch) => {
+                let directs = kind == BodyType::StrategicMergePatch
+                    && GUARDED.contains(&(request.group(), request.resource()))
+                    && DIRECTIVES.iter().any(|word| memchr::memmem::find(body, word).is_some());
+                let body =
+                    if directs { &resolve::without_moot_directive(self, request, path, body).await? } else { body };
+                let name = request.path_name().unwrap_or_default();
                 let mapper = self.mapper(namespace).partial();
-                let (mapped, report) = map_json(request, &program(request), &mapper, body)?;
-                self.own_nodes(request, &report).await?;
-                let guarded = GUARDED.contains(&(request.group(), request.resource()));
-                let directs = DIRECTIVES.iter().any(|word| memchr::memmem::find(body, word).is_some());
-                if report.removes_guard || (guarded && directs) {
+                let (mapped, report) = map_json(request, name, &program(request), &mapper, body)?;
+                self.own_nodes(request, name, &report).await?;
+                if request.is_namespace()
+                    && let Some(own) = own_name(body)
+                {
+                    same_name(request, &own)?;
+                }
+                if report.removes_guard || directs {
                     return self.put(resolve::by_dry_run(self, request, namespace, path, mapped).await?, path);
                 }
                 self.sent(path, full(mapped))
             }
             BodyType::Object(_) | BodyType::ApplyCbor => {
                 let message = "this virtual cluster takes patches in JSON and YAML";
-                Err(Status::failure(415, kube_wire::status::Reason::UnsupportedMediaType, message).into())
+                let status = Status::failure(415, kube_wire::status::Reason::UnsupportedMediaType, message);
+                Err(Unmapped::refusal(status, Ask::WithoutBody))
             }
         }
     }
@@ -94,13 +116,40 @@ impl Asked<'_> {
     }
 }
 
-/// YAML as JSON; JSON is YAML, and passes as it is.
+/// Where the specification of the pods stands in a guarded kind, as a JSON pointer.
+fn pod_spec(resource: &str) -> &'static str {
+    match resource {
+        "pods" => "/spec",
+        "podtemplates" => "/template/spec",
+        "cronjobs" => "/spec/jobTemplate/spec/template/spec",
+        _ => "/spec/template/spec",
+    }
+}
+
+/// The name that a merge patch gives to the object.
+fn own_name(patch: &[u8]) -> Option<String> {
+    let patch: Value = serde_json::from_slice(patch).ok()?;
+    Some(patch.pointer("/metadata/name")?.as_str()?.to_owned())
+}
+
+/// An object in YAML as JSON. JSON is YAML, and passes as it is. Of several documents the first counts, as for the
+/// decoder of an API server.
 pub(super) fn yaml_to_json(body: &Bytes) -> Result<Bytes, Refusal> {
-    if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
+    if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+        && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
+    {
         return Ok(body.clone());
     }
-    let bad = |error: String| Refusal::from(Status::bad_request(format!("error decoding YAML: {error}")));
+    let bad = |error: String| {
+        let status = Status::bad_request(format!("error decoding YAML: {error}"));
+        Unmapped::refusal(status, Ask::KubeApiserver)
+    };
     let text = std::str::from_utf8(body).map_err(|error| bad(error.to_string()))?;
-    let value: Value = serde_saphyr::from_str(text).map_err(|error| bad(error.to_string()))?;
-    serde_json::to_vec(&value).map(Bytes::from).map_err(|error| bad(error.to_string()))
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| bad(error.to_string()))?;
+    match documents.into_iter().next() {
+        Some(object @ Value::Object(_)) => {
+            serde_json::to_vec(&object).map(Bytes::from).map_err(|error| bad(error.to_string()))
+        }
+        _ => Err(bad("the document is no object".to_owned())),
+    }
 }

@@ -1,6 +1,7 @@
 //! What a plan is: everything that was decided about a request.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
+use kube_wire::gvr::GroupKind;
 use kube_wire::media::{Accept, Form};
 use kube_wire::query::Query;
 use kube_wire::{ResourceRequest, Status};
@@ -124,6 +125,13 @@ pub(super) fn proto_program(request: &ResourceRequest<'_>, api_version: &str) ->
     // The one subresource that takes two versions (`AcceptsGroupVersion` in pkg/registry/core/pod/storage/eviction.go).
     let version = if kind == EVICTION { api_version.strip_prefix("policy/").unwrap_or(version) } else { version };
     schema::proto_program_for(group, version, kind)
+}
+
+/// The kind of the objects of a request, as Kubernetes names it when one of them is invalid. Of custom resources only the
+/// plural is known without asking.
+pub(super) fn group_kind<'a>(request: &'a ResourceRequest<'_>) -> GroupKind<'a> {
+    let (group, _, name) = kind(request).unwrap_or((request.group(), request.version(), request.resource()));
+    GroupKind { group, kind: schema::kind_of(group, name).unwrap_or(name) }
 }
 
 /// Group, version, and the resource or kind of the objects of a request.

@@ -15,6 +15,7 @@ use rewrite::view::{Filter, ListStream, Verdict, WatchStream};
 use rewrite::{Program, View};
 use serde::Deserialize;
 
+use super::echo::without_echo;
 use super::{Arrivals, MAX_OBJECT, collect};
 use crate::host::{HostBody, HostBodyError};
 use crate::refusal::Refusal;
@@ -101,6 +102,15 @@ pub(crate) async fn show(
     let json = is_json(&parts.headers);
     let failed = parts.status.as_u16() >= 400;
     let shown = match show {
+        Show::Object { program, .. } if failed && json && parts.status == StatusCode::UNPROCESSABLE_ENTITY => {
+            let body = body.collect().await?;
+            if let Some(status) = without_echo(view, &program, &body) {
+                ShownBody::whole(status.to_json().into(), &mut parts.headers)
+            } else {
+                let (body, everything) = (Upstream::Whole(body), Filter::Everything);
+                whole(view, &Program::default(), everything, None, not_found, body, &mut parts.headers).await?
+            }
+        }
         // An error is a Status in JSON; a pod's own server may answer with what it likes.
         _ if failed && json => {
             whole(view, &Program::default(), Filter::Everything, None, not_found, body, &mut parts.headers).await?
@@ -139,12 +149,7 @@ async fn whole(
     body: Upstream,
     headers: &mut HeaderMap,
 ) -> Result<ShownBody, Refusal> {
-    let body = match body {
-        Upstream::Whole(body) => body,
-        Upstream::Stream(body) => {
-            collect(body, MAX_OBJECT).await.map_err(|error| Refusal::Unreadable(error.to_string()))?
-        }
-    };
+    let body = body.collect().await?;
     if let Some(only) = only {
         let labelled: Labelled =
             serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
@@ -156,11 +161,7 @@ async fn whole(
     let verdict = view.object(program, filter, &body, &mut pieces);
     match verdict.map_err(|error| Refusal::Unreadable(error.to_string()))? {
         Verdict::Foreign => Err(not_found().into()),
-        Verdict::Shown => {
-            let shown = pieces.concat();
-            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(shown.len()));
-            Ok(ShownBody::Whole(Some(shown.into())))
-        }
+        Verdict::Shown => Ok(ShownBody::whole(pieces.concat().into(), headers)),
     }
 }
 
@@ -206,6 +207,15 @@ impl Show {
 // === impl Upstream ===
 
 impl Upstream {
+    async fn collect(self) -> Result<Bytes, Refusal> {
+        match self {
+            Self::Whole(body) => Ok(body),
+            Self::Stream(body) => {
+                collect(body, MAX_OBJECT).await.map_err(|error| Refusal::Unreadable(error.to_string()))
+            }
+        }
+    }
+
     fn verbatim(self) -> ShownBody {
         match self {
             Self::Stream(body) => ShownBody::Verbatim(body),
@@ -217,6 +227,11 @@ impl Upstream {
 // === impl ShownBody ===
 
 impl ShownBody {
+    fn whole(body: Bytes, headers: &mut HeaderMap) -> Self {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+        Self::Whole(Some(body))
+    }
+
     /// No body at all.
     pub(crate) fn none() -> Self {
         Self::Whole(None)

@@ -129,3 +129,46 @@ fn only_namespaces_are_namespaces() {
     assert!(!program_for("example.com", "v1", "namespaces").is_of_namespaces());
     assert!(!program_for("", "v1", "pods").is_of_namespaces());
 }
+
+#[test]
+fn kinds_and_their_node_fields() {
+    for (group, name, kind, field) in [
+        ("", "pods", "Pod", Some("spec.nodeName")),
+        ("", "Binding", "Binding", Some("target.name")),
+        ("apps", "deployments", "Deployment", Some("spec.template.spec.nodeName")),
+        ("batch", "cronjobs", "CronJob", Some("spec.jobTemplate.spec.template.spec.nodeName")),
+        ("", "podtemplates", "PodTemplate", Some("template.spec.nodeName")),
+        ("", "configmaps", "ConfigMap", None),
+    ] {
+        assert_eq!(kind_of(group, name), Some(kind));
+        assert_eq!(program_for(group, "v1", name).node_field().as_deref(), field, "{name}");
+    }
+    assert_eq!(kind_of("example.com", "widgets"), None);
+}
+
+#[test]
+fn what_a_pointer_touches() {
+    for (group, name, pointer, touched) in [
+        ("", "configmaps", "", true),
+        ("", "configmaps", "/data/a", false),
+        ("", "configmaps", "/data", true),
+        ("", "configmaps", "/data/ca.crt", true),
+        ("", "configmaps", "/metadata/labels/a~1b", false),
+        ("", "configmaps", "/metadata/namespace", true),
+        ("", "configmaps", "metadata/namespace", false),
+        ("", "configmaps", "x/metadata/namespace", true),
+        ("", "configmaps", "/metadata/ownerReferences/0/name", true),
+        ("", "configmaps", "/metadata/ownerReferences/-", true),
+        ("apps", "deployments", "/spec/replicas", false),
+        ("apps", "deployments", "/spec/template/spec/containers/0/image", false),
+        ("apps", "deployments", "/spec/template/spec", true),
+        ("apps", "deployments", "/spec/template/spec/nodeSelector/disk", true),
+        ("apps", "deployments", "/spec/template/metadata/labels", false),
+        ("", "namespaces", "/metadata/labels/a", true),
+        ("", "namespaces", "/spec/finalizers", false),
+        ("example.com", "widgets", "/spec", false),
+        ("example.com", "widgets", "/metadata", true),
+    ] {
+        assert_eq!(program_for(group, "v1", name).touches(pointer), touched, "{name} {pointer}");
+    }
+}

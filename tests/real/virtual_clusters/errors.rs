@@ -35,6 +35,10 @@ impl Bad {
         Self { method, path: path.into(), media: JSON, body: String::new(), options: &[] }
     }
 
+    fn body(self, media: &'static str, body: &str) -> Self {
+        Self { media, body: body.to_owned(), ..self }
+    }
+
     fn with(self, options: &'static [&'static str]) -> Self {
         Self { options, ..self }
     }
@@ -104,5 +108,255 @@ pub(super) fn heads_have_no_body(site: &VirtualSite) -> anyhow::Result<()> {
         let all: Vec<Bad> = paths.iter().map(|path| Bad::new("HEAD", *path).with(options)).collect();
         sides.agree(&all)?;
     }
+    Ok(())
+}
+
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/errors/deployments";
+const NAMESPACES: &str = "/api/v1/namespaces";
+const ROLE_BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/errors/rolebindings";
+const ROOT_CA: &str = "/api/v1/namespaces/errors/configmaps/kube-root-ca.crt";
+const YAML: &str = "application/yaml";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// Bodies that are no `ConfigMap`.
+const BODIES: [&str; 17] = [
+    "",
+    "x",
+    "7",
+    "null",
+    "[]",
+    "\"a\"",
+    r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a""#,
+    r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}{}"#,
+    "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\u{1}\"}}",
+    r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}"#,
+    r#"{"apiVersion":"v2","kind":"ConfigMap","metadata":{"name":"a"}}"#,
+    r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":7}"#,
+    r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":7}}"#,
+    r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":7}}"#,
+    r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"other"}}"#,
+    r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"Not_a_Name"}}"#,
+    r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":7}}"#,
+];
+
+/// Documents that are no object in YAML.
+const DOCUMENTS: [&str; 7] =
+    ["a: b: c", "a:\n\t- b", "hello", "{\"a\":", "- a", "metadata: {name: a", "a: 1\n---\nmetadata: 7"];
+
+/// Namespaces that there cannot be.
+const NAMES: [&str; 7] = [
+    r#"{"metadata":{"name":"Bad_Name"}}"#,
+    r#"{"metadata":{"name":"a.b"}}"#,
+    r#"{"metadata":{"name":"a/b"}}"#,
+    r#"{"metadata":{"name":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}}"#,
+    r#"{"metadata":{"name":7}}"#,
+    r#"{"metadata":{}}"#,
+    r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}"#,
+];
+
+pub(super) fn bodies_are_read_as_go_reads_them(site: &VirtualSite) -> anyhow::Result<()> {
+    let sides = Sides::new(site)?;
+    let mut all = Vec::new();
+    for body in BODIES {
+        all.push(Bad::new("POST", CONFIG_MAPS).body(JSON, body));
+        all.push(Bad::new("PUT", ROOT_CA).body(JSON, body));
+        all.push(Bad::new("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").body(JSON, body));
+    }
+    let strict = format!("{CONFIG_MAPS}?fieldValidation=Strict");
+    let twice = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","name":"b"}}"#;
+    all.push(Bad::new("POST", strict).body(JSON, twice));
+    for body in DOCUMENTS {
+        all.push(Bad::new("POST", CONFIG_MAPS).body(YAML, body));
+        all.push(Bad::new("POST", NAMESPACES).body(YAML, body));
+    }
+    for body in ["k8s\0nonsense", "{}", "k8s\0"] {
+        all.push(Bad::new("POST", CONFIG_MAPS).body(PROTOBUF, body));
+    }
+    for media in ["text/plain", "application/cbor", "nonsense"] {
+        all.push(Bad::new("POST", CONFIG_MAPS).body(media, "{}"));
+        all.push(Bad::new("PUT", CONFIG_MAPS).body(media, "{}"));
+    }
+    for field in [r#""nodeSelector":"beijing""#, r#""tolerations":{}"#, r#""containers":7"#, ""] {
+        let spec = format!(r#"{{"metadata":{{"name":"a"}},"spec":{{"template":{{"spec":{{{field}}}}}}}}}"#);
+        all.push(Bad::new("POST", DEPLOYMENTS).body(JSON, &spec));
+    }
+    for body in ["", "[]", "{", r#"{"metadata":{"name":7}}"#] {
+        all.push(Bad::new("POST", ROLE_BINDINGS).body(JSON, body));
+    }
+    sides.agree(&all)
+}
+
+pub(super) fn names_of_namespaces_are_labels(site: &VirtualSite) -> anyhow::Result<()> {
+    let sides = Sides::new(site)?;
+    let mut all = Vec::new();
+    for body in ["", "[]", "{\"metadata\":"].into_iter().chain(NAMES) {
+        all.push(Bad::new("POST", NAMESPACES).body(JSON, body));
+        all.push(Bad::new("PUT", format!("{NAMESPACES}/errors")).body(JSON, body));
+    }
+    all.push(Bad::new("PUT", format!("{NAMESPACES}/errors")).body(JSON, r#"{"metadata":{"name":"none"}}"#));
+    all.push(Bad::new("PATCH", format!("{NAMESPACES}/errors")).body(MERGE_PATCH, r#"{"metadata":{"name":"none"}}"#));
+    for (method, path) in [
+        ("GET", "/api/v1/namespaces/Not_a_Name"),
+        ("GET", "/api/v1/namespaces/Not_a_Name/pods"),
+        ("GET", "/api/v1/namespaces/Not_a_Name/pods/a"),
+        ("DELETE", "/api/v1/namespaces/Not_a_Name/pods/a"),
+        ("DELETE", "/api/v1/namespaces/none/pods"),
+        ("DELETE", "/api/v1/namespaces/none/pods/a"),
+        ("DELETE", "/api/v1/namespaces/none"),
+        // What no resource takes.
+        ("PUT", "/api/v1/pods"),
+        ("POST", "/api/v1/pods"),
+        ("DELETE", "/api/v1/pods"),
+        ("DELETE", "/api/v1/namespaces"),
+        ("PUT", CONFIG_MAPS),
+        ("OPTIONS", CONFIG_MAPS),
+        ("FROB", CONFIG_MAPS),
+    ] {
+        all.push(Bad::new(method, path));
+    }
+    sides.agree(&all)
+}
+
+const JSON_PATCH: &str = "application/json-patch+json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// JSON patches of a `ConfigMap` that cannot be read, or do not apply.
+const JSON_PATCHES: [&str; 20] = [
+    "",
+    "{}",
+    "x",
+    r#"[{"op":"#,
+    "[7]",
+    r#"[{"op":7,"path":"/data/a"}]"#,
+    r#"[{"op":"add","path":7}]"#,
+    r#"[{"op":"frob","path":"/data/a"}]"#,
+    r#"[{"path":"/data/a"}]"#,
+    r#"[{"op":"remove"}]"#,
+    r#"[{"op":"test","path":"/data/a","value":"b"}]"#,
+    r#"[{"op":"test","path":"/metadata/namespace","value":"errors-ke-beijing"}]"#,
+    r#"[{"op":"remove","path":"/data/none"}]"#,
+    r#"[{"op":"add","path":"/a/b/c","value":1}]"#,
+    r#"[{"op":"move","from":"/data/none","path":"/data/a"}]"#,
+    r#"[{"op":"test","path":"","value":{}}]"#,
+    r#"[{"op":"replace","path":"","value":7}]"#,
+    r#"[{"op":"replace","path":"/metadata/namespace","value":"other"}]"#,
+    r#"[{"op":"replace","path":"/metadata/name","value":"other"}]"#,
+    r#"[{"op":"remove","path":"/metadata"}]"#,
+];
+
+/// Merge patches that are none, or make nonsense of a `ConfigMap`.
+const MERGE_PATCHES: [&str; 8] = [
+    "",
+    "[]",
+    "x",
+    r#"{"a":"#,
+    "\"a\"",
+    r#"{"metadata":{"namespace":"other"}}"#,
+    r#"{"metadata":{"name":"other"}}"#,
+    r#"{"metadata":{"namespace":7}}"#,
+];
+
+pub(super) fn patches_fail_alike(site: &VirtualSite) -> anyhow::Result<()> {
+    let sides = Sides::new(site)?;
+    let one = format!("{CONFIG_MAPS}/patched");
+    for side in [&sides.host, &sides.cluster] {
+        let body = r#"{"metadata":{"name":"patched"},"data":{"a":"1"}}"#;
+        let made = side.send("POST", CONFIG_MAPS, body)?;
+        ensure!(made.code == 201, "{}", made.body);
+    }
+    let mut all = Vec::new();
+    for body in JSON_PATCHES {
+        all.push(Bad::new("PATCH", &*one).body(JSON_PATCH, body));
+    }
+    for body in MERGE_PATCHES {
+        for media in [STRATEGIC_PATCH, APPLY] {
+            all.push(Bad::new("PATCH", format!("{one}?fieldManager=a")).body(media, body));
+        }
+    }
+    for body in &MERGE_PATCHES[..7] {
+        all.push(Bad::new("PATCH", &*one).body(MERGE_PATCH, body));
+    }
+    for media in ["", "text/plain", JSON, "application/apply-patch+cbor"] {
+        for path in [&*one, "/api/v1/namespaces/errors/configmaps/none", CONFIG_MAPS, "/api/v1/pods"] {
+            all.push(Bad::new("PATCH", path).body(media, "{}"));
+        }
+    }
+    for media in [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY] {
+        for parameter in ["dryRun=a", "fieldValidation=a", "fieldManager=%00", "force=true"] {
+            let body = match media {
+                JSON_PATCH => r#"[{"op":"add","path":"/metadata/namespace","value":"errors"}]"#,
+                APPLY => r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"patched"}}"#,
+                _ => "{}",
+            };
+            all.push(Bad::new("PATCH", format!("{one}?{parameter}")).body(media, body));
+        }
+    }
+    let apply = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#;
+    all.push(Bad::new("PATCH", "/api/v1/namespaces/none/configmaps/a?fieldManager=a").body(APPLY, apply));
+    sides.agree(&all)
+}
+
+/// What only a virtual cluster refuses.
+pub(super) fn its_own_refusals_look_like_an_api_servers(site: &VirtualSite) -> anyhow::Result<()> {
+    let Sides { cluster, .. } = Sides::new(site)?;
+    let template = |spec: &str| {
+        let pods = r#""selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":"#;
+        format!(
+            r#"{{"metadata":{{"name":"own"}},"spec":{{{pods}{{{spec}"containers":[{{"name":"a","image":"a"}}]}}}}}}}}"#
+        )
+    };
+    let made = cluster.send("POST", DEPLOYMENTS, &template(""))?;
+    ensure!(made.code == 201, "{}", made.body);
+    let elsewhere = template(r#""nodeSelector":{"location":"shanghai"},"#);
+    let add = r#"[{"op":"add","path":"/spec/template/spec/nodeSelector","value":{"location":"shanghai"}}]"#;
+    let selector = r#"Deployment.apps "own" is invalid: spec.template.spec.nodeSelector[location]: Invalid value: "shanghai": this cluster's nodes have "beijing""#;
+    let own = format!("{DEPLOYMENTS}/own");
+    for (method, path, media, body) in [
+        ("POST", DEPLOYMENTS, JSON, &*elsewhere),
+        ("PUT", &own, JSON, &elsewhere),
+        ("PATCH", &own, MERGE_PATCH, &elsewhere),
+        ("PATCH", &own, STRATEGIC_PATCH, &elsewhere),
+        ("PATCH", &own, JSON_PATCH, add),
+    ] {
+        let status = cluster.send_as(method, path, media, body)?.refused(422, "Invalid", "")?;
+        ensure!(status["message"] == selector, "{method} {media}: {status}");
+        let cause = &status["details"]["causes"][0];
+        ensure!(cause["field"] == "spec.template.spec.nodeSelector[location]", "{method} {media}: {status}");
+    }
+    for (path, body, message) in [
+        (
+            "/api/v1/namespaces/errors/pods",
+            r#"{"metadata":{"name":"a"},"spec":{"nodeName":"hangzhou-1","containers":[{"name":"a","image":"a"}]}}"#,
+            r#"Pod "a" is invalid: spec.nodeName: Invalid value: "hangzhou-1": not a node of this cluster"#,
+        ),
+        (
+            "/api/v1/namespaces/errors/pods/a/binding",
+            r#"{"metadata":{"name":"a"},"target":{"name":"hangzhou-1"}}"#,
+            r#"Binding "a" is invalid: target.name: Invalid value: "hangzhou-1": not a node of this cluster"#,
+        ),
+        (
+            ROLE_BINDINGS,
+            r#"{"metadata":{"name":"atoll:crb:a"},"roleRef":{"kind":"Role","name":"a"}}"#,
+            r#"RoleBinding.rbac.authorization.k8s.io "atoll:crb:a" is invalid: metadata.name: Invalid value: "atoll:crb:a": names that begin with "atoll:crb:" are reserved"#,
+        ),
+        (
+            NAMESPACES,
+            r#"{"metadata":{"name":"a","labels":{"atoll.dev/namespace":"b"}}}"#,
+            r#"Namespace "a" is invalid: metadata.labels[atoll.dev/namespace]: Forbidden: managed by the operator of the host cluster"#,
+        ),
+    ] {
+        let status = cluster.send("POST", path, body)?.refused(422, "Invalid", "")?;
+        ensure!(status["message"] == message, "{status}");
+    }
+    // Who may not write at all is not told what is wrong with what it writes.
+    let eve = site.user(BEIJING, "eve")?;
+    let refused = eve.run_with(&["create", "--raw", DEPLOYMENTS, "-f", "-"], &elsewhere)?;
+    ensure!(refused.code != 0 && refused.stderr.contains("Forbidden"), "{}", refused.stderr);
+    // A patch that makes nonsense of an object is answered with all of it, but not with what is hidden.
+    let nonsense = cluster.send_as("PATCH", &own, MERGE_PATCH, r#"{"spec":{"replicas":"x"}}"#)?;
+    nonsense.refused(422, "Invalid", r#"\"namespace\":\"errors\""#)?;
+    ensure!(!nonsense.body.contains("nodeSelector") && !nonsense.body.contains(BEIJING), "{}", nonsense.body);
     Ok(())
 }

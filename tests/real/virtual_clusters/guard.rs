@@ -118,6 +118,9 @@ pub(super) fn no_patch_frees_pods(site: &VirtualSite) -> anyhow::Result<()> {
         (format!(r#"[{{"op":"replace","path":"/spec/template/spec","value":{{{container}}}}}]"#), Value::Null),
     ];
     let merges = [
+        // A directive means nothing where there is no map to the client's eyes.
+        ("strategic-merge", r#"{"nodeSelector":{"disk":"ssd","$patch":"replace"}}"#.to_owned(), Value::Null),
+        ("strategic-merge", r#"{"nodeSelector":{"a":"b"}}"#.to_owned(), json!({"a": "b"})),
         ("strategic-merge", r#"{"nodeSelector":{"disk":"ssd","$patch":"replace"}}"#.to_owned(), json!({"disk": "ssd"})),
         ("strategic-merge", r#"{"nodeSelector":{"$patch":"replace"}}"#.to_owned(), Value::Null),
         ("strategic-merge", format!(r#"{{"$patch":"replace",{container}}}"#), Value::Null),

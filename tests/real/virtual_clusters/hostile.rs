@@ -32,7 +32,7 @@ const PATHS: [(&str, &str); 11] = [
 
 /// Bodies in which a name could be read in two ways, or is another's.
 const BODIES: [(&str, &str); 9] = [
-    (r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"na"#, "malformed JSON at byte"),
+    (r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"na"#, "unexpected end of JSON input"),
     (r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","name":"b"}}"#, "metadata.name: duplicate field"),
     (
         r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"inner","namespace":"inner-ke-hangzhou"}}"#,

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use super::super::Asked;
 use super::super::plan::{As, program};
-use super::{GUARDED, Patched, resolve, yaml_to_json};
+use super::{GUARDED, Patched, pod_spec, resolve, yaml_to_json};
 use crate::host::{empty, full};
 use crate::refusal::Refusal;
 use crate::translate::{MAX_OBJECT, collect};
@@ -73,7 +73,7 @@ pub(super) async fn apply(
         // Whether anything else is in the way, the host says.
         let without = Bytes::from(without.to_string());
         let without = asked.map(request, &program(request), mapper.clone().partial(), &without).await?;
-        resolve::try_apply(asked, path, without).await?;
+        resolve::try_apply(asked, request, path, without).await?;
         // Then only the hidden field is taken over, in the object that was looked at.
         let json = with_resource_version(&json, &live.metadata.resource_version);
         let mapped = asked.map(request, &program(request), mapper, &json).await?;
@@ -106,13 +106,7 @@ async fn live(asked: &Asked<'_>, request: &ResourceRequest<'_>, path: &str) -> R
 
 /// The specification of the pods that an object describes.
 fn pod<'v>(request: &ResourceRequest<'_>, object: &'v mut Value) -> Option<&'v mut Map<String, Value>> {
-    let path = match request.resource() {
-        "pods" => "/spec",
-        "podtemplates" => "/template/spec",
-        "cronjobs" => "/spec/jobTemplate/spec/template/spec",
-        _ => "/spec/template/spec",
-    };
-    object.pointer_mut(path)?.as_object_mut()
+    object.pointer_mut(pod_spec(request.resource()))?.as_object_mut()
 }
 
 /// The same apply, saying nothing of the field; nothing if it does not anyway. What is no JSON is refused elsewhere.

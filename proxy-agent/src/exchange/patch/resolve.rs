@@ -2,35 +2,72 @@
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
+use kube_wire::query::{Query, WriteOptions};
 use kube_wire::{ResourceRequest, Status};
 use rewrite::VirtualNamespace;
 use rewrite::view::Filter;
 use serde_json::Value;
 
 use super::super::Asked;
+use super::super::own_words::Upstream;
 use super::super::plan::{As, program};
+use super::json_patch::JsonPatch;
+use super::pod_spec;
 use crate::host::{RequestBody, empty, full};
 use crate::refusal::Refusal;
 use crate::translate::{MAX_OBJECT, collect};
 
-/// Applies a JSON patch (RFC 6902) to the object as the client sees it.
+/// Applies a JSON patch to the object as the client sees it.
 pub(super) async fn by_json_patch(
     asked: &Asked<'_>,
     request: &ResourceRequest<'_>,
     namespace: Option<&VirtualNamespace>,
     path: &str,
+    patch: &JsonPatch,
+) -> Result<Bytes, Refusal> {
+    if !are_plain(asked.info.query())? {
+        // What follows is a PUT. What is wrong with the parameters of a patch the host says of one that changes nothing.
+        let upstream = Upstream { path, identity: As::Caller, namespace: None, mapping: &asked.mapping };
+        if let Some(said) = asked.dry_run(request, &upstream, full(Bytes::from_static(b"[]"))).await? {
+            return Err(said.into());
+        }
+    }
+    let live = read(asked, request, asked.upstream(Method::GET, path, As::Caller, empty())?).await?;
+    let mut object = shown(asked, request, &live)?;
+    patch.apply(&mut object).map_err(|_| Refusal::from(Status::patch_does_not_apply()))?;
+    mapped(asked, request, namespace, &object).await
+}
+
+/// Whether the parameters of a patch are such as no API server objects to.
+fn are_plain(query: &Query<'_>) -> Result<bool, Refusal> {
+    let options = WriteOptions::parse(query)?;
+    let manager =
+        options.field_manager.len() <= 128 && options.field_manager.bytes().all(|byte| byte.is_ascii_graphic());
+    let validation = ["", "Ignore", "Warn", "Strict"].contains(&&*options.field_validation);
+    Ok(manager && validation && !options.dry_run && !query.contains("force"))
+}
+
+/// A strategic merge patch without a directive about the node selector, if there is none to the client's eyes: then it
+/// has no meaning (`dropDirectives` in apimachinery's strategicpatch), but would be one about the guard.
+pub(super) async fn without_moot_directive(
+    asked: &Asked<'_>,
+    request: &ResourceRequest<'_>,
+    path: &str,
     patch: &Bytes,
 ) -> Result<Bytes, Refusal> {
-    let patch: json_patch::Patch =
-        serde_json::from_slice(patch).map_err(|error| Refusal::from(Status::bad_request(error.to_string())))?;
-    let live = read(asked, asked.upstream(Method::GET, path, As::Caller, empty())?).await?;
-    let mut object = shown(asked, request, &live)?;
-    json_patch::patch(&mut object, &patch).map_err(|error| {
-        // As `handlers/patch.go` answers a patch that does not apply.
-        let message = format!("the server rejected our request due to an error in our request: {error}");
-        Refusal::from(Status::failure(422, kube_wire::status::Reason::Invalid, message))
-    })?;
-    mapped(asked, request, namespace, &object).await
+    let pod = pod_spec(request.resource());
+    let Ok(mut merged) = serde_json::from_slice::<Value>(patch) else { return Ok(patch.clone()) };
+    let Some(Value::Object(spec)) = merged.pointer_mut(pod) else { return Ok(patch.clone()) };
+    if spec.get("nodeSelector").is_none_or(|selector| selector.get("$patch").is_none()) {
+        return Ok(patch.clone());
+    }
+    let live = read(asked, request, asked.upstream(Method::GET, path, As::Caller, empty())?).await?;
+    let live = shown(asked, request, &live)?;
+    if live.pointer(pod).is_some_and(|spec| !spec["nodeSelector"].is_null()) {
+        return Ok(patch.clone());
+    }
+    spec.remove("nodeSelector");
+    serde_json::to_vec(&merged).map(Bytes::from).map_err(|error| Refusal::Unreadable(error.to_string()))
 }
 
 /// Lets the host apply a mapped patch without storing it, and takes its result.
@@ -44,33 +81,38 @@ pub(super) async fn by_dry_run(
     let mut query = asked.info.query().borrowed();
     query.set("dryRun", "All");
     let dry = asked.upstream(Method::PATCH, &Asked::target(path, &query), As::Caller, full(patch))?;
-    let result = read(asked, dry).await?;
+    let result = read(asked, request, dry).await?;
     let object = shown(asked, request, &result)?;
     mapped(asked, request, namespace, &object).await
 }
 
 /// Lets the host try a mapped apply; what it has against it is the answer to the client.
-pub(super) async fn try_apply(asked: &Asked<'_>, path: &str, apply: Bytes) -> Result<(), Refusal> {
+pub(super) async fn try_apply(
+    asked: &Asked<'_>,
+    request: &ResourceRequest<'_>,
+    path: &str,
+    apply: Bytes,
+) -> Result<(), Refusal> {
     let mut query = asked.info.query().borrowed();
     query.set("dryRun", "All");
-    read(asked, asked.upstream(Method::PATCH, &Asked::target(path, &query), As::Caller, full(apply))?).await.map(drop)
+    let dry = asked.upstream(Method::PATCH, &Asked::target(path, &query), As::Caller, full(apply))?;
+    read(asked, request, dry).await.map(drop)
 }
 
 /// An object of the host's; whatever else it answers is the answer to the client.
-async fn read(asked: &Asked<'_>, mut request: Request<RequestBody>) -> Result<Bytes, Refusal> {
+async fn read(
+    asked: &Asked<'_>,
+    about: &ResourceRequest<'_>,
+    mut request: Request<RequestBody>,
+) -> Result<Bytes, Refusal> {
     request.headers_mut().insert(header::ACCEPT, http::HeaderValue::from_static("application/json"));
     let response = asked.parts.host.send(request).await?;
-    let status = response.status();
-    let body = collect(response.into_body(), MAX_OBJECT).await;
-    let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
-    if status == StatusCode::OK {
-        return Ok(body);
+    if response.status() == StatusCode::OK {
+        let body = collect(response.into_body(), MAX_OBJECT).await;
+        return body.map_err(|error| Refusal::Unreadable(error.to_string()));
     }
-    let view = asked.view(asked.mapping.clone());
-    let mut pieces: Vec<Bytes> = Vec::new();
-    let shown = view.object(&rewrite::Program::default(), Filter::Everything, &body, &mut pieces);
-    let status = shown.ok().and_then(|_| Status::from_json(&pieces.concat()).ok());
-    Err(status.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into())
+    let said = asked.status(about, &asked.mapping, response).await;
+    Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into())
 }
 
 /// The object as the client sees it.

@@ -1,0 +1,113 @@
+//! The host's own words about a request that cannot be mapped.
+//!
+//! What the engine does not understand the host will hardly take either, and why not it says as only an API server can:
+//! first that the caller may not, then that the method or the media type is wrong, then that a parameter is, then that
+//! the body is, down to the text of Go's decoders. So it is asked: as the same identity, with the request as it came, as
+//! a dry run (KEP-576), which stores nothing. Only a refusal is shown. If the host would take the request, nothing has
+//! happened, and it is refused here.
+//!
+//! Aggregated API servers need not know dry runs. They are shown only what no server can take: see [`Ask`].
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use kube_wire::{ResourceRequest, Status};
+use rewrite::{HostNamespace, Mapping, schema};
+
+use super::Asked;
+use super::plan::{As, program};
+use crate::access::Attributes;
+use crate::host::{HostBody, RequestBody, empty, full};
+use crate::refusal::{Ask, Refusal, Unmapped};
+use crate::translate::{MAX_OBJECT, collect, status};
+
+/// `EnsureObjectNamespaceMatchesRequestNamespace` in apiserver's `registry/rest/meta.go`.
+const MISMATCH: &str = "the namespace of the provided object does not match the namespace sent on the request";
+
+/// Where a request goes upstream.
+pub(super) struct Upstream<'u> {
+    /// In host names.
+    pub(super) path: &'u str,
+    /// As whom.
+    pub(super) identity: As,
+    /// Where the caller is authorised by the host; `None` if that was asked before.
+    pub(super) namespace: Option<&'u HostNamespace>,
+    /// The names that its answer is shown with.
+    pub(super) mapping: &'u Mapping,
+}
+
+impl Asked<'_> {
+    /// What is said of a request that `refusal` does not let through.
+    pub(super) async fn in_own_words(
+        &self,
+        request: &ResourceRequest<'_>,
+        upstream: &Upstream<'_>,
+        body: &Bytes,
+        refusal: Refusal,
+    ) -> Refusal {
+        let Refusal::Unmapped(unmapped) = refusal else { return refusal };
+        let Unmapped { status, ask } = *unmapped;
+        let body = match ask {
+            Ask::Nobody => return self.may_not(request, upstream).await.unwrap_or_else(|| status.into()),
+            Ask::KubeApiserver if schema::kind_of(request.group(), request.resource()).is_none() => {
+                return self.may_not(request, upstream).await.unwrap_or_else(|| status.into());
+            }
+            Ask::Anybody | Ask::KubeApiserver => full(body.clone()),
+            Ask::WithoutBody => empty(),
+        };
+        match self.dry_run(request, upstream, body).await {
+            // Every namespace in the body is another one than the path's, which is in host names.
+            Ok(Some(said)) if said.message == MISMATCH => status.into(),
+            Ok(Some(said)) => said.into(),
+            Ok(None) => status.into(),
+            Err(refusal) => refusal,
+        }
+    }
+
+    /// That the caller may not do this at all, which an API server says first.
+    async fn may_not(&self, request: &ResourceRequest<'_>, upstream: &Upstream<'_>) -> Option<Refusal> {
+        let attributes = Attributes {
+            verb: request.verb().as_str(),
+            group: request.group(),
+            version: request.version(),
+            resource: request.resource(),
+            subresource: request.subresource().unwrap_or_default(),
+            name: request.name().unwrap_or_default(),
+            namespace: upstream.namespace?,
+        };
+        self.parts.access.demand(&self.mapping, &self.caller, &attributes).await.err().map(Refusal::from)
+    }
+
+    /// The host's refusal of a request that must not happen.
+    pub(super) async fn dry_run(
+        &self,
+        about: &ResourceRequest<'_>,
+        upstream: &Upstream<'_>,
+        body: RequestBody,
+    ) -> Result<Option<Status>, Refusal> {
+        let mut query = self.info.query().borrowed();
+        // A parameter that is there is `All`, or else is refused by the host before anything is done.
+        if !query.contains("dryRun") {
+            query.append("dryRun", "All");
+        }
+        let target = Self::target(upstream.path, &query);
+        let mut request = self.upstream(self.info.method().clone(), &target, upstream.identity, body)?;
+        // Otherwise the host says what it accepts, in JSON.
+        let _ = self.json_only(&mut request);
+        let response = self.parts.host.send(request).await?;
+        let status = response.status();
+        // What the agent may not is nothing to its clients.
+        let nothing = status.is_success() || (upstream.identity == As::Agent && status == StatusCode::FORBIDDEN);
+        if nothing { Ok(None) } else { Ok(self.status(about, upstream.mapping, response).await) }
+    }
+
+    /// The Status in an answer, in virtual names; `None` if there is none.
+    pub(super) async fn status(
+        &self,
+        request: &ResourceRequest<'_>,
+        mapping: &Mapping,
+        response: Response<HostBody>,
+    ) -> Option<Status> {
+        let body = collect(response.into_body(), MAX_OBJECT).await.ok()?;
+        status(&self.view(mapping.clone()), &program(request), &body)
+    }
+}

@@ -1,0 +1,88 @@
+//! The object in the answer to a patch that makes nonsense of it.
+//!
+//! kube-apiserver quotes all of it: `patch: Invalid value: "{...}": json: cannot unmarshal ...` (`jsonPatcher` in
+//! apiserver's `handlers/patch.go`). It is the host's form, with the guard in it.
+
+use bytes::Bytes;
+use kube_wire::Status;
+use kube_wire::go_quote::{GoQuoted, unquoted};
+use rewrite::view::{Filter, Verdict};
+use rewrite::{Program, View};
+
+/// The field that such an error is about, and what stands before the object.
+const FIELD: &str = "patch";
+const BEFORE: &str = "Invalid value: ";
+
+/// Stands for an object that cannot be shown.
+const UNREADABLE: &str = "{...}";
+
+/// A Status of the host's in virtual names; `None` if it is none.
+pub(crate) fn status(view: &View, program: &Program, body: &Bytes) -> Option<Status> {
+    if let Some(status) = without_echo(view, program, body) {
+        return Some(status);
+    }
+    let mut pieces: Vec<Bytes> = Vec::new();
+    view.object(&Program::default(), Filter::Everything, body, &mut pieces).ok()?;
+    Status::from_json(&pieces.concat()).ok()
+}
+
+/// The Status in virtual names if it quotes an object; `None` if it is like every other.
+pub(super) fn without_echo(view: &View, program: &Program, body: &[u8]) -> Option<Status> {
+    let mut status = Status::from_json(body).ok()?;
+    let details = status.details.as_mut()?;
+    let cause = details.causes.iter_mut().find(|cause| cause.field == FIELD)?;
+    let (length, object) = unquoted(cause.message.strip_prefix(BEFORE)?)?;
+    if !object.starts_with('{') {
+        // A strategic patch, which is quoted as Go prints a map, holds nothing but itself.
+        return None;
+    }
+    let quoted = cause.message[BEFORE.len()..][..length].to_owned();
+    let shown = GoQuoted(&shown(view, program, object)).to_string();
+    let readable = |text: &str| view.mapping().readable(text).unwrap_or_else(|| text.to_owned());
+    let replaced = |message: &str| message.split(&quoted).map(readable).collect::<Vec<_>>().join(&shown);
+    cause.message = replaced(&cause.message);
+    status.message = replaced(&status.message);
+    Some(status)
+}
+
+fn shown(view: &View, program: &Program, object: String) -> String {
+    let mut pieces: Vec<Bytes> = Vec::new();
+    match view.object(program, Filter::Everything, &object.into(), &mut pieces) {
+        Ok(Verdict::Shown) => String::from_utf8(pieces.concat()).unwrap_or_else(|_| UNREADABLE.to_owned()),
+        _ => UNREADABLE.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::access::fake::ke;
+    use kube_wire::gvr::GroupKind;
+    use kube_wire::status::FieldError;
+    use rewrite::{Guard, schema};
+
+    const OBJECT: &str = r#"{"kind":"Deployment","metadata":{"name":"a","namespace":"edge-ke"},"spec":{"replicas":"x","template":{"spec":{"dnsPolicy":"ClusterFirst","nodeSelector":{"location":"beijing"}}}}}"#;
+    const SHOWN: &str = r#"{"kind":"Deployment","metadata":{"name":"a","namespace":"edge"},"spec":{"replicas":"x","template":{"spec":{"dnsPolicy":"ClusterFirst"}}}}"#;
+
+    fn invalid(value: &str, detail: &str) -> Status {
+        let kind = GroupKind { group: "", kind: "" };
+        Status::invalid(kind, "", &[FieldError::invalid("patch", value, detail)])
+    }
+
+    #[test]
+    fn the_guard_is_not_quoted() {
+        let guard = Guard::new([("location".to_owned(), "beijing".to_owned())], []);
+        let view = View::new(ke()).hiding(Arc::new(guard));
+        let program = schema::program_for("apps", "v1", "deployments");
+        let detail = "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32";
+        let show = |status: Status| super::status(&view, &program, &status.to_json().into()).unwrap();
+        assert_eq!(show(invalid(OBJECT, detail)), invalid(SHOWN, detail));
+        assert_eq!(show(invalid(OBJECT, "in edge-ke")), invalid(SHOWN, "in edge"));
+        assert_eq!(show(invalid("map[spec:x]", "in edge-ke")), invalid("map[spec:x]", "in edge"));
+        assert_eq!(show(invalid(r#"{"metadata":{"namespace":"#, "")), invalid(UNREADABLE, ""));
+        let other = Status::bad_request("no such thing in edge-ke");
+        assert_eq!(show(other), Status::bad_request("no such thing in edge"));
+    }
+}
