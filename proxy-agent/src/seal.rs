@@ -6,7 +6,9 @@
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet::URL_SAFE;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, URL_SAFE_NO_PAD};
 
 /// Seals and opens tokens; a key of this process. After a restart old tokens are expired, which every client of
 /// Kubernetes handles: a compaction does the same to them.
@@ -15,10 +17,17 @@ pub(crate) struct Seal {
     key: RandomizedNonceKey,
 }
 
-/// The token was not sealed here, or for another list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the provided continue parameter is too old or was made for another list; start over without it")]
-pub(crate) struct Expired;
+/// What a token that does not open is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unopened {
+    /// It was sealed for another list or by another process, or it may be one of an API server's own.
+    Expired,
+    /// No server ever made it. The host may be shown it, to say so.
+    Nonsense,
+}
+
+/// What every sealed token begins with, to be told from nonsense. No token of an API server does, since those are JSON.
+const MAGIC: &[u8] = b"atoll\x01";
 
 // === impl Seal ===
 
@@ -34,20 +43,35 @@ impl Seal {
     pub(crate) fn seal(&self, token: &str, list: &str) -> String {
         let mut text = token.as_bytes().to_vec();
         let nonce = self.key.seal_in_place_append_tag(Aad::from(list), &mut text).expect("a token is far below 64 GiB");
-        let mut sealed = nonce.as_ref().to_vec();
-        sealed.append(&mut text);
-        URL_SAFE_NO_PAD.encode(sealed)
+        URL_SAFE_NO_PAD.encode([MAGIC, nonce.as_ref(), &text].concat())
     }
 
     /// Decrypts a token of a client's.
-    pub(crate) fn open(&self, sealed: &str, list: &str) -> Result<String, Expired> {
-        let sealed = URL_SAFE_NO_PAD.decode(sealed).map_err(|_| Expired)?;
-        let (nonce, text) = sealed.split_at_checked(NONCE_LEN).ok_or(Expired)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Expired)?;
-        let mut text = text.to_vec();
-        let token = self.key.open_in_place(nonce, Aad::from(list), &mut text).map_err(|_| Expired)?;
-        String::from_utf8(token.to_vec()).map_err(|_| Expired)
+    pub(crate) fn open(&self, sealed: &str, list: &str) -> Result<String, Unopened> {
+        let Some(sealed) = decoded(sealed) else { return Err(Unopened::Nonsense) };
+        let Some(sealed) = sealed.strip_prefix(MAGIC) else {
+            let first = sealed.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
+            return Err(if first == Some(&b'{') { Unopened::Expired } else { Unopened::Nonsense });
+        };
+        self.decrypted(sealed, list).ok_or(Unopened::Expired)
     }
+
+    fn decrypted(&self, sealed: &[u8], list: &str) -> Option<String> {
+        let (nonce, text) = sealed.split_at_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut text = text.to_vec();
+        let token = self.key.open_in_place(nonce, Aad::from(list), &mut text).ok()?;
+        String::from_utf8(token.to_vec()).ok()
+    }
+}
+
+/// At least as lax as Go's `base64.RawURLEncoding`, which passes over line breaks and does not look at the bits left over.
+fn decoded(token: &str) -> Option<Vec<u8>> {
+    const LAX: GeneralPurposeConfig = GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    let token: String = token.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
+    GeneralPurpose::new(&URL_SAFE, LAX).decode(token).ok()
 }
 
 #[cfg(test)]
@@ -61,16 +85,21 @@ mod tests {
         let sealed = seal.seal(token, "ke-beijing /api/v1/pods");
         assert!(!sealed.contains("edge"));
         assert_eq!(seal.open(&sealed, "ke-beijing /api/v1/pods").as_deref(), Ok(token));
-        assert_eq!(seal.open(&sealed, "ke-hangzhou /api/v1/pods"), Err(Expired));
-        assert_eq!(seal.open(&sealed, "ke-beijing /api/v1/secrets"), Err(Expired));
-        assert_eq!(Seal::new().unwrap().open(&sealed, "ke-beijing /api/v1/pods"), Err(Expired));
+        assert_eq!(seal.open(&sealed, "ke-hangzhou /api/v1/pods"), Err(Unopened::Expired));
+        assert_eq!(seal.open(&sealed, "ke-beijing /api/v1/secrets"), Err(Unopened::Expired));
+        assert_eq!(Seal::new().unwrap().open(&sealed, "ke-beijing /api/v1/pods"), Err(Unopened::Expired));
     }
 
     #[test]
     fn what_was_never_sealed() {
         let seal = Seal::new().unwrap();
-        for forged in ["", "eyJ2IjoibWV0YSJ9", "!!!", &"A".repeat(4000)] {
-            assert_eq!(seal.open(forged, ""), Err(Expired), "{forged}");
+        for nonsense in ["", "nonsense", "!!!", "bnVsbA", &"A".repeat(4000)] {
+            assert_eq!(seal.open(nonsense, ""), Err(Unopened::Nonsense), "{nonsense}");
         }
+        // What a host might take for its own: `{"v":"meta"}`, with white space before it, and as only Go reads it.
+        for hosts in ["eyJ2IjoibWV0YSJ9", "IHsidiI6Im1ldGEifQ", "eyJ2Ijoi\nbWV0YSJ9", "e31"] {
+            assert_eq!(seal.open(hosts, ""), Err(Unopened::Expired), "{hosts}");
+        }
+        assert_eq!(seal.open(&URL_SAFE_NO_PAD.encode("atoll\x01short"), ""), Err(Unopened::Expired));
     }
 }

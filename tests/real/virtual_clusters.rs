@@ -73,6 +73,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("errors_bodies_are_read_as_go_reads_them", Welcome, errors::bodies_are_read_as_go_reads_them),
         case("errors_names_of_namespaces_are_labels", Welcome, errors::names_of_namespaces_are_labels),
         case("errors_patches_fail_alike", Welcome, errors::patches_fail_alike),
+        case("errors_parameters_are_judged_alike", Welcome, errors::parameters_are_judged_alike),
         case("errors_of_its_own_look_alike", Welcome, errors::its_own_refusals_look_like_an_api_servers),
         case("bad_requests_change_nothing", Unwelcome, hostile::change_nothing),
         case("names_at_the_limit_work", Welcome, limits::names_at_the_limit_work),

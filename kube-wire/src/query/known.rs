@@ -10,12 +10,10 @@ pub(super) enum Known {
     FieldSelector,
     ShardSelector,
     Continue,
-    Limit,
     ResourceVersion,
     ResourceVersionMatch,
     AllowWatchBookmarks,
     SendInitialEvents,
-    TimeoutSeconds,
 }
 
 /// Which keys have been met.
@@ -33,12 +31,10 @@ impl Known {
             "fieldSelector" => Self::FieldSelector,
             "shardSelector" => Self::ShardSelector,
             "continue" => Self::Continue,
-            "limit" => Self::Limit,
             "resourceVersion" => Self::ResourceVersion,
             "resourceVersionMatch" => Self::ResourceVersionMatch,
             "allowWatchBookmarks" => Self::AllowWatchBookmarks,
             "sendInitialEvents" => Self::SendInitialEvents,
-            "timeoutSeconds" => Self::TimeoutSeconds,
             _ => return None,
         })
     }
@@ -51,12 +47,10 @@ impl Known {
             Self::FieldSelector => "fieldSelector",
             Self::ShardSelector => "shardSelector",
             Self::Continue => "continue",
-            Self::Limit => "limit",
             Self::ResourceVersion => "resourceVersion",
             Self::ResourceVersionMatch => "resourceVersionMatch",
             Self::AllowWatchBookmarks => "allowWatchBookmarks",
             Self::SendInitialEvents => "sendInitialEvents",
-            Self::TimeoutSeconds => "timeoutSeconds",
         }
     }
 

@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use super::known::{Known, Seen};
 use super::{Query, QueryError, shown};
 
-/// What a list, a watch or a deletecollection asks for.
+/// What a list, a watch or a deletecollection asks for, as far as it matters on the way. Numbers do not: whether they are
+/// any the API server says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListOptions<'q> {
     /// Whether events are asked for rather than a list.
@@ -22,8 +23,6 @@ pub struct ListOptions<'q> {
     pub shard_selector: Cow<'q, str>,
     /// Token of the page before.
     pub continue_token: Cow<'q, str>,
-    /// Most items per page; 0 is no limit.
-    pub limit: i64,
     /// Opaque; `""` and `"0"` have meanings of their own.
     pub resource_version: Cow<'q, str>,
     /// `Exact`, `NotOlderThan` or nothing.
@@ -32,8 +31,6 @@ pub struct ListOptions<'q> {
     pub allow_watch_bookmarks: bool,
     /// KEP-3157 (watch-list): whether a watch begins with the present state.
     pub send_initial_events: Option<bool>,
-    /// How long a list or a watch may last, in seconds.
-    pub timeout_seconds: Option<i64>,
 }
 
 /// What a create, an update or a patch carries beside its body.
@@ -91,14 +88,10 @@ impl<'q> ListOptions<'q> {
                 Known::FieldSelector => options.field_selector = value,
                 Known::ShardSelector => options.shard_selector = value,
                 Known::Continue => options.continue_token = value,
-                Known::Limit => options.limit = parse_integer(known.key(), &value)?,
                 Known::ResourceVersion => options.resource_version = value,
                 Known::ResourceVersionMatch => options.resource_version_match = value,
                 Known::AllowWatchBookmarks => options.allow_watch_bookmarks = parse_bool(&value),
                 Known::SendInitialEvents => options.send_initial_events = Some(parse_bool(&value)),
-                Known::TimeoutSeconds => {
-                    options.timeout_seconds = Some(parse_integer(known.key(), &value)?);
-                }
             }
         }
         Ok(options)

@@ -69,14 +69,13 @@ fn list_options_are_typed() {
          sendInitialEvents=true&timeoutSeconds=317&labelSelector=a%3Db&timeout=32s",
     );
     let options = ListOptions::parse(&query).unwrap();
-    assert_eq!(options.limit, 500);
-    assert_eq!(options.timeout_seconds, Some(317));
     assert_eq!(options.send_initial_events, Some(true));
     assert_eq!((&*options.label_selector, &*options.continue_token), ("a=b", "abc"));
-    for bad in ["limit=", "limit=x", "watch=1&watch=1", "continue=a&continue=a", "labelSelector=&labelSelector="] {
+    for bad in ["watch=1&watch=1", "continue=a&continue=a", "labelSelector=&labelSelector="] {
         assert!(ListOptions::parse(&Query::new(bad)).is_err(), "{bad}");
     }
-    assert_eq!(ListOptions::parse(&Query::new("limit=1&limit=2")).unwrap().limit, 1);
+    // Whose numbers these are the API server says.
+    assert!(ListOptions::parse(&Query::new("limit=x&limit=2&timeoutSeconds=")).is_ok());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Lists and watches: what the query asks for, in host names.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use kube_wire::query::{ListOptions, Query};
@@ -11,6 +12,7 @@ use rewrite::{Mapping, VirtualNamespace};
 use super::Asked;
 use super::plan::program;
 use crate::refusal::Refusal;
+use crate::seal::Unopened;
 use crate::translate::{Arrivals, Show};
 
 /// The label that every Namespace has: its own name.
@@ -18,6 +20,10 @@ const METADATA_NAME: &str = "kubernetes.io/metadata.name";
 
 /// Fields that name a namespace, of any kind (see apimachinery's `pkg/runtime/conversion.go`, and Events').
 const NAMESPACE_FIELDS: [&str; 3] = ["metadata.namespace", "involvedObject.namespace", "regarding.namespace"];
+
+/// `handleCompactedErrorForPaging` in apiserver's `storage/etcd3/errors.go`.
+const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You must \
+                                start a new list without the continue parameter.";
 
 impl Asked<'_> {
     /// The query of a list, watch or deletecollection in host names, with `also` added to its label selector.
@@ -36,8 +42,11 @@ impl Asked<'_> {
         self.field_selector(request, &options, &mut mapped)?;
         if !options.continue_token.is_empty() {
             let list = self.list_id(request);
-            let token = self.parts.seal.open(&options.continue_token, &list);
-            mapped.set("continue", &token.map_err(|error| Refusal::from(Status::expired(error.to_string())))?);
+            match self.parts.seal.open(&options.continue_token, &list) {
+                Ok(token) => mapped.set("continue", &token),
+                Err(Unopened::Expired) => return Err(Status::expired(CONTINUE_EXPIRED).into()),
+                Err(Unopened::Nonsense) => {}
+            }
         }
         Ok(mapped)
     }
@@ -74,8 +83,8 @@ impl Asked<'_> {
             return Err(bad("labels of atoll.dev cannot be selected by"));
         }
         let selector = selector
-            .map_values(METADATA_NAME, |name| host_name(&self.mapping, name))
-            .map_err(|error: NotMapped| bad(error.to_string()))?;
+            .map_values(METADATA_NAME, |name| Ok(host_name(&self.mapping, name)))
+            .map_err(|error: LabelSelectorError| bad(error.to_string()))?;
         let selector = match also {
             Some(also) => selector.and(also.clone()),
             None => selector,
@@ -95,44 +104,32 @@ impl Asked<'_> {
         }
         let mut selector: FieldSelector = options.field_selector.parse().map_err(|error| bad(format!("{error}")))?;
         for field in NAMESPACE_FIELDS {
-            selector = selector
-                .map_values(field, |name| host_name(&self.mapping, name))
-                .map_err(|error: NotMapped| bad(error.to_string()))?;
+            selector = self.names_in(selector, field);
         }
         if request.group().is_empty() && request.resource() == "namespaces" {
-            selector = selector
-                .map_values("metadata.name", |name| host_name(&self.mapping, name))
-                .map_err(|error: NotMapped| bad(error.to_string()))?;
+            selector = self.names_in(selector, "metadata.name");
         }
         mapped.set("fieldSelector", &selector.to_string());
         Ok(())
     }
-}
 
-/// A selector's value that cannot be told to the host.
-#[derive(Debug, thiserror::Error)]
-enum NotMapped {
-    /// It could be no namespace of anybody's.
-    #[error("{0:?} in a selector is not the name of a namespace")]
-    Name(String),
-    /// The selector would not be one with the host's name.
-    #[error(transparent)]
-    Label(#[from] LabelSelectorError),
+    /// The selector with host names for the namespaces that `field` names.
+    fn names_in(&self, selector: FieldSelector, field: &str) -> FieldSelector {
+        let mapped = selector.map_values(field, |name| Ok::<_, Infallible>(host_name(&self.mapping, name)));
+        mapped.unwrap_or_else(|never| match never {})
+    }
 }
 
 /// The name of no namespace, since DNS labels have no dots.
 pub(super) const NOBODYS: &str = "taken.by.somebody.else";
 
-/// A name that leads to somebody else's namespace selects nothing: it becomes one that no namespace can have.
-fn host_name(mapping: &Mapping, name: &str) -> Result<String, NotMapped> {
+/// A name that leads to somebody else's namespace, or that no namespace can have, selects nothing.
+fn host_name(mapping: &Mapping, name: &str) -> String {
     if name.is_empty() {
-        return Ok(String::new());
+        return String::new();
     }
-    let virtual_name = VirtualNamespace::new(name).map_err(|_| NotMapped::Name(name.chars().take(80).collect()))?;
-    Ok(match mapping.host(&virtual_name) {
-        Ok(host) => host.to_string(),
-        Err(_) => NOBODYS.to_owned(),
-    })
+    let host = VirtualNamespace::new(name).ok().and_then(|name| mapping.host(&name).ok());
+    host.map_or_else(|| NOBODYS.to_owned(), |host| host.to_string())
 }
 
 fn bad(message: impl Into<String>) -> Refusal {

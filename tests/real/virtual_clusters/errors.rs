@@ -360,3 +360,83 @@ pub(super) fn its_own_refusals_look_like_an_api_servers(site: &VirtualSite) -> a
     ensure!(!nonsense.body.contains("nodeSelector") && !nonsense.body.contains(BEIJING), "{}", nonsense.body);
     Ok(())
 }
+
+/// Parameters of lists and watches that mean nothing, or nothing together.
+const LIST_PARAMETERS: [&str; 30] = [
+    "continue=nonsense",
+    "continue=!!!",
+    "continue=AAAA",
+    "continue=nonsense&resourceVersion=1",
+    "watch=1&continue=nonsense",
+    "limit=",
+    "limit=x",
+    "limit=99999999999999999999",
+    "timeoutSeconds=x",
+    "watch=1&timeoutSeconds=",
+    "resourceVersion=x",
+    "resourceVersion=-1",
+    "resourceVersionMatch=Exact",
+    "resourceVersionMatch=x&resourceVersion=1",
+    "resourceVersionMatch=Exact&resourceVersion=0",
+    "sendInitialEvents=true",
+    "watch=1&sendInitialEvents=true",
+    "watch=1&sendInitialEvents=true&resourceVersionMatch=Exact",
+    "watch=1&resourceVersion=x",
+    "labelSelector=a%20b%20c",
+    "labelSelector=a%3D-b-",
+    "labelSelector=a%20in%20()",
+    "labelSelector=a%3Eb",
+    "labelSelector=%28",
+    "labelSelector=a%2Fb%2Fc",
+    "fieldSelector=nothing%3Da",
+    "fieldSelector=nothing",
+    "fieldSelector=%5C",
+    "fieldSelector=spec.nodeName%3Da",
+    "fieldSelector=metadata.namespace%3DBad_Name",
+];
+
+/// Those of writes and deletes.
+const WRITE_PARAMETERS: [&str; 8] = [
+    "dryRun=x",
+    "dryRun=",
+    "dryRun=All&dryRun=x",
+    "fieldValidation=x",
+    "fieldManager=%00",
+    "propagationPolicy=x&dryRun=All",
+    "gracePeriodSeconds=x&dryRun=All",
+    "propagationPolicy=Orphan&orphanDependents=true&dryRun=All",
+];
+
+pub(super) fn parameters_are_judged_alike(site: &VirtualSite) -> anyhow::Result<()> {
+    let sides = Sides::new(site)?;
+    let mut all = Vec::new();
+    for parameter in LIST_PARAMETERS {
+        for path in [CONFIG_MAPS, "/api/v1/configmaps", NAMESPACES, "/api/v1/nodes"] {
+            all.push(Bad::new("GET", format!("{path}?{parameter}")));
+        }
+        all.push(Bad::new("DELETE", format!("{CONFIG_MAPS}?{parameter}&dryRun=All")));
+    }
+    for parameter in WRITE_PARAMETERS {
+        let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"kube-root-ca.crt"}}"#;
+        all.push(Bad::new("POST", format!("{CONFIG_MAPS}?{parameter}")).body(JSON, "{"));
+        all.push(Bad::new("POST", format!("{CONFIG_MAPS}?{parameter}")).body(JSON, body));
+        all.push(Bad::new("POST", format!("{NAMESPACES}?{parameter}")).body(JSON, r#"{"metadata":{"name":"errors"}}"#));
+        all.push(Bad::new("DELETE", format!("{ROOT_CA}?{parameter}")));
+        all.push(Bad::new("DELETE", format!("{NAMESPACES}/errors?{parameter}")));
+    }
+    for body in ["{", "[]", r#"{"propagationPolicy":"x"}"#, r#"{"preconditions":{"resourceVersion":"1"}}"#] {
+        all.push(Bad::new("DELETE", ROOT_CA).body(JSON, body));
+    }
+    sides.agree(&all)?;
+
+    // A token that was good once is expired, so that the client lists anew.
+    let page = sides.cluster.get("/api/v1/configmaps?limit=1")?.json()?;
+    let token = page["metadata"]["continue"].as_str().context("a second page")?;
+    let elsewhere = sides.cluster.get(&format!("/api/v1/secrets?continue={token}"))?;
+    elsewhere.refused(
+        410,
+        "Expired",
+        "The provided continue parameter is too old to display a consistent list result",
+    )?;
+    Ok(())
+}
