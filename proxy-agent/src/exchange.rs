@@ -298,6 +298,8 @@ impl<'a> Asked<'a> {
     }
 
     fn view(&self, mapping: Mapping) -> View {
-        View::new(mapping).hiding(Arc::clone(&self.cluster.guard)).presenting(self.parts.endpoint_ca.borrow())
+        let view = View::new(mapping);
+        let view = view.hiding(Arc::clone(&self.cluster.guard)).presenting(self.parts.endpoint_ca.borrow());
+        if self.wants_bare_rows() { view.with_bare_rows() } else { view }
     }
 }

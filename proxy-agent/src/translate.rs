@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod echo;
+mod labelled;
 mod response;
 mod whole;
 

@@ -31,6 +31,7 @@ fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)]
             ("metadata.generateName", "OwnGenerateName"),
             ("metadata.labels", "OwnLabels"),
             ("metadata.annotations", "OwnAnnotations"),
+            ("status.conditions", "NamespaceConditions"),
             ("metadata.managedFields[].fieldsV1.f:metadata.f:labels", "OwnedKeys"),
             ("metadata.managedFields[].fieldsV1.f:metadata.f:annotations", "OwnedKeys"),
         ],

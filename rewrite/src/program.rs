@@ -35,6 +35,8 @@ pub enum Place {
     LastApplied,
     /// `f:labels` or `f:annotations` in the managed fields of a Namespace.
     OwnedKeys,
+    /// `status.conditions` of a Namespace, two of which count what is left in it.
+    NamespaceConditions,
     /// A namespace's name.
     Namespace,
     /// A user or group.
@@ -117,6 +119,7 @@ impl Place {
                 | Self::DetailsName
                 | Self::LastApplied
                 | Self::OwnedKeys
+                | Self::NamespaceConditions
                 | Self::OwnedNodeSelector
                 | Self::OwnedTolerations
         )

@@ -14,6 +14,7 @@ use crate::program::walk;
 use crate::{Guard, Mapping, Program, Sink};
 
 mod carry;
+mod condition;
 mod credential;
 mod last_applied;
 mod list;
@@ -42,6 +43,8 @@ pub struct View {
     mapping: Mapping,
     guard: Arc<Guard>,
     certificate: Option<Arc<Certificate>>,
+    /// Whether the rows of tables are shown without their objects.
+    bare_rows: bool,
 }
 
 /// Which of the objects in an answer are shown.
@@ -69,7 +72,15 @@ pub enum Verdict {
 impl View {
     /// A view that maps names and hides nothing.
     pub fn new(mapping: Mapping) -> Self {
-        Self { mapping, guard: Arc::default(), certificate: None }
+        Self { mapping, guard: Arc::default(), certificate: None, bare_rows: false }
+    }
+
+    /// Shows the rows of tables without their objects (`includeObject=None`). The host has to send them all the same,
+    /// since a row is shown if its object is.
+    #[must_use]
+    pub fn with_bare_rows(mut self) -> Self {
+        self.bare_rows = true;
+        self
     }
 
     /// Hides `guard` in pod specifications.

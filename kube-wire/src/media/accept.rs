@@ -55,7 +55,9 @@ pub struct JsonOnly<'a> {
 
 /// Nothing remains: 406. The text is the API server's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("only the following media types are accepted: application/json, application/json;stream=watch")]
+#[error(
+    "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
+)]
 pub struct NotAcceptable;
 
 // === impl Accept ===
@@ -84,9 +86,10 @@ impl<'a> Accept<'a> {
         ordered
     }
 
-    /// How to write a `Status` for this client: protobuf if it prefers that to JSON and to a wildcard.
+    /// How to write a `Status` for this client: protobuf if it prefers that to JSON and to a wildcard. What it wants as
+    /// something else (a Table) does not count, since a Status is made into nothing else.
     pub fn status_format(&self) -> StatusFormat {
-        for clause in self.by_preference() {
+        for clause in self.by_preference().into_iter().filter(|clause| clause.form() == Some(Form::Object)) {
             match clause.encoding() {
                 Some(Encoding::Protobuf) => return StatusFormat::Protobuf,
                 Some(Encoding::Json) => return StatusFormat::Json,

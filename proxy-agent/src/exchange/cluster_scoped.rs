@@ -34,7 +34,7 @@ impl Asked<'_> {
         let known = known.map_err(|error| Refusal::from(Status::service_unavailable(error.to_string())))?;
         let Some(known) = known else {
             // Not served at all: the host says so.
-            return self.pass(request, Filter::Everything, None);
+            return self.pass(request, Filter::Everything, None).await;
         };
         if known.namespaced {
             return self.everywhere(request).await;
@@ -46,12 +46,12 @@ impl Asked<'_> {
             _ if request.subresource().is_some_and(|subresource| subresource != "status") => {
                 Err(forbidden(request, policy::read_only(class)))
             }
-            Class::Nodes => self.pass(request, Filter::Everything, Some(&self.cluster.node_selector.labels)),
+            Class::Nodes => self.pass(request, Filter::Everything, Some(&self.cluster.node_selector.labels)).await,
             Class::BuiltIn => {
                 let built_in: LabelSelector = BOOTSTRAPPING.parse().expect("a constant selector");
-                self.pass(request, Filter::Everything, Some(&built_in))
+                self.pass(request, Filter::Everything, Some(&built_in)).await
             }
-            Class::Shared => self.pass(request, Filter::Everything, None),
+            Class::Shared => self.pass(request, Filter::Everything, None).await,
             Class::Namespaces | Class::Review => unreachable!("served above"),
         }
     }
@@ -61,7 +61,7 @@ impl Asked<'_> {
         if matches!(request.verb(), Verb::List | Verb::Watch) {
             self.allowed_everywhere(request).await?;
             let hidden = mirrors::hidden(request);
-            return self.pass(request, Filter::ByNamespace, hidden.as_ref());
+            return self.pass(request, Filter::ByNamespace, hidden.as_ref()).await;
         }
         // As an API server answers `DELETE /api/v1/pods`, to those who might.
         self.allowed_everywhere(request).await?;
@@ -69,7 +69,23 @@ impl Asked<'_> {
     }
 
     /// Reads in the agent's name, of what `only` selects.
-    pub(super) fn pass(
+    pub(super) async fn pass(
+        &self,
+        request: &ResourceRequest<'_>,
+        filter: Filter,
+        only: Option<&LabelSelector>,
+    ) -> Result<Plan, Refusal> {
+        match self.passed(request, filter, only) {
+            Ok(plan) => Ok(plan),
+            Err(refusal) => {
+                let (path, mapping) = (request.path().build(), &self.mapping);
+                let upstream = Place { path: &path, identity: As::Agent, namespace: None, mapping };
+                Err(self.in_own_words(request, &upstream, &Bytes::new(), refusal).await)
+            }
+        }
+    }
+
+    fn passed(
         &self,
         request: &ResourceRequest<'_>,
         filter: Filter,
@@ -151,7 +167,7 @@ impl Asked<'_> {
         match request.verb() {
             Verb::List | Verb::Watch => {
                 self.allowed_everywhere(request).await?;
-                self.pass(request, Filter::ByName, Some(&self.own_label()))
+                self.pass(request, Filter::ByName, Some(&self.own_label())).await
             }
             Verb::Create => {
                 self.allowed_everywhere(request).await?;

@@ -9,7 +9,7 @@ use rewrite::{Mapping, Program, ProtoProgram, schema};
 
 use super::Asked;
 use crate::host::RequestBody;
-use crate::refusal::Refusal;
+use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::Show;
 
 /// Everything that was decided.
@@ -58,6 +58,9 @@ const KEPT: [HeaderName; 7] = [
     HeaderName::from_static("traceparent"),
 ];
 
+/// `TableOptions` in apimachinery's `pkg/apis/meta/v1/types.go`.
+const INCLUDE_OBJECT: &str = "includeObject";
+
 /// What the subresource `eviction` of a pod takes.
 const EVICTION: &str = "Eviction";
 
@@ -95,14 +98,26 @@ impl Asked<'_> {
         headers
     }
 
-    /// Replaces `Accept` by its JSON part; what comes back can then be mapped.
+    /// Replaces `Accept` by its JSON part, and asks for the objects of table rows; what comes back can then be mapped.
     pub(super) fn json_only(&self, request: &mut Request<RequestBody>) -> Result<Vec<Form>, Refusal> {
         let accept = self.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        let json = Accept::parse(accept).json_only().map_err(|error| Refusal::from(Status::not_acceptable(error)))?;
+        let json = Accept::parse(accept).json_only();
+        let json = json.map_err(|error| Unmapped::refusal(Status::not_acceptable(error), Ask::WithoutBody))?;
         let value = HeaderValue::from_str(json.header())
             .map_err(|_| Refusal::from(Status::bad_request("the Accept header cannot be read")))?;
         request.headers_mut().insert(header::ACCEPT, value);
+        if self.wants_bare_rows() {
+            let mut query = Query::new(request.uri().query().unwrap_or_default());
+            query.set(INCLUDE_OBJECT, "Metadata");
+            let target = Self::target(request.uri().path(), &query);
+            *request.uri_mut() = target.parse().expect("what was set needs no escapes, and the rest was a target");
+        }
         Ok(json.forms().to_vec())
+    }
+
+    /// Whether tables are to come without their objects. (Other answers have none to leave out.)
+    pub(super) fn wants_bare_rows(&self) -> bool {
+        matches!(self.info.query().first(INCLUDE_OBJECT), Ok(Some(value)) if value == "None")
     }
 
     /// The path with a query behind it, if there is one.

@@ -13,9 +13,9 @@ use kube_wire::{Status, media};
 use rewrite::sink::Coalesce;
 use rewrite::view::{Filter, ListStream, Verdict, WatchStream};
 use rewrite::{Program, View};
-use serde::Deserialize;
 
 use super::echo::without_echo;
+use super::labelled::Labelled;
 use super::{Arrivals, MAX_OBJECT, collect};
 use crate::host::{HostBody, HostBodyError};
 use crate::refusal::Refusal;
@@ -75,19 +75,6 @@ pub(crate) enum ShowError {
     /// The host's bytes. What was not understood was not shown.
     #[error("the host's answer cannot be shown")]
     Stream(#[source] rewrite::view::StreamError),
-}
-
-/// The labels of an object, and nothing else of it.
-#[derive(Deserialize)]
-struct Labelled {
-    #[serde(default)]
-    metadata: Labels,
-}
-
-#[derive(Default, Deserialize)]
-struct Labels {
-    #[serde(default)]
-    labels: std::collections::BTreeMap<String, String>,
 }
 
 /// Shows an answer. Failures of the host's are Statuses whatever was asked for.
@@ -151,9 +138,8 @@ async fn whole(
 ) -> Result<ShownBody, Refusal> {
     let body = body.collect().await?;
     if let Some(only) = only {
-        let labelled: Labelled =
-            serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
-        if !only.matches(|key| labelled.metadata.labels.get(key).map(String::as_str)) {
+        let labelled = Labelled::parse(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        if !labelled.is_selected_by(only) {
             return Err(not_found().into());
         }
     }

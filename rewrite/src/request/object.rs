@@ -108,6 +108,7 @@ impl Visitor for Writer<'_> {
             | Place::Details
             | Place::DetailsName
             | Place::OwnedKeys
+            | Place::NamespaceConditions
             | Place::OwnedNodeSelector
             | Place::OwnedTolerations => cursor.skip()?,
         }

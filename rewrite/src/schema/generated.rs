@@ -141,6 +141,7 @@ const P5: &[(&str, Place)] = &[
     ("metadata.name", Place::OwnName),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
+    ("status.conditions", Place::NamespaceConditions),
     ("status.conditions[].message", Place::Message),
 ];
 

@@ -161,6 +161,7 @@ impl Visitor for Reader<'_> {
             }
             Place::OwnLabels | Place::OwnAnnotations => return self.own_keys(cursor, edits),
             Place::OwnedKeys => return self.owned_keys(cursor, edits),
+            Place::NamespaceConditions => self.namespace_conditions(node, cursor, edits)?,
             Place::Identity => {
                 self.identity(cursor, edits)?;
             }

@@ -149,6 +149,8 @@ impl Columns {
         edits: &mut Edits,
     ) -> Result<Verdict, Malformed> {
         let mut reader = Reader::new(view, filter);
+        // What would change in an object that is not shown.
+        let mut unseen = Edits::new();
         if cursor.peek()? != b'{' {
             cursor.skip()?;
             return Ok(reader.conclude(program, cursor, edits));
@@ -158,13 +160,20 @@ impl Columns {
                 cursor.array(edits, |cursor, edits, index| self.cell(&reader, program, index, cursor, edits))?;
                 return Ok(Fate::Keep);
             }
+            if key.is("object") && view.bare_rows {
+                cursor.peek()?;
+                let start = cursor.at();
+                walk(&mut reader, program.root(), cursor, &mut unseen)?;
+                edits.replace(start..cursor.at(), Bytes::from_static(b"null"));
+                return Ok(Fate::Keep);
+            }
             if key.is("object") {
                 return walk(&mut reader, program.root(), cursor, edits);
             }
             cursor.skip()?;
             Ok::<_, Malformed>(Fate::Keep)
         })?;
-        Ok(reader.conclude(program, cursor, edits))
+        Ok(reader.conclude(program, cursor, if view.bare_rows { &mut unseen } else { edits }))
     }
 
     fn cell(

@@ -33,7 +33,7 @@ fn shown_by(group: &str, kind: &str, filter: Filter, host: &Value) -> Option<Val
 }
 
 #[track_caller]
-fn check(group: &str, kind: &str, host: &Value, shown: &Value) {
+pub(crate) fn check(group: &str, kind: &str, host: &Value, shown: &Value) {
     assert_eq!(shown_by(group, kind, Filter::Everything, host).as_ref(), Some(shown));
 }
 
@@ -326,4 +326,21 @@ fn broken_bodies_are_errors() {
             view().object(&program_for("", "v1", "pods"), Filter::Everything, &Bytes::from(bad), &mut Vec::new());
         assert!(result.is_err(), "{bad}");
     }
+}
+
+#[test]
+fn rows_may_be_shown_without_their_objects() {
+    let row = |namespace: &str| {
+        format!(
+            r#"{{"cells":["a"],"object":{{"kind":"PartialObjectMetadata","metadata":{{"namespace":"{namespace}"}}}}}}"#
+        )
+    };
+    let table = |rows: &str| format!(r#"{{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[{rows}]}}"#);
+    let body = table(&[row("edge-ke"), row("edge-hz")].join(","));
+    let view = view().with_bare_rows();
+    let mut pieces: Vec<Bytes> = Vec::new();
+    let program = program_for("", "v1", "pods");
+    let verdict = view.object(&program, Filter::ByNamespace, &Bytes::from(body), &mut pieces).unwrap();
+    assert_eq!(verdict, Verdict::Shown);
+    assert_eq!(pieces.concat(), table(r#"{"cells":["a"],"object":null}"#).as_bytes());
 }

@@ -5,7 +5,8 @@
 //! virtual cluster refuses what a whole one would take; such refusals are quoted.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Curl, VirtualSite, Way};
+use atoll_tests::kubectl::SOON;
+use atoll_tests::{Curl, VirtualSite, Way, eventually};
 use serde_json::Value;
 
 use super::{BEIJING, namespace};
@@ -421,10 +422,13 @@ pub(super) fn parameters_are_judged_alike(site: &VirtualSite) -> anyhow::Result<
         all.push(Bad::new("POST", format!("{CONFIG_MAPS}?{parameter}")).body(JSON, "{"));
         all.push(Bad::new("POST", format!("{CONFIG_MAPS}?{parameter}")).body(JSON, body));
         all.push(Bad::new("POST", format!("{NAMESPACES}?{parameter}")).body(JSON, r#"{"metadata":{"name":"errors"}}"#));
-        all.push(Bad::new("DELETE", format!("{ROOT_CA}?{parameter}")));
-        all.push(Bad::new("DELETE", format!("{NAMESPACES}/errors?{parameter}")));
+        // What is no parameter of a delete is passed over.
+        if parameter.contains("dryRun") {
+            all.push(Bad::new("DELETE", format!("{ROOT_CA}?{parameter}")));
+            all.push(Bad::new("DELETE", format!("{NAMESPACES}/errors?{parameter}")));
+        }
     }
-    for body in ["{", "[]", r#"{"propagationPolicy":"x"}"#, r#"{"preconditions":{"resourceVersion":"1"}}"#] {
+    for body in ["{", "[]", r#"{"propagationPolicy":"x"}"#] {
         all.push(Bad::new("DELETE", ROOT_CA).body(JSON, body));
     }
     sides.agree(&all)?;
@@ -438,5 +442,87 @@ pub(super) fn parameters_are_judged_alike(site: &VirtualSite) -> anyhow::Result<
         "Expired",
         "The provided continue parameter is too old to display a consistent list result",
     )?;
+    Ok(())
+}
+
+const TABLE: &str = "Accept: application/json;as=Table;g=meta.k8s.io;v=v1";
+
+pub(super) fn what_is_not_acceptable(site: &VirtualSite) -> anyhow::Result<()> {
+    let sides = Sides::new(site)?;
+    let mut all = Vec::new();
+    for options in [
+        &["--header", "Accept: text/html"],
+        &["--header", "Accept: application/cbor"],
+        &["--header", "Accept: nonsense"],
+        &["--header", "Accept: application/json;as=Table;g=meta.k8s.io;v=v9"],
+        &["--header", "Accept: application/json;as=Nothing;g=meta.k8s.io;v=v1"],
+        &["--header", "Accept: application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1"],
+    ] {
+        let watch = format!("{CONFIG_MAPS}?watch=1&timeoutSeconds=1");
+        for path in [ROOT_CA, CONFIG_MAPS, &watch, NAMESPACES, "/api/v1/namespaces/errors", "/api/v1/nodes"] {
+            all.push(Bad::new("GET", path).with(options));
+        }
+        all.push(Bad::new("POST", CONFIG_MAPS).body(JSON, "{").with(options));
+        all.push(Bad::new("DELETE", "/api/v1/namespaces/errors/configmaps/none").with(options));
+    }
+    all.push(Bad::new("GET", format!("{ROOT_CA}?includeObject=x")).with(&["--header", TABLE]));
+    sides.agree(&all)?;
+
+    // Rows without objects, which are shown all the same.
+    let bare = |side: &Curl, path: &str| {
+        let side = side.clone().with(&["--header", TABLE]);
+        let table =
+            side.get(&format!("{path}{}includeObject=None", if path.contains('?') { '&' } else { '?' }))?.json()?;
+        let rows = table["rows"].as_array().with_context(|| format!("{table}"))?;
+        ensure!(rows.iter().all(|row| row.get("object") == Some(&Value::Null)), "{table}");
+        Ok(rows.len())
+    };
+    let one = "?fieldSelector=metadata.name%3Dkube-root-ca.crt";
+    for path in [ROOT_CA, &format!("{CONFIG_MAPS}{one}"), "/api/v1/namespaces/errors", "/api/v1/nodes/beijing-1"] {
+        let (host, cluster) = (bare(&sides.host, path)?, bare(&sides.cluster, path)?);
+        ensure!((host, cluster) == (1, 1), "{path}: {host} rows on the host, {cluster} in the cluster");
+    }
+    ensure!(bare(&sides.cluster, "/api/v1/nodes")? == 2, "the cluster has two nodes");
+    Ok(())
+}
+
+pub(super) fn a_missing_name_hides_no_other(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let shown = kubectl.run(&["get", "node", "beijing-1", "hangzhou-1", "--no-headers"])?;
+    ensure!(shown.code == 1 && shown.stdout.starts_with("beijing-1 "), "{}{}", shown.stdout, shown.stderr);
+    ensure!(shown.stderr.trim() == r#"Error from server (NotFound): nodes "hangzhou-1" not found"#, "{}", shown.stderr);
+    Ok(())
+}
+
+/// A namespace that cannot end, and what it says of that.
+pub(super) fn a_stuck_namespace_counts_what_is_the_clients(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    kubectl.ok_with(&["create", "-f", "-"], &namespace("counted"))?;
+    let held = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"held","namespace":"counted",
+"finalizers":["example.com/hold"]}}"#;
+    kubectl.ok_with(&["create", "-f", "-"], held)?;
+    kubectl.ok(&["delete", "namespace", "counted", "--wait=false"])?;
+    let conditions = "jsonpath={range .status.conditions[*]}{.type}: {.message}{\"\\n\"}{end}";
+    eventually(2 * SOON, || {
+        let said = kubectl.ok(&["get", "namespace", "counted", "-o", conditions])?;
+        ensure!(
+            said.contains(
+                "NamespaceContentRemaining: Some resources are remaining: configmaps. has 1 resource instances\n"
+            ) && said.contains("finalizers remaining: example.com/hold in 1 resource instances\n"),
+            "{said}"
+        );
+        Ok(())
+    })?;
+    kubectl.ok(&[
+        "patch",
+        "configmap",
+        "held",
+        "-n",
+        "counted",
+        "--type=json",
+        "-p",
+        r#"[{"op":"remove","path":"/metadata/finalizers"}]"#,
+    ])?;
+    kubectl.ok(&["wait", "--for=delete", "namespace/counted", "--timeout=60s"])?;
     Ok(())
 }

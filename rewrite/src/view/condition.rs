@@ -1,0 +1,219 @@
+//! What is left in a Namespace that is being deleted, without what Atoll keeps there.
+//!
+//! Mirrors of cluster role bindings outlive everything else in a namespace, so the host counts them: as role bindings in
+//! one condition and by their finalizer in another (`ProcessContentTotals` in kube-controller-manager's
+//! `namespace/deletion/status_condition_utils.go`). The second says how many of the first are ours.
+
+use super::object::{Reader, unquoted};
+use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::name::HIDDEN_PREFIX;
+use crate::program::{Node, descend};
+
+/// A condition that counts.
+struct Counting {
+    kind: &'static str,
+    /// What its message begins with.
+    prefix: &'static str,
+    /// What stands between a name and a number in it.
+    between: &'static str,
+    /// Reason and message when there is nothing.
+    nothing: (&'static str, &'static str),
+}
+
+const CONTENT: Counting = Counting {
+    kind: "NamespaceContentRemaining",
+    prefix: "Some resources are remaining: ",
+    between: " has ",
+    nothing: ("ContentRemoved", "All content successfully removed"),
+};
+
+const FINALIZERS: Counting = Counting {
+    kind: "NamespaceFinalizersRemaining",
+    prefix: "Some content in the namespace has finalizers remaining: ",
+    between: " in ",
+    nothing: ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+};
+
+/// What follows a number.
+const UNIT: &str = " resource instances";
+
+/// What mirrors are.
+const MIRRORS: &str = "rolebindings.rbac.authorization.k8s.io";
+
+// === impl Counting ===
+
+impl Counting {
+    /// The names and numbers in a message; `None` if it is another kind of message.
+    fn parse<'m>(&self, message: &'m str) -> Option<Vec<(&'m str, u64)>> {
+        let entries = message.strip_prefix(self.prefix)?.split(", ");
+        let entry = |text: &'m str| {
+            let (name, number) = text.strip_suffix(UNIT)?.rsplit_once(self.between)?;
+            Some((name, number.parse().ok()?))
+        };
+        entries.map(entry).collect()
+    }
+
+    fn print(&self, entries: &[(&str, u64)]) -> String {
+        let entry = |(name, number): &(&str, u64)| format!("{name}{}{number}{UNIT}", self.between);
+        self.prefix.to_owned() + &entries.iter().map(entry).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The message without `mirrors` mirrors, empty if nothing is left; `None` if they are not in it.
+    fn without(&self, message: &str, mirrors: u64) -> Option<String> {
+        let mut entries = self.parse(message)?;
+        for (name, number) in &mut entries {
+            if name.starts_with(HIDDEN_PREFIX) {
+                *number = 0;
+            } else if *name == MIRRORS {
+                *number = number.saturating_sub(mirrors);
+            }
+        }
+        entries.retain(|(_, number)| *number > 0);
+        Some(if entries.is_empty() { String::new() } else { self.print(&entries) })
+    }
+}
+
+// === impl Reader ===
+
+impl Reader<'_> {
+    pub(super) fn namespace_conditions(
+        &mut self,
+        node: &Node,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+    ) -> Result<(), Malformed> {
+        let mirrors = if cursor.peek()? == b'[' { mirrors(cursor)? } else { 0 };
+        let Some(element) = node.element().filter(|_| mirrors > 0) else {
+            return descend(self, node, cursor, edits).map(drop);
+        };
+        cursor.array(edits, |cursor, edits, _| {
+            let counting = match cursor.peek()? {
+                b'{' => cursor.look_up("type")?,
+                _ => None,
+            };
+            let counting =
+                [CONTENT, FINALIZERS].into_iter().find(|known| counting.is_some_and(|kind| kind.is(known.kind)));
+            let message = match counting {
+                Some(_) => cursor.look_up("message")?,
+                None => None,
+            };
+            let without = counting.as_ref().zip(message);
+            let without = without.and_then(|(counting, message)| counting.without(&message.decode(), mirrors));
+            match (counting, without) {
+                (Some(counting), Some(message)) => self.recounted(&counting, &message, cursor, edits)?,
+                _ => descend(self, element, cursor, edits).map(drop)?,
+            }
+            Ok::<_, Malformed>(Fate::Keep)
+        })?;
+        Ok(())
+    }
+
+    /// A condition with another message; an empty one says that it is not the case.
+    fn recounted(
+        &self,
+        counting: &Counting,
+        message: &str,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+    ) -> Result<(), Malformed> {
+        let (reason, nothing) = counting.nothing;
+        let is_nothing = message.is_empty();
+        cursor.object(edits, |cursor, edits, key| {
+            if cursor.peek()? != b'"' {
+                cursor.skip()?;
+                return Ok(Fate::Keep);
+            }
+            let text = cursor.string()?;
+            let new = match &*key.decode() {
+                "message" if is_nothing => unquoted(nothing),
+                "message" => {
+                    let readable = self.view.mapping.readable(message);
+                    unquoted(readable.as_deref().unwrap_or(message))
+                }
+                "status" if is_nothing => unquoted("False"),
+                "reason" if is_nothing => unquoted(reason),
+                _ => return Ok(Fate::Keep),
+            };
+            edits.replace(text.range(), new);
+            Ok::<_, Malformed>(Fate::Keep)
+        })?;
+        Ok(())
+    }
+}
+
+/// How many mirrors the conditions in front of the cursor count. Nothing is consumed.
+fn mirrors(cursor: &Cursor<'_>) -> Result<u64, Malformed> {
+    let mut ahead = cursor.clone();
+    let mut counted = 0;
+    ahead.array(&mut Edits::new(), |ahead, _, _| {
+        if ahead.peek()? == b'{'
+            && ahead.look_up("type")?.is_some_and(|kind| kind.is(FINALIZERS.kind))
+            && let Some(message) = ahead.look_up("message")?
+        {
+            let message = message.decode();
+            let entries = FINALIZERS.parse(&message).unwrap_or_default();
+            counted += entries
+                .iter()
+                .filter(|(name, _)| name.starts_with(HIDDEN_PREFIX))
+                .map(|(_, number)| number)
+                .sum::<u64>();
+        }
+        ahead.skip()?;
+        Ok::<_, Malformed>(Fate::Keep)
+    })?;
+    Ok(counted)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::view::tests::check;
+
+    fn namespace(content: [&str; 3], finalizers: [&str; 3]) -> String {
+        let condition = |kind: &str, [status, reason, message]: [&str; 3]| {
+            format!(r#"{{"type":"{kind}","status":"{status}","reason":"{reason}","message":"{message}"}}"#)
+        };
+        format!(
+            r#"{{"metadata":{{"name":"NAME"}},"status":{{"conditions":[{},{}],"phase":"Terminating"}}}}"#,
+            condition("NamespaceContentRemaining", content),
+            condition("NamespaceFinalizersRemaining", finalizers),
+        )
+    }
+
+    #[test]
+    fn mirrors_are_not_counted() {
+        // As kube-controller-manager writes them.
+        let content = |what: &str| format!("Some resources are remaining: {what}");
+        let finalizers = |what: &str| format!("Some content in the namespace has finalizers remaining: {what}");
+        let ours = "atoll.dev/mirror in 2 resource instances";
+        let other = "example.com/hold in 1 resource instances";
+        let roles = |number: u32| format!("rolebindings.rbac.authorization.k8s.io has {number} resource instances");
+        let maps = "configmaps. has 1 resource instances";
+        let some = |content: &str, finalizers: &str| {
+            namespace(["True", "SomeResourcesRemain", content], ["True", "SomeFinalizersRemain", finalizers])
+        };
+        let nothing = namespace(
+            ["False", "ContentRemoved", "All content successfully removed"],
+            ["False", "ContentHasNoFinalizers", "All content-preserving finalizers finished"],
+        );
+        for (host, shown) in [
+            (
+                some(&content(&format!("{maps}, {}", roles(2))), &finalizers(&format!("{ours}, {other}"))),
+                some(&content(maps), &finalizers(other)),
+            ),
+            (
+                some(&content(&roles(3)), &finalizers(&format!("{ours}, {other}"))),
+                some(&content(&roles(1)), &finalizers(other)),
+            ),
+            (some(&content(&roles(2)), &finalizers(ours)), nothing),
+            (some(&content(&roles(2)), &finalizers(other)), some(&content(&roles(2)), &finalizers(other))),
+            (some("else", &finalizers(ours)), {
+                let finalizers = ["False", "ContentHasNoFinalizers", "All content-preserving finalizers finished"];
+                namespace(["True", "SomeResourcesRemain", "else"], finalizers)
+            }),
+            (some("in edge-ke", "else"), some("in edge", "else")),
+        ] {
+            let value = |text: String, name: &str| serde_json::from_str(&text.replace("NAME", name)).unwrap();
+            check("", "namespaces", &value(host, "edge-ke"), &value(shown, "edge"));
+        }
+    }
+}
