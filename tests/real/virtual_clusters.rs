@@ -74,6 +74,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("errors_names_of_namespaces_are_labels", Welcome, errors::names_of_namespaces_are_labels),
         case("errors_patches_fail_alike", Welcome, errors::patches_fail_alike),
         case("errors_parameters_are_judged_alike", Welcome, errors::parameters_are_judged_alike),
+        case("errors_too_large_a_body_is_answered", Welcome, errors::too_large_a_body_is_answered),
         case("errors_what_is_not_acceptable", Welcome, errors::what_is_not_acceptable),
         case("a_missing_name_hides_no_other", Welcome, errors::a_missing_name_hides_no_other),
         case("a_stuck_namespace_counts_its_own", Welcome, errors::a_stuck_namespace_counts_what_is_the_clients),

@@ -15,7 +15,7 @@ use super::object::{Object, map_json};
 use super::plan::{group_kind, program};
 use crate::host::{RequestBody, empty, full, stream};
 use crate::refusal::{Ask, Refusal, Unmapped};
-use crate::translate::{MAX_REQUEST, TooLarge, collect};
+use crate::translate::{MAX_FORGOTTEN, MAX_REQUEST, TooLarge, collect, drain};
 
 /// The body of a request, before anything is known of it.
 pub(crate) enum Body {
@@ -27,13 +27,14 @@ pub(crate) enum Body {
 
 impl Body {
     /// Collects what has to be looked at.
-    pub(crate) async fn receive(inbound: Inbound, opaque: bool) -> Result<Self, Refusal> {
+    pub(crate) async fn receive(mut inbound: Inbound, opaque: bool) -> Result<Self, Refusal> {
         if opaque {
             return Ok(Self::Stream(Mutex::new(Some(inbound))));
         }
-        match collect(inbound, MAX_REQUEST).await {
+        match collect(&mut inbound, MAX_REQUEST).await {
             Ok(bytes) => Ok(Self::Whole(bytes)),
             Err(TooLarge::TooLarge(limit)) => {
+                drain(&mut inbound, MAX_FORGOTTEN).await;
                 Err(Status::request_entity_too_large(&format!("limit is {limit}")).into())
             }
             Err(TooLarge::Broken(_)) => Err(Status::bad_request("the request body broke off").into()),

@@ -41,3 +41,51 @@ where
     }
     Ok(if first.is_empty() { all.freeze() } else { first })
 }
+
+/// Reads on and forgets what comes, to the end of the body but no more than `limit` bytes.
+pub(crate) async fn drain<B>(body: B, limit: usize)
+where
+    B: Body<Data = Bytes>,
+{
+    let mut body = pin!(body);
+    let mut read = 0;
+    while read < limit
+        && let Some(Ok(frame)) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await
+    {
+        read += frame.data_ref().map_or(0, Bytes::len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use http_body::Frame;
+
+    use super::*;
+
+    struct Chunks(VecDeque<&'static [u8]>);
+
+    impl Body for Chunks {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Ready(self.0.pop_front().map(|chunk| Ok(Frame::data(Bytes::from_static(chunk)))))
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_too_long_is_read_on_within_bounds() {
+        let mut body = Chunks(VecDeque::from([&b"abc"[..]; 10]));
+        assert!(matches!(collect(&mut body, 5).await, Err(TooLarge::TooLarge(5))));
+        assert_eq!(body.0.len(), 8);
+        drain(&mut body, 7).await;
+        assert_eq!(body.0.len(), 5);
+        drain(&mut body, 1000).await;
+        assert_eq!(body.0.len(), 0);
+    }
+}

@@ -526,3 +526,15 @@ pub(super) fn a_stuck_namespace_counts_what_is_the_clients(site: &VirtualSite) -
     kubectl.ok(&["wait", "--for=delete", "namespace/counted", "--timeout=60s"])?;
     Ok(())
 }
+
+/// Who sends too much is told so, also if it looks at the answer only when it has sent everything.
+pub(super) fn too_large_a_body_is_answered(site: &VirtualSite) -> anyhow::Result<()> {
+    let Sides { cluster, .. } = Sides::new(site)?;
+    let huge = format!(r#"{{"metadata":{{"name":"huge"}},"data":{{"a":"{}"}}}}"#, "a".repeat(10 << 20));
+    for version in ["--http1.1", "--http2"] {
+        let patient = cluster.clone().with(&[version, "--header", "Expect:"]);
+        let answer = patient.send("POST", CONFIG_MAPS, &huge)?;
+        answer.refused(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")?;
+    }
+    Ok(())
+}
