@@ -3,6 +3,8 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use h2::{Reason, SendStream};
@@ -38,6 +40,9 @@ pub enum PipeError {
 }
 
 /// Copies until both directions have ended, or one has failed.
+///
+/// A socket that takes nothing more may still have something to say: an API server closes the connection of an `exec`
+/// when its last words are written, while the client is still taking its leave. So that failure alone cuts nothing.
 pub async fn pipe<S>(
     socket: S,
     mut inbound: Inbound,
@@ -49,14 +54,39 @@ where
 {
     let (mut reader, mut writer) = tokio::io::split(socket);
     let Traffic { into_tunnel, from_tunnel } = traffic;
-    let result = tokio::try_join!(
-        send(&mut reader, &mut outbound, into_tunnel),
-        receive(&mut inbound, &mut writer, from_tunnel)
-    );
+    let (said_all, is_deaf) = (AtomicBool::new(false), AtomicBool::new(false));
+    let result = {
+        let mut sending = pin!(send(&mut reader, &mut outbound, into_tunnel));
+        let mut receiving = pin!(async {
+            match receive(&mut inbound, &mut writer, from_tunnel).await {
+                Err(PipeError::Socket(_)) if !said_all.load(Ordering::Relaxed) => {
+                    is_deaf.store(true, Ordering::Relaxed);
+                    discard(&mut inbound).await
+                }
+                received => received,
+            }
+        });
+        tokio::select! {
+            sent = &mut sending => match sent {
+                Ok(()) if is_deaf.load(Ordering::Relaxed) => Ok(()),
+                Ok(()) => {
+                    said_all.store(true, Ordering::Relaxed);
+                    receiving.await
+                }
+                failed => failed,
+            },
+            received = &mut receiving => match received {
+                Ok(()) => sending.await,
+                failed => failed,
+            },
+        }
+    };
+    // Not after the last words: they may still be in the queue, which a reset empties. Letting go of the stream resets
+    // it when they are sent.
     if result.is_err() {
         outbound.send_reset(Reason::CANCEL);
     }
-    result.map(|_| ())
+    result
 }
 
 async fn send<R>(reader: &mut R, outbound: &mut SendStream<Bytes>, count: &mut u64) -> Result<(), PipeError>
@@ -97,4 +127,12 @@ where
         *count += chunk.len() as u64;
     }
     writer.shutdown().await.map_err(PipeError::Socket)
+}
+
+/// Takes what nobody will read, so that it does not hold back others.
+async fn discard(inbound: &mut Inbound) -> Result<(), PipeError> {
+    while let Some(chunk) = poll_fn(|cx| inbound.poll_chunk(cx)).await {
+        chunk.map_err(PipeError::Inbound)?;
+    }
+    Ok(())
 }

@@ -4,7 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use h2::client::SendRequest;
@@ -12,7 +14,7 @@ use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, duplex};
 use tokio::sync::mpsc;
 use tunnel::inbound::InboundError;
 use tunnel::outbound::{SendError, send_body, send_bytes};
@@ -185,4 +187,64 @@ async fn half_close_passes_through_a_pipe() {
     assert_eq!(answer, "the answer");
     let traffic = piped.await.unwrap().unwrap();
     assert_eq!((traffic.into_tunnel, traffic.from_tunnel), (19, 10));
+}
+
+/// A socket whose peer has closed it: it takes nothing more, and then its last words are read.
+struct Closed {
+    written_to: bool,
+    last_words: Vec<&'static [u8]>,
+    waker: Option<Waker>,
+}
+
+impl AsyncWrite for Closed {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.written_to = true;
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+        Poll::Ready(Err(std::io::ErrorKind::BrokenPipe.into()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for Closed {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        if !self.written_to {
+            self.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        if let Some(words) = self.last_words.pop() {
+            buf.put_slice(words);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn last_words_are_heard_though_nobody_listens() {
+    let mut pair = Pair::new().await;
+    let budget = Budget::new(usize::MAX);
+    let (response, mut from_client) =
+        pair.client.send_request(Request::post("https://x/").body(()).unwrap(), false).unwrap();
+    let (request, mut respond) = pair.accepted.recv().await.unwrap();
+    let to_client = respond.send_response(Response::new(()), false).unwrap();
+    let from_agent = Inbound::new(response.await.unwrap().into_body(), &budget);
+    let from_tunnel = Inbound::new(request.into_body(), &budget);
+
+    let socket = Closed { written_to: false, last_words: vec![b"words", b"last "], waker: None };
+    let piped = tokio::spawn(async move {
+        tunnel::pipe::pipe(socket, from_tunnel, to_client, &mut tunnel::pipe::Traffic::default()).await
+    });
+    // The client takes its leave, and keeps its direction open.
+    send_bytes(&mut from_client, Bytes::from_static(b"goodbye"), false).await.unwrap();
+    let heard = from_agent.collect().await.unwrap().to_bytes();
+    assert_eq!(heard, "last words");
+    piped.await.unwrap().unwrap();
 }

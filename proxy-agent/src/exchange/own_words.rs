@@ -95,9 +95,11 @@ impl Asked<'_> {
         let _ = self.json_only(&mut request);
         let response = self.parts.host.send(request).await?;
         let status = response.status();
-        // What the agent may not is nothing to its clients.
-        let nothing = status.is_success() || (upstream.identity == As::Agent && status == StatusCode::FORBIDDEN);
-        if nothing { Ok(None) } else { Ok(self.status(about, upstream.mapping, response).await) }
+        if status.is_success() || (upstream.identity == As::Agent && !is_about_the_request(status)) {
+            Ok(None)
+        } else {
+            Ok(self.status(about, upstream.mapping, response).await)
+        }
     }
 
     /// The Status in an answer, in virtual names; `None` if there is none.
@@ -110,4 +112,17 @@ impl Asked<'_> {
         let body = collect(response.into_body(), MAX_OBJECT).await.ok()?;
         status(&self.view(mapping.clone()), &program(request), &body)
     }
+}
+
+/// Whether a refusal follows from the request alone. The agent sees all of the host: that a name is taken there, or that
+/// something is not found, is nothing to its clients.
+fn is_about_the_request(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST
+            | StatusCode::METHOD_NOT_ALLOWED
+            | StatusCode::NOT_ACCEPTABLE
+            | StatusCode::UNSUPPORTED_MEDIA_TYPE
+            | StatusCode::UNPROCESSABLE_ENTITY
+    )
 }

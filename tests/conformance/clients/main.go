@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -116,7 +117,7 @@ func runAll(kubeconfig, only string) (failed int, err error) {
 		return 0, err
 	}
 	defer func() {
-		if gone := kube.CoreV1().Namespaces().Delete(ctx, w.namespace, metav1.DeleteOptions{}); gone != nil && err == nil {
+		if gone := leave(ctx, w); gone != nil && err == nil {
 			err = gone
 		}
 	}()
@@ -142,6 +143,25 @@ func runAll(kubeconfig, only string) (failed int, err error) {
 		fmt.Printf("ok %s (%d ms)\n", check.name, time.Since(begun).Milliseconds())
 	}
 	return failed, nil
+}
+
+// leave deletes the namespace and waits until nothing is left of it.
+func leave(ctx context.Context, w *world) error {
+	namespaces := w.kube.CoreV1().Namespaces()
+	if err := namespaces.Delete(ctx, w.namespace, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	return eventually(ctx, func() error {
+		_, err := namespaces.Get(ctx, w.namespace, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			return fmt.Errorf("namespace %s is still there", w.namespace)
+		case apierrors.IsNotFound(err):
+			return nil
+		default:
+			return err
+		}
+	})
 }
 
 // eventually asks until there is no error, for at most half a minute, and returns the last one.

@@ -53,6 +53,12 @@ const BODIES: [(&str, &str); 9] = [
 ];
 const DIFFERS: &str = "does not match the namespace";
 
+/// Namespaces that the host would take for one of its own, and for a new one.
+const TWO_NAMES: [&str; 2] = [
+    r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a","name":"atoll-system"}}"#,
+    r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a","name":"not-there"}}"#,
+];
+
 /// Namespaces of the host, which are not names of anything here.
 const HOST_NAMES: [&str; 4] = ["inner-ke-hangzhou", "inner-ke-beijing", "atoll-root-ke-beijing", "atoll-system"];
 
@@ -118,6 +124,10 @@ fn requests<'a>(foreign_label: &'a str, root: &'a str) -> Vec<Bad<'a>> {
         all.push(bad("POST", &format!("{path}/configmaps"), CONFIG_MAP, 404, "NotFound", name));
     }
     all.push(bad("POST", "/api/v1/namespaces", root, 409, "Conflict", "taken"));
+    // Whether the host has such a namespace is nobody's business.
+    for body in TWO_NAMES {
+        all.push(bad("POST", "/api/v1/namespaces", body, 400, "BadRequest", "duplicate field"));
+    }
     all.push(bad("POST", "/api/v1/namespaces", foreign_label, 422, "Invalid", "atoll.dev/virtual-cluster"));
     let selector = "/api/v1/namespaces?labelSelector=atoll.dev/virtual-cluster%3Dke-hangzhou";
     all.push(bad("GET", selector, "", 400, "BadRequest", "atoll.dev"));
