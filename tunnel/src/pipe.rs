@@ -5,16 +5,21 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use h2::{Reason, SendStream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
 use crate::inbound::{Inbound, InboundError};
 use crate::outbound::capacity;
 
 /// One read from the socket: four TLS records.
 const CHUNK: usize = 64 * 1024;
+
+/// How long a socket may take for what came before a reset.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Bytes that went through a pipe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +78,12 @@ where
                     said_all.store(true, Ordering::Relaxed);
                     receiving.await
                 }
+                // The other side has reset the stream. What it said before is on its way to the socket.
+                Err(PipeError::Outbound(error)) => {
+                    said_all.store(true, Ordering::Relaxed);
+                    let _ends_too = timeout(LAST_WORDS, receiving).await;
+                    Err(PipeError::Outbound(error))
+                }
                 failed => failed,
             },
             received = &mut receiving => match received {
@@ -81,9 +92,9 @@ where
             },
         }
     };
-    // Not after the last words: they may still be in the queue, which a reset empties. Letting go of the stream resets
-    // it when they are sent.
-    if result.is_err() {
+    // What the socket said before it failed may still be in the queue, which a reset empties. Letting go of the stream
+    // resets it once that is sent; there is room for it, or it would not have been read.
+    if let Err(PipeError::Inbound(_) | PipeError::Outbound(_)) = &result {
         outbound.send_reset(Reason::CANCEL);
     }
     result

@@ -152,11 +152,8 @@ struct Pending;
 
 impl futures_core::Stream for Pending {
     type Item = Result<http_body::Frame<Bytes>, std::convert::Infallible>;
-    fn poll_next(
-        self: std::pin::Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
-        std::task::Poll::Pending
+    fn poll_next(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Pending
     }
 }
 
@@ -193,6 +190,8 @@ async fn half_close_passes_through_a_pipe() {
 struct Closed {
     written_to: bool,
     last_words: Vec<&'static [u8]>,
+    /// As a connection that the peer closed while there was something to read for it.
+    is_reset: bool,
     waker: Option<Waker>,
 }
 
@@ -220,8 +219,10 @@ impl AsyncRead for Closed {
             self.waker = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        if let Some(words) = self.last_words.pop() {
-            buf.put_slice(words);
+        match self.last_words.pop() {
+            Some(words) => buf.put_slice(words),
+            None if self.is_reset => return Poll::Ready(Err(std::io::ErrorKind::ConnectionReset.into())),
+            None => {}
         }
         Poll::Ready(Ok(()))
     }
@@ -229,22 +230,37 @@ impl AsyncRead for Closed {
 
 #[tokio::test(start_paused = true)]
 async fn last_words_are_heard_though_nobody_listens() {
+    for is_reset in [false, true] {
+        last_words(is_reset).await;
+    }
+}
+
+async fn last_words(is_reset: bool) {
     let mut pair = Pair::new().await;
     let budget = Budget::new(usize::MAX);
     let (response, mut from_client) =
         pair.client.send_request(Request::post("https://x/").body(()).unwrap(), false).unwrap();
     let (request, mut respond) = pair.accepted.recv().await.unwrap();
     let to_client = respond.send_response(Response::new(()), false).unwrap();
+    // It is a hold on the stream, too.
+    drop(respond);
     let from_agent = Inbound::new(response.await.unwrap().into_body(), &budget);
     let from_tunnel = Inbound::new(request.into_body(), &budget);
 
-    let socket = Closed { written_to: false, last_words: vec![b"words", b"last "], waker: None };
-    let piped = tokio::spawn(async move {
+    let socket = Closed { written_to: false, last_words: vec![b"words", b"last "], is_reset, waker: None };
+    let far = tokio::spawn(async move {
         tunnel::pipe::pipe(socket, from_tunnel, to_client, &mut tunnel::pipe::Traffic::default()).await
     });
+    let (mut client, near) = duplex(1024);
     // The client takes its leave, and keeps its direction open.
     send_bytes(&mut from_client, Bytes::from_static(b"goodbye"), false).await.unwrap();
-    let heard = from_agent.collect().await.unwrap().to_bytes();
-    assert_eq!(heard, "last words");
-    piped.await.unwrap().unwrap();
+    let near = tokio::spawn(async move {
+        tunnel::pipe::pipe(near, from_agent, from_client, &mut tunnel::pipe::Traffic::default()).await
+    });
+    let mut heard = [0; 10];
+    client.read_exact(&mut heard).await.unwrap();
+    assert_eq!(&heard, b"last words", "reset: {is_reset}");
+    assert_eq!(far.await.unwrap().is_err(), is_reset);
+    drop(client);
+    let _either_way = near.await.unwrap();
 }
