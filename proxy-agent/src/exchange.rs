@@ -18,6 +18,7 @@ mod object;
 mod own_words;
 mod patch;
 mod plan;
+mod review;
 mod told;
 mod upgrade;
 

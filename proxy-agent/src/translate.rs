@@ -4,11 +4,13 @@ mod arrivals;
 mod echo;
 mod labelled;
 mod response;
+mod review;
 mod whole;
 
 pub(crate) use arrivals::Arrivals;
 pub(crate) use echo::status;
 pub(crate) use response::{Show, ShownBody, Upstream, show, warnings};
+pub(crate) use review::{Answer, Ruling};
 pub(crate) use whole::{TooLarge, collect, drain};
 
 /// The largest request body that an API server takes, in bytes (`MaxRequestBodyBytes` in apiserver's

@@ -38,6 +38,12 @@ fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)]
         ("", "Secret") => {
             &[("type", "SecretType"), ("data.namespace", "SecretNamespace"), (r"data.ca\.crt", "SecretCertificate")]
         }
+        ("authorization.k8s.io", "SelfSubjectAccessReview" | "SubjectAccessReview") => {
+            &[("metadata.managedFields[].fieldsV1.f:spec.f:resourceAttributes.f:namespace", "OwnedAskedNamespace")]
+        }
+        ("authorization.k8s.io", "SelfSubjectRulesReview") => {
+            &[("spec.namespace", "AskedNamespace"), ("status.evaluationError", "Message")]
+        }
         ("", "ConfigMap") => &[("metadata.name", "ConfigMapName"), (r"data.ca\.crt", "ConfigMapCertificate")],
         _ => &[],
     }

@@ -53,6 +53,10 @@ pub enum Place {
     Subject,
     /// `resource`, `name` and `namespace` of a subject access review.
     ResourceAttributes,
+    /// The namespace that a rules review asks about.
+    AskedNamespace,
+    /// `f:namespace` of `resourceAttributes` in the managed fields of a review.
+    OwnedAskedNamespace,
     /// `details` of a Status.
     Details,
     /// `details.name` of a Status.
@@ -120,6 +124,7 @@ impl Place {
                 | Self::LastApplied
                 | Self::OwnedKeys
                 | Self::NamespaceConditions
+                | Self::OwnedAskedNamespace
                 | Self::OwnedNodeSelector
                 | Self::OwnedTolerations
         )

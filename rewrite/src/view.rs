@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use crate::json::{Cursor, Edits, Malformed};
 use crate::program::walk;
+use crate::request::AskedAbout;
 use crate::{Guard, Mapping, Program, Sink};
 
 mod carry;
@@ -22,6 +23,7 @@ mod namespace;
 mod object;
 mod pod;
 mod reference;
+mod review;
 mod selector;
 mod table;
 mod watch;
@@ -45,6 +47,7 @@ pub struct View {
     certificate: Option<Arc<Certificate>>,
     /// Whether the rows of tables are shown without their objects.
     bare_rows: bool,
+    about: Option<Arc<AskedAbout>>,
 }
 
 /// Which of the objects in an answer are shown.
@@ -72,7 +75,7 @@ pub enum Verdict {
 impl View {
     /// A view that maps names and hides nothing.
     pub fn new(mapping: Mapping) -> Self {
-        Self { mapping, guard: Arc::default(), certificate: None, bare_rows: false }
+        Self { mapping, guard: Arc::default(), certificate: None, bare_rows: false, about: None }
     }
 
     /// Shows the rows of tables without their objects (`includeObject=None`). The host has to send them all the same,
@@ -94,6 +97,13 @@ impl View {
     #[must_use]
     pub fn presenting(mut self, certificate: Arc<Certificate>) -> Self {
         self.certificate = Some(certificate);
+        self
+    }
+
+    /// Puts what an access review asked `about` back into its answer.
+    #[must_use]
+    pub fn answering(mut self, about: AskedAbout) -> Self {
+        self.about = Some(Arc::new(about));
         self
     }
 

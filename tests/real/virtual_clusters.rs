@@ -12,6 +12,7 @@ mod guard;
 mod hostile;
 mod limits;
 mod rights;
+mod scope;
 mod streams;
 mod watches;
 
@@ -67,6 +68,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("rights_end_with_their_namespace", Welcome, rights::end_with_their_namespace),
         case("the_administrator_stays_one", Welcome, rights::the_administrator_stays_one),
         case("a_stuck_namespace_can_be_repaired", Welcome, rights::a_stuck_namespace_can_be_repaired),
+        case("reviews_are_answered_as_anywhere", Welcome, scope::reviews_are_answered_as_anywhere),
+        case("reviews_tell_the_truth", Welcome, scope::reviews_tell_the_truth),
+        case("tokens_are_reviewed_at_home", Welcome, scope::tokens_are_reviewed_at_home),
         case("a_new_namespace_takes_writes_at_once", Welcome, burst::a_new_namespace_takes_writes_at_once),
         case("credentials_end_at_their_cluster", Welcome, credentials::end_at_their_cluster),
         case("errors_heads_have_no_body", Welcome, errors::heads_have_no_body),

@@ -109,16 +109,6 @@ impl Asked<'_> {
         Ok((full(mapped), name))
     }
 
-    /// A review, whose question without a namespace becomes one about the root namespace.
-    pub(super) async fn review_body(
-        &self,
-        request: &ResourceRequest<'_>,
-        body: &Bytes,
-    ) -> Result<RequestBody, Refusal> {
-        let mapper = self.mapper(None).asking_root(self.cluster.root.clone());
-        self.map_object(request, &mapper, &self.object(body)?).await.map(full)
-    }
-
     /// How bodies of this request are mapped.
     pub(super) fn mapper(&self, namespace: Option<&VirtualNamespace>) -> Request {
         let mapper = Request::new(self.mapping.clone()).guarding(Arc::clone(&self.cluster.guard));

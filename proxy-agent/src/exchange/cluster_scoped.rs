@@ -12,6 +12,7 @@ use rewrite::view::Filter;
 use super::body::Body;
 use super::own_words::Upstream as Place;
 use super::plan::{After, As, Plan, program};
+use super::review::Kind;
 use super::{Asked, mirrors};
 use crate::access::Attributes;
 use crate::host::{HostBody, empty};
@@ -25,10 +26,11 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 impl Asked<'_> {
     pub(super) async fn cluster_scoped(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
         let class = policy::class(request.group_resource());
-        match class {
-            Class::Namespaces => return self.namespaces(request, body).await,
-            Class::Review => return self.review(request, body).await,
-            _ => {}
+        if class == Class::Namespaces {
+            return self.namespaces(request, body).await;
+        }
+        if let (Class::Review, Some(kind)) = (class, Kind::of(request)) {
+            return self.review(request, kind, None, body).await;
         }
         let known = self.parts.discovery.resource(request.group_version_resource()).await;
         let known = known.map_err(|error| Refusal::from(Status::service_unavailable(error.to_string())))?;
@@ -51,8 +53,9 @@ impl Asked<'_> {
                 let built_in: LabelSelector = BOOTSTRAPPING.parse().expect("a constant selector");
                 self.pass(request, Filter::Everything, Some(&built_in)).await
             }
-            Class::Shared => self.pass(request, Filter::Everything, None).await,
-            Class::Namespaces | Class::Review => unreachable!("served above"),
+            // Reviews can only be created, and the host says so.
+            Class::Shared | Class::Review => self.pass(request, Filter::Everything, None).await,
+            Class::Namespaces => unreachable!("served above"),
         }
     }
 
@@ -202,26 +205,7 @@ impl Asked<'_> {
         LabelSelector::from_labels(labels).expect("a label of ours and a DNS label")
     }
 
-    /// `SelfSubject...Review`: the host answers it for the caller, with names mapped both ways. A question without a
-    /// namespace is one about all of them, which the root namespace answers.
-    async fn review(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
-        let path = request.path().build();
-        let body = match self.review_body(request, &body.bytes()).await {
-            Ok(mapped) => mapped,
-            Err(refusal) => {
-                let (identity, mapping) = (As::Caller, &self.mapping);
-                let upstream = Place { path: &path, identity, namespace: None, mapping };
-                return Err(self.in_own_words(request, &upstream, &body.bytes(), refusal).await);
-            }
-        };
-        let target = Self::target(&path, self.info.query());
-        let mut upstream = self.upstream(self.info.method().clone(), &target, As::Caller, body)?;
-        self.json_only(&mut upstream)?;
-        let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
-        Ok(self.planned(request, upstream, show))
-    }
-
-    fn planned(
+    pub(super) fn planned(
         &self,
         request: &ResourceRequest<'_>,
         upstream: http::Request<crate::host::RequestBody>,

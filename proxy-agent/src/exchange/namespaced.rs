@@ -12,6 +12,7 @@ use super::body::{Body, content_type};
 use super::list::NOBODYS;
 use super::own_words::Upstream;
 use super::plan::{After, As, Plan, program};
+use super::review::Kind;
 use super::{Asked, mirrors};
 use crate::host::empty;
 use crate::refusal::Refusal;
@@ -26,6 +27,9 @@ impl Asked<'_> {
         // The host name is somebody else's: here there is no such namespace.
         let Ok(host) = self.mapping.host(&namespace) else { return self.nowhere(request, name).await };
         if self.mapping.member(host.as_ref()).is_some() {
+            if let Some(kind) = Kind::of(request) {
+                return self.review(request, kind, Some((&namespace, &host)), body).await;
+            }
             return self.present(request, &namespace, &host, As::Caller, body).await;
         }
         self.allowed_everywhere(request).await?;
@@ -69,7 +73,7 @@ impl Asked<'_> {
         namespace: &VirtualNamespace,
         host: &HostNamespace,
     ) -> Result<String, Refusal> {
-        let segment = SegmentName::new(host.as_str()).expect("a DNS label is a path segment");
+        let segment = segment(host);
         let name = request.path_name().map(|name| SegmentName::new(name.to_owned()));
         let name = name.transpose().map_err(|_| Refusal::from(no_such(request, namespace.as_str())))?;
         Ok(request.path_with(Some(&segment), name.as_ref()))
@@ -154,6 +158,11 @@ impl Asked<'_> {
             after,
         })
     }
+}
+
+/// The name of a namespace as a part of a path.
+pub(super) fn segment(host: &HostNamespace) -> SegmentName<'static> {
+    SegmentName::new(host.to_string()).expect("a DNS label is a path segment")
 }
 
 /// Answers that are no Kubernetes objects.

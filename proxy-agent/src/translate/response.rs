@@ -16,7 +16,7 @@ use rewrite::{Program, View};
 
 use super::echo::without_echo;
 use super::labelled::Labelled;
-use super::{Arrivals, MAX_OBJECT, collect};
+use super::{Answer, Arrivals, MAX_OBJECT, collect};
 use crate::host::{HostBody, HostBodyError};
 use crate::refusal::Refusal;
 use crate::seal::Seal;
@@ -27,6 +27,8 @@ pub(crate) enum Show {
     Verbatim,
     /// One object; `only` says which labels it must have to be the cluster's.
     Object { program: Program, filter: Filter, only: Option<LabelSelector> },
+    /// An answer to a question.
+    Review { program: Program, filter: Filter, answer: Answer },
     /// A list, streamed. `token` is what its continue tokens are sealed for; `counted` says that the host was asked for
     /// nothing but what is shown.
     List { program: Program, filter: Filter, seal: Arc<Seal>, token: String, counted: bool },
@@ -110,6 +112,12 @@ pub(crate) async fn show(
         }
         Show::Object { program, filter, only } => {
             whole(view, &program, filter, only.as_ref(), not_found, body, &mut parts.headers).await?
+        }
+        Show::Review { program, filter, answer } => {
+            let body = answer.apply(view.mapping(), &body.collect().await?);
+            let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+            let view = view.clone().answering(answer.about);
+            whole(&view, &program, filter, None, not_found, Upstream::Whole(body), &mut parts.headers).await?
         }
         Show::List { program, filter, seal, token, counted } => {
             let engine = ListStream::new(view.clone(), program, filter).sealing(move |plain| seal.seal(plain, &token));

@@ -44,40 +44,40 @@ pub(super) static KINDS: &[Row] = &[
     Row { group: "authorization.k8s.io", versions: &["v1beta1"], kind: "LocalSubjectAccessReview", resource: "localsubjectaccessreviews", places: P25 },
     Row { group: "authorization.k8s.io", versions: &["v1", "v1beta1"], kind: "SelfSubjectAccessReview", resource: "selfsubjectaccessreviews", places: P26 },
     Row { group: "authorization.k8s.io", versions: &["v1", "v1beta1"], kind: "SelfSubjectRulesReview", resource: "selfsubjectrulesreviews", places: P27 },
-    Row { group: "authorization.k8s.io", versions: &["v1"], kind: "SubjectAccessReview", resource: "subjectaccessreviews", places: P24 },
-    Row { group: "authorization.k8s.io", versions: &["v1beta1"], kind: "SubjectAccessReview", resource: "subjectaccessreviews", places: P25 },
+    Row { group: "authorization.k8s.io", versions: &["v1"], kind: "SubjectAccessReview", resource: "subjectaccessreviews", places: P28 },
+    Row { group: "authorization.k8s.io", versions: &["v1beta1"], kind: "SubjectAccessReview", resource: "subjectaccessreviews", places: P29 },
     Row { group: "autoscaling", versions: &["v1", "v2"], kind: "HorizontalPodAutoscaler", resource: "horizontalpodautoscalers", places: P1 },
     Row { group: "autoscaling", versions: &["v1"], kind: "Scale", resource: "scales", places: P1 },
-    Row { group: "batch", versions: &["v1", "v1beta1"], kind: "CronJob", resource: "cronjobs", places: P28 },
+    Row { group: "batch", versions: &["v1", "v1beta1"], kind: "CronJob", resource: "cronjobs", places: P30 },
     Row { group: "batch", versions: &["v1"], kind: "Job", resource: "jobs", places: P11 },
-    Row { group: "certificates.k8s.io", versions: &["v1", "v1beta1"], kind: "CertificateSigningRequest", resource: "certificatesigningrequests", places: P29 },
+    Row { group: "certificates.k8s.io", versions: &["v1", "v1beta1"], kind: "CertificateSigningRequest", resource: "certificatesigningrequests", places: P31 },
     Row { group: "certificates.k8s.io", versions: &["v1alpha1", "v1beta1"], kind: "ClusterTrustBundle", resource: "clustertrustbundles", places: P1 },
     Row { group: "certificates.k8s.io", versions: &["v1beta1"], kind: "PodCertificateRequest", resource: "podcertificaterequests", places: P1 },
-    Row { group: "coordination.k8s.io", versions: &["v1", "v1beta1"], kind: "Lease", resource: "leases", places: P30 },
+    Row { group: "coordination.k8s.io", versions: &["v1", "v1beta1"], kind: "Lease", resource: "leases", places: P32 },
     Row { group: "coordination.k8s.io", versions: &["v1alpha2", "v1beta1"], kind: "LeaseCandidate", resource: "leasecandidates", places: P1 },
-    Row { group: "discovery.k8s.io", versions: &["v1", "v1beta1"], kind: "EndpointSlice", resource: "endpointslices", places: P31 },
-    Row { group: "events.k8s.io", versions: &["v1", "v1beta1"], kind: "Event", resource: "events", places: P32 },
-    Row { group: "flowcontrol.apiserver.k8s.io", versions: &["v1", "v1beta1", "v1beta2", "v1beta3"], kind: "FlowSchema", resource: "flowschemas", places: P33 },
+    Row { group: "discovery.k8s.io", versions: &["v1", "v1beta1"], kind: "EndpointSlice", resource: "endpointslices", places: P33 },
+    Row { group: "events.k8s.io", versions: &["v1", "v1beta1"], kind: "Event", resource: "events", places: P34 },
+    Row { group: "flowcontrol.apiserver.k8s.io", versions: &["v1", "v1beta1", "v1beta2", "v1beta3"], kind: "FlowSchema", resource: "flowschemas", places: P35 },
     Row { group: "flowcontrol.apiserver.k8s.io", versions: &["v1", "v1beta1", "v1beta2", "v1beta3"], kind: "PriorityLevelConfiguration", resource: "prioritylevelconfigurations", places: P1 },
     Row { group: "internal.apiserver.k8s.io", versions: &["v1alpha1"], kind: "StorageVersion", resource: "storageversions", places: P1 },
     Row { group: "metrics.k8s.io", versions: &["v1alpha1", "v1beta1"], kind: "NodeMetrics", resource: "nodes", places: P1 },
     Row { group: "metrics.k8s.io", versions: &["v1alpha1", "v1beta1"], kind: "PodMetrics", resource: "pods", places: P1 },
-    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IPAddress", resource: "ipaddresses", places: P34 },
+    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IPAddress", resource: "ipaddresses", places: P36 },
     Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "Ingress", resource: "ingresses", places: P1 },
-    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IngressClass", resource: "ingressclasses", places: P35 },
-    Row { group: "networking.k8s.io", versions: &["v1"], kind: "NetworkPolicy", resource: "networkpolicies", places: P36 },
+    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IngressClass", resource: "ingressclasses", places: P37 },
+    Row { group: "networking.k8s.io", versions: &["v1"], kind: "NetworkPolicy", resource: "networkpolicies", places: P38 },
     Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "ServiceCIDR", resource: "servicecidrs", places: P1 },
     Row { group: "node.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RuntimeClass", resource: "runtimeclasses", places: P1 },
     Row { group: "policy", versions: &["v1", "v1beta1"], kind: "Eviction", resource: "evictions", places: P1 },
     Row { group: "policy", versions: &["v1", "v1beta1"], kind: "PodDisruptionBudget", resource: "poddisruptionbudgets", places: P1 },
     Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRole", resource: "clusterroles", places: P1 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRoleBinding", resource: "clusterrolebindings", places: P37 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRoleBinding", resource: "clusterrolebindings", places: P39 },
     Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "Role", resource: "roles", places: P1 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RoleBinding", resource: "rolebindings", places: P37 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RoleBinding", resource: "rolebindings", places: P39 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "DeviceClass", resource: "deviceclasses", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1alpha3", "v1beta2"], kind: "DeviceTaintRule", resource: "devicetaintrules", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaim", resource: "resourceclaims", places: P1 },
-    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaimTemplate", resource: "resourceclaimtemplates", places: P38 },
+    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaimTemplate", resource: "resourceclaimtemplates", places: P40 },
     Row { group: "resource.k8s.io", versions: &["v1alpha3"], kind: "ResourcePoolStatusRequest", resource: "resourcepoolstatusrequests", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceSlice", resource: "resourceslices", places: P1 },
     Row { group: "scheduling.k8s.io", versions: &["v1alpha2"], kind: "PodGroup", resource: "podgroups", places: P1 },
@@ -87,7 +87,7 @@ pub(super) static KINDS: &[Row] = &[
     Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSINode", resource: "csinodes", places: P1 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "CSIStorageCapacity", resource: "csistoragecapacities", places: P1 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "StorageClass", resource: "storageclasses", places: P1 },
-    Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttachment", resource: "volumeattachments", places: P39 },
+    Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttachment", resource: "volumeattachments", places: P41 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttributesClass", resource: "volumeattributesclasses", places: P1 },
     Row { group: "storagemigration.k8s.io", versions: &["v1beta1"], kind: "StorageVersionMigration", resource: "storageversionmigrations", places: P1 },
 ];
@@ -389,6 +389,7 @@ const P25: &[(&str, Place)] = &[
 ];
 
 const P26: &[(&str, Place)] = &[
+    ("metadata.managedFields[].fieldsV1.f:spec.f:resourceAttributes.f:namespace", Place::OwnedAskedNamespace),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.resourceAttributes", Place::ResourceAttributes),
@@ -400,11 +401,35 @@ const P26: &[(&str, Place)] = &[
 const P27: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
-    ("spec.namespace", Place::Namespace),
+    ("spec.namespace", Place::AskedNamespace),
     ("status.conditions[].message", Place::Message),
+    ("status.evaluationError", Place::Message),
 ];
 
 const P28: &[(&str, Place)] = &[
+    ("metadata.managedFields[].fieldsV1.f:spec.f:resourceAttributes.f:namespace", Place::OwnedAskedNamespace),
+    ("metadata.namespace", Place::OwnNamespace),
+    ("metadata.ownerReferences[]", Place::Reference),
+    ("spec.groups[]", Place::IdentityElement),
+    ("spec.resourceAttributes", Place::ResourceAttributes),
+    ("spec.user", Place::Identity),
+    ("status.conditions[].message", Place::Message),
+    ("status.evaluationError", Place::Message),
+    ("status.reason", Place::Message),
+];
+
+const P29: &[(&str, Place)] = &[
+    ("metadata.managedFields[].fieldsV1.f:spec.f:resourceAttributes.f:namespace", Place::OwnedAskedNamespace),
+    ("metadata.namespace", Place::OwnNamespace),
+    ("metadata.ownerReferences[]", Place::Reference),
+    ("spec.resourceAttributes", Place::ResourceAttributes),
+    ("spec.user", Place::Identity),
+    ("status.conditions[].message", Place::Message),
+    ("status.evaluationError", Place::Message),
+    ("status.reason", Place::Message),
+];
+
+const P30: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.jobTemplate.metadata.namespace", Place::Namespace),
@@ -428,7 +453,7 @@ const P28: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P29: &[(&str, Place)] = &[
+const P31: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.groups[]", Place::IdentityElement),
@@ -436,7 +461,7 @@ const P29: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P30: &[(&str, Place)] = &[
+const P32: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.holderIdentity", Place::Message),
@@ -444,14 +469,14 @@ const P30: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P31: &[(&str, Place)] = &[
+const P33: &[(&str, Place)] = &[
     ("endpoints[].targetRef", Place::Reference),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P32: &[(&str, Place)] = &[
+const P34: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("note", Place::Message),
@@ -461,7 +486,7 @@ const P32: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P33: &[(&str, Place)] = &[
+const P35: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.rules[].resourceRules[].namespaces[]", Place::Namespace),
@@ -471,21 +496,21 @@ const P33: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P34: &[(&str, Place)] = &[
+const P36: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.parentRef", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P35: &[(&str, Place)] = &[
+const P37: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.parameters", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P36: &[(&str, Place)] = &[
+const P38: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.egress[].to[].namespaceSelector", Place::NamespaceSelector),
@@ -493,14 +518,14 @@ const P36: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P37: &[(&str, Place)] = &[
+const P39: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
     ("subjects[]", Place::Subject),
 ];
 
-const P38: &[(&str, Place)] = &[
+const P40: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.metadata.namespace", Place::Namespace),
@@ -508,7 +533,7 @@ const P38: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P39: &[(&str, Place)] = &[
+const P41: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.source.inlineVolumeSpec.azureFile.secretNamespace", Place::Namespace),

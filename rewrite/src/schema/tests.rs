@@ -51,6 +51,7 @@ fn every_message_is_one_that_can_be_mapped() {
                         | Place::Namespace
                         | Place::OwnName
                         | Place::OwnGenerateName
+                        | Place::AskedNamespace
                         | Place::Identity
                         | Place::IdentityElement
                         | Place::NodeName

@@ -156,12 +156,13 @@ impl Visitor for Reader<'_> {
                 self.deciding(cursor, edits)?;
             }
             Place::OwnName if self.filter == Filter::ByName => self.deciding(cursor, edits)?,
-            Place::OwnNamespace | Place::OwnName | Place::Namespace => {
+            Place::OwnNamespace | Place::OwnName | Place::Namespace | Place::AskedNamespace => {
                 self.namespace(cursor, edits)?;
             }
             Place::OwnLabels | Place::OwnAnnotations => return self.own_keys(cursor, edits),
             Place::OwnedKeys => return self.owned_keys(cursor, edits),
             Place::NamespaceConditions => self.namespace_conditions(node, cursor, edits)?,
+            Place::OwnedAskedNamespace => return self.owned_asked_namespace(cursor),
             Place::Identity => {
                 self.identity(cursor, edits)?;
             }

@@ -12,12 +12,6 @@ impl Reader<'_> {
         self.named(to_namespace, cursor, edits)
     }
 
-    /// `resource`, `name` and `namespace`, as in an access review.
-    pub(super) fn resource_attributes(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        let to_namespace = cursor.look_up("resource")?.is_some_and(|resource| resource.is("namespaces"));
-        self.named(to_namespace, cursor, edits)
-    }
-
     /// A subject of a role binding (`rbac/v1` types.go): a service account has a namespace, the others have a name that
     /// is mapped.
     pub(super) fn subject(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
@@ -30,7 +24,12 @@ impl Reader<'_> {
         })
     }
 
-    fn named(&mut self, to_namespace: bool, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+    pub(super) fn named(
+        &mut self,
+        to_namespace: bool,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+    ) -> Result<(), Malformed> {
         self.members(cursor, edits, |reader, key, cursor, edits| match key {
             "namespace" => reader.namespace(cursor, edits),
             "name" if to_namespace => reader.namespace(cursor, edits),
