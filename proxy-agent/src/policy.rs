@@ -12,6 +12,10 @@ pub(crate) enum Class {
     Namespaces,
     /// Those that the node selector matches; read-only.
     Nodes,
+    /// PersistentVolumes: those that are claimed in the cluster's namespaces; read-only.
+    Claimed,
+    /// Those of the cluster's nodes; read-only.
+    OfNodes,
     /// The host's own defaults, which carry [`BOOTSTRAPPING`]; read-only.
     BuiltIn,
     /// The same for every virtual cluster; read-only.
@@ -33,6 +37,8 @@ pub(crate) fn class(resource: GroupResource<'_>) -> Class {
     match (resource.group, resource.resource) {
         ("", "namespaces") => Class::Namespaces,
         ("", "nodes") => Class::Nodes,
+        ("", "persistentvolumes") => Class::Claimed,
+        ("storage.k8s.io", "csinodes" | "volumeattachments") => Class::OfNodes,
         ("rbac.authorization.k8s.io", "clusterroles" | "clusterrolebindings") => Class::BuiltIn,
         ("", "componentstatuses")
         | ("apiextensions.k8s.io", "customresourcedefinitions")
@@ -61,6 +67,11 @@ pub(crate) fn class(resource: GroupResource<'_>) -> Class {
 pub(crate) fn read_only(class: Class) -> &'static str {
     match class {
         Class::Nodes => "nodes belong to the operator of the host cluster",
+        Class::Claimed => {
+            "persistent volumes belong to the operator of the host cluster; a PersistentVolumeClaim gets one from its \
+             storage class"
+        }
+        Class::OfNodes => "it belongs to a node, and nodes belong to the operator of the host cluster",
         Class::BuiltIn => {
             "cluster roles and cluster role bindings cannot be written in this virtual cluster yet; use a Role and a \
              RoleBinding in each namespace"
@@ -105,6 +116,8 @@ mod tests {
         ] {
             assert_eq!(withheld("", resource, subresource, verb), expected, "{verb} {resource}/{subresource}");
         }
+        assert!(withheld("", "persistentvolumes", "", "create"));
+        assert!(!withheld("", "persistentvolumes", "", "list"));
         assert!(withheld("admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "list"));
         assert!(!withheld("example.com", "widgets", "", "create"));
     }

@@ -44,6 +44,14 @@ fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)]
         ("authorization.k8s.io", "SelfSubjectRulesReview") => {
             &[("spec.namespace", "AskedNamespace"), ("status.evaluationError", "Message")]
         }
+        ("", "PersistentVolume") => &[("spec.claimRef", "Claim")],
+        ("storage.k8s.io", "VolumeAttachment") => &[("spec.nodeName", "OfNode")],
+        ("storage.k8s.io", "CSINode") => &[("metadata.name", "OfNode")],
+        ("", "Service" | "Endpoints") | ("coordination.k8s.io", "Lease") | ("discovery.k8s.io", "EndpointSlice") => {
+            &[("metadata.name", "LentName")]
+        }
+        ("", "Event") => &[("involvedObject", "EventObject")],
+        ("events.k8s.io", "Event") => &[("regarding", "EventObject")],
         ("", "ConfigMap") => &[("metadata.name", "ConfigMapName"), (r"data.ca\.crt", "ConfigMapCertificate")],
         _ => &[],
     }

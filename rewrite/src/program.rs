@@ -51,6 +51,16 @@ pub enum Place {
     BindingTarget,
     /// A subject of a role binding: a reference, or a user or group.
     Subject,
+    /// A subject of a binding that every cluster has by itself.
+    SharedSubject,
+    /// `claimRef` of a PersistentVolume: a reference that says whose it is.
+    Claim,
+    /// The node that says whose the object is.
+    OfNode,
+    /// The name of an object that the host may lend.
+    LentName,
+    /// The object of an Event: a reference.
+    EventObject,
     /// `resource`, `name` and `namespace` of a subject access review.
     ResourceAttributes,
     /// The namespace that a rules review asks about.
@@ -119,6 +129,8 @@ impl Place {
         matches!(
             self,
             Self::Message
+                | Self::OfNode
+                | Self::LentName
                 | Self::Details
                 | Self::DetailsName
                 | Self::LastApplied

@@ -17,6 +17,7 @@ use crate::{Guard, Mapping, Program, Sink};
 mod carry;
 mod condition;
 mod credential;
+mod filter;
 mod last_applied;
 mod list;
 mod namespace;
@@ -30,6 +31,7 @@ mod watch;
 
 pub use credential::Certificate;
 pub(crate) use credential::Credential;
+pub use filter::{Filter, Lending, Lent};
 pub use list::{ListStream, StreamError};
 pub use watch::WatchStream;
 
@@ -48,17 +50,7 @@ pub struct View {
     /// Whether the rows of tables are shown without their objects.
     bare_rows: bool,
     about: Option<Arc<AskedAbout>>,
-}
-
-/// Which of the objects in an answer are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filter {
-    /// Those whose `metadata.namespace` belongs to the virtual cluster; none without one.
-    ByNamespace,
-    /// Those whose name is a namespace that belongs to the virtual cluster: for Namespaces.
-    ByName,
-    /// All: the request named what it is about, or the host has chosen.
-    Everything,
+    lending: Option<Arc<Lending>>,
 }
 
 /// Whether an object is shown.
@@ -75,7 +67,7 @@ pub enum Verdict {
 impl View {
     /// A view that maps names and hides nothing.
     pub fn new(mapping: Mapping) -> Self {
-        Self { mapping, guard: Arc::default(), certificate: None, bare_rows: false, about: None }
+        Self { mapping, guard: Arc::default(), certificate: None, bare_rows: false, about: None, lending: None }
     }
 
     /// Shows the rows of tables without their objects (`includeObject=None`). The host has to send them all the same,
@@ -104,6 +96,13 @@ impl View {
     #[must_use]
     pub fn answering(mut self, about: AskedAbout) -> Self {
         self.about = Some(Arc::new(about));
+        self
+    }
+
+    /// Shows objects that the host lends beside those that are the virtual cluster's.
+    #[must_use]
+    pub fn lending(mut self, lending: Lending) -> Self {
+        self.lending = Some(Arc::new(lending));
         self
     }
 

@@ -1,13 +1,17 @@
 //! Requests that are in no namespace, or in all of them: authorised in the root namespace, then done in the agent's name.
 
+use std::time::Duration;
+
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderValue, Response, header};
 use kube_wire::name::SegmentName;
 use kube_wire::selector::LabelSelector;
+use kube_wire::status::Reason;
 use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::VirtualNamespace;
 use rewrite::name::CLUSTER_LABEL;
 use rewrite::view::Filter;
+use tokio::time::timeout;
 
 use super::body::Body;
 use super::own_words::Upstream as Place;
@@ -22,6 +26,9 @@ use crate::translate::{MAX_OBJECT, Show, Upstream, collect};
 
 /// Namespaces that no API server lets go (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// How long a request waits for the agent to know the host's nodes.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Asked<'_> {
     pub(super) async fn cluster_scoped(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
@@ -52,6 +59,11 @@ impl Asked<'_> {
             Class::BuiltIn => {
                 let built_in: LabelSelector = BOOTSTRAPPING.parse().expect("a constant selector");
                 self.pass(request, Filter::Everything, Some(&built_in)).await
+            }
+            Class::Claimed => self.pass(request, Filter::ByClaim, None).await,
+            Class::OfNodes => {
+                self.known_nodes().await?;
+                self.pass(request, Filter::ByNode, None).await
             }
             // Reviews can only be created, and the host says so.
             Class::Shared | Class::Review => self.pass(request, Filter::Everything, None).await,
@@ -99,12 +111,26 @@ impl Asked<'_> {
         let target = Self::target(&request.path().build(), &query);
         let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
         self.json_only(&mut upstream)?;
+        if is_hidden_by_metadata(request) {
+            whole_objects(&mut upstream)?;
+        }
+        let mut program = program(request);
+        if (request.group(), request.resource()) == ("rbac.authorization.k8s.io", "clusterrolebindings") {
+            program.add("subjects[]", rewrite::program::Place::SharedSubject).expect("a path");
+        }
         let show = if listed {
-            self.list_show(request, filter)?
+            self.list_show(request, program, filter)?
         } else {
-            Show::Object { program: program(request), filter: Filter::Everything, only: only.cloned() }
+            Show::Object { program, filter, only: only.cloned() }
         };
         Ok(self.planned(request, upstream, show))
+    }
+
+    /// Waits until the cluster's nodes are known, which they are a moment after the agent has started.
+    pub(super) async fn known_nodes(&self) -> Result<(), Refusal> {
+        timeout(PATIENCE, self.cluster.nodes.synced()).await.map_err(|_| {
+            Status::service_unavailable("the nodes of this cluster are not known yet").with_retry_after(1).into()
+        })
     }
 
     async fn namespaces(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
@@ -126,7 +152,7 @@ impl Asked<'_> {
             let target = Self::target(&path, &query);
             let mut upstream = self.upstream(self.info.method().clone(), &target, As::Caller, empty())?;
             self.json_only(&mut upstream)?;
-            return Ok(self.planned(request, upstream, self.list_show(request, Filter::ByName)?));
+            return Ok(self.planned(request, upstream, self.list_show(request, program(request), Filter::ByName)?));
         }
         if request.verb() == Verb::Delete && request.subresource().is_none() && IMMORTAL.contains(&name) {
             return Err(forbidden(request, "this namespace may not be deleted"));
@@ -246,6 +272,25 @@ impl Asked<'_> {
         };
         Ok(self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?)
     }
+}
+
+/// Whether metadata alone does not say whose an object is.
+fn is_hidden_by_metadata(request: &ResourceRequest<'_>) -> bool {
+    matches!((request.group(), request.resource()), ("", "persistentvolumes") | ("storage.k8s.io", "volumeattachments"))
+}
+
+/// Asks for whole objects, or for Tables, where a client would be content with metadata. Clients that ask for metadata
+/// take whole objects too, as they must from old API servers.
+fn whole_objects(upstream: &mut http::Request<crate::host::RequestBody>) -> Result<(), Refusal> {
+    let accept = upstream.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let rest: Vec<_> = accept.split(',').filter(|clause| !clause.contains("as=PartialObjectMetadata")).collect();
+    if rest.is_empty() {
+        let message = "this resource is shown in whole, and not as metadata only";
+        return Err(Status::failure(406, Reason::NotAcceptable, message).into());
+    }
+    let value = HeaderValue::try_from(rest.join(",")).expect("a part of a header's value is one");
+    upstream.headers_mut().insert(header::ACCEPT, value);
+    Ok(())
 }
 
 /// A refusal that no role can change.

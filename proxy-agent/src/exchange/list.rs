@@ -7,10 +7,9 @@ use kube_wire::query::{ListOptions, Query};
 use kube_wire::selector::{FieldSelector, LabelSelector, LabelSelectorError};
 use kube_wire::{ResourceRequest, Status};
 use rewrite::view::Filter;
-use rewrite::{Mapping, VirtualNamespace};
+use rewrite::{Mapping, Program, VirtualNamespace};
 
 use super::Asked;
-use super::plan::program;
 use crate::refusal::Refusal;
 use crate::seal::Unopened;
 use crate::translate::{Arrivals, Show};
@@ -52,9 +51,13 @@ impl Asked<'_> {
     }
 
     /// How the answer to a list or watch is shown.
-    pub(super) fn list_show(&self, request: &ResourceRequest<'_>, filter: Filter) -> Result<Show, Refusal> {
+    pub(super) fn list_show(
+        &self,
+        request: &ResourceRequest<'_>,
+        program: Program,
+        filter: Filter,
+    ) -> Result<Show, Refusal> {
         let watch = ListOptions::parse(self.info.query())?.watch || request.has_watch_prefix();
-        let program = program(request);
         Ok(if watch {
             let asked = request.namespace().and_then(|namespace| VirtualNamespace::new(namespace).ok());
             Show::Watch { program, filter, arrivals: Arrivals::new(Arc::clone(self.cluster), asked) }

@@ -60,7 +60,7 @@ impl Asked<'_> {
         self.json_only(&mut upstream)?;
         Ok(Plan {
             request: upstream,
-            show: self.list_show(request, Filter::ByNamespace)?,
+            show: self.list_show(request, program(request), Filter::ByNamespace)?,
             mapping: self.mapping.clone(),
             not_found: no_such(request, namespace),
             after: After::Nothing,
@@ -145,7 +145,7 @@ impl Asked<'_> {
         } else {
             self.json_only(&mut upstream)?;
             if listed {
-                self.list_show(request, Filter::ByNamespace)?
+                self.list_show(request, program(request), Filter::ByNamespace)?
             } else {
                 Show::Object { program: program(request), filter: Filter::Everything, only: None }
             }

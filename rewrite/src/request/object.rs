@@ -93,7 +93,12 @@ impl Visitor for Writer<'_> {
             Place::Namespace => self.namespace(cursor, edits)?,
             Place::Identity => self.identity(cursor, edits)?,
             Place::IdentityElement => self.group(cursor, edits)?,
-            Place::Reference | Place::BindingTarget | Place::Subject => self.reference(place, cursor, edits)?,
+            Place::Reference
+            | Place::BindingTarget
+            | Place::Subject
+            | Place::SharedSubject
+            | Place::Claim
+            | Place::EventObject => self.reference(place, cursor, edits)?,
             Place::ResourceAttributes => self.resource_attributes(cursor, edits)?,
             Place::AskedNamespace => self.rules_namespace(cursor, edits)?,
             Place::NamespaceSelector => self.namespace_selector(cursor, edits)?,
@@ -109,6 +114,8 @@ impl Visitor for Writer<'_> {
             // Written by the host, and what a client sends back of it is ignored there; or kept as the client has it.
             Place::LastApplied
             | Place::Message
+            | Place::OfNode
+            | Place::LentName
             | Place::Details
             | Place::DetailsName
             | Place::OwnedKeys

@@ -88,9 +88,14 @@ impl<'b> Mapper<'_, 'b> {
             Some(Place::PodSpec) => self.pod_spec(message, &range),
             Some(Place::Tolerations) => self.toleration(range),
             Some(Place::NamespaceSelector) => self.namespace_selector(range),
-            Some(place @ (Place::Reference | Place::BindingTarget | Place::Subject | Place::ResourceAttributes)) => {
-                self.reference(place, message, &range)
-            }
+            Some(
+                place @ (Place::Reference
+                | Place::BindingTarget
+                | Place::Subject
+                | Place::Claim
+                | Place::EventObject
+                | Place::ResourceAttributes),
+            ) => self.reference(place, message, &range),
             Some(place) => unreachable!("no table has a message that is a {place:?}, as a test shows"),
         }
     }

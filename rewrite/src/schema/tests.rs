@@ -37,7 +37,7 @@ fn every_message_is_one_that_can_be_mapped() {
             None | Some(Place::NamespaceSelector | Place::Tolerations) => {}
             Some(Place::NamespaceMeta) => holds(&["name", "generateName", "labels", "annotations"]),
             Some(Place::PodSpec) => holds(&["nodeSelector", "tolerations", "nodeName"]),
-            Some(Place::Reference) => assert!(message.number("name").is_some()),
+            Some(Place::Reference | Place::Claim | Place::EventObject) => assert!(message.number("name").is_some()),
             Some(Place::BindingTarget | Place::Subject) => holds(&["kind", "name", "namespace"]),
             Some(Place::ResourceAttributes) => holds(&["resource", "name", "namespace"]),
             Some(place) => panic!("{place:?}"),

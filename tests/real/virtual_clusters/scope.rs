@@ -1,6 +1,9 @@
 //! What is in no namespace, or in several: a virtual cluster shows it as any cluster would.
 
-use anyhow::ensure;
+use std::io::{BufRead, BufReader};
+
+use anyhow::{Context, ensure};
+use atoll_tests::kubectl::end;
 use atoll_tests::{Kubectl, VirtualSite, Way};
 use serde_json::{Value, json};
 
@@ -147,4 +150,83 @@ fn manifest(group: &str, kind: &str, spec: &Value) -> String {
 fn ask(kubectl: &Kubectl, group: &str, kind: &str, spec: &Value) -> anyhow::Result<Value> {
     let args = ["create", "-f", "-", "-o", "json", "--show-managed-fields"];
     Ok(serde_json::from_str(&kubectl.ok_with(&args, &manifest(group, kind, spec))?)?)
+}
+
+pub(super) fn built_in_bindings_read_plainly(site: &VirtualSite) -> anyhow::Result<()> {
+    let cluster = site.administrator(BEIJING, Way::Proxy)?;
+    let subjects = |kubectl: &Kubectl| {
+        let built_in = "kubernetes.io/bootstrapping=rbac-defaults";
+        let bindings = kubectl.ok(&["get", "clusterrolebindings", "-l", built_in, "-o", "json"])?;
+        let bindings: Value = serde_json::from_str(&bindings)?;
+        let items = bindings["items"].as_array().cloned().unwrap_or_default();
+        let of = |item: &Value| (item["metadata"]["name"].to_string(), item["subjects"].clone());
+        anyhow::Ok(items.iter().map(of).collect::<Vec<_>>())
+    };
+    let own = subjects(&cluster)?;
+    ensure!(own.len() > 10, "{own:?}");
+    ensure!(own == subjects(&site.host().kubectl())?, "{own:?}");
+    let wide = cluster.ok(&["get", "clusterrolebindings", "-o", "wide"])?;
+    ensure!(!wide.contains("host:"), "{wide}");
+    Ok(())
+}
+
+pub(super) fn storage_shows_the_own(site: &VirtualSite) -> anyhow::Result<()> {
+    let host = site.host().kubectl();
+    let own = site.administrator(BEIJING, Way::Proxy)?;
+    let neighbour = site.administrator(HANGZHOU, Way::Proxy)?;
+    for cluster in [&own, &neighbour] {
+        cluster.ok_with(&["create", "-f", "-"], &namespace("stored"))?;
+    }
+    for (cluster, node) in [(BEIJING, "beijing-1"), (HANGZHOU, "hangzhou-1")] {
+        let volume = format!("of-{cluster}");
+        let claim = json!({"namespace": format!("stored-{cluster}"), "name": "data", "kind": "PersistentVolumeClaim", "apiVersion": "v1"});
+        let spec = json!({
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "manual",
+            "persistentVolumeReclaimPolicy": "Retain", "hostPath": {"path": "/none"}, "claimRef": claim,
+        });
+        let attachment =
+            json!({"attacher": "example.com", "nodeName": node, "source": {"persistentVolumeName": volume}});
+        for object in [
+            json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": volume}, "spec": spec}),
+            json!({"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": volume}, "spec": attachment}),
+            json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": node}, "spec": {"drivers": []}}),
+        ] {
+            host.ok_with(&["create", "-f", "-"], &object.to_string())?;
+        }
+    }
+    for (kind, name, foreign) in [
+        ("persistentvolume", "of-ke-beijing", "of-ke-hangzhou"),
+        ("volumeattachment", "of-ke-beijing", "of-ke-hangzhou"),
+        ("csinode", "beijing-1", "hangzhou-1"),
+    ] {
+        for form in ["name", "wide", "json"] {
+            let listed = own.ok(&["get", kind, "-o", form])?;
+            ensure!(listed.contains(name) && !listed.contains(foreign) && !listed.contains("stored-ke"), "{listed}");
+            let got = own.ok(&["get", kind, name, "-o", form])?;
+            ensure!(got.contains(name) && !got.contains("stored-ke"), "{got}");
+        }
+        let missing = own.fails(&["get", kind, foreign])?;
+        ensure!(missing.contains("(NotFound)"), "{missing}");
+        let refused = own.fails(&["delete", kind, name])?;
+        ensure!(refused.contains("(Forbidden)") && refused.contains("operator of the host cluster"), "{refused}");
+    }
+    let claim = own.ok(&["get", "persistentvolume", "of-ke-beijing", "-o", "jsonpath={.spec.claimRef.namespace}"])?;
+    ensure!(claim == "stored", "{claim}");
+    // What comes to the cluster later is told too.
+    let mut watch = own.start(&["get", "persistentvolumes", "--watch", "-o", "name"])?;
+    let mut lines = BufReader::new(watch.stdout.take().context("no stdout")?).lines();
+    let mut seen = vec![lines.next().context("the watch ended")??];
+    for name in ["of-ke-hangzhou", "of-ke-beijing"] {
+        host.ok(&["label", "persistentvolume", name, "seen=1"])?;
+    }
+    seen.push(lines.next().context("the watch ended")??);
+    end(watch)?;
+    ensure!(seen == ["persistentvolume/of-ke-beijing"; 2], "{seen:?}");
+    for (kind, names) in
+        [("persistentvolume", ["of-ke-beijing", "of-ke-hangzhou"]), ("csinode", ["beijing-1", "hangzhou-1"])]
+    {
+        host.ok(&["delete", kind, names[0], names[1], "--wait=false"])?;
+    }
+    host.ok(&["delete", "volumeattachment", "of-ke-beijing", "of-ke-hangzhou", "--wait=false"])?;
+    Ok(())
 }
