@@ -73,6 +73,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("tokens_are_reviewed_at_home", Welcome, scope::tokens_are_reviewed_at_home),
         case("built_in_bindings_read_plainly", Welcome, scope::built_in_bindings_read_plainly),
         case("storage_shows_the_own", Welcome, scope::storage_shows_the_own),
+        case("nodes_have_their_leases_and_events", Welcome, scope::nodes_have_their_leases_and_events),
+        case("every_cluster_has_the_service", Welcome, scope::every_cluster_has_the_service_kubernetes),
         case("a_new_namespace_takes_writes_at_once", Welcome, burst::a_new_namespace_takes_writes_at_once),
         case("credentials_end_at_their_cluster", Welcome, credentials::end_at_their_cluster),
         case("errors_heads_have_no_body", Welcome, errors::heads_have_no_body),

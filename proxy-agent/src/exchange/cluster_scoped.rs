@@ -76,7 +76,9 @@ impl Asked<'_> {
         if matches!(request.verb(), Verb::List | Verb::Watch) {
             self.allowed_everywhere(request).await?;
             let hidden = mirrors::hidden(request);
-            return self.pass(request, Filter::ByNamespace, hidden.as_ref()).await;
+            let mut plan = self.pass(request, Filter::ByNamespace, hidden.as_ref()).await?;
+            plan.lending = self.lent_everywhere(request).await?;
+            return Ok(plan);
         }
         // As an API server answers `DELETE /api/v1/pods`, to those who might.
         self.allowed_everywhere(request).await?;
@@ -242,6 +244,8 @@ impl Asked<'_> {
             request: upstream,
             show,
             mapping: self.mapping.clone(),
+            lending: None,
+            otherwise: None,
             not_found: Status::not_found(request.group_resource(), name),
             after: After::Nothing,
         }
@@ -261,7 +265,12 @@ impl Asked<'_> {
 
     /// Whether the caller may do this in all of the cluster: the root namespace's RBAC says.
     pub(super) async fn allowed_everywhere(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
-        let attributes = Attributes {
+        Ok(self.parts.access.demand(&self.mapping, &self.caller, &self.attributes(request)).await?)
+    }
+
+    /// What is asked about this request, in the cluster scope.
+    pub(super) fn attributes<'r>(&'r self, request: &'r ResourceRequest<'_>) -> Attributes<'r> {
+        Attributes {
             verb: request.verb().as_str(),
             group: request.group(),
             version: request.version(),
@@ -269,8 +278,7 @@ impl Asked<'_> {
             subresource: request.subresource().unwrap_or_default(),
             name: request.name().unwrap_or_default(),
             namespace: &self.cluster.root,
-        };
-        Ok(self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?)
+        }
     }
 }
 
@@ -294,6 +302,6 @@ fn whole_objects(upstream: &mut http::Request<crate::host::RequestBody>) -> Resu
 }
 
 /// A refusal that no role can change.
-fn forbidden(request: &ResourceRequest<'_>, why: &str) -> Refusal {
+pub(super) fn forbidden(request: &ResourceRequest<'_>, why: &str) -> Refusal {
     Status::forbidden_because(request.group_resource(), request.path_name().unwrap_or_default(), why).into()
 }

@@ -30,6 +30,9 @@ impl Asked<'_> {
             if let Some(kind) = Kind::of(request) {
                 return self.review(request, kind, Some((&namespace, &host)), body).await;
             }
+            if let Some(plan) = self.lent(request, &host, body).await? {
+                return Ok(plan);
+            }
             return self.present(request, &namespace, &host, As::Caller, body).await;
         }
         self.allowed_everywhere(request).await?;
@@ -62,6 +65,8 @@ impl Asked<'_> {
             request: upstream,
             show: self.list_show(request, program(request), Filter::ByNamespace)?,
             mapping: self.mapping.clone(),
+            lending: None,
+            otherwise: None,
             not_found: no_such(request, namespace),
             after: After::Nothing,
         })
@@ -154,6 +159,8 @@ impl Asked<'_> {
             request: upstream,
             show,
             mapping: self.mapping.clone(),
+            lending: None,
+            otherwise: self.lent_instead(request).await?,
             not_found: no_such(request, namespace.as_str()),
             after,
         })

@@ -230,3 +230,86 @@ pub(super) fn storage_shows_the_own(site: &VirtualSite) -> anyhow::Result<()> {
     host.ok(&["delete", "volumeattachment", "of-ke-beijing", "of-ke-hangzhou", "--wait=false"])?;
     Ok(())
 }
+
+pub(super) fn nodes_have_their_leases_and_events(site: &VirtualSite) -> anyhow::Result<()> {
+    let own = site.administrator(BEIJING, Way::Proxy)?;
+    let jane = site.user(BEIJING, "jane")?;
+    for args in [&["get", "leases", "-n", "kube-node-lease"][..], &["get", "leases", "-A"]] {
+        for form in ["name", "wide", "json"] {
+            let listed = own.ok(&[args, &["-o", form]].concat())?;
+            ensure!(listed.contains("beijing-1") && !listed.contains("hangzhou"), "{args:?}: {listed}");
+        }
+    }
+    let lease = own.ok(&["get", "lease", "beijing-1", "-n", "kube-node-lease", "-o", "json"])?;
+    let lease: Value = serde_json::from_str(&lease)?;
+    ensure!(lease["metadata"]["namespace"] == "kube-node-lease", "{lease}");
+    for (args, why) in [
+        (&["get", "lease", "hangzhou-1", "-n", "kube-node-lease"][..], "(NotFound)"),
+        (&["delete", "lease", "beijing-1", "-n", "kube-node-lease"], "can only be read here"),
+    ] {
+        let refused = own.fails(args)?;
+        ensure!(refused.contains(why), "{args:?}: {refused}");
+    }
+    let refused = jane.fails(&["get", "leases", "-n", "kube-node-lease"])?;
+    ensure!(refused.contains(r#"User "jane" cannot list resource "leases""#), "{refused}");
+
+    // Events of the namespace itself stand beside those of nodes, and a watch tells of both.
+    let event = |name: &str, kind: &str, object: &str, namespace: &str| {
+        json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": namespace}, "reason": "Tried",
+            "involvedObject": {"kind": kind, "name": object, "uid": object, "namespace": if kind == "Node" { "" } else { namespace }}})
+        .to_string()
+    };
+    let host = site.host().kubectl();
+    own.ok_with(&["create", "-f", "-"], &event("of-its-own", "Pod", "a", "default"))?;
+    let mut watch = own.start(&["get", "events", "--watch", "-o", "name", "--field-selector", "reason=Tried"])?;
+    let mut lines = BufReader::new(watch.stdout.take().context("no stdout")?).lines();
+    let mut seen = vec![lines.next().context("the watch ended")??];
+    for node in ["hangzhou-1", "beijing-1"] {
+        host.ok_with(&["create", "-f", "-"], &event(&format!("{node}.tried"), "Node", node, "default"))?;
+    }
+    seen.push(lines.next().context("the watch ended")??);
+    end(watch)?;
+    ensure!(seen == ["event/of-its-own", "event/beijing-1.tried"], "{seen:?}");
+    for args in [&["get", "events"][..], &["get", "events", "-A"], &["get", "events.events.k8s.io", "-A"]] {
+        let listed = own.ok(&[args, &["-o", "name"]].concat())?;
+        ensure!(listed.contains("of-its-own") && listed.contains("beijing-1.tried"), "{args:?}: {listed}");
+        ensure!(!listed.contains("hangzhou"), "{args:?}: {listed}");
+    }
+    let table = own.ok(&["get", "events", "--field-selector", "reason=Tried"])?;
+    ensure!(table.contains("node/beijing-1") && table.contains("pod/a") && table.lines().count() == 3, "{table}");
+    own.ok(&["get", "event", "beijing-1.tried"])?;
+    let missing = own.fails(&["get", "event", "hangzhou-1.tried"])?;
+    ensure!(missing.contains("(NotFound)"), "{missing}");
+    ensure!(own.ok(&["describe", "node", "beijing-1"])?.contains("Tried"));
+    Ok(())
+}
+
+pub(super) fn every_cluster_has_the_service_kubernetes(site: &VirtualSite) -> anyhow::Result<()> {
+    let own = site.administrator(BEIJING, Way::Proxy)?;
+    own.ok(&["create", "service", "clusterip", "beside", "--tcp=80"])?;
+    let names = |args: &[&str]| {
+        let listed = own.ok(&[&["get", "services", "-o", "name"], args].concat())?;
+        anyhow::Ok(listed.lines().map(str::to_owned).collect::<Vec<_>>())
+    };
+    for args in [&[][..], &["--chunk-size=1"], &["-A"], &["-A", "--chunk-size=1"]] {
+        let listed = names(args)?;
+        for (name, times) in [("service/kubernetes", 1), ("service/beside", 1)] {
+            ensure!(listed.iter().filter(|listed| *listed == name).count() == times, "{args:?}: {listed:?}");
+        }
+    }
+    ensure!(names(&["-n", "default"])?.len() == 2);
+    ensure!(names(&["-n", "kube-system"])?.is_empty());
+    let service =
+        own.ok(&["get", "service", "kubernetes", "-o", "jsonpath={.metadata.namespace} {.spec.ports[0].port}"])?;
+    ensure!(service == "default 443", "{service}");
+    for (args, why) in [
+        (&["delete", "service", "kubernetes"][..], "can only be read here"),
+        (&["create", "service", "clusterip", "kubernetes", "--tcp=80"], "already exists"),
+        (&["label", "service", "kubernetes", "a=b"], "can only be read here"),
+    ] {
+        let refused = own.fails(args)?;
+        ensure!(refused.contains(why), "{args:?}: {refused}");
+    }
+    own.ok(&["delete", "service", "beside"])?;
+    Ok(())
+}
