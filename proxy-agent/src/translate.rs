@@ -1,6 +1,7 @@
 //! Applies a plan to bodies: the engine of `rewrite` inside an [`http_body::Body`].
 
 mod arrivals;
+mod bookmarks;
 mod echo;
 mod labelled;
 mod response;
@@ -8,6 +9,7 @@ mod review;
 mod whole;
 
 pub(crate) use arrivals::Arrivals;
+pub(crate) use bookmarks::beginning;
 pub(crate) use echo::status;
 pub(crate) use response::{Show, ShownBody, Upstream, show, warnings};
 pub(crate) use review::{Answer, Ruling};

@@ -33,7 +33,7 @@ pub use credential::Certificate;
 pub(crate) use credential::Credential;
 pub use filter::{Filter, Lending, Lent};
 pub use list::{ListStream, StreamError};
-pub use watch::WatchStream;
+pub use watch::{Beginning, WatchStream};
 
 use object::Reader;
 

@@ -12,7 +12,7 @@ use rewrite::{Mapping, Program, VirtualNamespace};
 use super::Asked;
 use crate::refusal::Refusal;
 use crate::seal::Unopened;
-use crate::translate::{Arrivals, Show};
+use crate::translate::{Arrivals, Show, beginning};
 
 /// The label that every Namespace has: its own name.
 const METADATA_NAME: &str = "kubernetes.io/metadata.name";
@@ -57,10 +57,12 @@ impl Asked<'_> {
         program: Program,
         filter: Filter,
     ) -> Result<Show, Refusal> {
-        let watch = ListOptions::parse(self.info.query())?.watch || request.has_watch_prefix();
+        let options = ListOptions::parse(self.info.query())?;
+        let watch = options.watch || request.has_watch_prefix();
         Ok(if watch {
             let asked = request.namespace().and_then(|namespace| VirtualNamespace::new(namespace).ok());
-            Show::Watch { program, filter, arrivals: Arrivals::new(Arc::clone(self.cluster), asked) }
+            let arrivals = Arrivals::new(Arc::clone(self.cluster), asked);
+            Show::Watch { program, filter, arrivals, bookmarks: beginning(&options) }
         } else {
             let (seal, token) = (Arc::clone(&self.parts.seal), self.list_id(request));
             Show::List { program, filter, seal, token, counted: request.namespace().is_some() }

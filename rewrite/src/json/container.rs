@@ -69,6 +69,16 @@ impl<'a> Cursor<'a> {
     /// The string at `key` of the object that is the next token, without consuming anything. The first such member
     /// counts; `None` if there is none, or it is no string, or the next token is no object.
     pub fn look_up(&self, key: &str) -> Result<Option<Text<'a>>, Malformed> {
+        let Some(mut member) = self.member_at(key)? else { return Ok(None) };
+        match member.peek()? {
+            b'"' => member.string().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// A cursor in front of the value at `key` of the object that is the next token. The first such member counts;
+    /// `None` if there is none, or the next token is no object.
+    pub fn member_at(&self, key: &str) -> Result<Option<Self>, Malformed> {
         let mut ahead = self.clone();
         if ahead.peek()? != b'{' {
             return Ok(None);
@@ -79,12 +89,11 @@ impl<'a> Cursor<'a> {
             return Ok(None);
         }
         loop {
-            let found = ahead.key()?.is(key);
-            match ahead.peek()? {
-                b'"' if found => return ahead.string().map(Some),
-                _ if found => return Ok(None),
-                _ => ahead.skip()?,
+            if ahead.key()?.is(key) {
+                ahead.peek()?;
+                return Ok(Some(ahead));
             }
+            ahead.skip()?;
             if ahead.peek()? != b',' {
                 return Ok(None);
             }

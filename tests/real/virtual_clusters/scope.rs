@@ -313,3 +313,27 @@ pub(super) fn every_cluster_has_the_service_kubernetes(site: &VirtualSite) -> an
     own.ok(&["delete", "service", "beside"])?;
     Ok(())
 }
+
+/// Only the neighbour writes, and still the client learns how far the host is, before the host itself would say so.
+pub(super) fn quiet_watches_learn_the_version(site: &VirtualSite) -> anyhow::Result<()> {
+    let own = site.administrator(BEIJING, Way::Proxy)?;
+    let neighbour = site.administrator(HANGZHOU, Way::Proxy)?;
+    let path = "/apis/policy/v1/poddisruptionbudgets";
+    let list: Value = serde_json::from_str(&own.ok(&["get", "--raw", path])?)?;
+    let begun = list["metadata"]["resourceVersion"].as_str().context("no resourceVersion")?;
+    let created = neighbour.ok(&["create", "pdb", "quiet", "--selector=a=b", "--min-available=1", "-o", "json"])?;
+    let created: Value = serde_json::from_str(&created)?;
+    // An API server sends a bookmark two seconds before the end (`cacheWatcher.nextBookmarkTime`).
+    let query = format!("{path}?watch=1&allowWatchBookmarks=true&timeoutSeconds=19&resourceVersion={begun}");
+    let watched = own.ok(&["get", "--raw", &query])?;
+    let first: Value = serde_json::from_str(watched.lines().next().context("nothing was told")?)?;
+    let version = first["object"]["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    let object =
+        json!({"kind": "PodDisruptionBudget", "apiVersion": "policy/v1", "metadata": {"resourceVersion": version}});
+    ensure!(first == json!({"type": "BOOKMARK", "object": object}), "{watched}");
+    let number = |version: &str| version.parse::<u64>().context("a version is a number");
+    let written = created["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    ensure!(number(version)? >= number(written)? && number(written)? > number(begun)?, "{begun} {written} {watched}");
+    ensure!(!watched.contains("quiet"), "{watched}");
+    Ok(())
+}
