@@ -9,6 +9,7 @@
 
 mod body;
 mod cluster_scoped;
+mod generate;
 mod head;
 mod lent;
 mod list;

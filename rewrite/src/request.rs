@@ -44,6 +44,7 @@ pub struct Request {
     certificate: Option<Arc<Certificate>>,
     root: Option<HostNamespace>,
     groups: Arc<[String]>,
+    made: Option<VirtualNamespace>,
 }
 
 /// How much of an object a body holds.
@@ -80,6 +81,7 @@ impl Request {
             certificate: None,
             root: None,
             groups: Arc::default(),
+            made: None,
         }
     }
 
@@ -87,6 +89,13 @@ impl Request {
     #[must_use]
     pub fn in_namespace(mut self, namespace: VirtualNamespace) -> Self {
         self.namespace = Some(namespace);
+        self
+    }
+
+    /// The name of a new Namespace that comes with `generateName` only.
+    #[must_use]
+    pub fn naming(mut self, made: VirtualNamespace) -> Self {
+        self.made = Some(made);
         self
     }
 

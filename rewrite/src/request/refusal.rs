@@ -73,7 +73,7 @@ pub enum Reason {
     #[error("Forbidden: managed by the operator of the host cluster")]
     Protected,
     /// A name that the host would make up cannot be mapped.
-    #[error("a Namespace needs a name; generateName is not supported")]
+    #[error("a Namespace needs a name")]
     GeneratedName,
 }
 

@@ -337,3 +337,21 @@ pub(super) fn quiet_watches_learn_the_version(site: &VirtualSite) -> anyhow::Res
     ensure!(!watched.contains("quiet"), "{watched}");
     Ok(())
 }
+
+pub(super) fn namespaces_get_names(site: &VirtualSite) -> anyhow::Result<()> {
+    let cluster = site.administrator(BEIJING, Way::Proxy)?;
+    let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "run-"}}).to_string();
+    let create = || {
+        cluster.ok_with(&["create", "-f", "-", "-o", "jsonpath={.metadata.generateName} {.metadata.name}"], &manifest)
+    };
+    let (first, second) = (create()?, create()?);
+    ensure!(first != second, "{first} twice");
+    let name = first.strip_prefix("run- ").context("no generateName")?;
+    ensure!(name.starts_with("run-") && name.len() == "run-".len() + 5, "{name}");
+    cluster.ok(&["get", "namespace", name])?;
+    cluster.ok(&["create", "configmap", "a", "-n", name])?;
+    let host = site.host().kubectl();
+    host.ok(&["get", "configmap", "a", "-n", &format!("{name}-{BEIJING}")])?;
+    cluster.ok(&["delete", "namespace", name, "--wait=false"])?;
+    Ok(())
+}
