@@ -41,9 +41,11 @@ fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)]
         ("authorization.k8s.io", "SelfSubjectAccessReview" | "SubjectAccessReview") => {
             &[("metadata.managedFields[].fieldsV1.f:spec.f:resourceAttributes.f:namespace", "OwnedAskedNamespace")]
         }
-        ("authorization.k8s.io", "SelfSubjectRulesReview") => {
-            &[("spec.namespace", "AskedNamespace"), ("status.evaluationError", "Message")]
-        }
+        ("authorization.k8s.io", "SelfSubjectRulesReview") => &[
+            ("spec.namespace", "AskedNamespace"),
+            ("status.evaluationError", "Message"),
+            ("status.resourceRules[]", "ShownRule"),
+        ],
         ("", "PersistentVolume") => &[("spec.claimRef", "Claim")],
         ("storage.k8s.io", "VolumeAttachment") => &[("spec.nodeName", "OfNode")],
         ("storage.k8s.io", "CSINode") => &[("metadata.name", "OfNode")],
@@ -135,6 +137,7 @@ fn places(rows: &[Row<'_>]) -> Places {
             ("ID", _) => (row.path, "Identity"),
             ("CS?:ref", Some(holder)) if holder.ends_with("resourceAttributes") => (holder, "ResourceAttributes"),
             ("CS?:ref", Some(holder)) => (holder, "Reference"),
+            ("CS?:names", _) => (row.path.trim_end_matches(".resourceNames[]"), "Rule"),
             ("TEXT", _) => (row.path, "Message"),
             ("NSSEL", _) => (row.path, "NamespaceSelector"),
             ("NODESEL", _) => (row.path.trim_end_matches(".nodeSelector{}"), "PodSpec"),

@@ -10,9 +10,11 @@ use std::sync::{Arc, LazyLock};
 use crate::json::Text;
 
 mod path;
+mod rule;
 mod walk;
 
 pub use path::BadPath;
+pub(crate) use rule::Names;
 pub(crate) use walk::{Visitor, descend, walk};
 
 /// What stands at a place of an object.
@@ -67,6 +69,10 @@ pub enum Place {
     AskedNamespace,
     /// `f:namespace` of `resourceAttributes` in the managed fields of a review.
     OwnedAskedNamespace,
+    /// A rule of a role.
+    Rule,
+    /// A rule in the answer to a rules review.
+    ShownRule,
     /// `details` of a Status.
     Details,
     /// `details.name` of a Status.
@@ -134,6 +140,7 @@ impl Place {
                 | Self::Details
                 | Self::DetailsName
                 | Self::LastApplied
+                | Self::ShownRule
                 | Self::OwnedKeys
                 | Self::NamespaceConditions
                 | Self::OwnedAskedNamespace

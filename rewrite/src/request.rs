@@ -25,6 +25,7 @@ mod protobuf;
 mod reference;
 mod refusal;
 mod review;
+mod rule;
 mod selector;
 
 pub use namespace::NamespaceRules;

@@ -25,6 +25,7 @@ mod object;
 mod pod;
 mod reference;
 mod review;
+mod rule;
 mod selector;
 mod table;
 mod watch;

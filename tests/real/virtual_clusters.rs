@@ -77,6 +77,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("every_cluster_has_the_service", Welcome, scope::every_cluster_has_the_service_kubernetes),
         case("quiet_watches_learn_the_version", Welcome, scope::quiet_watches_learn_the_version),
         case("namespaces_get_names", Welcome, scope::namespaces_get_names),
+        case("rules_name_namespaces", Welcome, scope::rules_name_namespaces),
         case("a_new_namespace_takes_writes_at_once", Welcome, burst::a_new_namespace_takes_writes_at_once),
         case("credentials_end_at_their_cluster", Welcome, credentials::end_at_their_cluster),
         case("errors_heads_have_no_body", Welcome, errors::heads_have_no_body),

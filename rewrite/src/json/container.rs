@@ -1,5 +1,7 @@
 //! Stepping into objects and arrays, and taking members and elements out of them.
 
+use std::borrow::Cow;
+
 use super::cursor::Cursor;
 use super::edit::Edits;
 use super::fault::{Defect, Fault, Malformed, Step};
@@ -99,6 +101,23 @@ impl<'a> Cursor<'a> {
             }
             ahead.bump();
         }
+    }
+
+    /// The strings in the array at `key` of the object that is the next token; none if there is no array.
+    pub fn strings_at(&self, key: &str) -> Result<Vec<Cow<'a, str>>, Malformed> {
+        let mut strings = Vec::new();
+        let Some(mut array) = self.member_at(key)? else { return Ok(strings) };
+        if array.peek()? == b'[' {
+            array.array(&mut Edits::new(), |element, _, _| {
+                if element.peek()? == b'"' {
+                    strings.push(element.string()?.decode());
+                } else {
+                    element.skip()?;
+                }
+                Ok::<_, Malformed>(Fate::Keep)
+            })?;
+        }
+        Ok(strings)
     }
 
     /// The range to cut so that the member from `start` to `end` of an object is gone, with one comma if there is one.

@@ -100,6 +100,7 @@ impl Visitor for Writer<'_> {
             | Place::Claim
             | Place::EventObject => self.reference(place, cursor, edits)?,
             Place::ResourceAttributes => self.resource_attributes(cursor, edits)?,
+            Place::Rule => self.rule(cursor, edits)?,
             Place::AskedNamespace => self.rules_namespace(cursor, edits)?,
             Place::NamespaceSelector => self.namespace_selector(cursor, edits)?,
             Place::PodSpec => self.pod_spec(node, cursor, edits)?,
@@ -118,6 +119,7 @@ impl Visitor for Writer<'_> {
             | Place::LentName
             | Place::Details
             | Place::DetailsName
+            | Place::ShownRule
             | Place::OwnedKeys
             | Place::NamespaceConditions
             | Place::OwnedAskedNamespace

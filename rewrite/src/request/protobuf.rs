@@ -21,6 +21,7 @@ mod map;
 mod namespace;
 mod pod;
 mod reference;
+mod rule;
 mod selector;
 
 /// `raw` of `runtime.Unknown` (apimachinery's `pkg/runtime/generated.proto`).
@@ -86,6 +87,7 @@ impl<'b> Mapper<'_, 'b> {
             None => self.descend(message, &range),
             Some(Place::NamespaceMeta) => self.namespace_meta(message, &range),
             Some(Place::PodSpec) => self.pod_spec(message, &range),
+            Some(Place::Rule) => self.rule(message, &range),
             Some(Place::Tolerations) => self.toleration(range),
             Some(Place::NamespaceSelector) => self.namespace_selector(range),
             Some(

@@ -70,24 +70,24 @@ pub(super) static KINDS: &[Row] = &[
     Row { group: "node.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RuntimeClass", resource: "runtimeclasses", places: P1 },
     Row { group: "policy", versions: &["v1", "v1beta1"], kind: "Eviction", resource: "evictions", places: P1 },
     Row { group: "policy", versions: &["v1", "v1beta1"], kind: "PodDisruptionBudget", resource: "poddisruptionbudgets", places: P1 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRole", resource: "clusterroles", places: P1 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRoleBinding", resource: "clusterrolebindings", places: P40 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "Role", resource: "roles", places: P1 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RoleBinding", resource: "rolebindings", places: P40 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRole", resource: "clusterroles", places: P40 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRoleBinding", resource: "clusterrolebindings", places: P41 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "Role", resource: "roles", places: P40 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RoleBinding", resource: "rolebindings", places: P41 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "DeviceClass", resource: "deviceclasses", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1alpha3", "v1beta2"], kind: "DeviceTaintRule", resource: "devicetaintrules", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaim", resource: "resourceclaims", places: P1 },
-    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaimTemplate", resource: "resourceclaimtemplates", places: P41 },
+    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaimTemplate", resource: "resourceclaimtemplates", places: P42 },
     Row { group: "resource.k8s.io", versions: &["v1alpha3"], kind: "ResourcePoolStatusRequest", resource: "resourcepoolstatusrequests", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceSlice", resource: "resourceslices", places: P1 },
     Row { group: "scheduling.k8s.io", versions: &["v1alpha2"], kind: "PodGroup", resource: "podgroups", places: P1 },
     Row { group: "scheduling.k8s.io", versions: &["v1", "v1beta1"], kind: "PriorityClass", resource: "priorityclasses", places: P1 },
     Row { group: "scheduling.k8s.io", versions: &["v1alpha2"], kind: "Workload", resource: "workloads", places: P1 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSIDriver", resource: "csidrivers", places: P1 },
-    Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSINode", resource: "csinodes", places: P42 },
+    Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSINode", resource: "csinodes", places: P43 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "CSIStorageCapacity", resource: "csistoragecapacities", places: P1 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "StorageClass", resource: "storageclasses", places: P1 },
-    Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttachment", resource: "volumeattachments", places: P43 },
+    Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttachment", resource: "volumeattachments", places: P44 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttributesClass", resource: "volumeattributesclasses", places: P1 },
     Row { group: "storagemigration.k8s.io", versions: &["v1beta1"], kind: "StorageVersionMigration", resource: "storageversionmigrations", places: P1 },
 ];
@@ -412,6 +412,7 @@ const P28: &[(&str, Place)] = &[
     ("spec.namespace", Place::AskedNamespace),
     ("status.conditions[].message", Place::Message),
     ("status.evaluationError", Place::Message),
+    ("status.resourceRules[]", Place::ShownRule),
 ];
 
 const P29: &[(&str, Place)] = &[
@@ -531,11 +532,18 @@ const P39: &[(&str, Place)] = &[
 const P40: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
+    ("rules[]", Place::Rule),
+    ("status.conditions[].message", Place::Message),
+];
+
+const P41: &[(&str, Place)] = &[
+    ("metadata.namespace", Place::OwnNamespace),
+    ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
     ("subjects[]", Place::Subject),
 ];
 
-const P41: &[(&str, Place)] = &[
+const P42: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.metadata.namespace", Place::Namespace),
@@ -543,14 +551,14 @@ const P41: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P42: &[(&str, Place)] = &[
+const P43: &[(&str, Place)] = &[
     ("metadata.name", Place::OfNode),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P43: &[(&str, Place)] = &[
+const P44: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.nodeName", Place::OfNode),

@@ -39,6 +39,7 @@ fn every_message_is_one_that_can_be_mapped() {
             Some(Place::PodSpec) => holds(&["nodeSelector", "tolerations", "nodeName"]),
             Some(Place::Reference | Place::Claim | Place::EventObject) => assert!(message.number("name").is_some()),
             Some(Place::BindingTarget | Place::Subject) => holds(&["kind", "name", "namespace"]),
+            Some(Place::Rule) => holds(&["apiGroups", "resources", "resourceNames"]),
             Some(Place::ResourceAttributes) => holds(&["resource", "name", "namespace"]),
             Some(place) => panic!("{place:?}"),
         }

@@ -161,6 +161,7 @@ impl Visitor for Reader<'_> {
             Place::Message => self.message(cursor, edits)?,
             Place::Reference | Place::BindingTarget => self.reference(cursor, edits)?,
             Place::Subject => self.subject(cursor, edits)?,
+            Place::Rule | Place::ShownRule => self.rule(cursor, edits)?,
             Place::SharedSubject => self.shared_subject(cursor, edits)?,
             Place::Claim => self.claim(cursor, edits)?,
             Place::OfNode => self.of_node(cursor)?,

@@ -355,3 +355,33 @@ pub(super) fn namespaces_get_names(site: &VirtualSite) -> anyhow::Result<()> {
     cluster.ok(&["delete", "namespace", name, "--wait=false"])?;
     Ok(())
 }
+
+pub(super) fn rules_name_namespaces(site: &VirtualSite) -> anyhow::Result<()> {
+    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let jane = site.user(BEIJING, "namer")?;
+    admin.ok_with(&["create", "-f", "-"], &namespace("named"))?;
+    jane.fails(&["get", "namespace", "named"])?;
+    let role = |name: &str, resources: &[&str]| {
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name, "namespace": "named"},
+            "rules": [{"apiGroups": [""], "resources": resources, "resourceNames": ["named"], "verbs": ["get"]}]})
+        .to_string()
+    };
+    admin.ok_with(&["apply", "-f", "-"], &role("namer", &["namespaces"]))?;
+    admin.ok(&["create", "rolebinding", "namer", "--role=namer", "--user=namer", "-n", "named"])?;
+    jane.ok(&["get", "namespace", "named"])?;
+    let can = jane.ok(&["auth", "can-i", "get", "namespaces/named", "-n", "named"])?;
+    ensure!(can.trim() == "yes", "{can}");
+    for (kubectl, args) in [
+        (&admin, &["get", "role", "namer", "-n", "named", "-o", "yaml"][..]),
+        (&jane, &["auth", "can-i", "--list", "-n", "named"]),
+    ] {
+        let shown = kubectl.ok(args)?;
+        ensure!(shown.contains("named") && !shown.contains("named-ke"), "{args:?}: {shown}");
+    }
+    // What was applied is what is there.
+    let again = admin.ok_with(&["apply", "-f", "-"], &role("namer", &["namespaces"]))?;
+    ensure!(again.contains("unchanged"), "{again}");
+    let refused = admin.run_with(&["create", "-f", "-"], &role("mixed", &["namespaces", "pods"]))?;
+    ensure!(refused.stderr.contains("need a rule of their own"), "{refused:?}");
+    Ok(())
+}
