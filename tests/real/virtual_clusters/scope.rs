@@ -225,9 +225,9 @@ pub(super) fn storage_shows_the_own(site: &VirtualSite) -> anyhow::Result<()> {
     for (kind, names) in
         [("persistentvolume", ["of-ke-beijing", "of-ke-hangzhou"]), ("csinode", ["beijing-1", "hangzhou-1"])]
     {
-        host.ok(&["delete", kind, names[0], names[1], "--wait=false"])?;
+        host.ok(&["delete", kind, names[0], names[1]])?;
     }
-    host.ok(&["delete", "volumeattachment", "of-ke-beijing", "of-ke-hangzhou", "--wait=false"])?;
+    host.ok(&["delete", "volumeattachment", "of-ke-beijing", "of-ke-hangzhou"])?;
     Ok(())
 }
 
@@ -352,7 +352,7 @@ pub(super) fn namespaces_get_names(site: &VirtualSite) -> anyhow::Result<()> {
     cluster.ok(&["create", "configmap", "a", "-n", name])?;
     let host = site.host().kubectl();
     host.ok(&["get", "configmap", "a", "-n", &format!("{name}-{BEIJING}")])?;
-    cluster.ok(&["delete", "namespace", name, "--wait=false"])?;
+    cluster.ok(&["delete", "namespace", name])?;
     Ok(())
 }
 
