@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config;
 use crate::namespaces::Namespaces;
+use crate::nodes::own::{AllNodes, OwnNodes};
 pub use toleration::TolerationError;
 
 /// Every virtual cluster of this agent, by name.
@@ -28,6 +29,7 @@ pub use toleration::TolerationError;
 pub struct VirtualClusters {
     by_name: ArcSwap<ByName>,
     namespaces: Arc<Namespaces>,
+    nodes: Arc<AllNodes>,
 }
 
 /// The virtual clusters of one configuration.
@@ -45,6 +47,7 @@ pub struct VirtualCluster {
     pub root: HostNamespace,
     /// Cancelled when it leaves the configuration: what runs for it must end.
     pub end: CancellationToken,
+    pub(crate) nodes: OwnNodes,
     namespaces: Arc<Namespaces>,
 }
 
@@ -93,7 +96,7 @@ impl VirtualClusters {
         configured: impl IntoIterator<Item = &'c config::VirtualCluster>,
         namespaces: &Arc<Namespaces>,
     ) -> Result<Self, ClusterError> {
-        let clusters = Self { by_name: ArcSwap::default(), namespaces: Arc::clone(namespaces) };
+        let clusters = Self { by_name: ArcSwap::default(), namespaces: Arc::clone(namespaces), nodes: Arc::default() };
         clusters.exchange(clusters.read(configured)?);
         Ok(clusters)
     }
@@ -108,11 +111,16 @@ impl VirtualClusters {
         for config in configured {
             // What runs goes on in the terms in which it began.
             let end = known.get(&config.name).map(|known| known.end.clone()).unwrap_or_default();
-            let cluster = VirtualCluster::new(config, end, Arc::clone(&self.namespaces))
+            let cluster = VirtualCluster::new(config, end, Arc::clone(&self.namespaces), &self.nodes)
                 .map_err(|reason| ClusterError { cluster: config.name.clone(), reason })?;
             by_name.insert(config.name.clone(), Arc::new(cluster));
         }
         Ok(by_name)
+    }
+
+    /// The host's nodes, to be [kept](AllNodes::follow).
+    pub(crate) fn nodes(&self) -> Arc<AllNodes> {
+        Arc::clone(&self.nodes)
     }
 
     /// From now on, there are exactly these; what runs for others ends.
@@ -144,6 +152,7 @@ impl VirtualCluster {
         config: &config::VirtualCluster,
         end: CancellationToken,
         namespaces: Arc<Namespaces>,
+        nodes: &Arc<AllNodes>,
     ) -> Result<Self, ClusterReason> {
         let labels = config.node_selector.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let labels = LabelSelector::from_labels(labels)?;
@@ -153,6 +162,7 @@ impl VirtualCluster {
         let tolerations = tolerations.collect::<Result<Vec<_>, _>>()?;
         let name = engine_name(&config.name);
         Ok(Self {
+            nodes: OwnNodes::new(labels.clone(), Arc::clone(nodes)),
             node_selector: NodeSelector { text: labels.to_string().into(), labels },
             guard: Arc::new(Guard::new(config.node_selector.clone(), tolerations)),
             root: HostNamespace::root(&name),
@@ -164,7 +174,9 @@ impl VirtualCluster {
 
     /// The names as they are now. Cheap: the index is shared, not copied.
     pub fn mapping(&self) -> Mapping {
-        Mapping::new(self.name.clone(), self.namespaces.index()).remembering(self.namespaces.late())
+        Mapping::new(self.name.clone(), self.namespaces.index())
+            .remembering(self.namespaces.late())
+            .with_nodes(self.nodes.names())
     }
 }
 

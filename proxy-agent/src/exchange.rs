@@ -9,7 +9,9 @@
 
 mod body;
 mod cluster_scoped;
+mod generate;
 mod head;
+mod lent;
 mod list;
 mod mirrors;
 mod namespaced;
@@ -18,6 +20,7 @@ mod object;
 mod own_words;
 mod patch;
 mod plan;
+mod review;
 mod told;
 mod upgrade;
 
@@ -190,8 +193,15 @@ impl Exchange {
         told.identified(&asked.caller);
         let body = Body::receive(body, asked.is_opaque()).await?;
         for attempt in 0.. {
-            let Plan { request, show: shown, mapping, not_found, after } = asked.plan(&body).await?;
-            let response = self.parts.host.send(request).await?;
+            let mut plan = asked.plan(&body).await?;
+            let mut response = self.parts.host.send(plan.request).await?;
+            if response.status() == StatusCode::NOT_FOUND
+                && let Some(other) = plan.otherwise
+            {
+                plan = *other;
+                response = self.parts.host.send(plan.request).await?;
+            }
+            let Plan { show: shown, mapping, lending, not_found, after, .. } = plan;
             if after == After::AgainOnConflict && response.status() == StatusCode::CONFLICT && attempt < CONFLICTS {
                 continue;
             }
@@ -207,7 +217,11 @@ impl Exchange {
                 After::Birth => asked.birth(response).await?,
                 After::Nothing | After::AgainOnConflict => response.map(Upstream::Stream),
             };
-            return show(&asked.view(mapping), shown, || not_found, response).await;
+            let mut view = asked.view(mapping);
+            if let Some(lending) = lending {
+                view = view.lending(lending);
+            }
+            return show(&view, shown, || not_found, response).await;
         }
         unreachable!("the last attempt returns")
     }

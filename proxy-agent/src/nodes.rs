@@ -1,5 +1,7 @@
 //! Which nodes are a cluster's own.
 
+pub(crate) mod own;
+
 use http::{Request, StatusCode, header};
 use kube_wire::Status;
 use kube_wire::name::SegmentName;

@@ -12,11 +12,15 @@ pub(crate) enum Class {
     Namespaces,
     /// Those that the node selector matches; read-only.
     Nodes,
+    /// PersistentVolumes: those that are claimed in the cluster's namespaces; read-only.
+    Claimed,
+    /// Those of the cluster's nodes; read-only.
+    OfNodes,
     /// The host's own defaults, which carry [`BOOTSTRAPPING`]; read-only.
     BuiltIn,
     /// The same for every virtual cluster; read-only.
     Shared,
-    /// Asked of the host as the caller, with names mapped both ways.
+    /// Asked of the host with names mapped both ways.
     Review,
     /// Neither read nor written, and why.
     Refused(&'static str),
@@ -25,11 +29,16 @@ pub(crate) enum Class {
 /// `rbac.authorization.k8s.io` objects that an API server makes and repairs by itself (`bootstrappolicy`).
 pub(crate) const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping=rbac-defaults";
 
+/// What is said of everything that is not in the table.
+const UNKNOWN: &str = "this cluster-scoped resource is not served by virtual clusters";
+
 /// The table.
 pub(crate) fn class(resource: GroupResource<'_>) -> Class {
     match (resource.group, resource.resource) {
         ("", "namespaces") => Class::Namespaces,
         ("", "nodes") => Class::Nodes,
+        ("", "persistentvolumes") => Class::Claimed,
+        ("storage.k8s.io", "csinodes" | "volumeattachments") => Class::OfNodes,
         ("rbac.authorization.k8s.io", "clusterroles" | "clusterrolebindings") => Class::BuiltIn,
         ("", "componentstatuses")
         | ("apiextensions.k8s.io", "customresourcedefinitions")
@@ -38,8 +47,10 @@ pub(crate) fn class(resource: GroupResource<'_>) -> Class {
         | ("resource.k8s.io", "deviceclasses")
         | ("scheduling.k8s.io", "priorityclasses")
         | ("storage.k8s.io", "storageclasses" | "csidrivers" | "volumeattributesclasses") => Class::Shared,
-        ("authentication.k8s.io", "selfsubjectreviews")
-        | ("authorization.k8s.io", "selfsubjectaccessreviews" | "selfsubjectrulesreviews") => Class::Review,
+        ("authentication.k8s.io", "selfsubjectreviews" | "tokenreviews")
+        | ("authorization.k8s.io", "selfsubjectaccessreviews" | "selfsubjectrulesreviews" | "subjectaccessreviews") => {
+            Class::Review
+        }
         ("admissionregistration.k8s.io", _) => {
             Class::Refused("webhooks and admission policies act on the whole host cluster")
         }
@@ -48,7 +59,7 @@ pub(crate) fn class(resource: GroupResource<'_>) -> Class {
         ("flowcontrol.apiserver.k8s.io", _) => {
             Class::Refused("priorities of requests belong to the operator of the host cluster")
         }
-        _ => Class::Refused("this cluster-scoped resource is not served by virtual clusters"),
+        _ => Class::Refused(UNKNOWN),
     }
 }
 
@@ -56,10 +67,58 @@ pub(crate) fn class(resource: GroupResource<'_>) -> Class {
 pub(crate) fn read_only(class: Class) -> &'static str {
     match class {
         Class::Nodes => "nodes belong to the operator of the host cluster",
+        Class::Claimed => {
+            "persistent volumes belong to the operator of the host cluster; a PersistentVolumeClaim gets one from its \
+             storage class"
+        }
+        Class::OfNodes => "it belongs to a node, and nodes belong to the operator of the host cluster",
         Class::BuiltIn => {
             "cluster roles and cluster role bindings cannot be written in this virtual cluster yet; use a Role and a \
              RoleBinding in each namespace"
         }
         _ => "it is shared by all virtual clusters of the host, whose operator can change it",
+    }
+}
+
+/// Why nobody gets to do this, whatever roles say: for reviews, which should not promise what is refused afterwards.
+/// `None` where roles decide, and for resources of which only the host knows whether they are in namespaces.
+pub(crate) fn withheld(resource: GroupResource<'_>, subresource: &str, verb: &str) -> Option<&'static str> {
+    let reads = matches!(verb, "get" | "list" | "watch") && matches!(subresource, "" | "status");
+    let is_known = reads || matches!(verb, "get" | "create" | "update" | "patch" | "delete" | "deletecollection");
+    match class(resource) {
+        _ if !is_known => None,
+        Class::Refused(UNKNOWN) | Class::Namespaces | Class::Review => None,
+        Class::Refused(why) => Some(why),
+        _ if reads => None,
+        class => Some(read_only(class)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reviews_promise_nothing_that_is_refused() {
+        let withheld = |group, resource, subresource, verb| {
+            withheld(GroupResource { group, resource }, subresource, verb).is_some()
+        };
+        for (resource, subresource, verb, expected) in [
+            ("nodes", "", "get", false),
+            ("nodes", "status", "get", false),
+            ("nodes", "", "delete", true),
+            ("nodes", "proxy", "get", true),
+            ("nodes", "status", "patch", true),
+            ("nodes", "", "*", false),
+            ("namespaces", "", "create", false),
+            ("pods", "", "delete", false),
+            ("*", "", "delete", false),
+        ] {
+            assert_eq!(withheld("", resource, subresource, verb), expected, "{verb} {resource}/{subresource}");
+        }
+        assert!(withheld("", "persistentvolumes", "", "create"));
+        assert!(!withheld("", "persistentvolumes", "", "list"));
+        assert!(withheld("admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "list"));
+        assert!(!withheld("example.com", "widgets", "", "create"));
     }
 }

@@ -1,14 +1,18 @@
 //! Applies a plan to bodies: the engine of `rewrite` inside an [`http_body::Body`].
 
 mod arrivals;
+mod bookmarks;
 mod echo;
 mod labelled;
 mod response;
+mod review;
 mod whole;
 
 pub(crate) use arrivals::Arrivals;
+pub(crate) use bookmarks::beginning;
 pub(crate) use echo::status;
 pub(crate) use response::{Show, ShownBody, Upstream, show, warnings};
+pub(crate) use review::{Answer, Ruling};
 pub(crate) use whole::{TooLarge, collect, drain};
 
 /// The largest request body that an API server takes, in bytes (`MaxRequestBodyBytes` in apiserver's

@@ -27,6 +27,7 @@ use crate::access::{ReviewError, Reviews};
 use crate::host::Host;
 pub(crate) use account::Account;
 use credential::Credentials;
+use host_user::ACCOUNTS_OF;
 pub use host_user::{HostUser, Inexpressible};
 use token::Tokens;
 
@@ -160,6 +161,16 @@ impl Caller {
         let virtual_name = Account { namespace: namespace.as_str(), ..account }.to_string();
         let host = HostUser::account(mapping, &user.name, &user.groups, uid, extra).ok()?;
         Some(Self { host, virtual_name, kind: Kind::ServiceAccount })
+    }
+
+    /// Whom a token stands for, in the names of the virtual cluster; `None` if it is nobody there.
+    pub(crate) fn shown(mapping: &Mapping, user: TokenUser) -> Option<TokenUser> {
+        let name = Self::of_token(mapping, &user)?.virtual_name;
+        let groups = user.groups.into_iter().map(|group| {
+            let namespace = group.strip_prefix(ACCOUNTS_OF).and_then(|host| mapping.member(host.as_bytes()));
+            namespace.map_or(group.clone(), |namespace| format!("{ACCOUNTS_OF}{namespace}"))
+        });
+        Some(TokenUser { name, groups: groups.collect(), ..user })
     }
 
     fn anonymous(mapping: &Mapping) -> Self {

@@ -38,6 +38,22 @@ fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)]
         ("", "Secret") => {
             &[("type", "SecretType"), ("data.namespace", "SecretNamespace"), (r"data.ca\.crt", "SecretCertificate")]
         }
+        ("authorization.k8s.io", "SelfSubjectAccessReview" | "SubjectAccessReview") => {
+            &[("metadata.managedFields[].fieldsV1.f:spec.f:resourceAttributes.f:namespace", "OwnedAskedNamespace")]
+        }
+        ("authorization.k8s.io", "SelfSubjectRulesReview") => &[
+            ("spec.namespace", "AskedNamespace"),
+            ("status.evaluationError", "Message"),
+            ("status.resourceRules[]", "ShownRule"),
+        ],
+        ("", "PersistentVolume") => &[("spec.claimRef", "Claim")],
+        ("storage.k8s.io", "VolumeAttachment") => &[("spec.nodeName", "OfNode")],
+        ("storage.k8s.io", "CSINode") => &[("metadata.name", "OfNode")],
+        ("", "Service" | "Endpoints") | ("coordination.k8s.io", "Lease") | ("discovery.k8s.io", "EndpointSlice") => {
+            &[("metadata.name", "LentName")]
+        }
+        ("", "Event") => &[("involvedObject", "EventObject")],
+        ("events.k8s.io", "Event") => &[("regarding", "EventObject")],
         ("", "ConfigMap") => &[("metadata.name", "ConfigMapName"), (r"data.ca\.crt", "ConfigMapCertificate")],
         _ => &[],
     }
@@ -121,6 +137,7 @@ fn places(rows: &[Row<'_>]) -> Places {
             ("ID", _) => (row.path, "Identity"),
             ("CS?:ref", Some(holder)) if holder.ends_with("resourceAttributes") => (holder, "ResourceAttributes"),
             ("CS?:ref", Some(holder)) => (holder, "Reference"),
+            ("CS?:names", _) => (row.path.trim_end_matches(".resourceNames[]"), "Rule"),
             ("TEXT", _) => (row.path, "Message"),
             ("NSSEL", _) => (row.path, "NamespaceSelector"),
             ("NODESEL", _) => (row.path.trim_end_matches(".nodeSelector{}"), "PodSpec"),

@@ -25,6 +25,9 @@ var besides = []string{
 	"nodeName", "nodeSelector", "tolerations", "type", "data",
 }
 
+// words are lists beside which names stand: what the names are of.
+var words = []string{"apiGroups", "resources"}
+
 var rawExtension = reflect.TypeFor[runtime.RawExtension]()
 
 type field struct {
@@ -77,6 +80,11 @@ func main() {
 			}
 			for _, key := range besides {
 				if f, ok := find(at, key); ok {
+					note(at, key, f)
+				}
+			}
+			for _, key := range words {
+				if f, ok := find(at, key); ok && f.holds.Kind() == reflect.String {
 					note(at, key, f)
 				}
 			}

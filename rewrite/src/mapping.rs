@@ -5,6 +5,7 @@
 //!
 //! Reading order: [`index`], the methods of [`Mapping`], [`identity`] (users and groups), [`text`] (messages).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -31,9 +32,14 @@ pub struct Mapping {
     asked: Vec<(HostNamespace, VirtualNamespace)>,
     /// Namespaces that were somebody's until lately: events about what was in them are still on their way.
     late: Option<Arc<Index>>,
+    /// The cluster's nodes, as far as anybody has asked for objects that are a node's.
+    nodes: Arc<NodeNames>,
     /// `vc:<cluster>:`, with which this virtual cluster's users and groups begin on the host.
     identity_prefix: Bytes,
 }
+
+/// Names of nodes, which are the same on either side.
+pub type NodeNames = HashSet<Bytes>;
 
 /// How a reference to a namespace of the host is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +66,7 @@ impl Mapping {
     /// The names of `cluster`.
     pub fn new(cluster: ClusterName, index: Arc<Index>) -> Self {
         let identity_prefix = Bytes::from(format!("vc:{cluster}:"));
-        Self { cluster, index, asked: Vec::new(), late: None, identity_prefix }
+        Self { cluster, index, asked: Vec::new(), late: None, nodes: Arc::default(), identity_prefix }
     }
 
     /// The same names, for the answer to a request that names `namespace`.
@@ -78,6 +84,18 @@ impl Mapping {
     pub fn remembering(mut self, late: Arc<Index>) -> Self {
         self.late = Some(late);
         self
+    }
+
+    /// The same names, in a cluster that has these nodes.
+    #[must_use]
+    pub fn with_nodes(mut self, nodes: Arc<NodeNames>) -> Self {
+        self.nodes = nodes;
+        self
+    }
+
+    /// Whether a node is the virtual cluster's.
+    pub(crate) fn has_node(&self, name: &[u8]) -> bool {
+        self.nodes.contains(name)
     }
 
     /// The virtual cluster.

@@ -10,9 +10,11 @@ use std::sync::{Arc, LazyLock};
 use crate::json::Text;
 
 mod path;
+mod rule;
 mod walk;
 
 pub use path::BadPath;
+pub(crate) use rule::Names;
 pub(crate) use walk::{Visitor, descend, walk};
 
 /// What stands at a place of an object.
@@ -51,8 +53,26 @@ pub enum Place {
     BindingTarget,
     /// A subject of a role binding: a reference, or a user or group.
     Subject,
+    /// A subject of a binding that every cluster has by itself.
+    SharedSubject,
+    /// `claimRef` of a PersistentVolume: a reference that says whose it is.
+    Claim,
+    /// The node that says whose the object is.
+    OfNode,
+    /// The name of an object that the host may lend.
+    LentName,
+    /// The object of an Event: a reference.
+    EventObject,
     /// `resource`, `name` and `namespace` of a subject access review.
     ResourceAttributes,
+    /// The namespace that a rules review asks about.
+    AskedNamespace,
+    /// `f:namespace` of `resourceAttributes` in the managed fields of a review.
+    OwnedAskedNamespace,
+    /// A rule of a role.
+    Rule,
+    /// A rule in the answer to a rules review.
+    ShownRule,
     /// `details` of a Status.
     Details,
     /// `details.name` of a Status.
@@ -115,11 +135,15 @@ impl Place {
         matches!(
             self,
             Self::Message
+                | Self::OfNode
+                | Self::LentName
                 | Self::Details
                 | Self::DetailsName
                 | Self::LastApplied
+                | Self::ShownRule
                 | Self::OwnedKeys
                 | Self::NamespaceConditions
+                | Self::OwnedAskedNamespace
                 | Self::OwnedNodeSelector
                 | Self::OwnedTolerations
         )

@@ -24,10 +24,13 @@ mod pod;
 mod protobuf;
 mod reference;
 mod refusal;
+mod review;
+mod rule;
 mod selector;
 
 pub use namespace::NamespaceRules;
 pub use refusal::{Reason, Refusal};
+pub use review::AskedAbout;
 
 use object::Writer;
 
@@ -41,6 +44,8 @@ pub struct Request {
     rules: Arc<NamespaceRules>,
     certificate: Option<Arc<Certificate>>,
     root: Option<HostNamespace>,
+    groups: Arc<[String]>,
+    made: Option<VirtualNamespace>,
 }
 
 /// How much of an object a body holds.
@@ -59,6 +64,8 @@ pub struct Report {
     pub nodes: Vec<String>,
     /// A merge patch would remove a part of the guard (by a `null`), and must be applied by the caller instead.
     pub removes_guard: bool,
+    /// What an access review asks about, for the [view](crate::View::answering) of its answer.
+    pub about: AskedAbout,
 }
 
 // === impl Request ===
@@ -74,6 +81,8 @@ impl Request {
             rules: Arc::default(),
             certificate: None,
             root: None,
+            groups: Arc::default(),
+            made: None,
         }
     }
 
@@ -81,6 +90,13 @@ impl Request {
     #[must_use]
     pub fn in_namespace(mut self, namespace: VirtualNamespace) -> Self {
         self.namespace = Some(namespace);
+        self
+    }
+
+    /// The name of a new Namespace that comes with `generateName` only.
+    #[must_use]
+    pub fn naming(mut self, made: VirtualNamespace) -> Self {
+        self.made = Some(made);
         self
     }
 
@@ -112,10 +128,18 @@ impl Request {
         self
     }
 
-    /// Makes questions about no namespace in particular (the `resourceAttributes` of access reviews) ones about `root`.
+    /// Makes questions about no namespace of the virtual cluster (in access and rules reviews) ones about `root`: in a
+    /// namespace that does not exist, only those have rights who have them everywhere.
     #[must_use]
     pub fn asking_root(mut self, root: HostNamespace) -> Self {
         self.root = Some(root);
+        self
+    }
+
+    /// Adds groups of the host to those that a review asks about, if it asks about any.
+    #[must_use]
+    pub fn also_in(mut self, groups: impl Into<Arc<[String]>>) -> Self {
+        self.groups = groups.into();
         self
     }
 

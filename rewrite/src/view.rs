@@ -11,25 +11,30 @@ use bytes::Bytes;
 
 use crate::json::{Cursor, Edits, Malformed};
 use crate::program::walk;
+use crate::request::AskedAbout;
 use crate::{Guard, Mapping, Program, Sink};
 
 mod carry;
 mod condition;
 mod credential;
+mod filter;
 mod last_applied;
 mod list;
 mod namespace;
 mod object;
 mod pod;
 mod reference;
+mod review;
+mod rule;
 mod selector;
 mod table;
 mod watch;
 
 pub use credential::Certificate;
 pub(crate) use credential::Credential;
+pub use filter::{Filter, Lending, Lent};
 pub use list::{ListStream, StreamError};
-pub use watch::WatchStream;
+pub use watch::{Beginning, WatchStream};
 
 use object::Reader;
 
@@ -45,17 +50,8 @@ pub struct View {
     certificate: Option<Arc<Certificate>>,
     /// Whether the rows of tables are shown without their objects.
     bare_rows: bool,
-}
-
-/// Which of the objects in an answer are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filter {
-    /// Those whose `metadata.namespace` belongs to the virtual cluster; none without one.
-    ByNamespace,
-    /// Those whose name is a namespace that belongs to the virtual cluster: for Namespaces.
-    ByName,
-    /// All: the request named what it is about, or the host has chosen.
-    Everything,
+    about: Option<Arc<AskedAbout>>,
+    lending: Option<Arc<Lending>>,
 }
 
 /// Whether an object is shown.
@@ -72,7 +68,7 @@ pub enum Verdict {
 impl View {
     /// A view that maps names and hides nothing.
     pub fn new(mapping: Mapping) -> Self {
-        Self { mapping, guard: Arc::default(), certificate: None, bare_rows: false }
+        Self { mapping, guard: Arc::default(), certificate: None, bare_rows: false, about: None, lending: None }
     }
 
     /// Shows the rows of tables without their objects (`includeObject=None`). The host has to send them all the same,
@@ -94,6 +90,20 @@ impl View {
     #[must_use]
     pub fn presenting(mut self, certificate: Arc<Certificate>) -> Self {
         self.certificate = Some(certificate);
+        self
+    }
+
+    /// Puts what an access review asked `about` back into its answer.
+    #[must_use]
+    pub fn answering(mut self, about: AskedAbout) -> Self {
+        self.about = Some(Arc::new(about));
+        self
+    }
+
+    /// Shows objects that the host lends beside those that are the virtual cluster's.
+    #[must_use]
+    pub fn lending(mut self, lending: Lending) -> Self {
+        self.lending = Some(Arc::new(lending));
         self
     }
 

@@ -12,6 +12,7 @@ mod guard;
 mod hostile;
 mod limits;
 mod rights;
+mod scope;
 mod streams;
 mod watches;
 
@@ -67,6 +68,16 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("rights_end_with_their_namespace", Welcome, rights::end_with_their_namespace),
         case("the_administrator_stays_one", Welcome, rights::the_administrator_stays_one),
         case("a_stuck_namespace_can_be_repaired", Welcome, rights::a_stuck_namespace_can_be_repaired),
+        case("reviews_are_answered_as_anywhere", Welcome, scope::reviews_are_answered_as_anywhere),
+        case("reviews_tell_the_truth", Welcome, scope::reviews_tell_the_truth),
+        case("tokens_are_reviewed_at_home", Welcome, scope::tokens_are_reviewed_at_home),
+        case("built_in_bindings_read_plainly", Welcome, scope::built_in_bindings_read_plainly),
+        case("storage_shows_the_own", Welcome, scope::storage_shows_the_own),
+        case("nodes_have_their_leases_and_events", Welcome, scope::nodes_have_their_leases_and_events),
+        case("every_cluster_has_the_service", Welcome, scope::every_cluster_has_the_service_kubernetes),
+        case("quiet_watches_learn_the_version", Welcome, scope::quiet_watches_learn_the_version),
+        case("namespaces_get_names", Welcome, scope::namespaces_get_names),
+        case("rules_name_namespaces", Welcome, scope::rules_name_namespaces),
         case("a_new_namespace_takes_writes_at_once", Welcome, burst::a_new_namespace_takes_writes_at_once),
         case("credentials_end_at_their_cluster", Welcome, credentials::end_at_their_cluster),
         case("errors_heads_have_no_body", Welcome, errors::heads_have_no_body),

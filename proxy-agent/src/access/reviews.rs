@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use kube_wire::Status;
 use rewrite::HostNamespace;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Attributes, Decision, Rules};
 use crate::host::HostError;
@@ -37,7 +37,7 @@ pub trait Reviews: Send + Sync {
 }
 
 /// Whom a token stands for, in the names of the host: `UserInfo` of `k8s.io/api/authentication/v1`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct TokenUser {
     /// The name.

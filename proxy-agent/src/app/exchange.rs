@@ -13,9 +13,9 @@ use crate::config::ProxyAgentConfiguration;
 use crate::discovery::Discovery;
 use crate::exchange::{Exchange, Parts};
 use crate::host::Host;
-use crate::host::api::{Api, Selection};
+use crate::host::api::{Api, Selection, Shape};
 use crate::namespaces::{self, Namespaces};
-use crate::nodes::Nodes;
+use crate::nodes::{self, Nodes};
 use crate::root::Root;
 use crate::seal::Seal;
 use crate::who::Who;
@@ -47,6 +47,9 @@ pub(super) fn open(
     let reflector = api.reflect(namespaces::PATH, Selection::default());
     let followed = Arc::clone(&namespaces);
     keep(tasks, "namespaces", async move { followed.follow(reflector).await });
+    let reflector = api.reflect(nodes::own::PATH, Selection { shape: Shape::Metadata, ..Selection::default() });
+    let nodes = clusters.nodes();
+    keep(tasks, "nodes", async move { nodes.follow(reflector).await });
     keep(tasks, "root", root.clone().run());
 
     let endpoint_ca = reloader

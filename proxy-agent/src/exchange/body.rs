@@ -10,9 +10,9 @@ use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::request::{Report, Request};
 use rewrite::{Program, VirtualNamespace};
 
-use super::Asked;
 use super::object::{Object, map_json};
 use super::plan::{group_kind, program};
+use super::{Asked, generate};
 use crate::host::{RequestBody, empty, full, stream};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::{MAX_FORGOTTEN, MAX_REQUEST, TooLarge, collect, drain};
@@ -100,23 +100,17 @@ impl Asked<'_> {
         body: &Bytes,
     ) -> Result<(RequestBody, VirtualNamespace), Refusal> {
         let object = self.object(body)?;
-        let name = object.name()?.name;
+        let own = object.name()?;
+        if let Some(name) = generate::name(&self.mapping, &own)? {
+            let mapper = self.mapper(None).naming(name.clone());
+            return Ok((full(self.map_object(request, &mapper, &object).await?), name));
+        }
         let mapped = self.map_object(request, &self.mapper(None), &object).await?;
-        let name = VirtualNamespace::new(&name).map_err(|_| {
+        let name = VirtualNamespace::new(&own.name).map_err(|_| {
             let status = Status::bad_request("metadata.name is not the name of a namespace");
             Unmapped::refusal(status, Ask::KubeApiserver)
         })?;
         Ok((full(mapped), name))
-    }
-
-    /// A review, whose question without a namespace becomes one about the root namespace.
-    pub(super) async fn review_body(
-        &self,
-        request: &ResourceRequest<'_>,
-        body: &Bytes,
-    ) -> Result<RequestBody, Refusal> {
-        let mapper = self.mapper(None).asking_root(self.cluster.root.clone());
-        self.map_object(request, &mapper, &self.object(body)?).await.map(full)
     }
 
     /// How bodies of this request are mapped.

@@ -1,17 +1,22 @@
 //! Requests that are in no namespace, or in all of them: authorised in the root namespace, then done in the agent's name.
 
+use std::time::Duration;
+
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderValue, Response, header};
 use kube_wire::name::SegmentName;
 use kube_wire::selector::LabelSelector;
+use kube_wire::status::Reason;
 use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::VirtualNamespace;
 use rewrite::name::CLUSTER_LABEL;
 use rewrite::view::Filter;
+use tokio::time::timeout;
 
 use super::body::Body;
 use super::own_words::Upstream as Place;
 use super::plan::{After, As, Plan, program};
+use super::review::Kind;
 use super::{Asked, mirrors};
 use crate::access::Attributes;
 use crate::host::{HostBody, empty};
@@ -22,13 +27,17 @@ use crate::translate::{MAX_OBJECT, Show, Upstream, collect};
 /// Namespaces that no API server lets go (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
+/// How long a request waits for the agent to know the host's nodes.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 impl Asked<'_> {
     pub(super) async fn cluster_scoped(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
         let class = policy::class(request.group_resource());
-        match class {
-            Class::Namespaces => return self.namespaces(request, body).await,
-            Class::Review => return self.review(request, body).await,
-            _ => {}
+        if class == Class::Namespaces {
+            return self.namespaces(request, body).await;
+        }
+        if let (Class::Review, Some(kind)) = (class, Kind::of(request)) {
+            return self.review(request, kind, None, body).await;
         }
         let known = self.parts.discovery.resource(request.group_version_resource()).await;
         let known = known.map_err(|error| Refusal::from(Status::service_unavailable(error.to_string())))?;
@@ -51,8 +60,14 @@ impl Asked<'_> {
                 let built_in: LabelSelector = BOOTSTRAPPING.parse().expect("a constant selector");
                 self.pass(request, Filter::Everything, Some(&built_in)).await
             }
-            Class::Shared => self.pass(request, Filter::Everything, None).await,
-            Class::Namespaces | Class::Review => unreachable!("served above"),
+            Class::Claimed => self.pass(request, Filter::ByClaim, None).await,
+            Class::OfNodes => {
+                self.known_nodes().await?;
+                self.pass(request, Filter::ByNode, None).await
+            }
+            // Reviews can only be created, and the host says so.
+            Class::Shared | Class::Review => self.pass(request, Filter::Everything, None).await,
+            Class::Namespaces => unreachable!("served above"),
         }
     }
 
@@ -61,7 +76,9 @@ impl Asked<'_> {
         if matches!(request.verb(), Verb::List | Verb::Watch) {
             self.allowed_everywhere(request).await?;
             let hidden = mirrors::hidden(request);
-            return self.pass(request, Filter::ByNamespace, hidden.as_ref()).await;
+            let mut plan = self.pass(request, Filter::ByNamespace, hidden.as_ref()).await?;
+            plan.lending = self.lent_everywhere(request).await?;
+            return Ok(plan);
         }
         // As an API server answers `DELETE /api/v1/pods`, to those who might.
         self.allowed_everywhere(request).await?;
@@ -96,12 +113,26 @@ impl Asked<'_> {
         let target = Self::target(&request.path().build(), &query);
         let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
         self.json_only(&mut upstream)?;
+        if is_hidden_by_metadata(request) {
+            whole_objects(&mut upstream)?;
+        }
+        let mut program = program(request);
+        if (request.group(), request.resource()) == ("rbac.authorization.k8s.io", "clusterrolebindings") {
+            program.add("subjects[]", rewrite::program::Place::SharedSubject).expect("a path");
+        }
         let show = if listed {
-            self.list_show(request, filter)?
+            self.list_show(request, program, filter)?
         } else {
-            Show::Object { program: program(request), filter: Filter::Everything, only: only.cloned() }
+            Show::Object { program, filter, only: only.cloned() }
         };
         Ok(self.planned(request, upstream, show))
+    }
+
+    /// Waits until the cluster's nodes are known, which they are a moment after the agent has started.
+    pub(super) async fn known_nodes(&self) -> Result<(), Refusal> {
+        timeout(PATIENCE, self.cluster.nodes.synced()).await.map_err(|_| {
+            Status::service_unavailable("the nodes of this cluster are not known yet").with_retry_after(1).into()
+        })
     }
 
     async fn namespaces(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
@@ -123,7 +154,7 @@ impl Asked<'_> {
             let target = Self::target(&path, &query);
             let mut upstream = self.upstream(self.info.method().clone(), &target, As::Caller, empty())?;
             self.json_only(&mut upstream)?;
-            return Ok(self.planned(request, upstream, self.list_show(request, Filter::ByName)?));
+            return Ok(self.planned(request, upstream, self.list_show(request, program(request), Filter::ByName)?));
         }
         if request.verb() == Verb::Delete && request.subresource().is_none() && IMMORTAL.contains(&name) {
             return Err(forbidden(request, "this namespace may not be deleted"));
@@ -202,26 +233,7 @@ impl Asked<'_> {
         LabelSelector::from_labels(labels).expect("a label of ours and a DNS label")
     }
 
-    /// `SelfSubject...Review`: the host answers it for the caller, with names mapped both ways. A question without a
-    /// namespace is one about all of them, which the root namespace answers.
-    async fn review(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
-        let path = request.path().build();
-        let body = match self.review_body(request, &body.bytes()).await {
-            Ok(mapped) => mapped,
-            Err(refusal) => {
-                let (identity, mapping) = (As::Caller, &self.mapping);
-                let upstream = Place { path: &path, identity, namespace: None, mapping };
-                return Err(self.in_own_words(request, &upstream, &body.bytes(), refusal).await);
-            }
-        };
-        let target = Self::target(&path, self.info.query());
-        let mut upstream = self.upstream(self.info.method().clone(), &target, As::Caller, body)?;
-        self.json_only(&mut upstream)?;
-        let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
-        Ok(self.planned(request, upstream, show))
-    }
-
-    fn planned(
+    pub(super) fn planned(
         &self,
         request: &ResourceRequest<'_>,
         upstream: http::Request<crate::host::RequestBody>,
@@ -232,6 +244,8 @@ impl Asked<'_> {
             request: upstream,
             show,
             mapping: self.mapping.clone(),
+            lending: None,
+            otherwise: None,
             not_found: Status::not_found(request.group_resource(), name),
             after: After::Nothing,
         }
@@ -251,7 +265,12 @@ impl Asked<'_> {
 
     /// Whether the caller may do this in all of the cluster: the root namespace's RBAC says.
     pub(super) async fn allowed_everywhere(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
-        let attributes = Attributes {
+        Ok(self.parts.access.demand(&self.mapping, &self.caller, &self.attributes(request)).await?)
+    }
+
+    /// What is asked about this request, in the cluster scope.
+    pub(super) fn attributes<'r>(&'r self, request: &'r ResourceRequest<'_>) -> Attributes<'r> {
+        Attributes {
             verb: request.verb().as_str(),
             group: request.group(),
             version: request.version(),
@@ -259,12 +278,30 @@ impl Asked<'_> {
             subresource: request.subresource().unwrap_or_default(),
             name: request.name().unwrap_or_default(),
             namespace: &self.cluster.root,
-        };
-        Ok(self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?)
+        }
     }
 }
 
+/// Whether metadata alone does not say whose an object is.
+fn is_hidden_by_metadata(request: &ResourceRequest<'_>) -> bool {
+    matches!((request.group(), request.resource()), ("", "persistentvolumes") | ("storage.k8s.io", "volumeattachments"))
+}
+
+/// Asks for whole objects, or for Tables, where a client would be content with metadata. Clients that ask for metadata
+/// take whole objects too, as they must from old API servers.
+fn whole_objects(upstream: &mut http::Request<crate::host::RequestBody>) -> Result<(), Refusal> {
+    let accept = upstream.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let rest: Vec<_> = accept.split(',').filter(|clause| !clause.contains("as=PartialObjectMetadata")).collect();
+    if rest.is_empty() {
+        let message = "this resource is shown in whole, and not as metadata only";
+        return Err(Status::failure(406, Reason::NotAcceptable, message).into());
+    }
+    let value = HeaderValue::try_from(rest.join(",")).expect("a part of a header's value is one");
+    upstream.headers_mut().insert(header::ACCEPT, value);
+    Ok(())
+}
+
 /// A refusal that no role can change.
-fn forbidden(request: &ResourceRequest<'_>, why: &str) -> Refusal {
+pub(super) fn forbidden(request: &ResourceRequest<'_>, why: &str) -> Refusal {
     Status::forbidden_because(request.group_resource(), request.path_name().unwrap_or_default(), why).into()
 }

@@ -7,13 +7,12 @@ use kube_wire::query::{ListOptions, Query};
 use kube_wire::selector::{FieldSelector, LabelSelector, LabelSelectorError};
 use kube_wire::{ResourceRequest, Status};
 use rewrite::view::Filter;
-use rewrite::{Mapping, VirtualNamespace};
+use rewrite::{Mapping, Program, VirtualNamespace};
 
 use super::Asked;
-use super::plan::program;
 use crate::refusal::Refusal;
 use crate::seal::Unopened;
-use crate::translate::{Arrivals, Show};
+use crate::translate::{Arrivals, Show, beginning};
 
 /// The label that every Namespace has: its own name.
 const METADATA_NAME: &str = "kubernetes.io/metadata.name";
@@ -52,12 +51,18 @@ impl Asked<'_> {
     }
 
     /// How the answer to a list or watch is shown.
-    pub(super) fn list_show(&self, request: &ResourceRequest<'_>, filter: Filter) -> Result<Show, Refusal> {
-        let watch = ListOptions::parse(self.info.query())?.watch || request.has_watch_prefix();
-        let program = program(request);
+    pub(super) fn list_show(
+        &self,
+        request: &ResourceRequest<'_>,
+        program: Program,
+        filter: Filter,
+    ) -> Result<Show, Refusal> {
+        let options = ListOptions::parse(self.info.query())?;
+        let watch = options.watch || request.has_watch_prefix();
         Ok(if watch {
             let asked = request.namespace().and_then(|namespace| VirtualNamespace::new(namespace).ok());
-            Show::Watch { program, filter, arrivals: Arrivals::new(Arc::clone(self.cluster), asked) }
+            let arrivals = Arrivals::new(Arc::clone(self.cluster), asked);
+            Show::Watch { program, filter, arrivals, bookmarks: beginning(&options) }
         } else {
             let (seal, token) = (Arc::clone(&self.parts.seal), self.list_id(request));
             Show::List { program, filter, seal, token, counted: request.namespace().is_some() }

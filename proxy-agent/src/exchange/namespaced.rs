@@ -12,6 +12,7 @@ use super::body::{Body, content_type};
 use super::list::NOBODYS;
 use super::own_words::Upstream;
 use super::plan::{After, As, Plan, program};
+use super::review::Kind;
 use super::{Asked, mirrors};
 use crate::host::empty;
 use crate::refusal::Refusal;
@@ -26,6 +27,12 @@ impl Asked<'_> {
         // The host name is somebody else's: here there is no such namespace.
         let Ok(host) = self.mapping.host(&namespace) else { return self.nowhere(request, name).await };
         if self.mapping.member(host.as_ref()).is_some() {
+            if let Some(kind) = Kind::of(request) {
+                return self.review(request, kind, Some((&namespace, &host)), body).await;
+            }
+            if let Some(plan) = self.lent(request, &host, body).await? {
+                return Ok(plan);
+            }
             return self.present(request, &namespace, &host, As::Caller, body).await;
         }
         self.allowed_everywhere(request).await?;
@@ -56,8 +63,10 @@ impl Asked<'_> {
         self.json_only(&mut upstream)?;
         Ok(Plan {
             request: upstream,
-            show: self.list_show(request, Filter::ByNamespace)?,
+            show: self.list_show(request, program(request), Filter::ByNamespace)?,
             mapping: self.mapping.clone(),
+            lending: None,
+            otherwise: None,
             not_found: no_such(request, namespace),
             after: After::Nothing,
         })
@@ -69,7 +78,7 @@ impl Asked<'_> {
         namespace: &VirtualNamespace,
         host: &HostNamespace,
     ) -> Result<String, Refusal> {
-        let segment = SegmentName::new(host.as_str()).expect("a DNS label is a path segment");
+        let segment = segment(host);
         let name = request.path_name().map(|name| SegmentName::new(name.to_owned()));
         let name = name.transpose().map_err(|_| Refusal::from(no_such(request, namespace.as_str())))?;
         Ok(request.path_with(Some(&segment), name.as_ref()))
@@ -141,7 +150,7 @@ impl Asked<'_> {
         } else {
             self.json_only(&mut upstream)?;
             if listed {
-                self.list_show(request, Filter::ByNamespace)?
+                self.list_show(request, program(request), Filter::ByNamespace)?
             } else {
                 Show::Object { program: program(request), filter: Filter::Everything, only: None }
             }
@@ -150,10 +159,17 @@ impl Asked<'_> {
             request: upstream,
             show,
             mapping: self.mapping.clone(),
+            lending: None,
+            otherwise: self.lent_instead(request).await?,
             not_found: no_such(request, namespace.as_str()),
             after,
         })
     }
+}
+
+/// The name of a namespace as a part of a path.
+pub(super) fn segment(host: &HostNamespace) -> SegmentName<'static> {
+    SegmentName::new(host.to_string()).expect("a DNS label is a path segment")
 }
 
 /// Answers that are no Kubernetes objects.

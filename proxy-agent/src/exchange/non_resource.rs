@@ -19,6 +19,8 @@ impl Asked<'_> {
             request,
             show: Show::Verbatim,
             mapping: self.mapping.clone(),
+            lending: None,
+            otherwise: None,
             not_found: Status::path_not_found(),
             after: After::Nothing,
         })

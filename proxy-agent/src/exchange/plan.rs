@@ -5,6 +5,7 @@ use kube_wire::gvr::GroupKind;
 use kube_wire::media::{Accept, Form};
 use kube_wire::query::Query;
 use kube_wire::{ResourceRequest, Status};
+use rewrite::view::Lending;
 use rewrite::{Mapping, Program, ProtoProgram, schema};
 
 use super::Asked;
@@ -20,6 +21,10 @@ pub(crate) struct Plan {
     pub(crate) show: Show,
     /// The names that the answer is shown with.
     pub(crate) mapping: Mapping,
+    /// What the host lends to the answer.
+    pub(crate) lending: Option<Lending>,
+    /// What is done instead if there is no such object.
+    pub(crate) otherwise: Option<Box<Self>>,
     /// What is said of an object that is not the cluster's.
     pub(crate) not_found: Status,
     /// What follows a success.

@@ -11,12 +11,13 @@ use http_body::{Body, Frame, SizeHint};
 use kube_wire::selector::LabelSelector;
 use kube_wire::{Status, media};
 use rewrite::sink::Coalesce;
-use rewrite::view::{Filter, ListStream, Verdict, WatchStream};
+use rewrite::view::{Beginning, Filter, ListStream, Verdict, WatchStream};
 use rewrite::{Program, View};
 
+use super::bookmarks::Bookmarks;
 use super::echo::without_echo;
 use super::labelled::Labelled;
-use super::{Arrivals, MAX_OBJECT, collect};
+use super::{Answer, Arrivals, MAX_OBJECT, collect};
 use crate::host::{HostBody, HostBodyError};
 use crate::refusal::Refusal;
 use crate::seal::Seal;
@@ -27,11 +28,13 @@ pub(crate) enum Show {
     Verbatim,
     /// One object; `only` says which labels it must have to be the cluster's.
     Object { program: Program, filter: Filter, only: Option<LabelSelector> },
+    /// An answer to a question.
+    Review { program: Program, filter: Filter, answer: Answer },
     /// A list, streamed. `token` is what its continue tokens are sealed for; `counted` says that the host was asked for
     /// nothing but what is shown.
     List { program: Program, filter: Filter, seal: Arc<Seal>, token: String, counted: bool },
-    /// A watch, frame by frame.
-    Watch { program: Program, filter: Filter, arrivals: Arrivals },
+    /// A watch, frame by frame; with bookmarks, if the client wants them.
+    Watch { program: Program, filter: Filter, arrivals: Arrivals, bookmarks: Option<Beginning> },
 }
 
 /// The host's body: on its way, or read already.
@@ -53,8 +56,8 @@ pub(crate) enum ShownBody {
 }
 
 /// A list or watch on its way.
-pub(crate) struct Stream {
-    upstream: HostBody,
+pub(crate) struct Stream<B = HostBody> {
+    upstream: B,
     engine: Engine,
     out: Coalesce,
     ready: VecDeque<Bytes>,
@@ -63,7 +66,7 @@ pub(crate) struct Stream {
 
 enum Engine {
     List(ListStream),
-    Watch(WatchStream, Box<Arrivals>),
+    Watch(WatchStream, Box<Arrivals>, Option<Bookmarks>),
 }
 
 /// Why a streamed answer ended early.
@@ -111,14 +114,20 @@ pub(crate) async fn show(
         Show::Object { program, filter, only } => {
             whole(view, &program, filter, only.as_ref(), not_found, body, &mut parts.headers).await?
         }
+        Show::Review { program, filter, answer } => {
+            let body = answer.apply(view.mapping(), &body.collect().await?);
+            let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+            let view = view.clone().answering(answer.about);
+            whole(&view, &program, filter, None, not_found, Upstream::Whole(body), &mut parts.headers).await?
+        }
         Show::List { program, filter, seal, token, counted } => {
             let engine = ListStream::new(view.clone(), program, filter).sealing(move |plain| seal.seal(plain, &token));
             let engine = if counted { engine.counted() } else { engine };
             stream(body, Engine::List(engine), &mut parts.headers)?
         }
-        Show::Watch { program, filter, arrivals } => {
+        Show::Watch { program, filter, arrivals, bookmarks } => {
             let watch = WatchStream::new(view.clone(), program, filter);
-            stream(body, Engine::Watch(watch, Box::new(arrivals)), &mut parts.headers)?
+            stream(body, Engine::watch(watch, arrivals, bookmarks), &mut parts.headers)?
         }
     };
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -156,8 +165,7 @@ fn stream(body: Upstream, engine: Engine, headers: &mut HeaderMap) -> Result<Sho
         return Err(Refusal::Unreadable("a list was read as an object".into()));
     };
     headers.remove(header::CONTENT_LENGTH);
-    let (out, ready) = (Coalesce::new(), VecDeque::new());
-    Ok(ShownBody::Stream(Box::new(Stream { upstream, engine, out, ready, ended: false })))
+    Ok(ShownBody::Stream(Box::new(Stream::new(upstream, engine))))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -253,9 +261,25 @@ impl Body for ShownBody {
     }
 }
 
+// === impl Engine ===
+
+impl Engine {
+    fn watch(watch: WatchStream, arrivals: Arrivals, bookmarks: Option<Beginning>) -> Self {
+        let arrivals = Box::new(arrivals);
+        match bookmarks {
+            Some(beginning) => Self::Watch(watch.beginning_with(beginning), arrivals, Some(Bookmarks::new())),
+            None => Self::Watch(watch, arrivals, None),
+        }
+    }
+}
+
 // === impl Stream ===
 
-impl Stream {
+impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
+    fn new(upstream: B, engine: Engine) -> Self {
+        Self { upstream, engine, out: Coalesce::new(), ready: VecDeque::new(), ended: false }
+    }
+
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ShowError>>> {
         loop {
             if let Some(bytes) = self.ready.pop_front() {
@@ -264,7 +288,14 @@ impl Stream {
             if self.ended {
                 return Poll::Ready(None);
             }
-            if let Engine::Watch(watch, arrivals) = &mut self.engine
+            if let Engine::Watch(watch, _, Some(bookmarks)) = &mut self.engine
+                && bookmarks.poll_due(cx).is_ready()
+            {
+                // What waits for its names has not been seen, and so is not told of.
+                self.ready.extend(watch.bookmark());
+                continue;
+            }
+            if let Engine::Watch(watch, arrivals, bookmarks) = &mut self.engine
                 && arrivals.is_holding()
             {
                 let Some(chunk) = ready!(arrivals.poll(cx)) else { continue };
@@ -274,6 +305,9 @@ impl Stream {
                     return Poll::Ready(Some(Err(ShowError::Stream(error))));
                 }
                 self.ready.extend(self.out.drain());
+                if let Some(bookmarks) = bookmarks {
+                    self.ready.iter().for_each(|shown| bookmarks.note(shown));
+                }
                 continue;
             }
             match ready!(Pin::new(&mut self.upstream).poll_frame(cx)) {
@@ -309,8 +343,11 @@ impl Stream {
                 list.push(&chunk, &mut self.out).map_err(ShowError::Stream)?;
                 self.ready.extend(self.out.drain());
             }
-            Engine::Watch(_, arrivals) => arrivals.hold(chunk),
+            Engine::Watch(_, arrivals, _) => arrivals.hold(chunk),
         }
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! Stepping into objects and arrays, and taking members and elements out of them.
 
+use std::borrow::Cow;
+
 use super::cursor::Cursor;
 use super::edit::Edits;
 use super::fault::{Defect, Fault, Malformed, Step};
@@ -69,6 +71,16 @@ impl<'a> Cursor<'a> {
     /// The string at `key` of the object that is the next token, without consuming anything. The first such member
     /// counts; `None` if there is none, or it is no string, or the next token is no object.
     pub fn look_up(&self, key: &str) -> Result<Option<Text<'a>>, Malformed> {
+        let Some(mut member) = self.member_at(key)? else { return Ok(None) };
+        match member.peek()? {
+            b'"' => member.string().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// A cursor in front of the value at `key` of the object that is the next token. The first such member counts;
+    /// `None` if there is none, or the next token is no object.
+    pub fn member_at(&self, key: &str) -> Result<Option<Self>, Malformed> {
         let mut ahead = self.clone();
         if ahead.peek()? != b'{' {
             return Ok(None);
@@ -79,17 +91,33 @@ impl<'a> Cursor<'a> {
             return Ok(None);
         }
         loop {
-            let found = ahead.key()?.is(key);
-            match ahead.peek()? {
-                b'"' if found => return ahead.string().map(Some),
-                _ if found => return Ok(None),
-                _ => ahead.skip()?,
+            if ahead.key()?.is(key) {
+                ahead.peek()?;
+                return Ok(Some(ahead));
             }
+            ahead.skip()?;
             if ahead.peek()? != b',' {
                 return Ok(None);
             }
             ahead.bump();
         }
+    }
+
+    /// The strings in the array at `key` of the object that is the next token; none if there is no array.
+    pub fn strings_at(&self, key: &str) -> Result<Vec<Cow<'a, str>>, Malformed> {
+        let mut strings = Vec::new();
+        let Some(mut array) = self.member_at(key)? else { return Ok(strings) };
+        if array.peek()? == b'[' {
+            array.array(&mut Edits::new(), |element, _, _| {
+                if element.peek()? == b'"' {
+                    strings.push(element.string()?.decode());
+                } else {
+                    element.skip()?;
+                }
+                Ok::<_, Malformed>(Fate::Keep)
+            })?;
+        }
+        Ok(strings)
     }
 
     /// The range to cut so that the member from `start` to `end` of an object is gone, with one comma if there is one.

@@ -139,6 +139,11 @@ impl Writer<'_> {
         {
             self.own.name = Some(virtual_name(&name.bytes()).map_err(|refusal| refusal.within(Step::Key("name")))?);
         }
+        let is_made = self.own.name.is_none() && self.request.made.is_some();
+        if is_made {
+            self.own.name.clone_from(&self.request.made);
+        }
+        let has_name = cursor.member_at("name")?.is_some();
         let open = cursor.at();
         let is_empty = cursor.is_empty_container();
         descend(self, node, cursor, edits)?;
@@ -150,6 +155,9 @@ impl Writer<'_> {
         }
 
         let mut missing = String::new();
+        if let Some(made) = self.request.made.as_ref().filter(|_| is_made && !has_name) {
+            missing = format!("\"name\":\"{}\"", self.request.host(made.as_ref())?);
+        }
         let (labels, annotations) =
             (self.request.kept_labels(self.own.name.as_ref()), self.request.rules.annotations.clone());
         for (key, has, entries) in
@@ -169,7 +177,13 @@ impl Writer<'_> {
     }
 
     pub(super) fn own_name(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        self.namespace(cursor, edits)
+        let Some(made) = &self.request.made else { return self.namespace(cursor, edits) };
+        cursor.peek()?;
+        let start = cursor.at();
+        // Empty or `null`: the caller does not name what has a name.
+        string(cursor)?;
+        edits.replace(start..cursor.at(), format!("\"{}\"", self.request.host(made.as_ref())?).into());
+        Ok(())
     }
 
     pub(super) fn own_generate_name(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Refusal> {

@@ -18,6 +18,8 @@ pub(super) struct Writer<'r> {
     pub(super) pod: PodFields,
     pub(super) own: OwnName,
     credential: Credential,
+    /// Whether a group was seen in a list of them.
+    pub(super) has_groups: bool,
 }
 
 // === impl Writer ===
@@ -30,6 +32,7 @@ impl<'r> Writer<'r> {
             pod: PodFields::default(),
             own: OwnName::default(),
             credential: Credential::default(),
+            has_groups: false,
         }
     }
 
@@ -88,10 +91,17 @@ impl Visitor for Writer<'_> {
             Place::OwnLabels => self.own_labels(cursor, edits)?,
             Place::OwnAnnotations => self.own_annotations(cursor, edits)?,
             Place::Namespace => self.namespace(cursor, edits)?,
-            Place::Identity | Place::IdentityElement => self.identity(cursor, edits)?,
-            Place::Reference | Place::BindingTarget | Place::Subject | Place::ResourceAttributes => {
-                self.reference(place, cursor, edits)?;
-            }
+            Place::Identity => self.identity(cursor, edits)?,
+            Place::IdentityElement => self.group(cursor, edits)?,
+            Place::Reference
+            | Place::BindingTarget
+            | Place::Subject
+            | Place::SharedSubject
+            | Place::Claim
+            | Place::EventObject => self.reference(place, cursor, edits)?,
+            Place::ResourceAttributes => self.resource_attributes(cursor, edits)?,
+            Place::Rule => self.rule(cursor, edits)?,
+            Place::AskedNamespace => self.rules_namespace(cursor, edits)?,
             Place::NamespaceSelector => self.namespace_selector(cursor, edits)?,
             Place::PodSpec => self.pod_spec(node, cursor, edits)?,
             Place::NodeSelector => self.node_selector(cursor, edits)?,
@@ -105,10 +115,14 @@ impl Visitor for Writer<'_> {
             // Written by the host, and what a client sends back of it is ignored there; or kept as the client has it.
             Place::LastApplied
             | Place::Message
+            | Place::OfNode
+            | Place::LentName
             | Place::Details
             | Place::DetailsName
+            | Place::ShownRule
             | Place::OwnedKeys
             | Place::NamespaceConditions
+            | Place::OwnedAskedNamespace
             | Place::OwnedNodeSelector
             | Place::OwnedTolerations => cursor.skip()?,
         }

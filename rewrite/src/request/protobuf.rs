@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use kube_wire::envelope::{Envelope, MAGIC};
+use kube_wire::proto;
 
 use super::object::Writer;
 use super::{Reason, Refusal, Report, Request};
@@ -20,6 +21,7 @@ mod map;
 mod namespace;
 mod pod;
 mod reference;
+mod rule;
 mod selector;
 
 /// `raw` of `runtime.Unknown` (apimachinery's `pkg/runtime/generated.proto`).
@@ -85,11 +87,17 @@ impl<'b> Mapper<'_, 'b> {
             None => self.descend(message, &range),
             Some(Place::NamespaceMeta) => self.namespace_meta(message, &range),
             Some(Place::PodSpec) => self.pod_spec(message, &range),
+            Some(Place::Rule) => self.rule(message, &range),
             Some(Place::Tolerations) => self.toleration(range),
             Some(Place::NamespaceSelector) => self.namespace_selector(range),
-            Some(place @ (Place::Reference | Place::BindingTarget | Place::Subject | Place::ResourceAttributes)) => {
-                self.reference(place, message, &range)
-            }
+            Some(
+                place @ (Place::Reference
+                | Place::BindingTarget
+                | Place::Subject
+                | Place::Claim
+                | Place::EventObject
+                | Place::ResourceAttributes),
+            ) => self.reference(place, message, &range),
             Some(place) => unreachable!("no table has a message that is a {place:?}, as a test shows"),
         }
     }
@@ -98,6 +106,7 @@ impl<'b> Mapper<'_, 'b> {
     fn descend(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Refusal> {
         let mut seen = 0_u64;
         let mut elements = vec![0; message.fields.len()];
+        let mut groups = None;
         let mut fields = self.splice.fields(range.clone());
         while let Some(found) = fields.next(|number| message.field(number).is_some())? {
             let (position, field) = message.field(found.number).expect("only such are asked for");
@@ -111,10 +120,20 @@ impl<'b> Mapper<'_, 'b> {
                 }
             };
             seen |= 1 << position;
+            if matches!(field.inside, Inside::Text(Place::IdentityElement)) {
+                groups = Some(field.number);
+            }
             result.map_err(|refusal| match field.key {
                 Some(key) => refusal.within(Step::Key(key)),
                 None => refusal,
             })?;
+        }
+        if let Some(number) = groups {
+            let mut added = proto::Writer::new();
+            for group in self.request.added_groups() {
+                added.bytes(number, group.as_bytes());
+            }
+            self.splice.append(range, added);
         }
         Ok(())
     }
@@ -144,6 +163,7 @@ impl<'b> Mapper<'_, 'b> {
         match place {
             Place::OwnNamespace => self.own_namespace(found),
             Place::Namespace | Place::OwnName => self.namespace(found),
+            Place::AskedNamespace => self.asked_namespace(found),
             Place::Identity | Place::IdentityElement => self.identity(found),
             Place::NodeName => {
                 self.node(found);

@@ -3,7 +3,6 @@
 use super::object::{Writer, string};
 use super::{Reason, Refusal};
 use crate::json::{Cursor, Edits, Fate};
-use crate::name::HostNamespace;
 use crate::program::Place;
 
 /// What the name in a reference is.
@@ -30,8 +29,8 @@ impl Named {
         match place {
             // Even without a kind, as `assignPod` in pkg/registry/core/pod takes it.
             Place::BindingTarget => Self::Node,
-            Place::Subject if says("User") || says("Group") => Self::Identity,
-            Place::Reference if says("Namespace") => Self::Namespace,
+            Place::Subject | Place::SharedSubject if says("User") || says("Group") => Self::Identity,
+            Place::Reference | Place::Claim | Place::EventObject if says("Namespace") => Self::Namespace,
             Place::ResourceAttributes if says("namespaces") => Self::Namespace,
             _ => Self::Other,
         }
@@ -50,36 +49,7 @@ impl Writer<'_> {
     ) -> Result<(), Refusal> {
         let decider = cursor.look_up(Named::decider(place))?;
         let named = Named::at(place, |word| decider.is_some_and(|text| text.is(word)));
-        if place == Place::ResourceAttributes
-            && let Some(root) = &self.request.root
-            && cursor.peek()? == b'{'
-            && cursor.look_up("namespace")?.is_none_or(|namespace| namespace.raw.is_empty())
-        {
-            Self::ask_about(root, cursor, edits)?;
-        }
         self.fields(named, cursor, edits)
-    }
-
-    /// Puts a namespace into a question that names none. Nothing is consumed.
-    fn ask_about(root: &HostNamespace, cursor: &Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        let mut ahead = cursor.clone();
-        let open = ahead.at();
-        let is_empty = ahead.is_empty_container();
-        let mut named = None;
-        ahead.object(&mut Edits::new(), |ahead, _, key| {
-            ahead.peek()?;
-            let start = ahead.at();
-            ahead.skip()?;
-            if key.is("namespace") {
-                named = Some(start..ahead.at());
-            }
-            Ok::<_, Refusal>(Fate::Keep)
-        })?;
-        match named {
-            Some(value) => edits.replace(value, format!("\"{root}\"").into()),
-            None => edits.insert(open + 1, format!("\"namespace\":\"{root}\"{}", if is_empty { "" } else { "," })),
-        }
-        Ok(())
     }
 
     fn fields(&mut self, named: Named, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {

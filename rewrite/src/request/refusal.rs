@@ -72,8 +72,11 @@ pub enum Reason {
     /// The label or annotation is not the client's to write.
     #[error("Forbidden: managed by the operator of the host cluster")]
     Protected,
+    /// Some of the names would have to be mapped, and others not.
+    #[error("names of namespaces need a rule of their own in a virtual cluster, which is about nothing else")]
+    MixedNames,
     /// A name that the host would make up cannot be mapped.
-    #[error("a Namespace needs a name; generateName is not supported")]
+    #[error("a Namespace needs a name")]
     GeneratedName,
 }
 

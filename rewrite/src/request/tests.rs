@@ -287,6 +287,19 @@ fn a_namespace_is_made_the_clusters() {
     }
     assert!(map(given(), &labelled(enforce, "privileged")).is_err());
 
+    let made = |metadata: &str| {
+        let request = Request::new(mapping()).naming("a-x1".parse().unwrap());
+        let body = format!(r#"{{"metadata":{metadata}}}"#);
+        serde_json::from_str::<Value>(&map_text(&request, "", "namespaces", &body).unwrap().0).unwrap()
+    };
+    let labels = json!({"atoll.dev/virtual-cluster": "ke", "atoll.dev/namespace": "a-x1"});
+    for metadata in
+        [r#"{"generateName":"a-"}"#, r#"{"name":"","generateName":"a-"}"#, r#"{"generateName":"a-", "name": null}"#]
+    {
+        let host = json!({"name": "a-x1-ke", "generateName": "a-", "labels": labels});
+        assert_eq!(made(metadata), json!({"metadata": host}), "{metadata}");
+    }
+
     for bad in [json!({"generateName": "a-"}), json!({"name": "A"}), json!({"name": "atoll-root"}), json!({"name": 1})]
     {
         assert!(map(plain(), &json!({"metadata": bad})).is_err(), "{bad}");

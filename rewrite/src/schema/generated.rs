@@ -21,73 +21,73 @@ pub(super) static KINDS: &[Row] = &[
     Row { group: "", versions: &["v1"], kind: "ReplicationController", resource: "replicationcontrollers", places: P11 },
     Row { group: "", versions: &["v1"], kind: "ResourceQuota", resource: "resourcequotas", places: P1 },
     Row { group: "", versions: &["v1"], kind: "Secret", resource: "secrets", places: P12 },
-    Row { group: "", versions: &["v1"], kind: "Service", resource: "services", places: P1 },
-    Row { group: "", versions: &["v1"], kind: "ServiceAccount", resource: "serviceaccounts", places: P13 },
-    Row { group: "admissionregistration.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "MutatingAdmissionPolicy", resource: "mutatingadmissionpolicies", places: P14 },
-    Row { group: "admissionregistration.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "MutatingAdmissionPolicyBinding", resource: "mutatingadmissionpolicybindings", places: P15 },
-    Row { group: "admissionregistration.k8s.io", versions: &["v1", "v1beta1"], kind: "MutatingWebhookConfiguration", resource: "mutatingwebhookconfigurations", places: P16 },
-    Row { group: "admissionregistration.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ValidatingAdmissionPolicy", resource: "validatingadmissionpolicies", places: P14 },
-    Row { group: "admissionregistration.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ValidatingAdmissionPolicyBinding", resource: "validatingadmissionpolicybindings", places: P15 },
-    Row { group: "admissionregistration.k8s.io", versions: &["v1", "v1beta1"], kind: "ValidatingWebhookConfiguration", resource: "validatingwebhookconfigurations", places: P16 },
-    Row { group: "apiextensions.k8s.io", versions: &["v1"], kind: "CustomResourceDefinition", resource: "customresourcedefinitions", places: P17 },
-    Row { group: "apiextensions.k8s.io", versions: &["v1beta1"], kind: "CustomResourceDefinition", resource: "customresourcedefinitions", places: P18 },
-    Row { group: "apiregistration.k8s.io", versions: &["v1", "v1beta1"], kind: "APIService", resource: "apiservices", places: P19 },
-    Row { group: "apps", versions: &["v1"], kind: "ControllerRevision", resource: "controllerrevisions", places: P20 },
+    Row { group: "", versions: &["v1"], kind: "Service", resource: "services", places: P13 },
+    Row { group: "", versions: &["v1"], kind: "ServiceAccount", resource: "serviceaccounts", places: P14 },
+    Row { group: "admissionregistration.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "MutatingAdmissionPolicy", resource: "mutatingadmissionpolicies", places: P15 },
+    Row { group: "admissionregistration.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "MutatingAdmissionPolicyBinding", resource: "mutatingadmissionpolicybindings", places: P16 },
+    Row { group: "admissionregistration.k8s.io", versions: &["v1", "v1beta1"], kind: "MutatingWebhookConfiguration", resource: "mutatingwebhookconfigurations", places: P17 },
+    Row { group: "admissionregistration.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ValidatingAdmissionPolicy", resource: "validatingadmissionpolicies", places: P15 },
+    Row { group: "admissionregistration.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ValidatingAdmissionPolicyBinding", resource: "validatingadmissionpolicybindings", places: P16 },
+    Row { group: "admissionregistration.k8s.io", versions: &["v1", "v1beta1"], kind: "ValidatingWebhookConfiguration", resource: "validatingwebhookconfigurations", places: P17 },
+    Row { group: "apiextensions.k8s.io", versions: &["v1"], kind: "CustomResourceDefinition", resource: "customresourcedefinitions", places: P18 },
+    Row { group: "apiextensions.k8s.io", versions: &["v1beta1"], kind: "CustomResourceDefinition", resource: "customresourcedefinitions", places: P19 },
+    Row { group: "apiregistration.k8s.io", versions: &["v1", "v1beta1"], kind: "APIService", resource: "apiservices", places: P20 },
+    Row { group: "apps", versions: &["v1"], kind: "ControllerRevision", resource: "controllerrevisions", places: P21 },
     Row { group: "apps", versions: &["v1"], kind: "DaemonSet", resource: "daemonsets", places: P11 },
     Row { group: "apps", versions: &["v1"], kind: "Deployment", resource: "deployments", places: P11 },
     Row { group: "apps", versions: &["v1"], kind: "ReplicaSet", resource: "replicasets", places: P11 },
-    Row { group: "apps", versions: &["v1"], kind: "StatefulSet", resource: "statefulsets", places: P21 },
-    Row { group: "authentication.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "SelfSubjectReview", resource: "selfsubjectreviews", places: P22 },
+    Row { group: "apps", versions: &["v1"], kind: "StatefulSet", resource: "statefulsets", places: P22 },
+    Row { group: "authentication.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "SelfSubjectReview", resource: "selfsubjectreviews", places: P23 },
     Row { group: "authentication.k8s.io", versions: &["v1"], kind: "TokenRequest", resource: "tokenrequests", places: P1 },
-    Row { group: "authentication.k8s.io", versions: &["v1", "v1beta1"], kind: "TokenReview", resource: "tokenreviews", places: P23 },
-    Row { group: "authorization.k8s.io", versions: &["v1"], kind: "LocalSubjectAccessReview", resource: "localsubjectaccessreviews", places: P24 },
-    Row { group: "authorization.k8s.io", versions: &["v1beta1"], kind: "LocalSubjectAccessReview", resource: "localsubjectaccessreviews", places: P25 },
-    Row { group: "authorization.k8s.io", versions: &["v1", "v1beta1"], kind: "SelfSubjectAccessReview", resource: "selfsubjectaccessreviews", places: P26 },
-    Row { group: "authorization.k8s.io", versions: &["v1", "v1beta1"], kind: "SelfSubjectRulesReview", resource: "selfsubjectrulesreviews", places: P27 },
-    Row { group: "authorization.k8s.io", versions: &["v1"], kind: "SubjectAccessReview", resource: "subjectaccessreviews", places: P24 },
-    Row { group: "authorization.k8s.io", versions: &["v1beta1"], kind: "SubjectAccessReview", resource: "subjectaccessreviews", places: P25 },
+    Row { group: "authentication.k8s.io", versions: &["v1", "v1beta1"], kind: "TokenReview", resource: "tokenreviews", places: P24 },
+    Row { group: "authorization.k8s.io", versions: &["v1"], kind: "LocalSubjectAccessReview", resource: "localsubjectaccessreviews", places: P25 },
+    Row { group: "authorization.k8s.io", versions: &["v1beta1"], kind: "LocalSubjectAccessReview", resource: "localsubjectaccessreviews", places: P26 },
+    Row { group: "authorization.k8s.io", versions: &["v1", "v1beta1"], kind: "SelfSubjectAccessReview", resource: "selfsubjectaccessreviews", places: P27 },
+    Row { group: "authorization.k8s.io", versions: &["v1", "v1beta1"], kind: "SelfSubjectRulesReview", resource: "selfsubjectrulesreviews", places: P28 },
+    Row { group: "authorization.k8s.io", versions: &["v1"], kind: "SubjectAccessReview", resource: "subjectaccessreviews", places: P29 },
+    Row { group: "authorization.k8s.io", versions: &["v1beta1"], kind: "SubjectAccessReview", resource: "subjectaccessreviews", places: P30 },
     Row { group: "autoscaling", versions: &["v1", "v2"], kind: "HorizontalPodAutoscaler", resource: "horizontalpodautoscalers", places: P1 },
     Row { group: "autoscaling", versions: &["v1"], kind: "Scale", resource: "scales", places: P1 },
-    Row { group: "batch", versions: &["v1", "v1beta1"], kind: "CronJob", resource: "cronjobs", places: P28 },
+    Row { group: "batch", versions: &["v1", "v1beta1"], kind: "CronJob", resource: "cronjobs", places: P31 },
     Row { group: "batch", versions: &["v1"], kind: "Job", resource: "jobs", places: P11 },
-    Row { group: "certificates.k8s.io", versions: &["v1", "v1beta1"], kind: "CertificateSigningRequest", resource: "certificatesigningrequests", places: P29 },
+    Row { group: "certificates.k8s.io", versions: &["v1", "v1beta1"], kind: "CertificateSigningRequest", resource: "certificatesigningrequests", places: P32 },
     Row { group: "certificates.k8s.io", versions: &["v1alpha1", "v1beta1"], kind: "ClusterTrustBundle", resource: "clustertrustbundles", places: P1 },
     Row { group: "certificates.k8s.io", versions: &["v1beta1"], kind: "PodCertificateRequest", resource: "podcertificaterequests", places: P1 },
-    Row { group: "coordination.k8s.io", versions: &["v1", "v1beta1"], kind: "Lease", resource: "leases", places: P30 },
+    Row { group: "coordination.k8s.io", versions: &["v1", "v1beta1"], kind: "Lease", resource: "leases", places: P33 },
     Row { group: "coordination.k8s.io", versions: &["v1alpha2", "v1beta1"], kind: "LeaseCandidate", resource: "leasecandidates", places: P1 },
-    Row { group: "discovery.k8s.io", versions: &["v1", "v1beta1"], kind: "EndpointSlice", resource: "endpointslices", places: P31 },
-    Row { group: "events.k8s.io", versions: &["v1", "v1beta1"], kind: "Event", resource: "events", places: P32 },
-    Row { group: "flowcontrol.apiserver.k8s.io", versions: &["v1", "v1beta1", "v1beta2", "v1beta3"], kind: "FlowSchema", resource: "flowschemas", places: P33 },
+    Row { group: "discovery.k8s.io", versions: &["v1", "v1beta1"], kind: "EndpointSlice", resource: "endpointslices", places: P34 },
+    Row { group: "events.k8s.io", versions: &["v1", "v1beta1"], kind: "Event", resource: "events", places: P35 },
+    Row { group: "flowcontrol.apiserver.k8s.io", versions: &["v1", "v1beta1", "v1beta2", "v1beta3"], kind: "FlowSchema", resource: "flowschemas", places: P36 },
     Row { group: "flowcontrol.apiserver.k8s.io", versions: &["v1", "v1beta1", "v1beta2", "v1beta3"], kind: "PriorityLevelConfiguration", resource: "prioritylevelconfigurations", places: P1 },
     Row { group: "internal.apiserver.k8s.io", versions: &["v1alpha1"], kind: "StorageVersion", resource: "storageversions", places: P1 },
     Row { group: "metrics.k8s.io", versions: &["v1alpha1", "v1beta1"], kind: "NodeMetrics", resource: "nodes", places: P1 },
     Row { group: "metrics.k8s.io", versions: &["v1alpha1", "v1beta1"], kind: "PodMetrics", resource: "pods", places: P1 },
-    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IPAddress", resource: "ipaddresses", places: P34 },
+    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IPAddress", resource: "ipaddresses", places: P37 },
     Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "Ingress", resource: "ingresses", places: P1 },
-    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IngressClass", resource: "ingressclasses", places: P35 },
-    Row { group: "networking.k8s.io", versions: &["v1"], kind: "NetworkPolicy", resource: "networkpolicies", places: P36 },
+    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IngressClass", resource: "ingressclasses", places: P38 },
+    Row { group: "networking.k8s.io", versions: &["v1"], kind: "NetworkPolicy", resource: "networkpolicies", places: P39 },
     Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "ServiceCIDR", resource: "servicecidrs", places: P1 },
     Row { group: "node.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RuntimeClass", resource: "runtimeclasses", places: P1 },
     Row { group: "policy", versions: &["v1", "v1beta1"], kind: "Eviction", resource: "evictions", places: P1 },
     Row { group: "policy", versions: &["v1", "v1beta1"], kind: "PodDisruptionBudget", resource: "poddisruptionbudgets", places: P1 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRole", resource: "clusterroles", places: P1 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRoleBinding", resource: "clusterrolebindings", places: P37 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "Role", resource: "roles", places: P1 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RoleBinding", resource: "rolebindings", places: P37 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRole", resource: "clusterroles", places: P40 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRoleBinding", resource: "clusterrolebindings", places: P41 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "Role", resource: "roles", places: P40 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RoleBinding", resource: "rolebindings", places: P41 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "DeviceClass", resource: "deviceclasses", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1alpha3", "v1beta2"], kind: "DeviceTaintRule", resource: "devicetaintrules", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaim", resource: "resourceclaims", places: P1 },
-    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaimTemplate", resource: "resourceclaimtemplates", places: P38 },
+    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaimTemplate", resource: "resourceclaimtemplates", places: P42 },
     Row { group: "resource.k8s.io", versions: &["v1alpha3"], kind: "ResourcePoolStatusRequest", resource: "resourcepoolstatusrequests", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceSlice", resource: "resourceslices", places: P1 },
     Row { group: "scheduling.k8s.io", versions: &["v1alpha2"], kind: "PodGroup", resource: "podgroups", places: P1 },
     Row { group: "scheduling.k8s.io", versions: &["v1", "v1beta1"], kind: "PriorityClass", resource: "priorityclasses", places: P1 },
     Row { group: "scheduling.k8s.io", versions: &["v1alpha2"], kind: "Workload", resource: "workloads", places: P1 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSIDriver", resource: "csidrivers", places: P1 },
-    Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSINode", resource: "csinodes", places: P1 },
+    Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSINode", resource: "csinodes", places: P43 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "CSIStorageCapacity", resource: "csistoragecapacities", places: P1 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "StorageClass", resource: "storageclasses", places: P1 },
-    Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttachment", resource: "volumeattachments", places: P39 },
+    Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttachment", resource: "volumeattachments", places: P44 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttributesClass", resource: "volumeattributesclasses", places: P1 },
     Row { group: "storagemigration.k8s.io", versions: &["v1beta1"], kind: "StorageVersionMigration", resource: "storageversionmigrations", places: P1 },
 ];
@@ -114,6 +114,7 @@ const P2: &[(&str, Place)] = &[
 ];
 
 const P3: &[(&str, Place)] = &[
+    ("metadata.name", Place::LentName),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
@@ -122,7 +123,7 @@ const P3: &[(&str, Place)] = &[
 ];
 
 const P4: &[(&str, Place)] = &[
-    ("involvedObject", Place::Reference),
+    ("involvedObject", Place::EventObject),
     ("message", Place::Message),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
@@ -161,7 +162,7 @@ const P7: &[(&str, Place)] = &[
     ("spec.azureFile.secretNamespace", Place::Namespace),
     ("spec.cephfs.secretRef.namespace", Place::Namespace),
     ("spec.cinder.secretRef.namespace", Place::Namespace),
-    ("spec.claimRef", Place::Reference),
+    ("spec.claimRef", Place::Claim),
     ("spec.csi.controllerExpandSecretRef.namespace", Place::Namespace),
     ("spec.csi.controllerPublishSecretRef.namespace", Place::Namespace),
     ("spec.csi.nodeExpandSecretRef.namespace", Place::Namespace),
@@ -256,20 +257,27 @@ const P12: &[(&str, Place)] = &[
 ];
 
 const P13: &[(&str, Place)] = &[
+    ("metadata.name", Place::LentName),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
-    ("secrets[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
 const P14: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
-    ("spec.matchConstraints.namespaceSelector", Place::NamespaceSelector),
+    ("secrets[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
 const P15: &[(&str, Place)] = &[
+    ("metadata.namespace", Place::OwnNamespace),
+    ("metadata.ownerReferences[]", Place::Reference),
+    ("spec.matchConstraints.namespaceSelector", Place::NamespaceSelector),
+    ("status.conditions[].message", Place::Message),
+];
+
+const P16: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.matchResources.namespaceSelector", Place::NamespaceSelector),
@@ -277,7 +285,7 @@ const P15: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P16: &[(&str, Place)] = &[
+const P17: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
@@ -285,28 +293,28 @@ const P16: &[(&str, Place)] = &[
     ("webhooks[].namespaceSelector", Place::NamespaceSelector),
 ];
 
-const P17: &[(&str, Place)] = &[
+const P18: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.conversion.webhook.clientConfig.service.namespace", Place::Namespace),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P18: &[(&str, Place)] = &[
+const P19: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.conversion.webhookClientConfig.service.namespace", Place::Namespace),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P19: &[(&str, Place)] = &[
+const P20: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.service.namespace", Place::Namespace),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P20: &[(&str, Place)] = &[
+const P21: &[(&str, Place)] = &[
     ("data.spec.template.metadata.namespace", Place::Namespace),
     ("data.spec.template.metadata.ownerReferences[]", Place::Reference),
     ("data.spec.template.spec", Place::PodSpec),
@@ -327,7 +335,7 @@ const P20: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P21: &[(&str, Place)] = &[
+const P22: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.template.metadata.namespace", Place::Namespace),
@@ -351,7 +359,7 @@ const P21: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P22: &[(&str, Place)] = &[
+const P23: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
@@ -359,7 +367,7 @@ const P22: &[(&str, Place)] = &[
     ("status.userInfo.username", Place::Identity),
 ];
 
-const P23: &[(&str, Place)] = &[
+const P24: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
@@ -367,20 +375,10 @@ const P23: &[(&str, Place)] = &[
     ("status.user.username", Place::Identity),
 ];
 
-const P24: &[(&str, Place)] = &[
-    ("metadata.namespace", Place::OwnNamespace),
-    ("metadata.ownerReferences[]", Place::Reference),
-    ("spec.groups[]", Place::IdentityElement),
-    ("spec.resourceAttributes", Place::ResourceAttributes),
-    ("spec.user", Place::Identity),
-    ("status.conditions[].message", Place::Message),
-    ("status.evaluationError", Place::Message),
-    ("status.reason", Place::Message),
-];
-
 const P25: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
+    ("spec.groups[]", Place::IdentityElement),
     ("spec.resourceAttributes", Place::ResourceAttributes),
     ("spec.user", Place::Identity),
     ("status.conditions[].message", Place::Message),
@@ -392,19 +390,55 @@ const P26: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.resourceAttributes", Place::ResourceAttributes),
+    ("spec.user", Place::Identity),
     ("status.conditions[].message", Place::Message),
     ("status.evaluationError", Place::Message),
     ("status.reason", Place::Message),
 ];
 
 const P27: &[(&str, Place)] = &[
+    ("metadata.managedFields[].fieldsV1.f:spec.f:resourceAttributes.f:namespace", Place::OwnedAskedNamespace),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
-    ("spec.namespace", Place::Namespace),
+    ("spec.resourceAttributes", Place::ResourceAttributes),
     ("status.conditions[].message", Place::Message),
+    ("status.evaluationError", Place::Message),
+    ("status.reason", Place::Message),
 ];
 
 const P28: &[(&str, Place)] = &[
+    ("metadata.namespace", Place::OwnNamespace),
+    ("metadata.ownerReferences[]", Place::Reference),
+    ("spec.namespace", Place::AskedNamespace),
+    ("status.conditions[].message", Place::Message),
+    ("status.evaluationError", Place::Message),
+    ("status.resourceRules[]", Place::ShownRule),
+];
+
+const P29: &[(&str, Place)] = &[
+    ("metadata.managedFields[].fieldsV1.f:spec.f:resourceAttributes.f:namespace", Place::OwnedAskedNamespace),
+    ("metadata.namespace", Place::OwnNamespace),
+    ("metadata.ownerReferences[]", Place::Reference),
+    ("spec.groups[]", Place::IdentityElement),
+    ("spec.resourceAttributes", Place::ResourceAttributes),
+    ("spec.user", Place::Identity),
+    ("status.conditions[].message", Place::Message),
+    ("status.evaluationError", Place::Message),
+    ("status.reason", Place::Message),
+];
+
+const P30: &[(&str, Place)] = &[
+    ("metadata.managedFields[].fieldsV1.f:spec.f:resourceAttributes.f:namespace", Place::OwnedAskedNamespace),
+    ("metadata.namespace", Place::OwnNamespace),
+    ("metadata.ownerReferences[]", Place::Reference),
+    ("spec.resourceAttributes", Place::ResourceAttributes),
+    ("spec.user", Place::Identity),
+    ("status.conditions[].message", Place::Message),
+    ("status.evaluationError", Place::Message),
+    ("status.reason", Place::Message),
+];
+
+const P31: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.jobTemplate.metadata.namespace", Place::Namespace),
@@ -428,7 +462,7 @@ const P28: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P29: &[(&str, Place)] = &[
+const P32: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.groups[]", Place::IdentityElement),
@@ -436,7 +470,8 @@ const P29: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P30: &[(&str, Place)] = &[
+const P33: &[(&str, Place)] = &[
+    ("metadata.name", Place::LentName),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.holderIdentity", Place::Message),
@@ -444,24 +479,25 @@ const P30: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P31: &[(&str, Place)] = &[
+const P34: &[(&str, Place)] = &[
     ("endpoints[].targetRef", Place::Reference),
+    ("metadata.name", Place::LentName),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P32: &[(&str, Place)] = &[
+const P35: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("note", Place::Message),
-    ("regarding", Place::Reference),
+    ("regarding", Place::EventObject),
     ("related", Place::Reference),
     ("reportingInstance", Place::Message),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P33: &[(&str, Place)] = &[
+const P36: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.rules[].resourceRules[].namespaces[]", Place::Namespace),
@@ -471,21 +507,21 @@ const P33: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P34: &[(&str, Place)] = &[
+const P37: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.parentRef", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P35: &[(&str, Place)] = &[
+const P38: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.parameters", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P36: &[(&str, Place)] = &[
+const P39: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.egress[].to[].namespaceSelector", Place::NamespaceSelector),
@@ -493,14 +529,21 @@ const P36: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P37: &[(&str, Place)] = &[
+const P40: &[(&str, Place)] = &[
+    ("metadata.namespace", Place::OwnNamespace),
+    ("metadata.ownerReferences[]", Place::Reference),
+    ("rules[]", Place::Rule),
+    ("status.conditions[].message", Place::Message),
+];
+
+const P41: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
     ("subjects[]", Place::Subject),
 ];
 
-const P38: &[(&str, Place)] = &[
+const P42: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.metadata.namespace", Place::Namespace),
@@ -508,9 +551,17 @@ const P38: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P39: &[(&str, Place)] = &[
+const P43: &[(&str, Place)] = &[
+    ("metadata.name", Place::OfNode),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
+    ("status.conditions[].message", Place::Message),
+];
+
+const P44: &[(&str, Place)] = &[
+    ("metadata.namespace", Place::OwnNamespace),
+    ("metadata.ownerReferences[]", Place::Reference),
+    ("spec.nodeName", Place::OfNode),
     ("spec.source.inlineVolumeSpec.azureFile.secretNamespace", Place::Namespace),
     ("spec.source.inlineVolumeSpec.cephfs.secretRef.namespace", Place::Namespace),
     ("spec.source.inlineVolumeSpec.cinder.secretRef.namespace", Place::Namespace),

@@ -37,8 +37,9 @@ fn every_message_is_one_that_can_be_mapped() {
             None | Some(Place::NamespaceSelector | Place::Tolerations) => {}
             Some(Place::NamespaceMeta) => holds(&["name", "generateName", "labels", "annotations"]),
             Some(Place::PodSpec) => holds(&["nodeSelector", "tolerations", "nodeName"]),
-            Some(Place::Reference) => assert!(message.number("name").is_some()),
+            Some(Place::Reference | Place::Claim | Place::EventObject) => assert!(message.number("name").is_some()),
             Some(Place::BindingTarget | Place::Subject) => holds(&["kind", "name", "namespace"]),
+            Some(Place::Rule) => holds(&["apiGroups", "resources", "resourceNames"]),
             Some(Place::ResourceAttributes) => holds(&["resource", "name", "namespace"]),
             Some(place) => panic!("{place:?}"),
         }
@@ -51,6 +52,7 @@ fn every_message_is_one_that_can_be_mapped() {
                         | Place::Namespace
                         | Place::OwnName
                         | Place::OwnGenerateName
+                        | Place::AskedNamespace
                         | Place::Identity
                         | Place::IdentityElement
                         | Place::NodeName

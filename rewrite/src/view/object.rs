@@ -12,9 +12,13 @@ use crate::program::{Node, Place, Visitor, descend};
 /// Reads one object. What can only be decided when all of it was seen waits in `owned` and `credential`.
 pub(super) struct Reader<'v> {
     pub(super) view: &'v View,
-    filter: Filter,
+    pub(super) filter: Filter,
     /// `None` until something was found that decides.
-    verdict: Option<Verdict>,
+    pub(super) verdict: Option<Verdict>,
+    /// Whether the host has it in a namespace that it lends from.
+    pub(super) is_lent: bool,
+    /// Whether it is one of those that it lends.
+    pub(super) is_to_lend: bool,
     pub(super) owned: Owned,
     pub(super) credential: Credential,
     /// `None` within an annotation, which holds no other.
@@ -31,6 +35,8 @@ impl<'v> Reader<'v> {
             view,
             filter,
             verdict: None,
+            is_lent: false,
+            is_to_lend: false,
             owned: Owned::default(),
             credential: Credential::default(),
             last_applied: Some(LastApplied::default()),
@@ -47,10 +53,11 @@ impl<'v> Reader<'v> {
     /// Decides what was left open at the end of an object. To be asked before the edits are used.
     pub(super) fn conclude(mut self, program: &Program, cursor: &Cursor<'_>, edits: &mut Edits) -> Verdict {
         let verdict = match (self.verdict, self.filter) {
+            _ if self.is_lent && !self.is_to_lend => Verdict::Foreign,
             (Some(verdict), _) => verdict,
             (None, Filter::Everything) => Verdict::Shown,
             // An object that does not say whose it is, is nobody's.
-            (None, Filter::ByNamespace | Filter::ByName) => Verdict::Foreign,
+            (None, Filter::ByNamespace | Filter::ByName | Filter::ByClaim | Filter::ByNode) => Verdict::Foreign,
         };
         if verdict == Verdict::Shown {
             if let Some(last_applied) = self.last_applied.take() {
@@ -66,23 +73,6 @@ impl<'v> Reader<'v> {
             });
         }
         verdict
-    }
-
-    /// The name of a namespace that decides whether the object is shown.
-    fn deciding(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        if cursor.peek()? != b'"' {
-            return cursor.skip();
-        }
-        let text = cursor.string()?;
-        match self.view.mapping.member_or_late(&text.bytes()) {
-            Some(name) => {
-                // One foreign name among several (duplicate keys) is enough.
-                self.verdict.get_or_insert(Verdict::Shown);
-                edits.rename(text.range(), text.raw, &name.to_bytes());
-            }
-            None => self.verdict = Some(Verdict::Foreign),
-        }
-        Ok(())
     }
 
     /// The name of a namespace somewhere in the object.
@@ -156,12 +146,13 @@ impl Visitor for Reader<'_> {
                 self.deciding(cursor, edits)?;
             }
             Place::OwnName if self.filter == Filter::ByName => self.deciding(cursor, edits)?,
-            Place::OwnNamespace | Place::OwnName | Place::Namespace => {
+            Place::OwnNamespace | Place::OwnName | Place::Namespace | Place::AskedNamespace => {
                 self.namespace(cursor, edits)?;
             }
             Place::OwnLabels | Place::OwnAnnotations => return self.own_keys(cursor, edits),
             Place::OwnedKeys => return self.owned_keys(cursor, edits),
             Place::NamespaceConditions => self.namespace_conditions(node, cursor, edits)?,
+            Place::OwnedAskedNamespace => return self.owned_asked_namespace(cursor),
             Place::Identity => {
                 self.identity(cursor, edits)?;
             }
@@ -170,6 +161,12 @@ impl Visitor for Reader<'_> {
             Place::Message => self.message(cursor, edits)?,
             Place::Reference | Place::BindingTarget => self.reference(cursor, edits)?,
             Place::Subject => self.subject(cursor, edits)?,
+            Place::Rule | Place::ShownRule => self.rule(cursor, edits)?,
+            Place::SharedSubject => self.shared_subject(cursor, edits)?,
+            Place::Claim => self.claim(cursor, edits)?,
+            Place::OfNode => self.of_node(cursor)?,
+            Place::LentName => self.lent_name(cursor)?,
+            Place::EventObject => self.event_object(cursor, edits)?,
             Place::ResourceAttributes => self.resource_attributes(cursor, edits)?,
             Place::Details => self.details(node, cursor, edits)?,
             Place::DetailsName if self.about_namespace => self.namespace(cursor, edits)?,

@@ -16,8 +16,7 @@ const MAX_COLUMNS: usize = 256;
 
 /// Columns that show `namespace/name`, subjects or messages (`pkg/printers/internalversion/printers.go`, and
 /// kube-aggregator's table for `APIService`).
-const TEXT_COLUMNS: [&str; 8] =
-    ["Claim", "Users", "Groups", "ServiceAccounts", "Requestor", "ParentRef", "Service", "Message"];
+const TEXT_COLUMNS: [&str; 7] = ["Users", "Groups", "ServiceAccounts", "Requestor", "ParentRef", "Service", "Message"];
 
 /// The column of a `DaemonSet` that shows the node selector of its template.
 const NODE_SELECTOR_COLUMN: &str = "Node Selector";
@@ -47,6 +46,12 @@ enum Column {
     Text,
     /// Labels as `pkg/labels` prints them (`FormatLabels`): `a=b,c=d`, or [`NO_LABELS`].
     NodeSelector,
+    /// `namespace/name` of what has claimed the object.
+    Claim,
+    /// The node that the object is of.
+    Node,
+    /// `kind/name` of what an Event is about.
+    Object,
     Other,
 }
 
@@ -66,6 +71,9 @@ impl Columns {
                 columns.push(match name {
                     Some(name) if name.is("Name") => Column::Name,
                     Some(name) if name.is(NODE_SELECTOR_COLUMN) => Column::NodeSelector,
+                    Some(name) if name.is("Claim") => Column::Claim,
+                    Some(name) if name.is("Node") => Column::Node,
+                    Some(name) if name.is("Object") => Column::Object,
                     Some(name) if TEXT_COLUMNS.iter().any(|column| name.is(column)) => Column::Text,
                     _ => Column::Other,
                 });
@@ -157,7 +165,7 @@ impl Columns {
         }
         cursor.object(edits, |cursor, edits, key| {
             if key.is("cells") && cursor.peek()? == b'[' {
-                cursor.array(edits, |cursor, edits, index| self.cell(&reader, program, index, cursor, edits))?;
+                cursor.array(edits, |cursor, edits, index| self.cell(&mut reader, program, index, cursor, edits))?;
                 return Ok(Fate::Keep);
             }
             if key.is("object") && view.bare_rows {
@@ -178,7 +186,7 @@ impl Columns {
 
     fn cell(
         &self,
-        reader: &Reader<'_>,
+        reader: &mut Reader<'_>,
         program: &Program,
         index: usize,
         cursor: &mut Cursor<'_>,
@@ -190,6 +198,13 @@ impl Columns {
                 reader.namespace(cursor, edits)?;
             }
             (Column::NodeSelector, b'"') if program.has_guard() => node_selector(reader.view, &cursor.string()?, edits),
+            (Column::Claim, b'"') => {
+                let cell = cursor.string()?;
+                reader.claim_cell(&cell.decode());
+                reader.view.mapping.edit_message(&cell, edits);
+            }
+            (Column::Node, b'"') => reader.node_cell(&cursor.string()?.decode()),
+            (Column::Object, b'"') => reader.object_cell(&cursor.string()?.decode()),
             (Column::Text, b'"') => reader.view.mapping.edit_message(&cursor.string()?, edits),
             _ => cursor.skip()?,
         }

@@ -16,6 +16,12 @@ use crate::json::{Cursor, Defect, Edits, Fate, Malformed};
 use crate::program::walk;
 use crate::{Mapping, Program, Sink};
 
+mod progress;
+
+use progress::Progress;
+
+pub use progress::Beginning;
+
 /// Shows a watch that arrives in chunks.
 pub struct WatchStream {
     view: View,
@@ -26,6 +32,10 @@ pub struct WatchStream {
     carry: Option<Carry>,
     /// Whether the last frame was left out, and so the white space behind it.
     left_out: bool,
+    /// Whether a frame went out, and the line feed behind it did not.
+    on_line: bool,
+    /// What is needed for bookmarks, if there are to be any.
+    progress: Option<Progress>,
     columns: Columns,
     edits: Edits,
 }
@@ -53,6 +63,8 @@ impl WatchStream {
             limit: DEFAULT_ITEM_LIMIT,
             carry: None,
             left_out: false,
+            on_line: false,
+            progress: None,
             columns: Columns::default(),
             edits: Edits::new(),
         }
@@ -63,6 +75,20 @@ impl WatchStream {
     pub fn limited_to(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
+    }
+
+    /// Keeps what [`bookmark`](Self::bookmark) needs.
+    #[must_use]
+    pub fn beginning_with(mut self, beginning: Beginning) -> Self {
+        self.progress = Some(Progress::new(beginning));
+        self
+    }
+
+    /// A frame that tells how far the watch has come, to stand behind all that has gone out. Nothing if that cannot be
+    /// told now.
+    pub fn bookmark(&self) -> Option<Bytes> {
+        let progress = self.progress.as_ref().filter(|_| !self.on_line)?;
+        progress.bookmark()
     }
 
     /// Uses newer names from the next frame on: a watch outlives many namespaces.
@@ -111,11 +137,13 @@ impl WatchStream {
             let at_end = cursor.is_at_end();
             if behind < cursor.at() && !self.left_out {
                 sink.emit(window.slice(behind..cursor.at()));
+                self.on_line = false;
             }
             if at_end {
                 return Ok(None);
             }
             let start = cursor.at();
+            let begun = cursor.clone();
             self.edits.clear();
             let verdict = match self.frame(&mut cursor) {
                 Ok(verdict) => verdict,
@@ -123,9 +151,13 @@ impl WatchStream {
                 Err(malformed) => return Err(malformed),
             };
             self.columns.settle();
+            if let Some(progress) = &mut self.progress {
+                progress.note(&begun)?;
+            }
             self.left_out = verdict == Verdict::Foreign;
             if !self.left_out {
                 self.edits.splice(window, start..cursor.at(), sink);
+                self.on_line = true;
             }
         }
     }

@@ -27,7 +27,9 @@ impl Mapper<'_, '_> {
         let within = |key: &'static str| move |refusal: Refusal| refusal.within(Step::Key(key));
         let name = self.look_up(range, message.number("name")).map_err(within("name"))?;
         let generated = self.look_up(range, message.number("generateName")).map_err(within("generateName"))?;
+        let is_made = name.is_empty() && self.request.made.is_some();
         let name = match name {
+            b"" if is_made => self.request.made.clone(),
             b"" if !generated.is_empty() => {
                 return Err(Refusal::from(Reason::GeneratedName).within(Step::Key("generateName")));
             }
@@ -43,6 +45,14 @@ impl Mapper<'_, '_> {
 
         let OwnMaps { labels, annotations, .. } = std::mem::take(&mut self.own);
         let mut missing = Writer::new();
+        if let Some(made) = self.request.made.as_ref().filter(|_| is_made) {
+            let host = self.request.host(made.as_ref())?.to_bytes();
+            let number = message.number("name").expect("ObjectMeta has it, as a test shows");
+            match self.find(range.clone(), number)? {
+                Some(empty) => self.splice.replace(&empty, host),
+                None => missing.bytes(number, &host),
+            }
+        }
         for (key, kept) in [("labels", labels), ("annotations", annotations)] {
             let number = message.number(key).expect("ObjectMeta has it, as a test shows");
             for (key, value) in kept.missing().map_err(within(key))? {
@@ -69,6 +79,41 @@ impl Mapper<'_, '_> {
     pub(super) fn own_annotation(&mut self, entry: &Entry<'_>) {
         if self.request.rules.protects(&entry.key) {
             self.own.annotations.note(&entry.key, |wanted| entry.text == wanted.as_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use kube_wire::envelope::Envelope;
+
+    use super::*;
+    use crate::protobuf::ObjectName;
+    use crate::request::Request;
+    use crate::schema::proto_program_for;
+    use crate::view::tests::mapping;
+
+    #[test]
+    fn a_made_name_stands_where_there_was_none() {
+        for name in [None, Some("")] {
+            let mut metadata = Writer::new();
+            if let Some(name) = name {
+                metadata.bytes(1, name.as_bytes());
+            }
+            metadata.bytes(2, b"a-");
+            let mut object = Writer::new();
+            object.bytes(1, &metadata.into_bytes());
+            let body = Bytes::from(Envelope { raw: &object.into_bytes(), ..Envelope::default() }.encode());
+            let map = |request: Request| {
+                let mut out: Vec<Bytes> = Vec::new();
+                let program = proto_program_for("", "v1", "namespaces").unwrap();
+                request.map_protobuf(program, &body, &mut out).map(|_| out.concat())
+            };
+            let mapped = map(Request::new(mapping()).naming("a-x1".parse().unwrap())).unwrap();
+            let own = ObjectName { name: "a-x1-ke".to_owned(), generate_name: "a-".to_owned() };
+            assert_eq!(ObjectName::of(&mapped), Ok(own), "{name:?}");
+            assert!(map(Request::new(mapping())).is_err());
         }
     }
 }

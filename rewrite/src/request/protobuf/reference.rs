@@ -24,6 +24,7 @@ impl Mapper<'_, '_> {
                 let found = self.find(range.clone(), number)?;
                 match (key, named) {
                     ("namespace", _) if place == Place::ResourceAttributes => self.asked(found.as_ref(), number, range),
+                    ("name", Named::Namespace) if place == Place::ResourceAttributes => self.asked_name(found.as_ref()),
                     ("namespace", _) | (_, Named::Namespace) => found.map_or(Ok(()), |found| self.namespace(&found)),
                     (_, Named::Identity) => found.map_or(Ok(()), |found| self.identity(&found)),
                     (_, Named::Node) => {
@@ -42,15 +43,40 @@ impl Mapper<'_, '_> {
     /// The namespace of a question, whose field has this number.
     fn asked(&mut self, found: Option<&Found>, number: u32, range: &Range<usize>) -> Result<(), Refusal> {
         match (found, &self.request.root) {
-            (Some(found), Some(root)) if found.is_empty() => self.splice.replace(found, root.to_bytes()),
-            (Some(found), _) => self.namespace(found)?,
+            (Some(found), _) if !found.is_empty() => {
+                self.report.about.namespace = Some(self.text_of(found));
+                self.asked_namespace(found)?;
+            }
+            (Some(found), Some(root)) => self.splice.replace(found, root.to_bytes()),
             (None, Some(root)) => {
                 let mut namespace = Writer::new();
                 namespace.bytes(number, root.as_ref());
                 self.splice.append(range, namespace);
             }
-            (None, None) => {}
+            (Some(_) | None, None) => {}
         }
         Ok(())
+    }
+
+    /// The namespace of a question. An empty one stays.
+    pub(super) fn asked_namespace(&mut self, found: &Found) -> Result<(), Refusal> {
+        if !found.is_empty() {
+            let host = self.request.asked_namespace(self.splice.bytes(found))?;
+            self.splice.replace(found, host);
+        }
+        Ok(())
+    }
+
+    /// The name of a namespace that a question is about.
+    fn asked_name(&mut self, found: Option<&Found>) -> Result<(), Refusal> {
+        let Some(found) = found.filter(|found| !found.is_empty()) else { return Ok(()) };
+        let name = self.text_of(found);
+        self.splice.replace(found, self.request.asked_name(&name)?.into());
+        self.report.about.name = Some(name);
+        Ok(())
+    }
+
+    fn text_of(&self, found: &Found) -> String {
+        String::from_utf8_lossy(self.splice.bytes(found)).into_owned()
     }
 }

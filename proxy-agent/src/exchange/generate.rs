@@ -1,0 +1,81 @@
+//! Names for Namespaces that come without one (`metadata.generateName`).
+//!
+//! The host could not make them: what it appends would stand behind the virtual cluster's name.
+
+use kube_wire::Status;
+use rewrite::protobuf::ObjectName;
+use rewrite::{Mapping, VirtualNamespace};
+
+use crate::refusal::{Ask, Refusal, Unmapped};
+
+/// `maxGeneratedNameLength` in apiserver's `pkg/storage/names/generate.go`.
+const LONGEST_BASE: usize = 58;
+/// `randomLength`, ibidem.
+const SUFFIX: usize = 5;
+/// No vowels and nothing that looks like one, so that no words come out (apimachinery's `pkg/util/rand/rand.go`).
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// How often a name that is taken is made again (`maxNameGenerationCreateAttempts` in apiserver's
+/// `pkg/registry/generic/registry/store.go`).
+const ATTEMPTS: usize = 8;
+
+/// The name of a new Namespace that has none, but the beginning of one. If all that are tried are taken, the host
+/// refuses the last.
+pub(super) fn name(mapping: &Mapping, own: &ObjectName) -> Result<Option<VirtualNamespace>, Refusal> {
+    if !own.name.is_empty() || own.generate_name.is_empty() {
+        return Ok(None);
+    }
+    let bad = |_| {
+        Unmapped::refusal(
+            Status::bad_request("metadata.generateName begins no name of a namespace"),
+            Ask::KubeApiserver,
+        )
+    };
+    let mut made = None;
+    for _ in 0..ATTEMPTS {
+        let name = VirtualNamespace::new(&with_suffix(&own.generate_name)).map_err(bad)?;
+        let is_free = mapping.host(&name).is_ok_and(|host| mapping.member(host.as_ref()).is_none());
+        made = Some(name);
+        if is_free {
+            break;
+        }
+    }
+    Ok(made)
+}
+
+fn with_suffix(base: &str) -> String {
+    // What is no ASCII is no name either.
+    let mut name: String = base.chars().take(LONGEST_BASE).collect();
+    name.extend((0..SUFFIX).map(|_| char::from(ALPHABET[fastrand::usize(..ALPHABET.len())])));
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rewrite::Index;
+
+    use super::*;
+
+    fn made(name: &str, generate_name: &str) -> Result<Option<String>, Refusal> {
+        let mapping = Mapping::new("ke".parse().unwrap(), Arc::new(Index::new()));
+        let own = ObjectName { name: name.to_owned(), generate_name: generate_name.to_owned() };
+        super::name(&mapping, &own).map(|name| name.map(|name| name.to_string()))
+    }
+
+    #[test]
+    fn names_are_made_as_an_api_server_makes_them() {
+        let name = made("", "run-").unwrap().unwrap();
+        let suffix = name.strip_prefix("run-").unwrap();
+        assert!(suffix.len() == 5 && suffix.bytes().all(|byte| ALPHABET.contains(&byte)), "{name}");
+        assert_ne!(made("", "run-").unwrap(), made("", "run-").unwrap());
+        let long = "a".repeat(80);
+        assert!(made("", &long).unwrap().is_some_and(|name| name.len() == 63 && name.starts_with(&long[..58])));
+        for (name, generate_name) in [("a", "run-"), ("", ""), ("A", "run-")] {
+            assert!(made(name, generate_name).unwrap().is_none(), "{name:?} {generate_name:?}");
+        }
+        for bad in ["Run-", "-", "ä-"] {
+            assert!(made("", bad).is_err(), "{bad:?}");
+        }
+    }
+}

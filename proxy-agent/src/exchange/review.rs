@@ -1,0 +1,171 @@
+//! Reviews: what clients ask about rights and identities, answered for the virtual cluster.
+//!
+//! | question | goes upstream | as |
+//! |---|---|---|
+//! | SelfSubjectAccessReview, SelfSubjectRulesReview, SelfSubjectReview | in host names | the caller |
+//! | LocalSubjectAccessReview | in the host's namespace | the caller |
+//! | SubjectAccessReview, TokenReview | in host names, if the caller may create one here | the agent |
+//!
+//! The host answers all of them, so that the answer has the form of its version. What only the agent knows is put into
+//! its `status` ([`Answer`]): paths that are no resources, whose tokens are whose, and what no role can give.
+
+mod question;
+
+use kube_wire::{ResourceRequest, Verb};
+use rewrite::view::Filter;
+use rewrite::{HostNamespace, VirtualNamespace};
+
+use super::Asked;
+use super::body::Body;
+use super::own_words::Upstream;
+use super::plan::{As, Plan, program};
+use crate::access::paths::PathClass;
+use crate::host::full;
+use crate::policy;
+use crate::refusal::Refusal;
+use crate::translate::{Answer, Ruling, Show};
+use crate::who::HostUser;
+use crate::who::host_user::{ACCOUNTS, AUTHENTICATED, UNAUTHENTICATED};
+use question::{Path, Question};
+
+/// The kinds of review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// May I, may they.
+    Access,
+    /// Whose is this token.
+    Token,
+    /// What may I, who am I.
+    Other,
+}
+
+/// Why nobody is shown a path.
+const NEVER: &str = "this path shows the whole host cluster and is not served by virtual clusters";
+
+// === impl Kind ===
+
+impl Kind {
+    /// What a request to create an object of this resource asks.
+    pub(super) fn of(request: &ResourceRequest<'_>) -> Option<Self> {
+        if request.verb() != Verb::Create || request.subresource().is_some() {
+            return None;
+        }
+        match (request.group(), request.resource()) {
+            (
+                "authorization.k8s.io",
+                "localsubjectaccessreviews" | "selfsubjectaccessreviews" | "subjectaccessreviews",
+            ) => Some(Self::Access),
+            ("authentication.k8s.io", "tokenreviews") => Some(Self::Token),
+            ("authentication.k8s.io", "selfsubjectreviews") | ("authorization.k8s.io", "selfsubjectrulesreviews") => {
+                Some(Self::Other)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Asked<'_> {
+    /// A review. `namespace` is where it is made, of those that are made in one.
+    pub(super) async fn review(
+        &self,
+        request: &ResourceRequest<'_>,
+        kind: Kind,
+        namespace: Option<(&VirtualNamespace, &HostNamespace)>,
+        body: &Body,
+    ) -> Result<Plan, Refusal> {
+        let segment = namespace.map(|(_, host)| super::namespaced::segment(host));
+        let path = request.path_with(segment.as_ref(), None);
+        // One's own rights are everybody's to ask about, which the host's `system:basic-user` says.
+        let identity = match request.resource() {
+            "subjectaccessreviews" | "tokenreviews" => {
+                self.allowed_everywhere(request).await?;
+                As::Agent
+            }
+            _ => As::Caller,
+        };
+        match self.reviewed(request, kind, namespace, &path, identity, body).await {
+            Ok(plan) => Ok(plan),
+            Err(refusal) => {
+                let namespace = namespace.map(|(_, host)| host);
+                let upstream = Upstream { path: &path, identity, namespace, mapping: &self.mapping };
+                Err(self.in_own_words(request, &upstream, &body.bytes(), refusal).await)
+            }
+        }
+    }
+
+    async fn reviewed(
+        &self,
+        request: &ResourceRequest<'_>,
+        kind: Kind,
+        namespace: Option<(&VirtualNamespace, &HostNamespace)>,
+        path: &str,
+        identity: As,
+        body: &Body,
+    ) -> Result<Plan, Refusal> {
+        let object = self.object(&body.bytes())?;
+        let mut mapper = self.mapper(namespace.map(|(name, _)| name)).asking_root(self.cluster.root.clone());
+        let mut ruling = if kind == Kind::Token { Ruling::Token } else { Ruling::Host };
+        if kind == Kind::Access {
+            let question = Question::read(&object)?;
+            mapper = mapper.also_in(question.added_groups(&self.mapping));
+            ruling = self.ruling(&question).await?;
+        }
+        let (mapped, report) = object.map(request, "", &mapper)?;
+        let target = Self::target(path, self.info.query());
+        let mut upstream = self.upstream(self.info.method().clone(), &target, identity, full(mapped))?;
+        self.json_only(&mut upstream)?;
+        let answer = Answer { ruling, root: self.cluster.root.clone(), about: report.about };
+        // What a token's answer says of the user is in virtual names already.
+        let program = if kind == Kind::Token { rewrite::schema::program_of_any() } else { program(request) };
+        let show = Show::Review { program, filter: Filter::Everything, answer };
+        let mut plan = self.planned(request, upstream, show);
+        if let Some((name, _)) = namespace {
+            plan.mapping = plan.mapping.asking_for(name.clone());
+        }
+        Ok(plan)
+    }
+
+    /// What the agent knows better than the host.
+    async fn ruling(&self, question: &Question) -> Result<Ruling, Refusal> {
+        if let Some(attributes) = &question.resource {
+            return Ok(policy::withheld(attributes.as_resource(), &attributes.subresource, &attributes.verb)
+                .map_or(Ruling::Host, Ruling::Withheld));
+        }
+        let Some(Path { path, verb }) = &question.path else { return Ok(Ruling::Host) };
+        match question::class(verb, path) {
+            // The host's own roles say so of everybody, and they are those of every cluster.
+            PathClass::Public | PathClass::Authenticated => Ok(Ruling::Host),
+            PathClass::Never => Ok(Ruling::Denied(NEVER)),
+            PathClass::ByRule => {
+                let stranger;
+                let user = if question.is_about_self() {
+                    Some(&self.caller.host)
+                } else {
+                    stranger = question.user(&self.mapping);
+                    stranger.as_ref()
+                };
+                let Some(user) = user else { return Ok(Ruling::Agent(false)) };
+                let rules = self.parts.access.rules(user, &self.cluster.root).await;
+                let rules = rules.map_err(|error| Refusal::from(kube_wire::Status::from(&error)))?;
+                Ok(Ruling::Agent(rules.allow_path(verb, path)))
+            }
+        }
+    }
+}
+
+// === impl Question ===
+
+impl Question {
+    /// Groups that the host adds to somebody who is in those that the question names.
+    fn added_groups(&self, mapping: &rewrite::Mapping) -> Vec<String> {
+        let ours = [AUTHENTICATED, UNAUTHENTICATED, ACCOUNTS];
+        let user = self.user(mapping);
+        let groups = user.iter().flat_map(HostUser::groups);
+        groups.filter(|group| ours.contains(&group.as_str())).cloned().collect()
+    }
+
+    /// Whom the question is about; nobody if that is nobody whom the host could know.
+    fn user(&self, mapping: &rewrite::Mapping) -> Option<HostUser> {
+        HostUser::impersonated(mapping, &self.user, &self.groups, None, Vec::new()).ok()
+    }
+}

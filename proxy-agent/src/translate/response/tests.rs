@@ -1,0 +1,148 @@
+use std::collections::BTreeMap;
+
+use http_body_util::BodyExt as _;
+use rewrite::schema::program_for;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Duration, Instant, timeout};
+
+use super::*;
+use crate::clusters::VirtualClusters;
+use crate::clusters::host_api::Following;
+use crate::config;
+use crate::host::api::Change;
+use crate::namespaces::Namespaces;
+
+/// A host's answer that a test writes.
+struct Written(mpsc::UnboundedReceiver<Bytes>);
+
+/// The host's namespaces, which then stay as they are.
+struct Listed(VecDeque<Change>);
+
+/// A watch of pods in virtual cluster `ke`, which has the namespace `edge`.
+struct Watched {
+    host: mpsc::UnboundedSender<Bytes>,
+    stream: Stream<Written>,
+    namespaces: Arc<Namespaces>,
+}
+
+impl Following for Listed {
+    async fn next(&mut self) -> Change {
+        match self.0.pop_front() {
+            Some(change) => change,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Body for Written {
+    type Data = Bytes;
+    type Error = HostBodyError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HostBodyError>>> {
+        self.0.poll_recv(cx).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
+    }
+}
+
+impl Body for Stream<Written> {
+    type Data = Bytes;
+    type Error = ShowError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ShowError>>> {
+        self.get_mut().poll_frame(cx)
+    }
+}
+
+fn namespace(host: &str, cluster: &str, name: &str, version: &str) -> Value {
+    let labels = json!({"atoll.dev/virtual-cluster": cluster, "atoll.dev/namespace": name});
+    json!({"metadata": {"name": host, "uid": host, "resourceVersion": version, "labels": labels}})
+}
+
+fn event(namespace: &str, version: &str) -> Bytes {
+    let metadata = json!({"name": "a", "namespace": namespace, "resourceVersion": version});
+    let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
+    Bytes::from(json!({"type": "ADDED", "object": object}).to_string() + "\n")
+}
+
+impl Watched {
+    async fn new(bookmarks: Option<Beginning>) -> Self {
+        let namespaces = Arc::new(Namespaces::new(["ke".parse().unwrap()]));
+        let known = [namespace("edge-ke", "ke", "edge", "1"), namespace("edge-hz", "hz", "edge", "1")];
+        let listed = known.into_iter().map(Change::Applied).chain([Change::Synced]).collect();
+        // It goes on for ever.
+        let _ = timeout(Duration::ZERO, namespaces.follow(Listed(listed))).await;
+        assert!(namespaces.is_synced());
+        let config = config::VirtualCluster {
+            name: "ke".parse().unwrap(),
+            node_selector: BTreeMap::from([("location".into(), "beijing".into())]),
+            tolerations: Vec::new(),
+        };
+        let clusters = VirtualClusters::new([&config], &namespaces).unwrap();
+        let cluster = clusters.get(&config.name).unwrap();
+        let view = View::new(cluster.mapping());
+        let watch = WatchStream::new(view, program_for("", "v1", "pods"), Filter::ByNamespace);
+        let (host, written) = mpsc::unbounded_channel();
+        let engine = Engine::watch(watch, Arrivals::new(cluster, None), bookmarks);
+        Self { host, stream: Stream::new(Written(written), engine), namespaces }
+    }
+
+    /// What is shown next, within a time; `null` if nothing is.
+    async fn next(&mut self, within: u64) -> Value {
+        let Ok(frame) = timeout(Duration::from_secs(within), self.stream.frame()).await else { return Value::Null };
+        serde_json::from_slice(&frame.unwrap().unwrap().into_data().unwrap()).unwrap()
+    }
+}
+
+fn bookmark(version: &str) -> Value {
+    let object = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": version}});
+    json!({"type": "BOOKMARK", "object": object})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_of_whom_nothing_happens_is_told_the_version() {
+    let mut watched = Watched::new(Some(Beginning::Changes)).await;
+    let begun = Instant::now();
+    for version in ["5", "9"] {
+        watched.host.send(event("edge-hz", version)).unwrap();
+        assert_eq!(watched.next(16).await, bookmark(version));
+    }
+    assert_eq!(begun.elapsed(), Duration::from_secs(30));
+    // Nothing new is told too: the client knows then that the watch is alive.
+    assert_eq!(watched.next(16).await, bookmark("9"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_hosts_own_bookmarks_count() {
+    let mut watched = Watched::new(Some(Beginning::Changes)).await;
+    watched.host.send(event("edge-hz", "5")).unwrap();
+    assert_eq!(watched.next(10).await, Value::Null);
+    let own = bookmark("7");
+    watched.host.send(Bytes::from(own.to_string() + "\n")).unwrap();
+    assert_eq!(watched.next(1).await, own);
+    assert_eq!(watched.next(14).await, Value::Null);
+    assert_eq!(watched.next(2).await, bookmark("7"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_held_back_is_not_told_of() {
+    let mut watched = Watched::new(Some(Beginning::Changes)).await;
+    watched.host.send(event("edge-hz", "5")).unwrap();
+    assert_eq!(watched.next(14).await, Value::Null);
+    assert!(timeout(Duration::from_millis(800), watched.stream.frame()).await.is_err());
+    // Its namespace is not known yet; meanwhile a bookmark is due.
+    watched.host.send(event("new-ke", "6")).unwrap();
+    assert_eq!(watched.next(1).await, bookmark("5"));
+    watched.namespaces.learn(&namespace("new-ke", "ke", "new", "2")).unwrap();
+    let shown = watched.next(1).await;
+    assert_eq!(shown["object"]["metadata"]["namespace"], "new");
+    assert_eq!(watched.next(16).await, bookmark("6"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_told_within_the_state_nor_to_who_did_not_ask() {
+    for bookmarks in [None, Some(Beginning::State), Some(Beginning::MarkedState)] {
+        let mut watched = Watched::new(bookmarks).await;
+        watched.host.send(event("edge-hz", "5")).unwrap();
+        assert_eq!(watched.next(60).await, Value::Null, "{bookmarks:?}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Answers to reviews: the host's, where the agent does not know better.
+
+use bytes::Bytes;
+use rewrite::request::AskedAbout;
+use rewrite::{HostNamespace, Mapping};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::access::reviews::TokenUser;
+use crate::root::MIRROR_PREFIX;
+use crate::who::Caller;
+
+/// How a review is answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) ruling: Ruling,
+    /// Where questions about the whole cluster were asked.
+    pub(crate) root: HostNamespace,
+    /// What is put back into the answer.
+    pub(crate) about: AskedAbout,
+}
+
+/// Whose answer counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ruling {
+    /// The host's.
+    Host,
+    /// The agent's, who knows the rules about paths.
+    Agent(bool),
+    /// The host's if it is no; no role can make it yes, and why.
+    Withheld(&'static str),
+    /// No, and why.
+    Denied(&'static str),
+    /// The host's, if the token is of this virtual cluster.
+    Token,
+}
+
+/// Every review, in the order in which Go writes it. What is not looked at passes as it is.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Review<'a> {
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    api_version: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    spec: Option<&'a RawValue>,
+    #[serde(default)]
+    status: Value,
+}
+
+/// What RBAC says before the name of a binding in a namespace (`RuleAllows` and `ruleAccumulator` in
+/// plugin/pkg/auth/authorizer/rbac/rbac.go: `RBAC: allowed by RoleBinding "name/namespace" of ...`).
+const BY_BINDING: &str = "allowed by RoleBinding \"";
+
+/// What an API server says of a token that it does not know (`apiserver/pkg/authentication/request/bearertoken`).
+const INVALID_TOKEN: &str = "invalid bearer token";
+
+// === impl Answer ===
+
+impl Answer {
+    /// The host's answer with the `status` that it has in the virtual cluster. Names in it are still the host's, but for
+    /// those of a token's user.
+    pub(crate) fn apply(&self, mapping: &Mapping, body: &[u8]) -> serde_json::Result<Bytes> {
+        let mut review: Review<'_> = serde_json::from_slice(body)?;
+        let status = &mut review.status;
+        match self.ruling {
+            Ruling::Host => {}
+            Ruling::Agent(true) => *status = json!({"allowed": true}),
+            Ruling::Agent(false) => *status = json!({"allowed": false}),
+            Ruling::Withheld(_) if status["allowed"] != true => {}
+            Ruling::Withheld(why) | Ruling::Denied(why) => {
+                *status = json!({"allowed": false, "denied": true, "reason": why});
+            }
+            Ruling::Token => identified(mapping, status)?,
+        }
+        if let Some(Value::String(reason)) = status.get_mut("reason")
+            && let Some(plain) = plainly(reason, &self.root)
+        {
+            *reason = plain;
+        }
+        serde_json::to_vec(&review).map(Bytes::from)
+    }
+}
+
+/// `status` of a TokenReview.
+fn identified(mapping: &Mapping, status: &mut Value) -> serde_json::Result<()> {
+    if status["authenticated"] != true {
+        return Ok(());
+    }
+    let user = TokenUser::deserialize(&status["user"])?;
+    match Caller::shown(mapping, user) {
+        Some(user) => status["user"] = serde_json::to_value(user)?,
+        None => *status = json!({"user": {}, "error": INVALID_TOKEN}),
+    }
+    Ok(())
+}
+
+/// Calls a binding what it is in the virtual cluster: one in the root namespace, or a mirror of it, is a
+/// ClusterRoleBinding there. `None` if it is a RoleBinding there too.
+fn plainly(reason: &str, root: &HostNamespace) -> Option<String> {
+    let (before, rest) = reason.split_once(BY_BINDING)?;
+    let (binding, after) = rest.split_once('"')?;
+    let (name, namespace) = binding.rsplit_once('/')?;
+    let name = match name.strip_prefix(MIRROR_PREFIX) {
+        Some(name) => name,
+        None if namespace == root.as_str() => name,
+        None => return None,
+    };
+    Some(format!("{before}allowed by ClusterRoleBinding \"{name}\"{after}"))
+}
+
+#[cfg(test)]
+mod tests;

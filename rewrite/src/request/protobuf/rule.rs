@@ -1,0 +1,39 @@
+//! Rules of roles.
+
+use std::ops::Range;
+
+use super::{Mapper, Message};
+use crate::json::{Fault as _, Step};
+use crate::program::Names;
+use crate::request::{Reason, Refusal};
+
+// === impl Mapper ===
+
+impl Mapper<'_, '_> {
+    pub(super) fn rule(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Refusal> {
+        let groups = self.texts(range, message.number("apiGroups"))?;
+        let resources = self.texts(range, message.number("resources"))?;
+        let about = Names::of(&groups, &resources);
+        let Some(number) = message.number("resourceNames").filter(|_| about != Names::OfOthers) else { return Ok(()) };
+        let mut names = self.splice.fields(range.clone());
+        while let Some(found) = names.next(|other| other == number)? {
+            let host = match about {
+                Names::Mixed => Err(Reason::MixedNames.into()),
+                _ => self.request.rule_name(self.splice.bytes(&found)),
+            };
+            if let Some(host) = host.map_err(|refusal: Refusal| refusal.within(Step::Key("resourceNames")))? {
+                self.splice.replace(&found, host);
+            }
+        }
+        Ok(())
+    }
+
+    fn texts(&self, range: &Range<usize>, number: Option<u32>) -> Result<Vec<String>, Refusal> {
+        let mut texts = Vec::new();
+        let mut fields = self.splice.fields(range.clone());
+        while let Some(found) = fields.next(|other| Some(other) == number)? {
+            texts.push(String::from_utf8_lossy(self.splice.bytes(&found)).into_owned());
+        }
+        Ok(texts)
+    }
+}

@@ -1,0 +1,127 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::View;
+use crate::mapping::NodeNames;
+use crate::schema::program_for;
+use crate::view::tests::mapping;
+
+fn view() -> View {
+    View::new(mapping().with_nodes(Arc::new(NodeNames::from([Bytes::from("b1")]))))
+}
+
+fn shown(view: &View, group: &str, kind: &str, filter: Filter, host: &Value) -> Option<Value> {
+    let mut out: Vec<Bytes> = Vec::new();
+    let verdict = view.object(&program_for(group, "v1", kind), filter, &host.to_string().into(), &mut out).unwrap();
+    (verdict == Verdict::Shown).then(|| serde_json::from_slice(&out.concat()).unwrap())
+}
+
+/// A table of one row, which holds metadata only.
+fn row(columns: &[&str], cells: &[&str], metadata: &Value) -> Value {
+    let columns: Vec<_> = columns.iter().map(|name| json!({"name": name})).collect();
+    json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "columnDefinitions": columns,
+        "rows": [{"cells": cells, "object": {"metadata": metadata}}]
+    })
+}
+
+#[test]
+fn a_volume_is_whose_claim_it_is() {
+    let show = |host: &Value| shown(&view(), "", "persistentvolumes", Filter::ByClaim, host);
+    let volume = |namespace: &str| json!({"metadata": {"name": "v"}, "spec": {"claimRef": {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": "edge-ke"}}});
+    assert_eq!(show(&volume("edge-ke")), Some(volume("edge")));
+    let table = |claim: &str| row(&["Name", "Claim"], &["v", claim], &json!({"name": "v"}));
+    assert_eq!(show(&table("edge-ke/data")), Some(table("edge/data")));
+    for foreign in ["edge-hz", "kube-system", "unheard-ke", ""] {
+        assert_eq!(show(&volume(foreign)), None, "{foreign}");
+        assert_eq!(show(&table(&format!("{foreign}/data"))), None, "{foreign}");
+    }
+    assert_eq!(show(&json!({"metadata": {"name": "v"}, "spec": {}})), None);
+    assert_eq!(show(&table("")), None);
+}
+
+#[test]
+fn what_is_a_nodes_is_shown_with_the_node() {
+    let attachment = |node: &str| json!({"metadata": {"name": "a"}, "spec": {"nodeName": node}});
+    let table = |node: &str| row(&["Name", "Node"], &["a", node], &json!({"name": "a"}));
+    let node = |name: &str| json!({"metadata": {"name": name}});
+    for (name, own) in [("b1", true), ("h1", false), ("", false)] {
+        for host in [attachment(name), table(name)] {
+            let expected = own.then(|| host.clone());
+            assert_eq!(shown(&view(), "storage.k8s.io", "volumeattachments", Filter::ByNode, &host), expected);
+        }
+        let expected = own.then(|| node(name));
+        assert_eq!(shown(&view(), "storage.k8s.io", "csinodes", Filter::ByNode, &node(name)), expected);
+    }
+}
+
+#[test]
+fn bindings_of_every_cluster_read_as_in_every_cluster() {
+    let mut program = program_for("rbac.authorization.k8s.io", "v1", "clusterrolebindings");
+    program.add("subjects[]", crate::program::Place::SharedSubject).unwrap();
+    let standard = [
+        json!({"kind": "Group", "name": "system:masters"}),
+        json!({"kind": "Group", "name": "system:serviceaccounts"}),
+        json!({"kind": "ServiceAccount", "name": "a", "namespace": "kube-system"}),
+    ];
+    let subjects = |more: Value| json!({"subjects": [standard[0], standard[1], standard[2], more]});
+    for (host, expected) in [
+        (
+            json!({"kind": "Group", "name": "oidc:host-admins"}),
+            json!({"kind": "Group", "name": "host:oidc:host-admins"}),
+        ),
+        (json!({"kind": "User", "name": "vc:hz:eve"}), json!({"kind": "User", "name": "host:vc:hz:eve"})),
+        (
+            json!({"kind": "Group", "name": "system:serviceaccounts:edge-hz"}),
+            json!({"kind": "Group", "name": "host:system:serviceaccounts:edge-hz"}),
+        ),
+        (
+            json!({"kind": "ServiceAccount", "name": "a", "namespace": "edge-ke"}),
+            json!({"kind": "ServiceAccount", "name": "a", "namespace": "edge"}),
+        ),
+    ] {
+        let mut out: Vec<Bytes> = Vec::new();
+        view().object(&program, Filter::Everything, &subjects(host).to_string().into(), &mut out).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&out.concat()).unwrap(), subjects(expected));
+    }
+}
+
+#[test]
+fn the_host_lends_what_is_to_be_lent() {
+    let lending = |what, only| {
+        let (from, to) = ("kube-system".parse().unwrap(), "default".parse().unwrap());
+        view().lending(Lending { from, to, what, only })
+    };
+    let object = |namespace: &str, name: &str| json!({"metadata": {"name": name, "namespace": namespace}});
+    let about = |namespace: &str, kind: &str, name: &str| json!({"metadata": {"name": "e", "namespace": namespace}, "involvedObject": {"kind": kind, "name": name}});
+    let event_row = |namespace: &str, object: &str| {
+        row(&["Last Seen", "Object"], &["1s", object], &json!({"name": "e", "namespace": namespace}))
+    };
+    let lent = "kube-system";
+    for (what, group, kind, host, expected) in [
+        (Lent::NamedLikeNodes, "coordination.k8s.io", "leases", object(lent, "b1"), Some(object("default", "b1"))),
+        (Lent::NamedLikeNodes, "coordination.k8s.io", "leases", object(lent, "h1"), None),
+        (Lent::NamedLikeNodes, "coordination.k8s.io", "leases", object("edge-hz", "b1"), None),
+        (Lent::Named("kubernetes"), "", "services", object(lent, "kubernetes"), Some(object("default", "kubernetes"))),
+        (Lent::Named("kubernetes"), "", "services", object(lent, "kube-dns"), None),
+        (Lent::Named("kubernetes"), "", "services", object("default-ke", "a"), Some(object("default", "a"))),
+        (Lent::AboutNodes, "", "events", about(lent, "Node", "b1"), Some(about("default", "Node", "b1"))),
+        (Lent::AboutNodes, "", "events", about(lent, "Node", "h1"), None),
+        (Lent::AboutNodes, "", "events", about(lent, "Pod", "b1"), None),
+        (Lent::AboutNodes, "", "events", about("edge-hz", "Node", "b1"), None),
+        (Lent::AboutNodes, "", "events", event_row(lent, "node/b1"), Some(event_row("default", "node/b1"))),
+        (Lent::AboutNodes, "", "events", event_row(lent, "pod/b1"), None),
+        (Lent::AboutNodes, "", "events", event_row("default-ke", "pod/b1"), Some(event_row("default", "pod/b1"))),
+    ] {
+        for only in [false, true] {
+            let shown = shown(&lending(what, only), group, kind, Filter::ByNamespace, &host);
+            assert_eq!(shown, expected, "{host} {only}");
+        }
+    }
+    let elsewhere = object("edge-ke", "a");
+    let show = |only| shown(&lending(Lent::Named("a"), only), "", "services", Filter::ByNamespace, &elsewhere);
+    assert_eq!((show(false), show(true)), (Some(object("edge", "a")), None));
+}

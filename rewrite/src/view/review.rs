@@ -1,0 +1,48 @@
+//! Answers to access reviews: what was asked stands in them as it was asked.
+
+use bytes::Bytes;
+
+use super::object::{Reader, unquoted};
+use crate::json::{Cursor, Edits, Fate, Malformed};
+
+// === impl Reader ===
+
+impl Reader<'_> {
+    /// `resource`, `name` and `namespace`. What [`request`](crate::request) put there is taken out again.
+    pub(super) fn resource_attributes(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+        let to_namespace = cursor.look_up("resource")?.is_some_and(|resource| resource.is("namespaces"));
+        let Some(about) = self.view.about.clone() else { return self.named(to_namespace, cursor, edits) };
+        if cursor.peek()? != b'{' {
+            return cursor.skip();
+        }
+        cursor.object(edits, |cursor, edits, key| {
+            let asked = match &*key.decode() {
+                "namespace" if about.namespace.is_none() => {
+                    cursor.skip()?;
+                    return Ok(Fate::Remove);
+                }
+                "namespace" => about.namespace.as_deref(),
+                "name" if to_namespace => about.name.as_deref(),
+                _ => None,
+            };
+            put_back(asked.map(unquoted), cursor, edits)?;
+            Ok::<_, Malformed>(Fate::Keep)
+        })?;
+        Ok(())
+    }
+
+    /// `f:namespace` of a manager who never wrote one.
+    pub(super) fn owned_asked_namespace(&self, cursor: &mut Cursor<'_>) -> Result<Fate, Malformed> {
+        cursor.skip()?;
+        let is_ours = self.view.about.as_ref().is_some_and(|about| about.namespace.is_none());
+        Ok(if is_ours { Fate::Remove } else { Fate::Keep })
+    }
+}
+
+fn put_back(asked: Option<Bytes>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+    match asked {
+        Some(asked) if cursor.peek()? == b'"' => edits.replace(cursor.string()?.range(), asked),
+        _ => cursor.skip()?,
+    }
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! Rules of roles: the names of namespaces in them.
+
+use super::object::Reader;
+use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::program::Names;
+
+// === impl Reader ===
+
+impl Reader<'_> {
+    pub(super) fn rule(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+        let names = Names::of(&cursor.strings_at("apiGroups")?, &cursor.strings_at("resources")?);
+        self.members(cursor, edits, |reader, key, cursor, edits| {
+            if key != "resourceNames" || names != Names::OfNamespaces || cursor.peek()? != b'[' {
+                return cursor.skip();
+            }
+            cursor.array(edits, |cursor, edits, _| {
+                reader.namespace(cursor, edits)?;
+                Ok::<_, Malformed>(Fate::Keep)
+            })?;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,177 @@
+//! How far a watch has come, events that were left out included.
+//!
+//! A client resumes a watch at the last version it was told. If all events are somebody else's it is told none, and
+//! after a while that version is forgotten (410). A bookmark tells it (KEP-956), once everything up to that version has
+//! been told: not among the events that bring the state at the beginning, whose versions are in no order.
+
+use bytes::Bytes;
+
+use crate::json::{Cursor, Malformed};
+
+/// How a watch begins, which follows from the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// With what happened after a version.
+    Changes,
+    /// With the state at some moment, of which nothing says where it ends but a bookmark, sooner or later.
+    State,
+    /// With the state at some moment, at whose end is a bookmark that says so (KEP-3157).
+    MarkedState,
+}
+
+/// The annotation of the bookmark at the end of the state (`InitialEventsAnnotationKey` in apimachinery's meta/v1).
+const END_OF_STATE: &str = "k8s.io/initial-events-end";
+
+/// What has been seen.
+#[derive(Debug)]
+pub(super) struct Progress {
+    /// What there still is of the state; `None` once events are in the order of their versions.
+    state: Option<Beginning>,
+    kind: Vec<u8>,
+    api_version: Vec<u8>,
+    version: Vec<u8>,
+}
+
+// === impl Progress ===
+
+impl Progress {
+    pub(super) fn new(beginning: Beginning) -> Self {
+        let state = Some(beginning).filter(|beginning| *beginning != Beginning::Changes);
+        Self { state, kind: Vec::new(), api_version: Vec::new(), version: Vec::new() }
+    }
+
+    /// Takes note of a whole frame, which is the next value.
+    pub(super) fn note(&mut self, frame: &Cursor<'_>) -> Result<(), Malformed> {
+        let event = frame.look_up("type")?;
+        let is_bookmark = event.is_some_and(|event| event.is("BOOKMARK"));
+        let Some(object) = frame.member_at("object")? else { return Ok(()) };
+        if event.is_some_and(|event| event.is("ERROR")) {
+            return Ok(());
+        }
+        let Some(metadata) = object.member_at("metadata")? else { return Ok(()) };
+        let ends_state = match self.state {
+            Some(Beginning::MarkedState) => {
+                let annotations = metadata.member_at("annotations")?;
+                let mark = annotations.map(|annotations| annotations.look_up(END_OF_STATE)).transpose()?.flatten();
+                is_bookmark && mark.is_some()
+            }
+            _ => is_bookmark,
+        };
+        if ends_state {
+            self.state = None;
+        }
+        let texts = [object.look_up("kind")?, object.look_up("apiVersion")?, metadata.look_up("resourceVersion")?];
+        for (known, text) in [&mut self.kind, &mut self.api_version, &mut self.version].into_iter().zip(texts) {
+            if let Some(text) = text
+                && *known != text.raw
+            {
+                known.clear();
+                known.extend_from_slice(text.raw);
+            }
+        }
+        Ok(())
+    }
+
+    /// A frame that tells it.
+    pub(super) fn bookmark(&self) -> Option<Bytes> {
+        let parts = [&self.kind, &self.api_version, &self.version];
+        if self.state.is_some() || parts.iter().any(|part| part.is_empty()) {
+            return None;
+        }
+        let frame: [&[u8]; 7] = [
+            br#"{"type":"BOOKMARK","object":{"kind":""#,
+            &self.kind,
+            br#"","apiVersion":""#,
+            &self.api_version,
+            br#"","metadata":{"resourceVersion":""#,
+            &self.version,
+            b"\"}}}\n",
+        ];
+        Some(frame.concat().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::{Filter, WatchStream};
+    use super::*;
+    use crate::schema::program_for;
+    use crate::view::tests::view;
+
+    fn watch(beginning: Beginning) -> WatchStream {
+        WatchStream::new(view(), program_for("", "v1", "pods"), Filter::ByNamespace).beginning_with(beginning)
+    }
+
+    fn event(kind: &str, namespace: &str, version: &str) -> String {
+        let metadata = json!({"name": "a", "namespace": namespace, "resourceVersion": version});
+        json!({"type": kind, "object": {"kind": "Pod", "apiVersion": "v1", "metadata": metadata}}).to_string() + "\n"
+    }
+
+    fn mark(version: &str, ends: bool) -> String {
+        let annotations = if ends { json!({"k8s.io/initial-events-end": "true"}) } else { json!({}) };
+        let metadata = json!({"resourceVersion": version, "annotations": annotations});
+        json!({"type": "BOOKMARK", "object": {"kind": "Pod", "apiVersion": "v1", "metadata": metadata}}).to_string()
+            + "\n"
+    }
+
+    /// The version in the bookmark after each of some texts; empty if there is none.
+    fn told(watch: &mut WatchStream, texts: &[String]) -> Vec<String> {
+        let after = |text: &String| {
+            watch.push(&Bytes::from(text.clone()), &mut Vec::<Bytes>::new()).unwrap();
+            let Some(bookmark) = watch.bookmark() else { return String::new() };
+            assert!(bookmark.ends_with(b"\n"));
+            let frame: Value = serde_json::from_slice(&bookmark).unwrap();
+            let version = frame["object"]["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+            let object = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": version}});
+            assert_eq!(frame, json!({"type": "BOOKMARK", "object": object}));
+            version
+        };
+        texts.iter().map(after).collect()
+    }
+
+    #[test]
+    fn events_of_others_are_progress() {
+        let mut watch = watch(Beginning::Changes);
+        assert_eq!(watch.bookmark(), None, "nothing is known yet");
+        let texts =
+            [event("ADDED", "edge-hz", "5"), event("DELETED", "edge-ke", "7"), event("MODIFIED", "edge-hz", "9")];
+        assert_eq!(told(&mut watch, &texts), ["5", "7", "9"]);
+        let error =
+            json!({"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "metadata": {}, "code": 410}});
+        assert_eq!(told(&mut watch, &[error.to_string() + "\n"]), ["9"]);
+    }
+
+    #[test]
+    fn nothing_is_told_before_the_state_is_there() {
+        let texts = [event("ADDED", "edge-hz", "9"), mark("9", false), event("ADDED", "edge-ke", "3"), mark("9", true)];
+        assert_eq!(told(&mut watch(Beginning::MarkedState), &texts), ["", "", "", "9"]);
+        let texts = [event("ADDED", "edge-hz", "9"), mark("9", false), event("ADDED", "edge-hz", "12")];
+        assert_eq!(told(&mut watch(Beginning::State), &texts), ["", "9", "12"]);
+    }
+
+    #[test]
+    fn a_bookmark_stands_on_a_line_of_its_own() {
+        let text = [event("ADDED", "edge-hz", "5"), event("ADDED", "edge-ke", "6")].concat();
+        let mut watch = watch(Beginning::Changes);
+        let whole = text.len() - 1;
+        let frames = event("ADDED", "edge-hz", "5").len();
+        for (range, version) in [
+            (0..frames, "5"),
+            // Nothing of a frame that is not whole counts.
+            (frames..whole - 1, "5"),
+            // It is whole, and its line is not.
+            (whole - 1..whole, ""),
+            (whole..whole + 1, "6"),
+        ] {
+            assert_eq!(told(&mut watch, &[text[range.clone()].to_owned()]), [version], "{range:?}");
+        }
+    }
+
+    #[test]
+    fn a_watch_that_was_not_asked_to_tells_nothing() {
+        let mut watch = WatchStream::new(view(), program_for("", "v1", "pods"), Filter::ByNamespace);
+        assert_eq!(told(&mut watch, &[event("ADDED", "edge-ke", "5")]), [""]);
+    }
+}
