@@ -92,10 +92,12 @@ where
             },
         }
     };
-    // What the socket said before it failed may still be in the queue, which a reset empties. Letting go of the stream
-    // resets it once that is sent; there is room for it, or it would not have been read.
-    if let Err(PipeError::Inbound(_) | PipeError::Outbound(_)) = &result {
-        outbound.send_reset(Reason::CANCEL);
+    match &result {
+        Ok(()) => {}
+        // What the socket said before it failed may still be in the queue, which a reset empties. So the stream ends as
+        // if the socket had; whatever passes through here says itself where it ends.
+        Err(PipeError::Socket(_)) => drop(outbound.send_data(Bytes::new(), true)),
+        Err(PipeError::Inbound(_) | PipeError::Outbound(_)) => outbound.send_reset(Reason::CANCEL),
     }
     result
 }
@@ -131,7 +133,11 @@ where
     W: AsyncWrite + Unpin,
 {
     while let Some(chunk) = poll_fn(|cx| inbound.poll_chunk(cx)).await {
-        let chunk = chunk.map_err(PipeError::Inbound)?;
+        let chunk = match chunk {
+            // Nothing is wrong: the other side has said all and hears no more (RFC 9113 section 8.1).
+            Err(InboundError::Stream(error)) if error.reason() == Some(Reason::NO_ERROR) => break,
+            chunk => chunk.map_err(PipeError::Inbound)?,
+        };
         writer.write_all(&chunk).await.map_err(PipeError::Socket)?;
         // TLS writers buffer; a keystroke must not wait for the next one.
         writer.flush().await.map_err(PipeError::Socket)?;

@@ -152,7 +152,7 @@ struct Pending;
 
 impl futures_core::Stream for Pending {
     type Item = Result<http_body::Frame<Bytes>, std::convert::Infallible>;
-    fn poll_next(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         Poll::Pending
     }
 }
