@@ -1,17 +1,27 @@
-//! Measures Atoll: the engine beside `serde_json` and `memcpy`.
+//! Measures Atoll: the engine beside `serde_json` and `memcpy`, and requests and watches through both hops beside the
+//! direct way.
 //!
 //! Only ratios of one run on one machine mean anything; absolute figures are printed as information. What is *not* here:
-//! judging the figures.
+//! starting clusters and proxies, and judging the figures.
 //!
-//! Reading order: [`allocations`], [`pods`] (what is listed), [`micro`].
+//! Reading order: [`target`] and [`client`] (what is asked, and how), [`latencies`] and [`process`] (what is noted),
+//! [`load`], [`watch`], [`upstream`], [`micro`] ([`pods`]: what is listed).
 
 mod allocations;
+mod client;
+mod latencies;
+mod load;
 mod micro;
 mod pods;
+mod process;
+mod target;
+mod upstream;
+mod watch;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
 use allocations::Counting;
@@ -30,6 +40,9 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Micro(micro::Args),
+    Load(Box<load::Args>),
+    Watch(Box<watch::Args>),
+    Upstream(upstream::Args),
 }
 
 fn main() -> ExitCode {
@@ -45,8 +58,20 @@ fn run(command: Command) -> anyhow::Result<()> {
     let mut out = io::stdout();
     match command {
         Command::Micro(args) => micro::run(&args, &mut out)?,
+        Command::Load(args) => runtime(args.threads())?.block_on(load::run(*args, &mut out))?,
+        Command::Watch(args) => runtime(None)?.block_on(watch::run(*args, &mut out))?,
+        Command::Upstream(args) => runtime(None)?.block_on(upstream::run(args, &mut out))?,
     }
     Ok(out.flush()?)
+}
+
+/// `threads`: as many as there are processors if it is not said.
+fn runtime(threads: Option<usize>) -> anyhow::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = threads {
+        builder.worker_threads(threads);
+    }
+    builder.enable_all().build().context("cannot start threads")
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -10,6 +10,11 @@ pub(crate) fn list(pods: usize) -> String {
     list_of(pods, of_list)
 }
 
+/// A `PodList` of one namespace of the host.
+pub(crate) fn list_in(pods: usize, namespace: &str) -> String {
+    list_of(pods, |out, number| pod(out, &format!("frontend-{number:05}"), namespace, "beijing", number))
+}
+
 /// One pod of this name, as the answer to a GET.
 pub(crate) fn small(name: &str, namespace: &str) -> String {
     let mut out = String::new();
