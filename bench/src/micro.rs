@@ -75,8 +75,18 @@ fn list(pods: u32, rounds: u32) -> ListReport {
     rows.push(Row::new("filter and map, 64 KiB, pieces joined", joined));
     let mut pieces = Count::default();
     let allocations = count(|| pieces = engine::show(&list, USUAL, Count::default()));
+    let in_one = engine::allocations(&list);
     let of_dom = count(|| drop(black_box(self::dom(&list))));
-    ListReport { pods, bytes: list.len(), rows, pieces: pieces.pieces, shown: pieces.bytes, allocations, of_dom }
+    ListReport {
+        pods,
+        bytes: list.len(),
+        rows,
+        pieces: pieces.pieces,
+        shown: pieces.bytes,
+        allocations,
+        in_one,
+        of_dom,
+    }
 }
 
 fn body(body: &Body, rounds: u32) -> anyhow::Result<BodyReport> {

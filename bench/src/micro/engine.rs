@@ -10,6 +10,7 @@ use rewrite::sink::Sink;
 use rewrite::view::{Filter, ListStream, View};
 use rewrite::{Guard, Index, Mapping, Program, ProtoProgram, Request, schema};
 
+use crate::allocations::{Allocations, count};
 use crate::pods::{self, CLUSTERS, NAMESPACES};
 
 /// Counts what a list is cut into.
@@ -51,6 +52,13 @@ pub(super) fn show<S: Sink>(list: &Bytes, chunk: usize, mut sink: S) -> S {
     }
     stream.finish().expect("it is whole");
     sink
+}
+
+/// What showing a list allocates that comes in one chunk.
+pub(super) fn allocations(list: &Bytes) -> Allocations {
+    count(|| {
+        show(list, usize::MAX, Count::default());
+    })
 }
 
 /// A pod of our own in JSON, and the samples in both encodings.
@@ -149,5 +157,13 @@ mod tests {
             list_shown["items"].as_array().unwrap().iter().map(|pod| &pod["metadata"]["namespace"]).collect();
         assert_eq!(namespaces, ["default", "edge", "monitoring", "default", "edge"]);
         assert_eq!(shown(100), shown(usize::MAX));
+    }
+
+    #[test]
+    fn allocations_do_not_depend_on_the_length_of_the_list() {
+        let of = |pods| allocations(&pods::list(pods).into());
+        // The first list of a process also builds what all lists share.
+        of(1);
+        assert_eq!(of(100), of(1_000));
     }
 }
