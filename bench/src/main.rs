@@ -2,7 +2,7 @@
 //! direct way.
 //!
 //! Only ratios of one run on one machine mean anything; absolute figures are printed as information. What is *not* here:
-//! starting clusters and proxies, and judging the figures.
+//! starting clusters and proxies (`bench/hops` does it, with what an operator has), and judging the figures.
 //!
 //! Reading order: [`target`] and [`client`] (what is asked, and how), [`latencies`] and [`process`] (what is noted),
 //! [`load`], [`watch`], [`upstream`], [`micro`] ([`pods`]: what is listed).
