@@ -11,11 +11,18 @@ use crate::json::{Cursor, Edits, Fate, Malformed};
 /// What managed fields say of fields that may be hidden.
 #[derive(Default)]
 pub(super) struct Owned {
-    node_selectors: Vec<OwnedField>,
-    tolerations: Vec<OwnedField>,
+    node_selectors: OwnedFields,
+    tolerations: OwnedFields,
     /// Whether a pod specification was seen with this field, and nothing was left of it.
     node_selector_is_gone: bool,
     tolerations_are_gone: bool,
+}
+
+/// Those of all managers. Most pods have one manager who says so, and a list of pods should allocate nothing for each.
+#[derive(Default)]
+struct OwnedFields {
+    first: Option<OwnedField>,
+    more: Vec<OwnedField>,
 }
 
 /// One manager's `f:nodeSelector` or `f:tolerations`.
@@ -33,13 +40,25 @@ impl Owned {
         for (fields, is_gone) in
             [(self.node_selectors, self.node_selector_is_gone), (self.tolerations, self.tolerations_are_gone)]
         {
-            for field in fields {
+            for field in fields.first.into_iter().chain(fields.more) {
                 if is_gone {
                     edits.delete(field.whole);
                 } else {
                     field.parts.into_iter().for_each(|part| edits.delete(part));
                 }
             }
+        }
+    }
+}
+
+// === impl OwnedFields ===
+
+impl OwnedFields {
+    fn push(&mut self, field: OwnedField) {
+        if self.first.is_none() {
+            self.first = Some(field);
+        } else {
+            self.more.push(field);
         }
     }
 }

@@ -7,30 +7,66 @@ pub(crate) const NAMESPACES: [&str; 3] = ["default", "edge", "monitoring"];
 
 /// A `PodList` in which the virtual clusters take turns.
 pub(crate) fn list(pods: usize) -> String {
+    list_of(pods, of_list)
+}
+
+/// A `PodList` of one namespace of the host.
+pub(crate) fn list_in(pods: usize, namespace: &str) -> String {
+    list_of(pods, |out, number| pod(out, &format!("frontend-{number:05}"), namespace, "beijing", number))
+}
+
+/// One pod of this name, as the answer to a GET.
+pub(crate) fn small(name: &str, namespace: &str) -> String {
+    let mut out = String::new();
+    pod(&mut out, name, namespace, "beijing", 7);
+    out.insert_str(1, r#""kind":"Pod","apiVersion":"v1","#);
+    out.push('\n');
+    out
+}
+
+fn list_of(pods: usize, write: impl Fn(&mut String, usize)) -> String {
     let mut out =
         String::from(r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"4711"},"items":["#);
     for number in 0..pods {
         if number > 0 {
             out.push(',');
         }
-        pod(&mut out, number);
+        write(&mut out, number);
     }
     out.push_str("]}\n");
     out
 }
 
-fn pod(out: &mut String, number: usize) {
+/// What a controller sends to have a pod made: no status, no managed fields, nothing of the host.
+pub(crate) fn pod_to_create() -> String {
+    let mut pod: serde_json::Value = serde_json::from_str(&small("frontend", NAMESPACES[1])).expect("it is JSON");
+    let object = pod.as_object_mut().expect("a pod is an object");
+    object.remove("status");
+    for (part, keys) in [("metadata", &["managedFields", "uid", "resourceVersion"][..]), ("spec", &["nodeName"])] {
+        if let Some(part) = object.get_mut(part).and_then(serde_json::Value::as_object_mut) {
+            for key in keys {
+                part.remove(*key);
+            }
+        }
+    }
+    pod.to_string()
+}
+
+fn of_list(out: &mut String, number: usize) {
     let cluster = CLUSTERS[number % CLUSTERS.len()];
     let namespace = NAMESPACES[number / CLUSTERS.len() % NAMESPACES.len()];
-    let location = cluster.trim_start_matches("ke-");
+    let name = format!("frontend-{number:05}");
+    pod(out, &name, &format!("{namespace}-{cluster}"), cluster.trim_start_matches("ke-"), number);
+}
+
+fn pod(out: &mut String, name: &str, namespace: &str, location: &str, number: usize) {
     let hash = number.wrapping_mul(0x9e37_79b9) & 0xffff_ffff;
     let uid = format!("{hash:08x}-7c1e-4b52-9d3a-{number:012x}");
-    let name = format!("frontend-{:08x}-{:05x}", hash ^ 0x5a5a_5a5a, number);
     let node = format!("{location}-edge-{:02}", number % 40);
     write!(
         out,
         concat!(
-            r#"{{"metadata":{{"name":"{name}","generateName":"frontend-","namespace":"{namespace}-{cluster}","uid":"{uid}","#,
+            r#"{{"metadata":{{"name":"{name}","generateName":"frontend-","namespace":"{namespace}","uid":"{uid}","#,
             r#""resourceVersion":"{version}","creationTimestamp":"2026-03-02T08:15:{second:02}Z","labels":{{"app":"frontend","#,
             r#""app.kubernetes.io/managed-by":"Helm","pod-template-hash":"{hash:08x}","tier":"web"}},"annotations":"#,
             r#"{{"prometheus.io/port":"9090","prometheus.io/scrape":"true","checksum/config":"{uid}{uid}"}},"ownerReferences":[{{"apiVersion":"apps/v1","#,
@@ -65,7 +101,6 @@ fn pod(out: &mut String, number: usize) {
         ),
         name = name,
         namespace = namespace,
-        cluster = cluster,
         uid = uid,
         version = 1_000_000 + number,
         second = number % 60,

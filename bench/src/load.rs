@@ -1,0 +1,133 @@
+//! Requests in number: how many a second, how long each takes, what they cost.
+//!
+//! *Closed loop*: each of `--concurrency` workers sends the next request when it has the whole answer to the last one.
+//! What is slow is then asked less often, and a pause of the server's counts once (coordinated omission). *Open loop*
+//! (`--rate`): requests have their times, whatever the server does, and latency counts from the intended time on. Up to
+//! a millisecond of that is our own timer's; `service` is what each request took once it was sent.
+//!
+//! Reading order: `schedule` (when), `pace` (the loops), `exchange` (one request), `report`.
+
+mod exchange;
+pub(crate) mod pace;
+mod report;
+mod schedule;
+
+use std::io::Write;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::ensure;
+use ops::drain::Tasks;
+
+use crate::process::{NamedProcess, Usage};
+use crate::target::{TargetArgs, Version};
+use exchange::HttpExchange;
+pub(crate) use pace::{Limits, Pace};
+use report::Report;
+
+/// Sends GET requests to one target, and tells how many were answered, how fast, and at what cost.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Requests that are in flight at once, at most.
+    #[arg(long, value_name = "N", default_value = "32", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    concurrency: u32,
+    /// HTTP/2 connections that share them. Over HTTP/1.1 each request in flight has a connection of its own.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    connections: u32,
+    /// How long new requests are sent; those in flight are then waited for.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    duration: Duration,
+    /// No more requests than this.
+    #[arg(long, value_name = "N", default_value = "100000000")]
+    requests: u64,
+    /// Open loop: so many requests a second, whatever the server does.
+    #[arg(long, value_name = "N")]
+    rate: Option<NonZeroU32>,
+    /// A new connection for each request.
+    #[arg(long)]
+    fresh: bool,
+    /// The same before it counts: connections are opened, caches filled.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
+    warmup: Duration,
+    /// How long one request may take, its connection included.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    timeout: Duration,
+    /// Tell CPU time and memory of this process; may be repeated.
+    #[arg(long = "process", value_name = "NAME=PID")]
+    processes: Vec<NamedProcess>,
+    /// Threads of this program.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    threads: Option<u8>,
+    /// A name for this run in the report.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    label: String,
+    /// Print ratios to an earlier run as well: what `--json` printed.
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(crate) fn threads(&self) -> Option<usize> {
+        self.threads.map(usize::from)
+    }
+}
+
+pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> {
+    let target = args.target.resolve()?;
+    let baseline = args.baseline.as_deref().map(Report::read).transpose()?;
+    let mut processes = args.processes.clone();
+    processes.push(NamedProcess::own());
+
+    let tasks = Tasks::new();
+    let connections = if target.version == Version::Http2 { args.connections } else { args.concurrency };
+    let exchanges = HttpExchange::several(&target, &tasks, args.concurrency, connections, args.fresh)?;
+    let pace = args.rate.map_or(Pace::Closed, Pace::Open);
+    let limits = |duration| Limits { duration, requests: args.requests, timeout: args.timeout };
+
+    let (warm, exchanges) = pace::run(exchanges, pace, limits(args.warmup)).await;
+    ensure!(
+        args.warmup.is_zero() || warm.answered() > 0,
+        "no request of the warm-up was answered: {}",
+        warm.failures_in_words()
+    );
+    let before = usages(&processes)?;
+    let (outcome, exchanges) = pace::run(exchanges, pace, limits(args.duration)).await;
+    let after = usages(&processes)?;
+    drop(exchanges);
+    tasks.drain(Duration::from_secs(2), std::future::pending::<()>()).await;
+
+    let report = Report::new(&args.label, &outcome, processes.iter().zip(before.into_iter().zip(after)));
+    if args.json {
+        serde_json::to_writer(&mut *out, &report)?;
+        writeln!(out)?;
+    } else {
+        write!(out, "{report}")?;
+    }
+    if let Some(baseline) = baseline.filter(|_| !args.json) {
+        write!(out, "{}", report.beside(&baseline))?;
+    }
+    ensure!(outcome.answered() > 0, "no request was answered: {}", outcome.failures_in_words());
+    Ok(())
+}
+
+fn usages(processes: &[NamedProcess]) -> anyhow::Result<Vec<Usage>> {
+    processes.iter().map(NamedProcess::usage).collect()
+}
+
+/// A duration as the configuration files write it; an hour at most.
+pub(crate) fn time(text: &str) -> anyhow::Result<Duration> {
+    let time = text.parse::<ops::config::Duration>()?.get();
+    ensure!(time <= Duration::from_secs(3_600), "an hour is the most");
+    Ok(time)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! The loops, over anything that can be done again and again.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::schedule::Schedule;
+use crate::latencies::Latencies;
+
+/// Something that is done again and again, one after the other.
+pub(crate) trait Exchange: Send + 'static {
+    /// Does it once; the number of bytes that came.
+    fn exchange(&mut self) -> impl Future<Output = Result<u64, Failure>> + Send;
+}
+
+/// How one of them failed, and what is said of the first of its kind.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: FailureKind,
+    pub(crate) example: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum FailureKind {
+    Connect,
+    Status(u16),
+    Broken,
+    Timeout,
+}
+
+/// When the next one is begun.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pace {
+    /// When the last one is done.
+    Closed,
+    /// So many times a second.
+    Open(NonZeroU32),
+}
+
+/// What ends a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) duration: Duration,
+    pub(crate) requests: u64,
+    /// For one.
+    pub(crate) timeout: Duration,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// From the intended beginning to the end, of those that were answered.
+    pub(crate) latency: Latencies,
+    /// From the real beginning: what is shorter here was waited for before it was sent.
+    pub(crate) service: Latencies,
+    pub(crate) bytes: u64,
+    pub(crate) failures: BTreeMap<FailureKind, (u64, String)>,
+    /// Due and never begun.
+    pub(crate) missed: u64,
+    /// Until the last one was done.
+    pub(crate) elapsed: Duration,
+}
+
+/// Does it with every exchange at once until a limit is reached, and gives the exchanges back.
+pub(crate) async fn run<E: Exchange>(exchanges: Vec<E>, pace: Pace, limits: Limits) -> (Outcome, Vec<E>) {
+    let start = Instant::now();
+    let rate = match pace {
+        Pace::Closed => None,
+        Pace::Open(rate) => Some(rate),
+    };
+    let schedule = Arc::new(Schedule::new(start, limits.duration, limits.requests, rate));
+    // One lock for all: it is held for less than a microsecond, and a histogram for each worker would take megabytes.
+    let outcome = Arc::new(Mutex::new(Outcome::new()));
+    let mut workers = JoinSet::new();
+    for exchange in exchanges {
+        workers.spawn(work(exchange, Arc::clone(&schedule), limits.timeout, Arc::clone(&outcome)));
+    }
+    let mut exchanges = Vec::with_capacity(workers.len());
+    while let Some(joined) = workers.join_next().await {
+        exchanges.extend(joined);
+    }
+    let mut outcome = std::mem::replace(&mut *lock(&outcome), Outcome::new());
+    outcome.missed = schedule.missed();
+    outcome.elapsed = start.elapsed();
+    (outcome, exchanges)
+}
+
+async fn work<E: Exchange>(
+    mut exchange: E,
+    schedule: Arc<Schedule>,
+    limit: Duration,
+    outcome: Arc<Mutex<Outcome>>,
+) -> E {
+    while let Some(intended) = schedule.take(Instant::now()) {
+        // The timer's ticks are a millisecond apart, and even a time that has passed waits for the next one.
+        if intended > Instant::now() {
+            sleep_until(intended).await;
+        }
+        let sent = Instant::now();
+        let result = timeout(limit, exchange.exchange()).await.unwrap_or_else(|_| Err(Failure::timeout(limit)));
+        let done = Instant::now();
+        lock(&outcome).note(result, done - intended, done - sent);
+    }
+    exchange
+}
+
+fn lock(outcome: &Mutex<Outcome>) -> std::sync::MutexGuard<'_, Outcome> {
+    outcome.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// === impl Failure ===
+
+impl Failure {
+    fn timeout(limit: Duration) -> Self {
+        Self { kind: FailureKind::Timeout, example: format!("no answer within {limit:?}") }
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    fn new() -> Self {
+        Self {
+            latency: Latencies::new(),
+            service: Latencies::new(),
+            bytes: 0,
+            failures: BTreeMap::new(),
+            missed: 0,
+            elapsed: Duration::ZERO,
+        }
+    }
+
+    fn note(&mut self, result: Result<u64, Failure>, latency: Duration, service: Duration) {
+        match result {
+            Ok(bytes) => {
+                self.bytes += bytes;
+                self.latency.record(latency);
+                self.service.record(service);
+            }
+            Err(Failure { kind, example }) => self.failures.entry(kind).or_insert((0, example)).0 += 1,
+        }
+    }
+
+    pub(crate) fn answered(&self) -> u64 {
+        self.latency.count()
+    }
+
+    pub(crate) fn failed(&self) -> u64 {
+        self.failures.values().map(|(count, _)| count).sum()
+    }
+
+    pub(crate) fn failures_in_words(&self) -> String {
+        let words = self.failures.iter().map(|(kind, (count, example))| format!("{count} x {kind:?}: {example}"));
+        words.collect::<Vec<_>>().join("; ")
+    }
+}
+
+#[cfg(test)]
+mod tests;

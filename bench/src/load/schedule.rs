@@ -1,0 +1,101 @@
+//! When requests are to be sent. Knows no clock: it is told the time.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The turns of one run, shared by its workers.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    start: Instant,
+    end: Instant,
+    /// No more than this.
+    most: u64,
+    /// Requests a second; as fast as workers come where there is none.
+    rate: Option<NonZeroU32>,
+    next: AtomicU64,
+}
+
+// === impl Schedule ===
+
+impl Schedule {
+    pub(crate) fn new(start: Instant, duration: Duration, most: u64, rate: Option<NonZeroU32>) -> Self {
+        Self { start, end: start + duration, most, rate, next: AtomicU64::new(0) }
+    }
+
+    /// When the next request is to be sent, which may be long ago; nothing once time or number are used up.
+    pub(crate) fn take(&self, now: Instant) -> Option<Instant> {
+        if now >= self.end {
+            return None;
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let intended = self.rate.map_or(now, |rate| self.start + offset(number, rate));
+        (number < self.most && intended < self.end).then_some(intended)
+    }
+
+    /// How many should have been sent by now and were never taken: the server, or this machine, was too slow.
+    pub(crate) fn missed(&self) -> u64 {
+        let Some(rate) = self.rate else { return 0 };
+        let duration = self.end - self.start;
+        let due = (duration.as_nanos() * u128::from(rate.get())).div_ceil(1_000_000_000);
+        let due = u64::try_from(due).unwrap_or(u64::MAX).min(self.most);
+        due.saturating_sub(self.next.load(Ordering::Relaxed))
+    }
+}
+
+/// The time of request `number`, without the error that adding up intervals would have.
+fn offset(number: u64, rate: NonZeroU32) -> Duration {
+    let nanos = u128::from(number) * 1_000_000_000 / u128::from(rate.get());
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn rate(rate: u32) -> Option<NonZeroU32> {
+        NonZeroU32::new(rate)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_have_their_times_whatever_the_time_is() {
+        let start = Instant::now();
+        let schedule = Schedule::new(start, SECOND, u64::MAX, rate(3));
+        let late = start + SECOND * 9 / 10;
+        let taken: Vec<_> = std::iter::from_fn(|| schedule.take(late)).map(|at| (at - start).as_nanos()).collect();
+        assert_eq!(taken, [0, 333_333_333, 666_666_666]);
+        assert_eq!(schedule.missed(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_due_and_not_taken_was_missed() {
+        let start = Instant::now();
+        let schedule = Schedule::new(start, 2 * SECOND, u64::MAX, rate(100));
+        for _ in 0..50 {
+            schedule.take(start).unwrap();
+        }
+        assert_eq!(schedule.take(start + 2 * SECOND), None);
+        assert_eq!(schedule.missed(), 150);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_rate_it_is_always_now() {
+        let start = Instant::now();
+        let schedule = Schedule::new(start, SECOND, 2, None);
+        assert_eq!(schedule.take(start), Some(start));
+        assert_eq!(schedule.take(start + SECOND / 2), Some(start + SECOND / 2));
+        assert_eq!(schedule.take(start), None);
+        assert_eq!(schedule.missed(), 0);
+    }
+
+    #[test]
+    fn no_error_adds_up() {
+        let rate = NonZeroU32::new(7).unwrap();
+        assert_eq!(offset(7 * 3_600, rate), 3_600 * SECOND);
+        assert_eq!(offset(u64::MAX, NonZeroU32::MIN), Duration::from_nanos(u64::MAX));
+    }
+}

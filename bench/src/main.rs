@@ -1,0 +1,108 @@
+//! Measures Atoll: the engine beside `serde_json` and `memcpy`, and requests and watches through both hops beside the
+//! direct way.
+//!
+//! Only ratios of one run on one machine mean anything; absolute figures are printed as information. What is *not* here:
+//! starting clusters and proxies (`bench/hops` does it, with what an operator has), and judging the figures.
+//!
+//! Reading order: [`target`] and [`client`] (what is asked, and how), [`latencies`] and [`process`] (what is noted),
+//! [`load`], [`watch`], [`upstream`], [`micro`] ([`pods`]: what is listed).
+
+mod allocations;
+mod client;
+mod latencies;
+mod load;
+mod micro;
+mod pods;
+mod process;
+mod target;
+mod upstream;
+mod watch;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+
+use allocations::Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Measures Atoll. Ends with 0 if all went well, with 1 if something failed, with 2 if the flags make no sense.
+#[derive(Debug, Parser)]
+#[command(name = "bench", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Micro(micro::Args),
+    Load(Box<load::Args>),
+    Watch(Box<watch::Args>),
+    Upstream(upstream::Args),
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        // `bench ... | head`: who reads has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    let mut out = io::stdout();
+    match command {
+        Command::Micro(args) => micro::run(&args, &mut out)?,
+        Command::Load(args) => runtime(args.threads())?.block_on(load::run(*args, &mut out))?,
+        Command::Watch(args) => runtime(None)?.block_on(watch::run(*args, &mut out))?,
+        Command::Upstream(args) => runtime(None)?.block_on(upstream::run(args, &mut out))?,
+    }
+    Ok(out.flush()?)
+}
+
+/// `threads`: as many as there are processors if it is not said.
+fn runtime(threads: Option<usize>) -> anyhow::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = threads {
+        builder.worker_threads(threads);
+    }
+    builder.enable_all().build().context("cannot start threads")
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[expect(clippy::print_stderr, reason = "the person at the terminal is who has to know")]
+fn fail(error: &anyhow::Error) -> ExitCode {
+    eprintln!("bench: {error:#}");
+    ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_flag_is_explained() {
+        fn check(command: &clap::Command) {
+            assert!(command.get_about().is_some(), "{} has no help", command.get_name());
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {}", command.get_name(), argument.get_id());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
+    }
+}

@@ -1,0 +1,169 @@
+//! What the agent has the engine do: show a list to one of two virtual clusters, map the body of a request.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use rewrite::sink::Sink;
+use rewrite::view::{Filter, ListStream, View};
+use rewrite::{Guard, Index, Mapping, Program, ProtoProgram, Request, schema};
+
+use crate::allocations::{Allocations, count};
+use crate::pods::{self, CLUSTERS, NAMESPACES};
+
+/// Counts what a list is cut into.
+#[derive(Debug, Default)]
+pub(super) struct Count {
+    pub(super) pieces: usize,
+    pub(super) bytes: usize,
+}
+
+/// The body of a request, and how it is mapped.
+#[derive(Debug)]
+pub(super) struct Body {
+    pub(super) name: String,
+    pub(super) bytes: Bytes,
+    /// The same object in JSON.
+    pub(super) json: Bytes,
+    program: Form,
+    request: Request,
+}
+
+#[derive(Debug)]
+enum Form {
+    Json(Program),
+    Protobuf(ProtoProgram),
+}
+
+/// Objects as the serialisers of Kubernetes write them, in both encodings.
+const SAMPLES: &str = include_str!("../../../rewrite/testdata/protobuf.json");
+/// Some of them that are long.
+const NAMED: [&str; 3] = ["pod, everything set", "deployment", "config map"];
+
+/// Shows a list to the first of its virtual clusters.
+pub(super) fn show<S: Sink>(list: &Bytes, chunk: usize, mut sink: S) -> S {
+    let view = View::new(mapping(CLUSTERS[0])).hiding(Arc::new(guard()));
+    let mut stream = ListStream::new(view, schema::program_for("", "v1", "pods"), Filter::ByNamespace);
+    let mut rest = list.clone();
+    while !rest.is_empty() {
+        stream.push(&rest.split_to(chunk.min(rest.len())), &mut sink).expect("we wrote it");
+    }
+    stream.finish().expect("it is whole");
+    sink
+}
+
+/// What showing a list allocates that comes in one chunk.
+pub(super) fn allocations(list: &Bytes) -> Allocations {
+    count(|| {
+        show(list, usize::MAX, Count::default());
+    })
+}
+
+/// A pod of our own in JSON, and the samples in both encodings.
+pub(super) fn bodies() -> anyhow::Result<Vec<Body>> {
+    let pod = Bytes::from(pods::pod_to_create());
+    let request = Request::new(mapping(CLUSTERS[0])).in_namespace(NAMESPACES[1].parse()?).guarding(Arc::new(guard()));
+    let program = schema::program_for("", "v1", "pods");
+    let name = "pod as a controller creates it, JSON".to_owned();
+    let mut bodies = vec![Body { name, bytes: pod.clone(), json: pod, program: Form::Json(program), request }];
+
+    let samples: Vec<serde_json::Value> = serde_json::from_str(SAMPLES)?;
+    for name in NAMED {
+        let sample = samples.iter().find(|sample| sample["Name"] == name).context("a sample is missing")?;
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let [group, version, kind] = ["Group", "Version", "Kind"].map(|key| text(&sample[key]));
+        let json = Bytes::from(text(&sample["Virtual"]["Json"]));
+        let protobuf = Bytes::from(STANDARD.decode(text(&sample["Virtual"]["Protobuf"]))?);
+        let of_protobuf = schema::proto_program_for(&group, &version, &kind).context("a kind without a schema")?;
+        let of_json = schema::program_for(&group, &version, &kind);
+        for (form, bytes, program) in
+            [("JSON", json.clone(), Form::Json(of_json)), ("protobuf", protobuf, Form::Protobuf(of_protobuf))]
+        {
+            let request = Request::new(mapping("ke")).in_namespace("edge".parse()?).guarding(Arc::new(guard()));
+            bodies.push(Body { name: format!("{name}, {form}"), bytes, json: json.clone(), program, request });
+        }
+    }
+    Ok(bodies)
+}
+
+fn mapping(cluster: &str) -> Mapping {
+    let mut index = Index::new();
+    for cluster in CLUSTERS.into_iter().chain(["ke"]) {
+        for namespace in NAMESPACES {
+            let host = format!("{namespace}-{cluster}").parse().expect("a label");
+            let cluster = cluster.parse().expect("a label");
+            index.insert(host, cluster, namespace.parse().expect("a label")).expect("each is there once");
+        }
+    }
+    Mapping::new(cluster.parse().expect("a label"), Arc::new(index))
+}
+
+fn guard() -> Guard {
+    Guard::new([("location".to_owned(), "beijing".to_owned())], [])
+}
+
+// === impl Count ===
+
+impl Sink for Count {
+    fn emit(&mut self, piece: Bytes) {
+        self.pieces += 1;
+        self.bytes += std::hint::black_box(piece).len();
+    }
+}
+
+// === impl Body ===
+
+impl Body {
+    /// The pieces that the host gets.
+    pub(super) fn map(&self) -> Vec<Bytes> {
+        let mut out = Vec::new();
+        let mapped = match &self.program {
+            Form::Json(program) => self.request.map(program, &self.bytes, &mut out),
+            Form::Protobuf(program) => self.request.map_protobuf(*program, &self.bytes, &mut out),
+        };
+        if mapped.is_err() {
+            out.clear();
+        }
+        out
+    }
+
+    /// A refused body would be a fast one.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let mapped = self.map().concat();
+        ensure!(!mapped.is_empty() && mapped != self.bytes, "{}: it is not mapped", self.name);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_body_is_mapped() {
+        for body in bodies().unwrap() {
+            body.check().unwrap();
+        }
+    }
+
+    #[test]
+    fn half_of_the_pods_are_shown_whatever_the_chunks_are() {
+        let list = Bytes::from(pods::list(10));
+        let shown = |chunk| show(&list, chunk, Vec::<Bytes>::new()).concat();
+        let list_shown: serde_json::Value = serde_json::from_slice(&shown(usize::MAX)).unwrap();
+        let namespaces: Vec<_> =
+            list_shown["items"].as_array().unwrap().iter().map(|pod| &pod["metadata"]["namespace"]).collect();
+        assert_eq!(namespaces, ["default", "edge", "monitoring", "default", "edge"]);
+        assert_eq!(shown(100), shown(usize::MAX));
+    }
+
+    #[test]
+    fn allocations_do_not_depend_on_the_length_of_the_list() {
+        let of = |pods| allocations(&pods::list(pods).into());
+        // The first list of a process also builds what all lists share.
+        of(1);
+        assert_eq!(of(100), of(1_000));
+    }
+}

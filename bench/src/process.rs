@@ -1,0 +1,158 @@
+//! What processes use, as `/proc` tells it (proc_pid_stat(5), proc_pid_status(5)).
+
+use std::fmt;
+use std::fs;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+/// A process with the name that the report gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedProcess {
+    pub(crate) name: String,
+    pub(crate) pid: u32,
+}
+
+/// What a process has used up to a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) cpu: Duration,
+    pub(crate) memory: Memory,
+}
+
+/// Resident memory, in KB of 1,024 bytes as `/proc` has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Memory {
+    pub(crate) rss_kb: u64,
+    /// The most there ever was.
+    pub(crate) peak_kb: u64,
+}
+
+/// What a process spent on something that was done so many times.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Cost {
+    pub(crate) name: String,
+    pub(crate) cpu_seconds: f64,
+    /// For each time.
+    pub(crate) cpu_micros: f64,
+    pub(crate) before: Memory,
+    pub(crate) after: Memory,
+}
+
+/// Not `NAME=PID`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("write NAME=PID, for example agent=4711")]
+pub(crate) struct NotNamed;
+
+/// The unit of times in `/proc`: `USER_HZ`, which is 100 on every architecture that we build for
+/// (include/asm-generic/param.h).
+const TICKS_PER_SECOND: u64 = 100;
+
+// === impl NamedProcess ===
+
+impl NamedProcess {
+    /// This program.
+    pub(crate) fn own() -> Self {
+        Self { name: "bench".to_owned(), pid: std::process::id() }
+    }
+
+    pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
+        let read = |file: &str| {
+            let path = format!("/proc/{}/{file}", self.pid);
+            fs::read_to_string(&path).with_context(|| format!("{}: cannot read {path}", self.name))
+        };
+        let (stat, status) = (read("stat")?, read("status")?);
+        let cpu = cpu(&stat).with_context(|| format!("/proc/{}/stat has another form", self.pid))?;
+        let memory = Memory { rss_kb: kb(&status, "VmRSS"), peak_kb: kb(&status, "VmHWM") };
+        Ok(Usage { cpu, memory })
+    }
+}
+
+impl FromStr for NamedProcess {
+    type Err = NotNamed;
+
+    fn from_str(text: &str) -> Result<Self, NotNamed> {
+        let (name, pid) = text.split_once('=').ok_or(NotNamed)?;
+        let pid = pid.parse().map_err(|_| NotNamed)?;
+        if name.is_empty() || pid == 0 { Err(NotNamed) } else { Ok(Self { name: name.to_owned(), pid }) }
+    }
+}
+
+// === impl Cost ===
+
+impl Cost {
+    #[expect(clippy::cast_precision_loss, reason = "counts of a run are far below 2^52")]
+    pub(crate) fn new(process: &NamedProcess, before: Usage, after: Usage, times: u64) -> Self {
+        let cpu_seconds = after.cpu.saturating_sub(before.cpu).as_secs_f64();
+        Self {
+            name: process.name.clone(),
+            cpu_seconds,
+            cpu_micros: cpu_seconds * 1e6 / times.max(1) as f64,
+            before: before.memory,
+            after: after.memory,
+        }
+    }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, cpu_seconds, cpu_micros, before, after } = self;
+        let [rss, then, peak] = [before.rss_kb, after.rss_kb, after.peak_kb].map(|kb| kb / 1024);
+        write!(f, "{name}: RSS {rss} -> {then} MB, peak {peak}; {cpu_seconds:.2} s of CPU, {cpu_micros:.0} us")
+    }
+}
+
+/// User and system time of all threads: fields 14 and 15.
+fn cpu(stat: &str) -> Option<Duration> {
+    // Field 2 is the program's name in brackets, which may hold brackets and spaces.
+    let after_name = &stat[stat.rfind(')')? + 1..];
+    let mut fields = after_name.split_ascii_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    let ticks = ticks()? + ticks()?;
+    Some(Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND))
+}
+
+/// 0 if there is no such line: a process that is ending has no memory.
+fn kb(status: &str, key: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_a_name_and_a_number() {
+        let process: NamedProcess = "agent=4711".parse().unwrap();
+        assert_eq!(process, NamedProcess { name: "agent".to_owned(), pid: 4711 });
+        for wrong in ["", "agent", "=1", "agent=", "agent=x", "agent=0", "agent=-1"] {
+            assert_eq!(wrong.parse::<NamedProcess>(), Err(NotNamed), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn cpu_time_is_read_behind_any_name() {
+        let rest = "S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20 0 4 0 100";
+        for name in ["proxy-agent", "a) R 1 (b", ""] {
+            assert_eq!(cpu(&format!("12 ({name}) {rest}")), Some(Duration::from_secs(3)), "{name}");
+        }
+        assert_eq!(cpu("12 (cut) S 1 2"), None);
+    }
+
+    #[test]
+    fn memory_is_read_by_its_key() {
+        let status = "Name:\tx\nVmHWM:\t  2048 kB\nVmRSS:\t  1024 kB\n";
+        assert_eq!((kb(status, "VmRSS"), kb(status, "VmHWM"), kb(status, "VmSwap")), (1024, 2048, 0));
+    }
+
+    #[test]
+    fn this_process_uses_something() {
+        let usage = NamedProcess::own().usage().unwrap();
+        assert!(usage.memory.rss_kb > 0 && usage.memory.peak_kb >= usage.memory.rss_kb, "{usage:?}");
+    }
+}

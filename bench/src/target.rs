@@ -1,0 +1,228 @@
+//! What is measured, and the way there.
+//!
+//! A [`Target`] is complete: where to connect, through which proxy, who the server must be, who we are, what to ask for.
+//! Load on a machine of somebody else's is an attack, so what is connected to must be on loopback unless a flag says
+//! otherwise. A proxy on loopback may lead elsewhere; a name behind it is the proxy's to resolve.
+//!
+//! Reading order: [`TargetArgs`], `address`, `kubeconfig`, `dial`.
+
+mod address;
+mod dial;
+mod kubeconfig;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail, ensure};
+use clap::Args;
+use http::Uri;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use ops::files::Watched;
+use ops::tls::{ALPN_H2, ALPN_HTTP1, Identity, ServerCa, TlsVersions, client_config};
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+
+pub(crate) use address::{HostPort, Proxy};
+pub(crate) use dial::{BoxIo, Failed};
+use kubeconfig::Kubeconfig;
+
+/// Where to send requests, and as whom.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TargetArgs {
+    /// What to ask for: https://HOST[:PORT]/PATH, or http:// without TLS.
+    #[arg(long, required_unless_present = "kubeconfig", conflicts_with = "kubeconfig")]
+    url: Option<Uri>,
+    /// A kubeconfig instead: server, proxy-url, CA and credential of its current context, all inline.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// What to ask the kubeconfig's server for.
+    #[arg(long, value_name = "PATH", default_value = "/version")]
+    path: String,
+    /// CONNECT through it first: http://HOST:PORT or unix:PATH.
+    #[arg(long, value_name = "PROXY")]
+    proxy: Option<Proxy>,
+    /// PEM: who must have signed the server's certificate.
+    #[arg(long, value_name = "FILE", conflicts_with = "kubeconfig")]
+    ca: Option<PathBuf>,
+    /// PEM: our certificate.
+    #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "kubeconfig")]
+    certificate: Option<PathBuf>,
+    /// PEM: its key.
+    #[arg(long, value_name = "FILE", requires = "certificate", conflicts_with = "kubeconfig")]
+    key: Option<PathBuf>,
+    /// Send this with every request; may be repeated.
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+    /// HTTP/1.1 or HTTP/2.
+    #[arg(long, default_value = "1", value_parser = ["1", "2"])]
+    http: String,
+    /// Connect to machines other than this one. Ask their owner first.
+    #[arg(long)]
+    allow_remote: bool,
+}
+
+/// Which HTTP is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    Http1,
+    Http2,
+}
+
+/// All that has to be known to send a request. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) version: Version,
+    pub(crate) headers: HeaderMap,
+    way: Arc<Way>,
+    prefix: String,
+    path: String,
+}
+
+#[derive(Debug)]
+struct Way {
+    server: HostPort,
+    proxy: Option<Proxy>,
+    tls: Option<Tls>,
+    allow_remote: bool,
+}
+
+#[derive(Debug)]
+struct Tls {
+    name: ServerName<'static>,
+    config: Arc<ClientConfig>,
+}
+
+// === impl TargetArgs ===
+
+impl TargetArgs {
+    /// Reads what the flags name.
+    pub(crate) fn resolve(&self) -> anyhow::Result<Target> {
+        let (uri, path, given) = match (&self.url, &self.kubeconfig) {
+            (Some(url), _) => {
+                let path = url.path_and_query().map_or("/", |path| path.as_str());
+                (url.clone(), path.to_owned(), self.files()?)
+            }
+            (None, Some(file)) => {
+                let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+                let given = Kubeconfig::parse(&text).with_context(|| file.display().to_string())?;
+                (given.server.parse().context("`server` is no URL")?, self.path.clone(), given)
+            }
+            (None, None) => bail!("give --url or --kubeconfig"),
+        };
+        self.target(&uri, path, given)
+    }
+
+    fn files(&self) -> anyhow::Result<Kubeconfig> {
+        let read = |file: &Option<PathBuf>| {
+            let read = |file: &PathBuf| std::fs::read(file).with_context(|| format!("cannot read {}", file.display()));
+            file.as_ref().map(read).transpose()
+        };
+        let (certificate, key) = (read(&self.certificate)?, read(&self.key)?);
+        Ok(Kubeconfig { ca: read(&self.ca)?, identity: certificate.zip(key), ..Kubeconfig::default() })
+    }
+
+    fn target(&self, uri: &Uri, path: String, given: Kubeconfig) -> anyhow::Result<Target> {
+        ensure!(path.starts_with('/'), "the path {path:?} does not begin with a slash");
+        let version = if self.http == "2" { Version::Http2 } else { Version::Http1 };
+        let host = uri.host().context("the URL has no host")?;
+        let tls = match uri.scheme_str() {
+            Some("https") => Some(Tls::new(&given, host, version)?),
+            Some("http") => None,
+            _ => bail!("the URL is neither https:// nor http://"),
+        };
+        let port = uri.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
+        let proxy = self.proxy.clone().or(given.proxy);
+        let mut headers = self.headers()?;
+        if let Some(token) = given.token {
+            let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()))?;
+            bearer.set_sensitive(true);
+            headers.insert(header::AUTHORIZATION, bearer);
+        }
+        let prefix = if self.kubeconfig.is_some() { uri.path().trim_end_matches('/') } else { "" };
+        let way = Way { server: HostPort::new(host, port), proxy, tls, allow_remote: self.allow_remote };
+        Ok(Target { version, headers, way: Arc::new(way), prefix: prefix.to_owned(), path })
+    }
+
+    fn headers(&self) -> anyhow::Result<HeaderMap> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("bench/", env!("CARGO_PKG_VERSION"))));
+        for line in &self.headers {
+            let (name, value) = line.split_once(':').with_context(|| format!("{line:?} is not NAME: VALUE"))?;
+            headers.insert(name.trim().parse::<HeaderName>()?, value.trim().parse()?);
+        }
+        Ok(headers)
+    }
+}
+
+// === impl Target ===
+
+impl Target {
+    /// A server on this machine, asked as a kubeconfig says.
+    pub(crate) fn of_kubeconfig(file: &Path, version: Version) -> anyhow::Result<Self> {
+        let args = TargetArgs {
+            url: None,
+            kubeconfig: Some(file.to_owned()),
+            path: "/".to_owned(),
+            proxy: None,
+            ca: None,
+            certificate: None,
+            key: None,
+            headers: Vec::new(),
+            http: if version == Version::Http2 { "2" } else { "1" }.to_owned(),
+            allow_remote: false,
+        };
+        args.resolve()
+    }
+
+    /// The target of requests that the flags gave.
+    pub(crate) fn own_uri(&self) -> anyhow::Result<Uri> {
+        self.uri(&self.path)
+    }
+
+    /// The target of a request for `path`, in the form that this version of HTTP sends (RFC 9112 section 3.2.1; RFC 9113
+    /// section 8.3.1).
+    pub(crate) fn uri(&self, path: &str) -> anyhow::Result<Uri> {
+        let path = format!("{}{path}", self.prefix);
+        let uri = match self.version {
+            Version::Http1 => path.parse(),
+            Version::Http2 => {
+                let scheme = if self.way.tls.is_some() { "https" } else { "http" };
+                format!("{scheme}://{}{path}", self.authority()).parse()
+            }
+        };
+        uri.with_context(|| format!("{path:?} is no path"))
+    }
+
+    /// What stands in `Host` and `:authority`.
+    pub(crate) fn authority(&self) -> String {
+        self.way.server.to_string()
+    }
+
+    /// A connection, ready for the first byte of HTTP.
+    pub(crate) async fn dial(&self) -> Result<BoxIo, Failed> {
+        dial::dial(&self.way, self.version).await
+    }
+}
+
+// === impl Tls ===
+
+impl Tls {
+    fn new(given: &Kubeconfig, host: &str, version: Version) -> anyhow::Result<Self> {
+        let ca = given.ca.as_deref().context("no CA to know the server by; give --ca")?;
+        let ca = Watched::fixed(ServerCa::from_pem(ca).context("the CA")?);
+        let identity = given.identity.as_ref().map(|(certificate, key)| Identity::from_pem(certificate, key));
+        let identity = identity.transpose().context("the client certificate")?.map(Watched::fixed);
+        let alpn = match version {
+            Version::Http1 => ALPN_HTTP1,
+            Version::Http2 => ALPN_H2,
+        };
+        let name = given.server_name.as_deref().unwrap_or(host).trim_matches(['[', ']']).to_owned();
+        let name = ServerName::try_from(name).context("the server's name")?;
+        // Sessions are not resumed: each connection is a whole handshake, as that of a new client is.
+        Ok(Self { name, config: Arc::new(client_config(ca, identity, &[alpn], TlsVersions::Tls12And13)) })
+    }
+}
+
+#[cfg(test)]
+mod tests;

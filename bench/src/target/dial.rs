@@ -1,0 +1,155 @@
+//! From a target to bytes that go both ways: TCP or a socket file, CONNECT, TLS.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use super::{HostPort, Proxy, Version, Way};
+
+/// What HTTP runs on.
+pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// One dynamic call per read: nothing beside TLS.
+pub(crate) type BoxIo = Box<dyn Io>;
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failed {
+    #[error("{0} is not on this machine; --allow-remote would connect to it")]
+    Remote(String),
+    #[error("cannot connect to {0}")]
+    Connect(String, #[source] io::Error),
+    #[error("the proxy did not answer CONNECT")]
+    Connecting(#[source] io::Error),
+    #[error("the proxy answered CONNECT with {0:?}")]
+    Refused(String),
+    #[error("the TLS handshake failed")]
+    Tls(#[source] io::Error),
+    #[error("the server does not speak this version of HTTP over TLS")]
+    Alpn,
+    #[error("the HTTP handshake failed")]
+    Http(#[source] hyper::Error),
+    #[error("no connection within {} s", LIMIT.as_secs())]
+    Slow,
+}
+
+/// For everything up to the first byte of HTTP.
+const LIMIT: Duration = Duration::from_secs(20);
+/// The head of an answer to CONNECT.
+const LONGEST_HEAD: usize = 8 << 10;
+
+pub(super) async fn dial(way: &Way, version: Version) -> Result<BoxIo, Failed> {
+    timeout(LIMIT, dial_unbounded(way, version)).await.map_err(|_| Failed::Slow)?
+}
+
+async fn dial_unbounded(way: &Way, version: Version) -> Result<BoxIo, Failed> {
+    let mut io: BoxIo = match &way.proxy {
+        Some(Proxy::Tcp(proxy)) => Box::new(tcp(proxy, way.allow_remote).await?),
+        Some(Proxy::Unix(path)) => {
+            let failed = |error| Failed::Connect(path.display().to_string(), error);
+            Box::new(UnixStream::connect(path).await.map_err(failed)?)
+        }
+        None => Box::new(tcp(&way.server, way.allow_remote).await?),
+    };
+    if way.proxy.is_some() {
+        // A name is the proxy's to resolve; an address can be judged here.
+        if let Ok(ip) = way.server.host.parse() {
+            local(ip, way.allow_remote)?;
+        }
+        connect(&mut io, &way.server).await?;
+    }
+    let Some(tls) = &way.tls else { return Ok(io) };
+    let connecting = TlsConnector::from(Arc::clone(&tls.config)).connect(tls.name.clone(), io);
+    let stream = connecting.await.map_err(Failed::Tls)?;
+    // RFC 9113 section 3.2: over TLS, HTTP/2 is agreed upon by ALPN or not spoken.
+    let agreed = stream.get_ref().1.alpn_protocol();
+    if version == Version::Http2 && agreed != Some(ops::tls::ALPN_H2) {
+        return Err(Failed::Alpn);
+    }
+    Ok(Box::new(stream))
+}
+
+async fn tcp(to: &HostPort, allow_remote: bool) -> Result<TcpStream, Failed> {
+    let failed = |error| Failed::Connect(to.to_string(), error);
+    let found: Vec<SocketAddr> = tokio::net::lookup_host((to.host.as_str(), to.port)).await.map_err(failed)?.collect();
+    for address in &found {
+        local(address.ip(), allow_remote)?;
+    }
+    let stream = TcpStream::connect(found.as_slice()).await.map_err(failed)?;
+    stream.set_nodelay(true).map_err(failed)?;
+    Ok(stream)
+}
+
+fn local(ip: IpAddr, allow_remote: bool) -> Result<(), Failed> {
+    if ip.is_loopback() || allow_remote { Ok(()) } else { Err(Failed::Remote(ip.to_string())) }
+}
+
+async fn connect(io: &mut BoxIo, to: &HostPort) -> Result<(), Failed> {
+    let request = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n");
+    io.write_all(request.as_bytes()).await.map_err(Failed::Connecting)?;
+    let mut head = Vec::with_capacity(256);
+    // What follows the head would be the server's, and no server speaks first: neither TLS nor HTTP.
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() > LONGEST_HEAD {
+            return Err(Failed::Refused("a head without an end".to_owned()));
+        }
+        let read = io.read_buf(&mut head).await.map_err(Failed::Connecting)?;
+        let first_line = || String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
+        let refused = head.len() > 12 && !head.starts_with(b"HTTP/1.1 200") && !head.starts_with(b"HTTP/1.0 200");
+        if refused {
+            return Err(Failed::Refused(first_line()));
+        }
+        if read == 0 {
+            return Err(Failed::Connecting(io::ErrorKind::UnexpectedEof.into()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn answered(answer: &[u8]) -> Result<(), Failed> {
+        let (ours, mut theirs) = tokio::io::duplex(16 << 10);
+        theirs.write_all(answer).await.unwrap();
+        theirs.shutdown().await.unwrap();
+        let mut io: BoxIo = Box::new(ours);
+        let result = connect(&mut io, &HostPort::new("ke-beijing.atoll.internal", 443)).await;
+        drop(io);
+        let mut asked = String::new();
+        theirs.read_to_string(&mut asked).await.unwrap();
+        let host = "ke-beijing.atoll.internal:443";
+        assert_eq!(asked, format!("CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        result
+    }
+
+    #[tokio::test]
+    async fn the_proxy_has_to_agree() {
+        assert!(answered(b"HTTP/1.1 200 Connection Established\r\nx: y\r\n\r\n").await.is_ok());
+        let refused = answered(b"HTTP/1.1 404 no cluster\r\n\r\n").await.unwrap_err();
+        assert_eq!(refused.to_string(), r#"the proxy answered CONNECT with "HTTP/1.1 404 no cluster""#);
+        assert!(matches!(answered(b"HTTP/1.1 200 OK\r\n").await, Err(Failed::Connecting(_))));
+        let endless = [b"HTTP/1.1 200 OK\r\n".as_slice(), &[b'x'; 9_000]].concat();
+        assert!(matches!(answered(&endless).await, Err(Failed::Refused(_))));
+    }
+
+    #[test]
+    fn other_machines_want_permission() {
+        for ip in ["127.0.0.1", "127.9.9.9", "::1"] {
+            assert!(local(ip.parse().unwrap(), false).is_ok(), "{ip}");
+        }
+        for ip in ["10.0.0.1", "192.0.2.1", "0.0.0.0", "2001:db8::1"] {
+            assert!(local(ip.parse().unwrap(), false).is_err(), "{ip}");
+            assert!(local(ip.parse().unwrap(), true).is_ok(), "{ip}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! An API server that is never the bottleneck: it serves one pod of 3.9 KB and lists of megabytes from memory, over TLS
+//! and either version of HTTP, and passes everything else on to a real host cluster, so that a proxy-agent can work with
+//! it. What is measured through it is the proxies.
+//!
+//! | asked for | answer |
+//! |---|---|
+//! | the pod `bench-small` in any namespace | 3.9 KB, in that namespace |
+//! | pods by label `app=frontend` in a namespace | `--pods` of them, 15.6 MB if there are 4,000, all in that namespace |
+//! | the same in all namespaces | as many, of two virtual clusters in turn |
+//!
+//! Reading order: `answer` (what is served from memory), `host` (what is not).
+
+mod answer;
+mod host;
+
+use std::convert::Infallible;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use ops::drain::Tasks;
+use ops::files::{Existing, Secrecy, write};
+use ops::listen::{Connection, ListenAddr, Listener};
+use ops::pki::Authority;
+use ops::tls::{ALPN_H2, ALPN_HTTP1, ClientAuth, TlsVersions, server_config};
+use rustls::sign::SingleCertAndKey;
+use rustls_pki_types::ServerName;
+use tokio_rustls::TlsAcceptor;
+
+use answer::Answers;
+use host::HostCluster;
+
+/// Serves pods from memory until Ctrl-C, and passes everything else on to a host cluster.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Write upstream-ca.crt here and, with --host, upstream.kubeconfig.
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// Where to listen; on loopback. Port 0 takes a free one.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
+    listen: ListenAddr,
+    /// Pods in a list.
+    #[arg(long, value_name = "N", default_value = "4000", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pods: u32,
+    /// The kubeconfig of the real one, with a token: whoever uses upstream.kubeconfig is that user there.
+    #[arg(long, value_name = "FILE")]
+    host: Option<PathBuf>,
+}
+
+type Body = Either<Full<Bytes>, Incoming>;
+
+/// What every connection shares.
+struct Upstream {
+    answers: Answers,
+    host: Option<HostCluster>,
+}
+
+const LIFETIME: Duration = Duration::from_secs(24 * 3600);
+const CONNECTIONS: NonZeroUsize = NonZeroUsize::new(10_000).expect("it is not zero");
+
+pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> {
+    let tasks = Tasks::new();
+    let (url, accepting) = open(&args, &tasks).await?;
+    writeln!(out, "serving {url}\nready")?;
+    out.flush()?;
+    tokio::select! {
+        () = accepting => {}
+        signal = ops::drain::signal() => drop(signal.context("signals")?),
+    }
+    tasks.drain(Duration::from_secs(1), std::future::pending::<()>()).await;
+    Ok(())
+}
+
+/// Binds, and writes what clients have to know. Connections are accepted while the future is polled.
+pub(crate) async fn open(
+    args: &Args,
+    tasks: &Tasks,
+) -> anyhow::Result<(String, impl Future<Output = ()> + Send + 'static)> {
+    ensure!(args.listen.is_loopback(), "{} is not on loopback", args.listen);
+    let host = args.host.as_deref().map(|file| HostCluster::open(file, tasks.clone())).transpose()?;
+    let authority = Authority::create("bench upstream", LIFETIME)?;
+    let names = ["localhost", "127.0.0.1"].map(|name| ServerName::try_from(name).expect("a name and an address"));
+    let certificate = SingleCertAndKey::from(authority.issue_server(&names, LIFETIME)?);
+    let alpn = [ALPN_H2, ALPN_HTTP1];
+    let config = server_config(Arc::new(certificate), ClientAuth::None, &alpn, TlsVersions::Tls12And13);
+    let listener = Listener::bind(&args.listen, CONNECTIONS).await?;
+
+    let url = format!("https://{}", listener.bound());
+    let ca = authority.certificate_pem();
+    write(&args.dir.join("upstream-ca.crt"), ca.as_bytes(), Secrecy::Public, Existing::Replace)?;
+    if let Some(host) = &host {
+        let kubeconfig = host.kubeconfig(&url, ca)?;
+        write(&args.dir.join("upstream.kubeconfig"), kubeconfig.as_bytes(), Secrecy::Secret, Existing::Replace)?;
+    }
+    let shared = Arc::new(Upstream { answers: Answers::new(args.pods as usize), host });
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let serve = move |connection| serve(Arc::clone(&shared), acceptor.clone(), connection);
+    Ok((url, listener.run(tasks.clone(), "upstream", serve)))
+}
+
+async fn serve(shared: Arc<Upstream>, acceptor: TlsAcceptor, connection: Connection) {
+    let Connection { stream, slot: _slot, .. } = connection;
+    // A client that goes away, here and below, is no news: it counts its own errors.
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let Ok(stream) = acceptor.accept(stream).await else { return };
+    let service = service_fn(|request| {
+        let shared = Arc::clone(&shared);
+        async move { Ok::<_, Infallible>(shared.answer(request).await) }
+    });
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(4_096)
+        .initial_connection_window_size(64 << 20)
+        .max_send_buf_size(1 << 20);
+    drop(builder.serve_connection(TokioIo::new(stream), service).await);
+}
+
+// === impl Upstream ===
+
+impl Upstream {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        if let Some(json) = self.answers.of(request.method(), request.uri()) {
+            return respond(StatusCode::OK, json);
+        }
+        let Some(host) = &self.host else {
+            return respond(StatusCode::NOT_FOUND, Bytes::from_static(b"{}"));
+        };
+        match host.forward(request).await {
+            Ok(response) => response.map(Either::Right),
+            Err(error) => respond(StatusCode::BAD_GATEWAY, Bytes::from(format!("{error:#}"))),
+        }
+    }
+}
+
+fn respond(status: StatusCode, json: Bytes) -> Response<Body> {
+    let mut response = Response::new(Either::Left(Full::new(json)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response
+}

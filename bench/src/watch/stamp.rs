@@ -1,0 +1,57 @@
+//! The number and the sending time of a change, inside the object: an annotation that watchers find without parsing.
+
+use std::time::Duration;
+
+use memchr::memmem;
+
+/// One change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) number: u32,
+    /// Since the beginning of the run.
+    pub(super) sent: Duration,
+}
+
+const KEY: &str = "bench/sent";
+/// As an API server prints it. Managed fields name the key with `f:` before it, and so are another text.
+const PRINTED: &[u8] = br#""bench/sent":""#;
+
+// === impl Stamp ===
+
+impl Stamp {
+    /// A merge patch (RFC 7396) that puts it into an object.
+    pub(super) fn patch(self) -> String {
+        format!(r#"{{"metadata":{{"annotations":{{"{KEY}":"{} {}"}}}}}}"#, self.number, self.sent.as_micros())
+    }
+
+    /// The stamp of the object in a watch frame. Bookmarks and the objects of before have none.
+    pub(super) fn find(frame: &[u8]) -> Option<Self> {
+        let begin = memmem::find(frame, PRINTED)? + PRINTED.len();
+        let length = memchr::memchr(b'"', &frame[begin..])?;
+        let text = std::str::from_utf8(&frame[begin..begin + length]).ok()?;
+        let (number, micros) = text.split_once(' ')?;
+        Some(Self { number: number.parse().ok()?, sent: Duration::from_micros(micros.parse().ok()?) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_found() {
+        let stamp = Stamp { number: 7, sent: Duration::from_micros(1_234_567) };
+        let fields = r#""managedFields":[{"fieldsV1":{"f:metadata":{"f:annotations":{"f:bench/sent":{}}}}}]"#;
+        let frame = format!(r#"{{"type":"MODIFIED","object":{{{fields},{}}}}}"#, &stamp.patch()[1..]);
+        assert_eq!(Stamp::find(frame.as_bytes()), Some(stamp));
+    }
+
+    #[test]
+    fn other_frames_have_none() {
+        for frame in
+            ["", r#"{"type":"BOOKMARK"}"#, r#"{"bench/sent":"#, r#"{"bench/sent":"x"}"#, r#"{"bench/sent":"1 x"}"#]
+        {
+            assert_eq!(Stamp::find(frame.as_bytes()), None, "{frame}");
+        }
+    }
+}
