@@ -1,10 +1,10 @@
 //! A small Kubernetes API server in memory: for trying Atoll in five minutes and for fast tests. **Never for
-//! production**: it keeps nothing, replicates nothing, limits little, runs no containers and speaks JSON only.
+//! production**: it keeps nothing, replicates nothing, limits little, runs no containers and answers in JSON only.
 //!
 //! What it does it does as kube-apiserver does it, so that kubectl and the proxy-agent work with it unmodified:
 //! discovery, CRUD with versions and conflicts, lists in pages, watches, patches, Tables, namespaces that end, RBAC that
 //! is enforced, impersonation, reviews and tokens. Controllers, a scheduler and make-believe nodes bring workloads to
-//! `Running`. What it does not do it refuses with a `Status`: custom resources, webhooks, admission policies, protobuf.
+//! `Running`. What it does not do it refuses with a `Status`: custom resources, webhooks, admission policies, CBOR.
 //!
 //! It knows nothing of virtual clusters: to it the agent is a client like any other.
 //!
@@ -20,6 +20,7 @@ mod kinds;
 mod object;
 mod openapi;
 mod patch;
+mod protobuf;
 mod rest;
 mod seed;
 mod serve;

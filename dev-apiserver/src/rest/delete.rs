@@ -14,7 +14,8 @@ use super::shape::ListMeta;
 use crate::answer::{self, Body};
 use crate::kinds::Kind;
 use crate::object;
-use crate::serve::{Call, Sent};
+use crate::protobuf;
+use crate::serve::{Call, Sent, parse_json};
 use crate::store::State;
 
 /// How an object is to be deleted.
@@ -89,10 +90,7 @@ impl Call<'_> {
     /// The body, if there is one, says it all; else the query does.
     async fn deletion(&self, sent: Sent) -> Result<Deletion, Status> {
         let query = DeleteOptions::parse(self.info.query()).map_err(|error| Status::bad_request(error.to_string()))?;
-        let content_type = self.header(header::CONTENT_TYPE).map(str::to_owned);
-        if content_type.as_deref().is_some_and(|content_type| content_type.contains("protobuf")) {
-            return Err(crate::serve::json_only());
-        }
+        let content_type = self.header(header::CONTENT_TYPE).unwrap_or_default();
         let bytes = sent.bytes().await?;
         if bytes.is_empty() {
             let options = json!({
@@ -103,7 +101,9 @@ impl Call<'_> {
             });
             return Deletion::parse(&options);
         }
-        Deletion::parse(&crate::serve::parse_json(&bytes)?)
+        let is_protobuf = content_type.contains("protobuf");
+        let options = if is_protobuf { protobuf::object(&bytes)? } else { parse_json(&bytes)? };
+        Deletion::parse(&options)
     }
 }
 

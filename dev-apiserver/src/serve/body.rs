@@ -1,4 +1,4 @@
-//! What a client sends: a body of bounded size in JSON, or a connection to switch protocols on.
+//! What a client sends: a body of bounded size, or a connection to switch protocols on.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
@@ -7,6 +7,8 @@ use hyper::upgrade::OnUpgrade;
 use kube_wire::Status;
 use kube_wire::media::{BodyType, Encoding};
 use serde_json::Value;
+
+use crate::protobuf;
 
 /// kube-apiserver's own limit (`MaxRequestBodyBytes` in apiserver's `config.go`).
 const MOST: usize = 3 * 1024 * 1024;
@@ -41,12 +43,13 @@ impl Sent {
         }
     }
 
-    /// An object. JSON and YAML are read; protobuf and CBOR are not (415).
+    /// An object. JSON, YAML and protobuf are read; CBOR is not (415).
     pub(crate) async fn object(self, content_type: Option<&str>) -> Result<Value, Status> {
         let body_type = BodyType::of_object(content_type).map_err(Status::unsupported_media_type)?;
         let value = match body_type {
             BodyType::Object(Encoding::Json) => parse_json(&self.bytes().await?)?,
             BodyType::Object(Encoding::Yaml) => parse_yaml(&self.bytes().await?)?,
+            BodyType::Object(Encoding::Protobuf) => protobuf::object(&self.bytes().await?)?,
             _ => return Err(json_only()),
         };
         if value.is_object() { Ok(value) } else { Err(Status::bad_request("the body of the request is no object")) }
@@ -56,7 +59,7 @@ impl Sent {
 /// 415: what this server cannot read.
 pub(crate) fn json_only() -> Status {
     let message = "the body of the request was in an unknown format - accepted media types include: \
-                   application/json, application/yaml";
+                   application/json, application/yaml, application/vnd.kubernetes.protobuf";
     Status::failure(415, kube_wire::status::Reason::UnsupportedMediaType, message)
 }
 
