@@ -12,7 +12,7 @@ pub(crate) fn paths() -> Value {
     for (group, version) in Kind::groups().filter(|(group, _)| !group.is_empty()) {
         paths.extend([format!("/apis/{group}"), format!("/apis/{group}/{version}")]);
     }
-    paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    paths.extend(["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
     json!({"paths": paths})
 }
 

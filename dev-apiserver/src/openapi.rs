@@ -1,9 +1,32 @@
 //! OpenAPI, as little of it as kubectl needs: that a kind exists, that writes take `fieldValidation` and `dryRun`, and
 //! nothing about fields. Without merge keys in it, kubectl computes its patches from the types that it was built with.
 
+use kube_wire::proto::Writer;
 use serde_json::{Map, Value, json};
 
 use crate::kinds::{Kind, Means};
+
+const TITLE: &str = "dev-apiserver";
+
+/// The media type of version 2 in gnostic's protobuf.
+pub(crate) const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// `GET /openapi/v2` in JSON: nothing about any kind.
+pub(crate) fn v2() -> Value {
+    json!({"swagger": "2.0", "info": {"title": TITLE, "version": env!("CARGO_PKG_VERSION")}, "paths": {}})
+}
+
+/// The same in protobuf (`openapi_v2.Document` of google/gnostic-models). kubectl asks for it whenever it is given a
+/// List, and validates only what it finds there.
+pub(crate) fn v2_protobuf() -> Vec<u8> {
+    let mut info = Writer::new();
+    info.bytes(1, TITLE.as_bytes());
+    info.bytes(2, env!("CARGO_PKG_VERSION").as_bytes());
+    let mut document = Writer::new();
+    document.bytes(1, b"2.0");
+    document.bytes(2, &info.into_bytes());
+    document.into_bytes()
+}
 
 /// `GET /openapi/v3`
 pub(crate) fn index() -> Value {
@@ -47,7 +70,7 @@ pub(crate) fn document(group: &str, version: &str) -> Option<Value> {
     }
     Some(json!({
         "openapi": "3.0.0",
-        "info": {"title": "dev-apiserver", "version": env!("CARGO_PKG_VERSION")},
+        "info": {"title": TITLE, "version": env!("CARGO_PKG_VERSION")},
         "paths": paths,
         "components": {"schemas": schemas},
     }))

@@ -48,7 +48,9 @@ pub(crate) fn apply(kind: &Kind, applied: Applied<'_>, live: &Value, config: &Va
         let theirs = fields::paths(&entry["fieldsV1"]);
         let contested: Vec<_> = paths
             .iter()
-            .filter(|path| theirs.contains(path) && fields::value(live, path) != fields::value(config, path))
+            .filter(|path| {
+                !path.is_item() && theirs.contains(path) && fields::value(live, path) != fields::value(config, path)
+            })
             .collect();
         if applied.force {
             for path in &contested {

@@ -1,6 +1,7 @@
-//! `kubectl logs`: no container runs, so each says three lines of its own.
+//! `kubectl logs`: no container runs, so each says three lines of its own, and a further one now and then to who follows.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -8,6 +9,7 @@ use kube_wire::query::parse_bool;
 use kube_wire::{ResourceRequest, Status};
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, interval_at};
 
 use super::read::find;
 use crate::answer::{self, Body};
@@ -17,6 +19,8 @@ use crate::serve::Call;
 
 const TEXT: &str = "text/plain";
 const LINES: usize = 3;
+/// From one line to the next, while they are followed.
+const PULSE: Duration = Duration::from_millis(500);
 
 // === impl Call ===
 
@@ -39,24 +43,27 @@ impl Call<'_> {
             return Err(Status::bad_request(message));
         }
         let tail = option("tailLines").and_then(|text| text.parse().ok()).unwrap_or(LINES).min(LINES);
-        let since = pod["status"]["startTime"].as_str().unwrap_or_default();
+        let since = if is_set("timestamps") { pod["status"]["startTime"].as_str() } else { None };
         let mut text = String::new();
         for number in LINES - tail + 1..=LINES {
-            if is_set("timestamps") {
-                text.extend([since, " "]);
-            }
-            let number = number.to_string();
-            text.extend(["line ", &number, " of container ", &container, " (dev-apiserver runs nothing)\n"]);
+            text += &line(number, &container, since);
         }
         let is_running = pod["status"]["phase"] == "Running";
         if is_set("follow") && is_running {
-            return Ok(self.follow(kind, &pod, text));
+            return Ok(self.follow(kind, &pod, text, container, since.is_some()));
         }
         Ok(answer::whole(StatusCode::OK, TEXT, text))
     }
 
-    /// The lines, and then silence until the pod has ended.
-    fn follow(&self, kind: &'static Kind, pod: &Value, text: String) -> Response<Body> {
+    /// The lines, and then more of them until the pod has ended.
+    fn follow(
+        &self,
+        kind: &'static Kind,
+        pod: &Value,
+        text: String,
+        container: String,
+        stamped: bool,
+    ) -> Response<Body> {
         let (sender, told) = mpsc::channel(1);
         let api = Arc::clone(self.api);
         let (namespace, name, uid) =
@@ -72,8 +79,18 @@ impl Call<'_> {
                     pod.is_some_and(|pod| object::uid(pod) == uid && pod["status"]["phase"] == "Running")
                 })
             };
+            let mut number = LINES;
+            let mut pulse = interval_at(Instant::now() + PULSE, PULSE);
             while runs() {
                 tokio::select! {
+                    _ = pulse.tick() => {
+                        number += 1;
+                        let now = object::now();
+                        let line = line(number, &container, stamped.then_some(now.as_str()));
+                        if sender.send(line.into()).await.is_err() {
+                            return;
+                        }
+                    }
                     () = sender.closed() => return,
                     () = api.tasks.cancelled() => return,
                     changed = revision.changed() => if changed.is_err() { return },
@@ -82,6 +99,11 @@ impl Call<'_> {
         });
         answer::stream(TEXT, told)
     }
+}
+
+fn line(number: usize, container: &str, stamp: Option<&str>) -> String {
+    let stamp = stamp.map(|stamp| format!("{stamp} ")).unwrap_or_default();
+    format!("{stamp}line {number} of container {container}\n")
 }
 
 /// The container that is meant: the one that is named, or the only one.

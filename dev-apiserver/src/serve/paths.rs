@@ -40,6 +40,14 @@ impl Call<'_> {
             ["api", version] => discovery::resources("", version).ok_or_else(Status::path_not_found)?,
             ["apis", group] => discovery::group(group).ok_or_else(Status::path_not_found)?,
             ["apis", group, version] => discovery::resources(group, version).ok_or_else(Status::path_not_found)?,
+            ["openapi", "v2"] => {
+                let accept = self.header(header::ACCEPT).unwrap_or_default();
+                // client-go asks with `spec.v2@v1.0`, which is no token of RFC 9110, and is answered with `spec.v2.v1.0`.
+                if accept.contains("proto-openapi.spec.v2") {
+                    return Ok(answer::whole(StatusCode::OK, openapi::V2_PROTOBUF, openapi::v2_protobuf()));
+                }
+                openapi::v2()
+            }
             ["openapi", "v3"] => openapi::index(),
             ["openapi", "v3", "api", version] => openapi::document("", version).ok_or_else(Status::path_not_found)?,
             ["openapi", "v3", "apis", group, version] => {

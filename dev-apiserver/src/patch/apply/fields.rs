@@ -151,6 +151,11 @@ fn is_item(item: &Value, key: &str) -> bool {
 // === impl Path ===
 
 impl Path {
+    /// Whether it stands for an item of a list as such, about which nobody can disagree.
+    pub(super) fn is_item(&self) -> bool {
+        self.0.last().is_some_and(|step| step == ".")
+    }
+
     /// `.spec.replicas`, as Kubernetes names fields in conflicts.
     pub(super) fn dotted(&self) -> String {
         let mut text = String::new();

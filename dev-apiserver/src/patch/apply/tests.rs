@@ -31,6 +31,17 @@ fn items_come_and_go_by_key() {
 }
 
 #[test]
+fn an_item_may_have_two_managers() {
+    let of = |field: &str| json!({"metadata": {"name": "d"}, "spec": {"containers": [{"name": "a", field: "x"}]}});
+    let live = first_apply(kind(), by("one"), &of("image"));
+    let both = apply(kind(), by("two"), &live, &of("workingDir")).unwrap();
+    assert_eq!(both["spec"]["containers"], json!([{"name": "a", "image": "x", "workingDir": "x"}]));
+    let nothing = json!({"metadata": {"name": "d"}, "spec": {}});
+    let one_left = apply(kind(), by("one"), &both, &nothing).unwrap();
+    assert_eq!(one_left["spec"]["containers"], json!([{"name": "a", "workingDir": "x"}]));
+}
+
+#[test]
 fn two_managers_of_one_field_are_in_conflict_until_one_insists() {
     let of = |replicas: u32| json!({"metadata": {"name": "d"}, "spec": {"replicas": replicas}});
     let live = first_apply(kind(), by("one"), &of(1));
