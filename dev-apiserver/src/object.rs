@@ -4,11 +4,13 @@
 //! is written ([`crate::rest`]).
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use kube_wire::selector::LabelSelector;
 use serde_json::{Map, Value, json};
+
+/// Letters and digits that make no words.
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// `metadata.name`.
 pub(crate) fn name(object: &Value) -> &str {
@@ -163,9 +165,8 @@ pub(crate) fn new_uid() -> String {
     uid
 }
 
-/// Random letters for names: apimachinery's `rand.String`, whose alphabet makes no words.
+/// Random letters for names: apimachinery's `rand.String`.
 pub(crate) fn suffix(length: usize) -> String {
-    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     (0..length).map(|_| char::from(ALPHABET[fastrand::usize(..ALPHABET.len())])).collect()
 }
 
@@ -174,10 +175,8 @@ pub(crate) fn hash(value: &Value) -> String {
     // FNV-1a over the JSON text; keys are sorted, so equal values have equal texts.
     let text = value.to_string();
     let digest = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    let mut out = String::new();
-    // Writing to a String never fails.
-    let _ = write!(out, "{digest:x}");
-    out
+    // The letters of name suffixes instead of digits, as apimachinery's `rand.SafeEncodeString`.
+    digest.to_string().bytes().map(|digit| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()])).collect()
 }
 
 #[cfg(test)]

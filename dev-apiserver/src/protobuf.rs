@@ -4,6 +4,7 @@
 //! `fields.txt` says which field is what; `generate.py` made it. A field that is not in it is refused: it is newer than
 //! the table, and dropping it would store something else than was sent.
 
+mod conform;
 mod fields;
 mod special;
 
@@ -12,6 +13,7 @@ use kube_wire::envelope::Envelope;
 use kube_wire::proto::{Field, Reader, WireError};
 use serde_json::{Map, Value};
 
+pub(crate) use conform::conform;
 use fields::{Count, Entry, Kind, Message, Schema};
 
 /// Why a body cannot be read.

@@ -74,6 +74,10 @@ pub(super) fn job_born(job: &mut Value) {
             slot.extend(labels.clone());
         }
     }
+    if job["metadata"]["labels"].is_null() {
+        let labels = job["spec"]["template"]["metadata"]["labels"].clone();
+        object::metadata(job).insert("labels".to_owned(), labels);
+    }
     if job["spec"]["manualSelector"] != true {
         job["spec"]["selector"] = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
     }

@@ -69,6 +69,13 @@ impl Schema {
         self.messages.get(name)
     }
 
+    fn message_of(&self, kind: Kind) -> Option<&Message> {
+        match kind {
+            Kind::Message(name) => self.message(name),
+            _ => None,
+        }
+    }
+
     pub(super) fn root(&self, api_version: &str, kind: &str) -> Option<&Message> {
         let found = self.roots.iter().find(|((version, name), _)| *version == api_version && *name == kind);
         self.message(found?.1)
@@ -104,6 +111,15 @@ impl Schema {
 impl Message {
     pub(super) fn field(&self, number: u32) -> Option<&Entry> {
         self.fields.get(&number)
+    }
+
+    /// The field of this name in JSON, those of inline messages included.
+    pub(super) fn named<'s>(&'s self, schema: &'s Schema, name: &str) -> Option<&'s Entry> {
+        let own = self.fields.values().find(|entry| entry.name == name && entry.count != Count::Inline);
+        own.or_else(|| {
+            let inline = self.fields.values().filter(|entry| entry.count == Count::Inline);
+            inline.filter_map(|entry| schema.message_of(entry.kind)).find_map(|message| message.named(schema, name))
+        })
     }
 }
 

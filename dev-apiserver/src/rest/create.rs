@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use http::{Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use kube_wire::query::WriteOptions;
 use kube_wire::status::Cause;
 use kube_wire::{ResourceRequest, Status};
@@ -16,6 +16,7 @@ use crate::access::rbac::check_grant;
 use crate::answer::Body;
 use crate::kinds::Kind;
 use crate::object;
+use crate::protobuf;
 use crate::serve::{Call, Sent};
 use crate::store::State;
 
@@ -33,12 +34,34 @@ impl Call<'_> {
         sent: Sent,
     ) -> Result<Response<Body>, Status> {
         let options = self.write_options()?;
-        let object = sent.object(self.header(header::CONTENT_TYPE)).await?;
+        let mut object = sent.object(self.header(header::CONTENT_TYPE)).await?;
         check_type(kind, &object)?;
+        self.conform(kind, &mut object)?;
         let namespace = scope(kind, request).unwrap_or_default();
         let write = |state: &mut State| create(state, kind, namespace, object, Some(&self.user), options.dry_run);
         let created = self.api.store.write(write)?;
-        self.show(StatusCode::CREATED, kind, &created)
+        let mut response = self.show(StatusCode::CREATED, kind, &created)?;
+        if let Some(warning) = idle(kind) {
+            response.headers_mut().insert(header::WARNING, warning);
+        }
+        Ok(response)
+    }
+
+    /// Drops fields that the kind does not have, or refuses them if the client is strict.
+    pub(super) fn conform(&self, kind: &Kind, object: &mut Value) -> Result<(), Status> {
+        let unknown = protobuf::conform(&kind.api_version(), kind.kind, object)?;
+        if unknown.is_empty() || self.write_options()?.field_validation != "Strict" {
+            return Ok(());
+        }
+        let unknown: Vec<_> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
+        let message = format!(
+            "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
+            kind.kind,
+            kind.version,
+            kind.kind,
+            unknown.join(", ")
+        );
+        Err(Status::bad_request(message))
     }
 
     pub(super) fn write_options(&self) -> Result<WriteOptions<'_>, Status> {
@@ -62,8 +85,12 @@ pub(crate) fn create(
     if kind.namespaced {
         check_namespace(state, kind, namespace, &name)?;
     }
-    if state.get(kind, namespace, &name).is_some() {
-        return Err(Status::already_exists(kind.group_resource(), &name));
+    if let Some(found) = state.get(kind, namespace, &name) {
+        let mut status = Status::already_exists(kind.group_resource(), &name);
+        if object::is_deleted(found) {
+            status.message = format!("object is being deleted: {}", status.message);
+        }
+        return Err(status);
     }
     if object["metadata"]["resourceVersion"].as_str().is_some_and(|version| !version.is_empty()) {
         return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
@@ -76,6 +103,24 @@ pub(crate) fn create(
         check_grant(state, user, kind, &object)?;
     }
     Ok(if dry_run { Arc::new(object) } else { state.put(kind, object) })
+}
+
+/// A warning (RFC 7234 section 5.5, which Kubernetes keeps up) for kinds that are stored and that nothing acts upon.
+fn idle(kind: &Kind) -> Option<HeaderValue> {
+    let is_idle = matches!(
+        kind.resource,
+        "cronjobs"
+            | "horizontalpodautoscalers"
+            | "ingresses"
+            | "limitranges"
+            | "networkpolicies"
+            | "persistentvolumeclaims"
+            | "persistentvolumes"
+            | "poddisruptionbudgets"
+            | "resourcequotas"
+    );
+    let text = format!("299 - \"dev-apiserver stores a {} and does nothing with it\"", kind.kind);
+    is_idle.then(|| HeaderValue::from_str(&text).ok()).flatten()
 }
 
 /// The kind in the body is that of the path.

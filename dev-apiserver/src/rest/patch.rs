@@ -37,7 +37,8 @@ impl Call<'_> {
         let options = self.write_options()?;
         let written = self.api.store.write(|state| {
             let found = Arc::clone(find(state, kind, request)?);
-            let object = patched(kind, patch_type, &found, &patch)?;
+            let mut object = patched(kind, patch_type, &found, &patch)?;
+            self.conform(kind, &mut object)?;
             settle(state, kind, Some(&self.user), &found, object, part, options.dry_run)
         })?;
         self.show(StatusCode::OK, kind, &written.object)
@@ -66,6 +67,7 @@ impl Call<'_> {
             ));
         }
         validate::types(&config)?;
+        self.conform(kind, &mut config)?;
         check_type(kind, &config)?;
         if config["apiVersion"].is_null() || config["kind"].is_null() {
             return Err(Status::bad_request("apiVersion and kind must be set in an apply patch"));

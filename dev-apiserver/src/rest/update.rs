@@ -22,8 +22,9 @@ impl Call<'_> {
         sent: Sent,
     ) -> Result<Response<Body>, Status> {
         let options = self.write_options()?;
-        let object = sent.object(self.header(header::CONTENT_TYPE)).await?;
+        let mut object = sent.object(self.header(header::CONTENT_TYPE)).await?;
         check_type(kind, &object)?;
+        self.conform(kind, &mut object)?;
         let name = request.path_name().unwrap_or_default();
         if object::name(&object) != name {
             return Err(Status::bad_request(format!(
