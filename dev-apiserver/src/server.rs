@@ -123,3 +123,6 @@ impl ResolvesServerCert for Only {
         Some(Arc::clone(&self.0))
     }
 }
+
+#[cfg(test)]
+mod tests;

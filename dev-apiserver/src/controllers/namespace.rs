@@ -20,14 +20,16 @@ pub(super) fn finish(state: &mut State, namespace: &Value) {
         }
         let left: Vec<_> = state.list(kind, Some(&name)).cloned().collect();
         if !left.is_empty() {
-            let group = if kind.group.is_empty() { String::new() } else { format!(".{}", kind.group) };
-            remaining.push(format!("{}{group} has {} resource instances", kind.resource, left.len()));
+            // The dot stands there for the core group too (`namespaced_resources_deleter.go`).
+            remaining.push(format!("{}.{} has {} resource instances", kind.resource, kind.group, left.len()));
             finalizers.extend(left.iter().flat_map(|object| object::text_list(&object["metadata"]["finalizers"])));
         }
     }
     if !remaining.is_empty() {
-        finalizers.sort_unstable();
-        finalizers.dedup();
+        let counted: std::collections::BTreeSet<_> = finalizers.iter().cloned().collect();
+        let count = |one: &String| finalizers.iter().filter(|finalizer| *finalizer == one).count();
+        let finalizers: Vec<_> =
+            counted.iter().map(|one| format!("{one} in {} resource instances", count(one))).collect();
         put_status(state, Kind::of("", "namespaces"), namespace, status(namespace, &remaining, &finalizers));
         return;
     }

@@ -64,7 +64,11 @@ pub(crate) fn json_only() -> Status {
 }
 
 pub(crate) fn parse_json(bytes: &[u8]) -> Result<Value, Status> {
-    serde_json::from_slice(bytes).map_err(|error| Status::bad_request(format!("the body is not JSON: {error}")))
+    serde_json::from_slice(bytes).map_err(|error| {
+        // Go's words where people know them.
+        let what = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+        Status::bad_request(format!("couldn't get version/kind; json parse error: {what}"))
+    })
 }
 
 pub(crate) fn parse_yaml(bytes: &[u8]) -> Result<Value, Status> {
