@@ -1,0 +1,83 @@
+//! Who asks, and may they.
+//!
+//! [`User`] comes from a client certificate or a service account's token ([`who`]), may become somebody else
+//! ([`impersonate`]), and is measured against the roles and bindings in the store ([`rbac`]).
+
+pub(crate) mod builtin;
+pub(crate) mod impersonate;
+pub(crate) mod rbac;
+pub(crate) mod tokens;
+pub(crate) mod who;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// `UserInfo` of authentication.k8s.io.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct User {
+    /// `system:serviceaccount:NAMESPACE:NAME` for service accounts.
+    #[serde(rename = "username", skip_serializing_if = "String::is_empty")]
+    pub(crate) name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) uid: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) groups: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) extra: BTreeMap<String, Vec<String>>,
+}
+
+/// Everybody who said who they are.
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+/// Everybody else.
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// Members may do anything, whatever roles say (apiserver's `privileged group` authoriser).
+pub(crate) const MASTERS: &str = "system:masters";
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
+/// The groups that only the server itself gives.
+const ANONYMOUS: &str = "system:anonymous";
+
+// === impl User ===
+
+impl User {
+    /// Nobody in particular.
+    pub(crate) fn anonymous() -> Self {
+        Self { name: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Self::default() }
+    }
+
+    /// A service account, with its groups.
+    pub(crate) fn service_account(namespace: &str, name: &str) -> Self {
+        Self {
+            name: format!("{SERVICE_ACCOUNT}{namespace}:{name}"),
+            groups: Self::service_account_groups(namespace).to_vec(),
+            ..Self::default()
+        }
+    }
+
+    /// What every service account of a namespace is in.
+    pub(crate) fn service_account_groups(namespace: &str) -> [String; 3] {
+        [SERVICE_ACCOUNTS.to_owned(), format!("{SERVICE_ACCOUNTS}:{namespace}"), AUTHENTICATED.to_owned()]
+    }
+
+    /// Namespace and name, if the name is a service account's.
+    pub(crate) fn parse_service_account(name: &str) -> Option<(&str, &str)> {
+        let (namespace, name) = name.strip_prefix(SERVICE_ACCOUNT)?.split_once(':')?;
+        (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
+    }
+
+    pub(crate) fn is_in(&self, group: &str) -> bool {
+        self.groups.iter().any(|one| one == group)
+    }
+
+    /// Adds `system:authenticated` where it belongs.
+    #[must_use]
+    pub(crate) fn authenticated(mut self) -> Self {
+        let outside = self.is_in(AUTHENTICATED) || self.is_in(UNAUTHENTICATED) || self.name == ANONYMOUS;
+        if !outside {
+            self.groups.push(AUTHENTICATED.to_owned());
+        }
+        self
+    }
+}

@@ -1,0 +1,189 @@
+//! Role-based access control over the roles and bindings in the store, as `plugin/pkg/auth/authorizer/rbac` does it.
+
+mod covers;
+mod escalation;
+
+use std::sync::Arc;
+
+use kube_wire::gvr::GroupResource;
+use kube_wire::request_info::NonResourceRequest;
+use kube_wire::status::Denied;
+use kube_wire::{ResourceRequest, Status};
+use serde_json::Value;
+
+use super::{MASTERS, User};
+use crate::kinds::Kind;
+use crate::object;
+use crate::store::State;
+pub(crate) use covers::PolicyRule;
+pub(crate) use escalation::check_grant;
+
+/// What somebody wants to do.
+#[derive(Clone, Debug)]
+pub(crate) enum Asked<'a> {
+    /// Something with a resource.
+    Resource {
+        verb: &'a str,
+        group: &'a str,
+        resource: &'a str,
+        subresource: Option<&'a str>,
+        namespace: Option<&'a str>,
+        name: Option<&'a str>,
+    },
+    /// Something with a path.
+    Path { verb: &'a str, path: &'a str },
+}
+
+// === impl Asked ===
+
+impl<'a> Asked<'a> {
+    /// What a request asks.
+    pub(crate) fn of(request: &'a ResourceRequest<'_>) -> Self {
+        Self::Resource {
+            verb: request.verb().as_str(),
+            group: request.group(),
+            resource: request.resource(),
+            subresource: request.subresource(),
+            namespace: request.namespace(),
+            name: request.name(),
+        }
+    }
+
+    pub(crate) fn of_path(request: &'a NonResourceRequest<'_>) -> Self {
+        Self::Path { verb: request.verb(), path: request.path() }
+    }
+
+    /// To become somebody.
+    pub(crate) fn impersonate(group: &'a str, resource: &'a str, name: &'a str) -> Self {
+        Self::Resource { verb: "impersonate", group, resource, subresource: None, namespace: None, name: Some(name) }
+    }
+
+    pub(crate) fn within(mut self, asked: &'a str) -> Self {
+        if let Self::Resource { namespace, .. } = &mut self {
+            *namespace = Some(asked);
+        }
+        self
+    }
+
+    pub(crate) fn below(mut self, asked: &'a str) -> Self {
+        if let Self::Resource { subresource, .. } = &mut self {
+            *subresource = Some(asked);
+        }
+        self
+    }
+
+    /// The refusal.
+    pub(crate) fn forbidden(&self, user: &User) -> Status {
+        let user = user.name.as_str();
+        let denied = match *self {
+            Self::Path { verb, path } => Denied::Path { user, verb, path },
+            Self::Resource { verb, group, resource, subresource, namespace, name } => Denied::Resource {
+                user,
+                verb,
+                resource: GroupResource { group, resource },
+                subresource,
+                namespace,
+                name,
+            },
+        };
+        Status::forbidden(denied, "")
+    }
+
+    fn namespace(&self) -> Option<&'a str> {
+        match self {
+            Self::Resource { namespace, .. } => namespace.filter(|namespace| !namespace.is_empty()),
+            Self::Path { .. } => None,
+        }
+    }
+}
+
+/// Whether a user may.
+pub(crate) fn allows(state: &State, user: &User, asked: &Asked<'_>) -> bool {
+    reason(state, user, asked).is_some()
+}
+
+/// Why a user may; the text that a SubjectAccessReview shows.
+pub(crate) fn reason(state: &State, user: &User, asked: &Asked<'_>) -> Option<String> {
+    if user.is_in(MASTERS) {
+        return Some(String::new());
+    }
+    grants(state, user, asked.namespace())
+        .find_map(|grant| grant.rules.iter().any(|rule| rule.allows(asked)).then(|| grant.why()))
+}
+
+/// All rules that hold for a user, in a namespace or, without one, everywhere.
+pub(crate) fn rules(state: &State, user: &User, namespace: Option<&str>) -> Vec<PolicyRule> {
+    grants(state, user, namespace).flat_map(|grant| grant.rules).collect()
+}
+
+/// A binding that is a user's, with the rules of its role.
+struct Grant {
+    binding: Arc<Value>,
+    subject: Value,
+    rules: Vec<PolicyRule>,
+}
+
+fn grants<'s>(state: &'s State, user: &'s User, namespace: Option<&'s str>) -> impl Iterator<Item = Grant> + 's {
+    let wide = state.list(Kind::of("rbac.authorization.k8s.io", "clusterrolebindings"), None);
+    let inside =
+        namespace.map(|namespace| state.list(Kind::of("rbac.authorization.k8s.io", "rolebindings"), Some(namespace)));
+    wide.chain(inside.into_iter().flatten()).filter_map(move |binding| {
+        let subject = object::items(&binding["subjects"]).iter().find(|subject| is_subject(subject, user, binding))?;
+        let rules = role_rules(state, &binding["roleRef"], object::namespace(binding))?;
+        Some(Grant { binding: Arc::clone(binding), subject: subject.clone(), rules })
+    })
+}
+
+/// The rules of the role that a binding in this namespace (empty: a ClusterRoleBinding) refers to.
+pub(crate) fn role_rules(state: &State, role_ref: &Value, namespace: &str) -> Option<Vec<PolicyRule>> {
+    let name = role_ref["name"].as_str()?;
+    let role = match role_ref["kind"].as_str()? {
+        "ClusterRole" => state.get(Kind::of("rbac.authorization.k8s.io", "clusterroles"), "", name),
+        "Role" => state.get(Kind::of("rbac.authorization.k8s.io", "roles"), namespace, name),
+        _ => None,
+    }?;
+    Some(PolicyRule::all(&role["rules"]))
+}
+
+fn is_subject(subject: &Value, user: &User, binding: &Value) -> bool {
+    let Some(name) = subject["name"].as_str() else { return false };
+    match subject["kind"].as_str() {
+        Some("User") => user.name == name,
+        Some("Group") => user.is_in(name),
+        Some("ServiceAccount") => {
+            let namespace = subject["namespace"].as_str().filter(|namespace| !namespace.is_empty());
+            let namespace = namespace.unwrap_or_else(|| object::namespace(binding));
+            User::parse_service_account(&user.name) == Some((namespace, name))
+        }
+        _ => false,
+    }
+}
+
+// === impl Grant ===
+
+impl Grant {
+    /// `RBAC: allowed by RoleBinding "a/b" of ClusterRole "c" to User "d"`
+    fn why(&self) -> String {
+        let (binding, namespace) = (&self.binding, object::namespace(&self.binding));
+        let (kind, at) = if namespace.is_empty() {
+            ("ClusterRoleBinding", object::name(binding).to_owned())
+        } else {
+            ("RoleBinding", format!("{}/{namespace}", object::name(binding)))
+        };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let role = &binding["roleRef"];
+        let mut subject = text(&self.subject["name"]);
+        if let Some(namespace) = self.subject["namespace"].as_str() {
+            subject = format!("{subject}/{namespace}");
+        }
+        format!(
+            "RBAC: allowed by {kind} {at:?} of {} {:?} to {} {subject:?}",
+            text(&role["kind"]),
+            text(&role["name"]),
+            text(&self.subject["kind"]),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Nobody gives what they have not: roles may be written and bound only as far as the writer's own rights go
+//! (`pkg/registry/rbac/validation`).
+
+use kube_wire::Status;
+use serde_json::Value;
+
+use super::{Asked, PolicyRule, allows, role_rules, rules};
+use crate::access::{MASTERS, User};
+use crate::kinds::Kind;
+use crate::object;
+use crate::store::State;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Checks a role or a binding that is about to be stored.
+pub(crate) fn check_grant(state: &State, user: &User, kind: &Kind, object: &Value) -> Result<(), Status> {
+    if kind.group != GROUP || user.is_in(MASTERS) {
+        return Ok(());
+    }
+    let namespace = Some(object::namespace(object)).filter(|namespace| !namespace.is_empty());
+    let (verb, resource, name, granted) = match kind.resource {
+        "roles" | "clusterroles" => {
+            ("escalate", kind.resource, object::name(object), PolicyRule::all(&object["rules"]))
+        }
+        _ => {
+            let role = &object["roleRef"];
+            let resource = if role["kind"] == "ClusterRole" { "clusterroles" } else { "roles" };
+            let name = role["name"].as_str().unwrap_or_default();
+            let Some(granted) = role_rules(state, role, object::namespace(object)) else {
+                // As for kube-apiserver: who may not bind anything learns only that there is no such role.
+                let resource = kube_wire::gvr::GroupResource { group: GROUP, resource };
+                let asked = bind(GROUP, resource.resource, namespace, name);
+                return if allows(state, user, &asked) { Ok(()) } else { Err(Status::not_found(resource, name)) };
+            };
+            ("bind", resource, name, granted)
+        }
+    };
+    let asked = Asked::Resource { verb, group: GROUP, resource, subresource: None, namespace, name: Some(name) };
+    if allows(state, user, &asked) {
+        return Ok(());
+    }
+    let own = rules(state, user, namespace);
+    let missing: Vec<_> = granted.iter().flat_map(single).filter(|rule| !is_covered(&own, rule)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<_> = missing.iter().map(shown).collect();
+    let sentence = format!(
+        "user {:?} (groups={:?}) is attempting to grant RBAC permissions not currently held:\n{}",
+        user.name,
+        user.groups,
+        shown.join("\n")
+    );
+    Err(Status::forbidden_because(kind.group_resource(), object::name(object), &sentence))
+}
+
+fn bind<'a>(group: &'a str, resource: &'a str, namespace: Option<&'a str>, name: &'a str) -> Asked<'a> {
+    Asked::Resource { verb: "bind", group, resource, subresource: None, namespace, name: Some(name) }
+}
+
+/// A rule as rules with one verb, one group, one resource and one name each.
+fn single(rule: &PolicyRule) -> Vec<PolicyRule> {
+    let mut singles = Vec::new();
+    for verb in &rule.verbs {
+        for url in &rule.non_resource_urls {
+            singles.push(PolicyRule {
+                verbs: vec![verb.clone()],
+                non_resource_urls: vec![url.clone()],
+                ..PolicyRule::default()
+            });
+        }
+        for group in &rule.api_groups {
+            for resource in &rule.resources {
+                let names: Vec<Vec<String>> = match rule.resource_names.as_slice() {
+                    [] => vec![Vec::new()],
+                    names => names.iter().map(|name| vec![name.clone()]).collect(),
+                };
+                singles.extend(names.into_iter().map(|resource_names| PolicyRule {
+                    verbs: vec![verb.clone()],
+                    api_groups: vec![group.clone()],
+                    resources: vec![resource.clone()],
+                    resource_names,
+                    ..PolicyRule::default()
+                }));
+            }
+        }
+    }
+    singles
+}
+
+/// Whether one of the owner's rules covers a single rule; `*` is covered by `*` only.
+fn is_covered(own: &[PolicyRule], rule: &PolicyRule) -> bool {
+    let first = |texts: &[String]| texts.first().cloned().unwrap_or_default();
+    let verb = first(&rule.verbs);
+    if let Some(url) = rule.non_resource_urls.first() {
+        let asked = Asked::Path { verb: &verb, path: url };
+        return own.iter().any(|own| own.allows(&asked));
+    }
+    let (group, resource) = (first(&rule.api_groups), first(&rule.resources));
+    let (resource, subresource) = match resource.split_once('/') {
+        Some((resource, subresource)) => (resource, Some(subresource)),
+        None => (resource.as_str(), None),
+    };
+    let name = rule.resource_names.first().map(String::as_str);
+    let asked = Asked::Resource { verb: &verb, group: &group, resource, subresource, namespace: None, name };
+    own.iter().any(|own| own.allows(&asked))
+}
+
+/// As Kubernetes prints a compact rule.
+fn shown(rule: &PolicyRule) -> String {
+    let mut parts = Vec::new();
+    for (name, texts) in [
+        ("APIGroups", &rule.api_groups),
+        ("Resources", &rule.resources),
+        ("ResourceNames", &rule.resource_names),
+        ("NonResourceURLs", &rule.non_resource_urls),
+        ("Verbs", &rule.verbs),
+    ] {
+        if !texts.is_empty() {
+            parts.push(format!("{name}:{texts:?}"));
+        }
+    }
+    format!("{{{}}}", parts.join(", "))
+}

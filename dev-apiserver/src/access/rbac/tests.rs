@@ -1,0 +1,67 @@
+use super::*;
+use crate::store::Store;
+use serde_json::json;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+fn asked<'a>(verb: &'a str, resource: &'a str, namespace: Option<&'a str>) -> Asked<'a> {
+    Asked::Resource { verb, group: "", resource, subresource: None, namespace, name: None }
+}
+
+fn store() -> Store {
+    let store = Store::new();
+    store.write(|state| {
+        state.put(
+            Kind::of(GROUP, "clusterroles"),
+            json!({"metadata": {"name": "reader"}, "rules": [{"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "pods/log"]}]}),
+        );
+        state.put(
+            Kind::of(GROUP, "rolebindings"),
+            json!({"metadata": {"name": "b", "namespace": "a"}, "subjects": [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "name": "s"}],
+                "roleRef": {"kind": "ClusterRole", "name": "reader"}}),
+        );
+    });
+    store
+}
+
+fn user(name: &str) -> User {
+    User { name: name.to_owned(), ..User::default() }
+}
+
+#[test]
+fn a_binding_holds_in_its_namespace_only() {
+    store().read(|state| {
+        assert!(allows(state, &user("u"), &asked("get", "pods", Some("a"))));
+        assert!(allows(state, &user("u"), &asked("get", "pods", Some("a")).below("log")));
+        assert!(!allows(state, &user("u"), &asked("get", "pods", Some("a")).below("exec")));
+        assert!(!allows(state, &user("u"), &asked("get", "pods", Some("b"))));
+        assert!(!allows(state, &user("u"), &asked("get", "pods", None)));
+        assert!(!allows(state, &user("u"), &asked("delete", "pods", Some("a"))));
+        assert!(!allows(state, &user("other"), &asked("get", "pods", Some("a"))));
+    });
+}
+
+#[test]
+fn a_service_account_without_a_namespace_is_of_the_binding_s() {
+    store().read(|state| {
+        assert!(allows(state, &user("system:serviceaccount:a:s"), &asked("get", "pods", Some("a"))));
+        assert!(!allows(state, &user("system:serviceaccount:b:s"), &asked("get", "pods", Some("a"))));
+    });
+}
+
+#[test]
+fn nobody_gives_what_they_have_not() {
+    store().read(|state| {
+        let roles = Kind::of(GROUP, "roles");
+        let role = |verb: &str| {
+            json!({"metadata": {"name": "r", "namespace": "a"}, "rules": [{"verbs": [verb], "apiGroups": [""], "resources": ["pods"]}]})
+        };
+        assert!(check_grant(state, &user("u"), roles, &role("get")).is_ok());
+        let refused = check_grant(state, &user("u"), roles, &role("delete")).unwrap_err();
+        assert!(refused.message.contains("not currently held"), "{refused}");
+        assert!(check_grant(state, &user("u"), roles, &role("*")).is_err());
+        let binding = json!({"metadata": {"name": "x", "namespace": "a"}, "roleRef": {"kind": "ClusterRole", "name": "reader"}});
+        assert!(check_grant(state, &user("u"), Kind::of(GROUP, "rolebindings"), &binding).is_ok());
+        assert!(check_grant(state, &user("v"), Kind::of(GROUP, "rolebindings"), &binding).is_err());
+    });
+}

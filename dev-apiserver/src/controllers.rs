@@ -1,0 +1,156 @@
+//! What happens by itself: workloads become pods, pods get nodes and run, what has lost its owner goes, namespaces end.
+//!
+//! One task does it all. It follows the changes and, for each namespace in which something changed, compares what is
+//! with what should be; its own writes are changes too, so it goes on until nothing is left to do. Everything here looks
+//! at the present state only and may be repeated at any time.
+
+mod account;
+mod daemon_set;
+mod deployment;
+mod endpoints;
+mod event;
+mod garbage;
+mod job;
+mod kubelet;
+mod namespace;
+mod node_fit;
+mod pods;
+mod replica_set;
+mod scheduler;
+mod stateful_set;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
+
+use crate::kinds::Kind;
+use crate::object;
+use crate::serve::Api;
+use crate::store::State;
+use kubelet::Kubelet;
+
+/// Works until the server ends.
+pub(crate) async fn run(api: Arc<Api>) {
+    let mut revision = api.store.subscribe();
+    let mut kubelet = Kubelet::default();
+    let mut seen = 0;
+    loop {
+        let dirty = api.store.read(|state| {
+            let dirty = dirty(state, seen);
+            seen = state.revision();
+            dirty
+        });
+        let now = Instant::now();
+        let due = kubelet.due(now);
+        if dirty.is_empty() && due.is_empty() {
+            tokio::select! {
+                () = api.tasks.cancelled() => return,
+                changed = revision.changed() => if changed.is_err() { return },
+                () = until(kubelet.next()) => {}
+            }
+            continue;
+        }
+        for namespace in dirty.into_iter().chain(due) {
+            api.store.write(|state| reconcile(state, &namespace, &api.serving_ca, &mut kubelet, now));
+        }
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The namespaces to look at; all of them if something changed that concerns all.
+fn dirty(state: &State, seen: u64) -> BTreeSet<String> {
+    let namespaces = Kind::of("", "namespaces");
+    let all = || state.list(namespaces, None).map(|namespace| object::name(namespace).to_owned()).collect();
+    let Ok(changes) = state.changes_after(seen) else { return all() };
+    let mut dirty = BTreeSet::new();
+    for change in changes {
+        if change.kind.namespaced {
+            dirty.insert(object::namespace(&change.object).to_owned());
+        } else if change.kind.is_namespace() {
+            dirty.insert(object::name(&change.object).to_owned());
+        } else if change.kind.resource == "nodes" {
+            return all();
+        }
+    }
+    dirty
+}
+
+fn reconcile(state: &mut State, namespace: &str, serving_ca: &str, kubelet: &mut Kubelet, now: Instant) {
+    let Some(found) = state.get(Kind::of("", "namespaces"), "", namespace).cloned() else { return };
+    garbage::collect(state, namespace);
+    if object::is_deleted(&found) {
+        kubelet.run(state, namespace, now);
+        namespace::finish(state, &found);
+        return;
+    }
+    account::ensure(state, namespace, serving_ca);
+    for (group, resource, control) in CONTROLLERS {
+        let owners: Vec<_> = state.list(Kind::of(group, resource), Some(namespace)).cloned().collect();
+        for owner in owners.iter().filter(|owner| !object::is_deleted(owner)) {
+            control(state, owner);
+        }
+    }
+    scheduler::schedule(state, namespace);
+    kubelet.run(state, namespace, now);
+    endpoints::publish(state, namespace);
+}
+
+type Control = fn(&mut State, &Arc<Value>);
+
+/// In the order in which work flows down.
+const CONTROLLERS: [(&str, &str, Control); 5] = [
+    ("apps", "deployments", deployment::control),
+    ("apps", "replicasets", replica_set::control),
+    ("apps", "daemonsets", daemon_set::control),
+    ("apps", "statefulsets", stateful_set::control),
+    ("batch", "jobs", job::control),
+];
+
+/// Stores an object if it differs from what is there.
+fn put_if_changed(state: &mut State, kind: &'static Kind, found: &Value, mut object: Value) {
+    object::drop_nulls(&mut object);
+    if object != *found {
+        state.put(kind, object);
+    }
+}
+
+/// Stores a status if it differs.
+fn put_status(state: &mut State, kind: &'static Kind, found: &Value, status: Value) {
+    let mut object = found.clone();
+    object["status"] = status;
+    put_if_changed(state, kind, found, object);
+}
+
+/// A condition, whose transition time is that of the last change of its status.
+fn condition(found: &Value, kind: &str, status: bool, reason: &str, message: &str) -> Value {
+    let status = if status { "True" } else { "False" };
+    let before = object::items(&found["status"]["conditions"]).iter().find(|condition| condition["type"] == kind);
+    let now = object::now();
+    let since = |field: &str, is_same: bool| match before {
+        Some(before) if is_same && before[field].is_string() => before[field].clone(),
+        _ => now.as_str().into(),
+    };
+    let is_same_status = before.is_some_and(|before| before["status"] == status);
+    let is_same =
+        is_same_status && before.is_some_and(|before| before["reason"] == reason && before["message"] == message);
+    let mut condition = serde_json::json!({
+        "type": kind, "status": status, "lastTransitionTime": since("lastTransitionTime", is_same_status),
+    });
+    if !reason.is_empty() {
+        condition["reason"] = reason.into();
+        condition["message"] = message.into();
+        condition["lastUpdateTime"] = since("lastUpdateTime", is_same);
+    }
+    condition
+}
+
+#[cfg(test)]
+mod tests;

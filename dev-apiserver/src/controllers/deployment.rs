@@ -1,0 +1,185 @@
+//! Deployments: one ReplicaSet per template, and a rollout from the old ones to the new one.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::pods::{owned, owner_reference, share};
+use super::{condition, put_if_changed, put_status};
+use crate::kinds::Kind;
+use crate::object;
+use crate::rest::create;
+use crate::store::State;
+
+const HASH: &str = "pod-template-hash";
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+pub(super) fn control(state: &mut State, deployment: &Arc<Value>) {
+    let sets = Kind::of("apps", "replicasets");
+    let mut all = owned(state, sets, deployment);
+    let hash = object::hash(&deployment["spec"]["template"]);
+    let is_new = |set: &Value| set["metadata"]["labels"][HASH] == hash;
+    let revision = 1 + all.iter().filter(|set| !is_new(set)).map(|set| revision_of(set)).max().unwrap_or(0);
+    let is_paused = deployment["spec"]["paused"] == true;
+    match all.iter().find(|set| is_new(set)) {
+        None if is_paused => {}
+        None => {
+            make(state, deployment, &hash, revision);
+            all = owned(state, sets, deployment);
+        }
+        Some(set) if revision_of(set) < revision => {
+            // Rolled back: what was old is the latest again.
+            let mut latest = Value::clone(set);
+            object::map(object::metadata_value(&mut latest), "annotations")
+                .insert(REVISION.to_owned(), revision.to_string().into());
+            state.put(sets, latest);
+            all = owned(state, sets, deployment);
+        }
+        Some(_) => {}
+    }
+    let wanted = number(&deployment["spec"]["replicas"]);
+    let (new, old): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|set| is_new(set));
+    if let Some(new) = new.first() {
+        note_revision(state, deployment, revision_of(new).max(revision));
+        if !is_paused || old.iter().all(|set| number(&set["spec"]["replicas"]) == 0) {
+            roll(state, deployment, wanted, new, &old);
+        }
+        forget_history(state, deployment, &old);
+    }
+    let Some(deployment) =
+        state.get(Kind::of("apps", "deployments"), object::namespace(deployment), object::name(deployment)).cloned()
+    else {
+        return;
+    };
+    let all = owned(state, sets, &deployment);
+    let status = status(&deployment, wanted, &all, &hash);
+    put_status(state, Kind::of("apps", "deployments"), &deployment, status);
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
+fn revision_of(set: &Value) -> u64 {
+    set["metadata"]["annotations"][REVISION].as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+fn make(state: &mut State, deployment: &Value, hash: &str, revision: u64) {
+    let mut template = deployment["spec"]["template"].clone();
+    object::map(object::metadata_value(&mut template), "labels").insert(HASH.to_owned(), hash.into());
+    let mut selector = deployment["spec"]["selector"].clone();
+    object::map(&mut selector, "matchLabels").insert(HASH.to_owned(), hash.into());
+    let set = json!({
+        "metadata": {
+            "name": format!("{}-{hash}", object::name(deployment)),
+            "labels": template["metadata"]["labels"],
+            "annotations": {REVISION: revision.to_string()},
+            "ownerReferences": [owner_reference(deployment)],
+        },
+        "spec": {
+            "replicas": 0, "selector": selector, "template": template,
+            "minReadySeconds": deployment["spec"]["minReadySeconds"],
+        },
+    });
+    // It is refused only if the template is, which was looked at when the Deployment was written.
+    let _ = create(state, Kind::of("apps", "replicasets"), object::namespace(deployment), set, None, false);
+}
+
+fn note_revision(state: &mut State, deployment: &Value, revision: u64) {
+    let mut noted = deployment.clone();
+    object::map(object::metadata_value(&mut noted), "annotations")
+        .insert(REVISION.to_owned(), revision.to_string().into());
+    put_if_changed(state, Kind::of("apps", "deployments"), deployment, noted);
+}
+
+/// One step: as many new pods as the surge allows, as few old ones as availability allows.
+fn roll(state: &mut State, deployment: &Value, wanted: u64, new: &Arc<Value>, old: &[Arc<Value>]) {
+    let strategy = &deployment["spec"]["strategy"];
+    let asked = |set: &Value| number(&set["spec"]["replicas"]);
+    let there = |set: &Value| number(&set["status"]["replicas"]);
+    let is_old_left = old.iter().any(|set| asked(set) > 0 || there(set) > 0);
+    if strategy["type"] == "Recreate" {
+        for set in old {
+            scale(state, set, 0);
+        }
+        if !is_old_left {
+            scale(state, new, wanted);
+        }
+        return;
+    }
+    let rolling = &strategy["rollingUpdate"];
+    let surge = share(&rolling["maxSurge"], wanted, true);
+    let unavailable = match share(&rolling["maxUnavailable"], wanted, false) {
+        0 if surge == 0 => 1,
+        share => share,
+    };
+    let old_asked: u64 = old.iter().map(|set| asked(set)).sum();
+    let room = (wanted + surge).saturating_sub(old_asked + asked(new));
+    let target = if is_old_left { wanted.min(asked(new) + room) } else { wanted };
+    scale(state, new, target);
+    let available: u64 = old.iter().chain([new]).map(|set| number(&set["status"]["availableReplicas"])).sum();
+    let mut spare = available.saturating_sub(wanted.saturating_sub(unavailable));
+    for set in old {
+        // Pods that never became available are in nobody's way.
+        let broken = asked(set).saturating_sub(number(&set["status"]["availableReplicas"]));
+        let go = (spare + broken).min(asked(set));
+        spare = spare.saturating_sub(go.saturating_sub(broken));
+        scale(state, set, asked(set) - go);
+    }
+}
+
+fn scale(state: &mut State, set: &Arc<Value>, replicas: u64) {
+    let mut scaled = Value::clone(set);
+    if number(&scaled["spec"]["replicas"]) == replicas {
+        return;
+    }
+    scaled["spec"]["replicas"] = replicas.into();
+    let generation = number(&scaled["metadata"]["generation"]) + 1;
+    scaled["metadata"]["generation"] = generation.into();
+    state.put(Kind::of("apps", "replicasets"), scaled);
+}
+
+fn forget_history(state: &mut State, deployment: &Value, old: &[Arc<Value>]) {
+    let limit =
+        usize::try_from(deployment["spec"]["revisionHistoryLimit"].as_u64().unwrap_or(10)).unwrap_or(usize::MAX);
+    let mut empty: Vec<_> = old
+        .iter()
+        .filter(|set| number(&set["spec"]["replicas"]) == 0 && number(&set["status"]["replicas"]) == 0)
+        .collect();
+    empty.sort_by_key(|set| std::cmp::Reverse(revision_of(set)));
+    for set in empty.into_iter().skip(limit) {
+        state.remove(Kind::of("apps", "replicasets"), object::namespace(set), object::name(set));
+    }
+}
+
+fn status(deployment: &Value, wanted: u64, all: &[Arc<Value>], hash: &str) -> Value {
+    let sum = |field: &str| all.iter().map(|set| number(&set["status"][field])).sum::<u64>();
+    let new = all.iter().find(|set| set["metadata"]["labels"][HASH] == hash);
+    let updated = new.map_or(0, |set| number(&set["status"]["replicas"]));
+    let (replicas, ready, available) = (sum("replicas"), sum("readyReplicas"), sum("availableReplicas"));
+    let unavailable = share(&deployment["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"], wanted, false);
+    let is_available = available >= wanted.saturating_sub(unavailable);
+    let name = object::name(deployment);
+    let set = new.map_or_else(|| name.to_owned(), |set| object::name(set).to_owned());
+    let is_complete = updated == wanted && replicas == wanted && available == wanted;
+    let available_condition = if is_available {
+        condition(deployment, "Available", true, "MinimumReplicasAvailable", "Deployment has minimum availability.")
+    } else {
+        let message = "Deployment does not have minimum availability.";
+        condition(deployment, "Available", false, "MinimumReplicasUnavailable", message)
+    };
+    let progressing = if is_complete {
+        let message = format!("ReplicaSet {set:?} has successfully progressed.");
+        condition(deployment, "Progressing", true, "NewReplicaSetAvailable", &message)
+    } else {
+        let message = format!("ReplicaSet {set:?} is progressing.");
+        condition(deployment, "Progressing", true, "ReplicaSetUpdated", &message)
+    };
+    let some = |count: u64| (count > 0).then_some(count);
+    json!({
+        "observedGeneration": deployment["metadata"]["generation"],
+        "replicas": some(replicas), "updatedReplicas": some(updated), "readyReplicas": some(ready),
+        "availableReplicas": some(available), "unavailableReplicas": some(wanted.max(replicas).saturating_sub(available)),
+        "conditions": [available_condition, progressing],
+    })
+}

@@ -1,0 +1,36 @@
+//! Events: what was done, for `kubectl describe`.
+
+use serde_json::{Value, json};
+
+use crate::kinds::Kind;
+use crate::object;
+use crate::rest::create;
+use crate::store::State;
+
+/// So many are kept in a namespace.
+const MOST: usize = 200;
+
+pub(super) fn record(state: &mut State, about: &Value, kind: &str, reason: &str, message: &str, component: &str) {
+    let events = Kind::of("", "events");
+    let namespace = object::namespace(about);
+    let metadata = &about["metadata"];
+    let now = object::now();
+    let event = json!({
+        "metadata": {"name": format!("{}.{}", object::name(about), object::suffix(16))},
+        "involvedObject": {
+            "apiVersion": about["apiVersion"], "kind": about["kind"], "name": metadata["name"],
+            "namespace": metadata["namespace"], "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
+        },
+        "type": kind, "reason": reason, "message": message, "count": 1, "firstTimestamp": now, "lastTimestamp": now,
+        "source": {"component": component}, "reportingComponent": component, "reportingInstance": "",
+    });
+    let told: Vec<_> = state.list(events, Some(namespace)).cloned().collect();
+    if told.len() >= MOST
+        && let Some(oldest) =
+            told.iter().min_by_key(|event| event["lastTimestamp"].as_str().unwrap_or_default().to_owned())
+    {
+        state.remove(events, namespace, object::name(oldest));
+    }
+    // An event that cannot be told is no reason to stop what it tells of.
+    let _ = create(state, events, namespace, event, None, false);
+}

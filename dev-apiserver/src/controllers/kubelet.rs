@@ -1,0 +1,161 @@
+//! Make-believe nodes: a pod with a node runs and is ready at once, one that is deleted is gone at once, and one of a
+//! Job ends well after half a second. No container is started.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{condition, event, put_if_changed};
+use crate::kinds::Kind;
+use crate::object;
+use crate::store::State;
+
+/// How long pods of Jobs run.
+const RUN: Duration = Duration::from_millis(500);
+
+/// What the nodes remember.
+#[derive(Debug, Default)]
+pub(super) struct Kubelet {
+    /// When pods of Jobs end, by uid; and where they are.
+    ends: HashMap<String, (Instant, String)>,
+    addresses: u32,
+}
+
+// === impl Kubelet ===
+
+impl Kubelet {
+    /// Namespaces with pods whose time is up.
+    pub(super) fn due(&self, now: Instant) -> BTreeSet<String> {
+        self.ends.values().filter(|(end, _)| *end <= now).map(|(_, namespace)| namespace.clone()).collect()
+    }
+
+    /// When to look again.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.ends.values().map(|(end, _)| *end).min()
+    }
+
+    pub(super) fn run(&mut self, state: &mut State, namespace: &str, now: Instant) {
+        let pods: Vec<_> = state.list(Kind::of("", "pods"), Some(namespace)).cloned().collect();
+        let alive: BTreeSet<_> = pods.iter().map(|pod| object::uid(pod)).collect();
+        self.ends.retain(|uid, (_, home)| home != namespace || alive.contains(uid.as_str()));
+        for pod in &pods {
+            let has_node = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
+            if object::is_deleted(pod) {
+                end(state, pod);
+            } else if has_node {
+                self.keep(state, pod, now);
+            }
+        }
+    }
+
+    fn keep(&mut self, state: &mut State, pod: &Arc<Value>, now: Instant) {
+        let kind = Kind::of("", "pods");
+        let uid = object::uid(pod).to_owned();
+        match pod["status"]["phase"].as_str() {
+            Some("Pending") | None => {
+                let Some(node) =
+                    state.get(Kind::of("", "nodes"), "", pod["spec"]["nodeName"].as_str().unwrap_or_default()).cloned()
+                else {
+                    return;
+                };
+                self.addresses += 1;
+                let address = format!("10.244.{}.{}", self.addresses / 250 % 250, self.addresses % 250 + 2);
+                let running = state.put(kind, running(pod, &node, &address));
+                event::record(state, &running, "Normal", "Started", "Container started (make-believe)", "kubelet");
+                if is_of_job(pod) {
+                    self.ends.insert(uid, (now + RUN, object::namespace(pod).to_owned()));
+                }
+            }
+            Some("Running") if self.ends.get(&uid).is_some_and(|(end, _)| *end <= now) => {
+                self.ends.remove(&uid);
+                put_if_changed(state, kind, pod, ended(pod));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_of_job(pod: &Value) -> bool {
+    let owners = object::items(&pod["metadata"]["ownerReferences"]);
+    owners.iter().any(|owner| owner["kind"] == "Job" && owner["controller"] == true)
+}
+
+/// A deleted pod has stopped; finalizers may keep the object.
+fn end(state: &mut State, pod: &Arc<Value>) {
+    if !object::has_finalizers(pod) {
+        state.remove(Kind::of("", "pods"), object::namespace(pod), object::name(pod));
+        return;
+    }
+    let mut stopped = Value::clone(pod);
+    object::metadata(&mut stopped).insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+    put_if_changed(state, Kind::of("", "pods"), pod, stopped);
+}
+
+fn running(pod: &Value, node: &Value, address: &str) -> Value {
+    let now = object::now();
+    let mut running = pod.clone();
+    let node_address = &node["status"]["addresses"][0]["address"];
+    let containers = |field: &str, state: &Value| -> Vec<Value> {
+        object::items(&pod["spec"][field])
+            .iter()
+            .map(|container| {
+                json!({
+                    "name": container["name"], "image": container["image"], "imageID": "", "ready": true,
+                    "started": true, "restartCount": 0, "state": state,
+                    "containerID": format!("none://{}", object::new_uid()),
+                })
+            })
+            .collect()
+    };
+    let statuses = containers("containers", &json!({"running": {"startedAt": now}}));
+    let done = json!({"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}});
+    let initialised = containers("initContainers", &done);
+    running["status"] = json!({
+        "phase": "Running", "qosClass": pod["status"]["qosClass"], "startTime": now, "podIP": address,
+        "podIPs": [{"ip": address}], "hostIP": node_address, "hostIPs": [{"ip": node_address}],
+        "observedGeneration": pod["metadata"]["generation"], "containerStatuses": statuses,
+        "conditions": conditions(pod, true),
+    });
+    if !initialised.is_empty() {
+        running["status"]["initContainerStatuses"] = initialised.into();
+    }
+    object::drop_nulls(&mut running);
+    running
+}
+
+fn ended(pod: &Value) -> Value {
+    let now = object::now();
+    let mut ended = pod.clone();
+    ended["status"]["phase"] = "Succeeded".into();
+    ended["status"]["conditions"] = conditions(pod, false);
+    for status in ended["status"]["containerStatuses"].as_array_mut().into_iter().flatten() {
+        let started = status["state"]["running"]["startedAt"].clone();
+        status["ready"] = false.into();
+        status["started"] = false.into();
+        status["state"] = json!({"terminated": {
+            "exitCode": 0, "reason": "Completed", "startedAt": started, "finishedAt": now,
+            "containerID": status["containerID"],
+        }});
+    }
+    ended
+}
+
+fn conditions(pod: &Value, is_ready: bool) -> Value {
+    let reason = if is_ready { "" } else { "PodCompleted" };
+    let mut all = vec![
+        condition(pod, "PodReadyToStartContainers", is_ready, "", ""),
+        condition(pod, "Initialized", true, reason, ""),
+        condition(pod, "Ready", is_ready, reason, ""),
+        condition(pod, "ContainersReady", is_ready, reason, ""),
+        condition(pod, "PodScheduled", true, "", ""),
+    ];
+    for condition in &mut all {
+        for field in ["lastUpdateTime", "message"] {
+            object::map_of(condition).remove(field);
+        }
+    }
+    all.into()
+}

@@ -1,0 +1,96 @@
+//! Pods get nodes: the one with the fewest pods of those that fit. Resources are not counted.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::node_fit::{Misfit, fits};
+use super::{condition, event, put_if_changed};
+use crate::kinds::Kind;
+use crate::object;
+use crate::store::State;
+
+pub(super) fn schedule(state: &mut State, namespace: &str) {
+    let pods = Kind::of("", "pods");
+    let is_waiting = |pod: &&Arc<Value>| {
+        pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty)
+            && !object::is_deleted(pod)
+            && object::items(&pod["spec"]["schedulingGates"]).is_empty()
+            && pod["spec"]["schedulerName"] == "default-scheduler"
+    };
+    let waiting: Vec<_> = state.list(pods, Some(namespace)).filter(is_waiting).cloned().collect();
+    if waiting.is_empty() {
+        return;
+    }
+    let nodes: Vec<_> = state.list(Kind::of("", "nodes"), None).cloned().collect();
+    let mut load: HashMap<String, usize> = HashMap::new();
+    for pod in state.list(pods, None) {
+        if let Some(node) = pod["spec"]["nodeName"].as_str() {
+            *load.entry(node.to_owned()).or_default() += 1;
+        }
+    }
+    for pod in waiting {
+        match choose(&pod, &nodes, &load) {
+            Ok(node) => {
+                *load.entry(node.clone()).or_default() += 1;
+                let mut bound = Value::clone(&pod);
+                bound["spec"]["nodeName"] = node.as_str().into();
+                set_condition(&mut bound, &condition(&pod, "PodScheduled", true, "", ""));
+                let bound = state.put(pods, bound);
+                let message = format!("Successfully assigned {namespace}/{} to {node}", object::name(&pod));
+                event::record(state, &bound, "Normal", "Scheduled", &message, "default-scheduler");
+            }
+            Err(why) => {
+                let mut refused = Value::clone(&pod);
+                let mut scheduled = condition(&pod, "PodScheduled", false, "Unschedulable", &why);
+                object::map_of(&mut scheduled).remove("lastUpdateTime");
+                set_condition(&mut refused, &scheduled);
+                let is_news = refused != *pod;
+                put_if_changed(state, pods, &pod, refused);
+                if is_news {
+                    event::record(state, &pod, "Warning", "FailedScheduling", &why, "default-scheduler");
+                }
+            }
+        }
+    }
+}
+
+fn choose(pod: &Value, nodes: &[Arc<Value>], load: &HashMap<String, usize>) -> Result<String, String> {
+    let (mut best, mut misfits) = (None, HashMap::<&str, usize>::new());
+    for node in nodes {
+        let fit = if node["spec"]["unschedulable"] == true {
+            Err("were unschedulable")
+        } else {
+            fits(&pod["spec"], node).map_err(|misfit| match misfit {
+                Misfit::Selector => "didn't match Pod's node affinity/selector",
+                Misfit::Taint => "had untolerated taint(s)",
+            })
+        };
+        match fit {
+            Ok(()) => {
+                let name = object::name(node);
+                let burden = load.get(name).copied().unwrap_or_default();
+                if best.as_ref().is_none_or(|(least, _)| burden < *least) {
+                    best = Some((burden, name.to_owned()));
+                }
+            }
+            Err(why) => *misfits.entry(why).or_default() += 1,
+        }
+    }
+    best.map(|(_, name)| name).ok_or_else(|| {
+        let mut reasons: Vec<_> = misfits.iter().map(|(why, count)| format!("{count} node(s) {why}")).collect();
+        reasons.sort_unstable();
+        format!("0/{} nodes are available: {}.", nodes.len(), reasons.join(", "))
+    })
+}
+
+/// Puts a condition in the place of the one of its type.
+pub(super) fn set_condition(object: &mut Value, condition: &Value) {
+    let conditions = object::map(object, "status").entry("conditions").or_insert_with(|| json!([]));
+    let Some(conditions) = conditions.as_array_mut() else { return };
+    match conditions.iter_mut().find(|one| one["type"] == condition["type"]) {
+        Some(one) => *one = condition.clone(),
+        None => conditions.push(condition.clone()),
+    }
+}

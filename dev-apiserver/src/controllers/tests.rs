@@ -1,0 +1,160 @@
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::*;
+use crate::rest::{Deletion, create, delete};
+use crate::store::Store;
+
+fn world() -> Store {
+    let store = Store::new();
+    crate::seed::seed(&store);
+    settle(&store);
+    store
+}
+
+/// Reconciles until nothing changes.
+fn settle(store: &Store) {
+    let mut kubelet = Kubelet::default();
+    let mut seen = 0;
+    let mut now = Instant::now();
+    for _ in 0..200 {
+        let before = store.read(State::revision);
+        let namespaces = store.read(|state| dirty(state, seen));
+        let due = kubelet.due(now);
+        seen = before;
+        if namespaces.is_empty() && due.is_empty() {
+            match kubelet.next() {
+                Some(next) => now = next,
+                None => return,
+            }
+        }
+        for namespace in namespaces.into_iter().chain(due) {
+            store.write(|state| reconcile(state, &namespace, "CA", &mut kubelet, now));
+        }
+    }
+    panic!("the controllers do not come to rest");
+}
+
+fn make(store: &Store, group: &'static str, resource: &'static str, object: Value) -> Arc<Value> {
+    store.write(|state| create(state, Kind::of(group, resource), "default", object, None, false)).unwrap()
+}
+
+fn list(store: &Store, group: &'static str, resource: &'static str) -> Vec<Arc<Value>> {
+    store.read(|state| state.list(Kind::of(group, resource), Some("default")).cloned().collect())
+}
+
+fn deployment(image: &str) -> Value {
+    json!({
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 4, "selector": {"matchLabels": {"app": "web"}}, "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"nodeSelector": {"location": "beijing"}, "containers": [{"name": "c", "image": image}]},
+        }},
+    })
+}
+
+#[tokio::test]
+async fn a_deployment_becomes_pods_on_the_right_nodes() {
+    let store = world();
+    make(&store, "apps", "deployments", deployment("a:1"));
+    settle(&store);
+    let status = list(&store, "apps", "deployments")[0]["status"].clone();
+    assert_eq!((&status["availableReplicas"], &status["observedGeneration"]), (&json!(4), &json!(1)));
+    let pods = list(&store, "", "pods");
+    assert_eq!(pods.len(), 4);
+    assert!(pods.iter().all(|pod| pod["spec"]["nodeName"].as_str().unwrap().starts_with("beijing-")));
+}
+
+#[tokio::test]
+async fn a_new_template_replaces_the_pods_and_the_old_set_stays_empty() {
+    let store = world();
+    make(&store, "apps", "deployments", deployment("a:1"));
+    settle(&store);
+    store.write(|state| {
+        let mut next = Value::clone(state.get(Kind::of("apps", "deployments"), "default", "web").unwrap());
+        next["spec"]["template"]["spec"]["containers"][0]["image"] = "a:2".into();
+        state.put(Kind::of("apps", "deployments"), next);
+    });
+    settle(&store);
+    let pods = list(&store, "", "pods");
+    assert!(pods.len() == 4 && pods.iter().all(|pod| pod["spec"]["containers"][0]["image"] == "a:2"));
+    let sets = list(&store, "apps", "replicasets");
+    let mut sizes: Vec<_> = sets.iter().map(|set| set["spec"]["replicas"].as_u64().unwrap()).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [0, 4]);
+}
+
+#[tokio::test]
+async fn what_a_deployment_owns_goes_with_it() {
+    let store = world();
+    let made = make(&store, "apps", "deployments", deployment("a:1"));
+    settle(&store);
+    store.write(|state| {
+        let kind = Kind::of("apps", "deployments");
+        let found = Arc::clone(state.get(kind, "default", object::name(&made)).unwrap());
+        delete(state, kind, &found, &Deletion::foreground()).unwrap();
+    });
+    settle(&store);
+    assert!(list(&store, "apps", "deployments").is_empty() && list(&store, "apps", "replicasets").is_empty());
+    assert!(list(&store, "", "pods").is_empty());
+}
+
+#[tokio::test]
+async fn jobs_daemons_and_stateful_sets_do_what_they_are_for() {
+    let store = world();
+    let template = |name: &str| json!({"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let set = |name: &str| json!({"metadata": {"name": name}, "spec": {"replicas": 2, "serviceName": "s", "selector": {"matchLabels": {"app": name}}, "template": template(name)}});
+    make(&store, "apps", "daemonsets", set("d"));
+    make(&store, "apps", "statefulsets", set("s"));
+    let mut job = json!({"metadata": {"name": "j"}, "spec": {"completions": 2, "template": template("j")}});
+    job["spec"]["template"]["spec"]["restartPolicy"] = "Never".into();
+    make(&store, "batch", "jobs", job);
+    settle(&store);
+    assert_eq!(list(&store, "apps", "daemonsets")[0]["status"]["numberReady"], 4);
+    assert_eq!(list(&store, "apps", "statefulsets")[0]["status"]["readyReplicas"], 2);
+    let job = &list(&store, "batch", "jobs")[0]["status"];
+    assert_eq!((&job["succeeded"], &job["conditions"][1]["type"]), (&json!(2), &json!("Complete")));
+    let names: Vec<_> = list(&store, "", "pods").iter().map(|pod| object::name(pod).to_owned()).collect();
+    assert!(names.contains(&"s-0".to_owned()) && names.contains(&"s-1".to_owned()), "{names:?}");
+}
+
+#[tokio::test]
+async fn a_service_knows_the_addresses_of_its_pods() {
+    let store = world();
+    make(&store, "apps", "deployments", deployment("a:1"));
+    let service = json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
+    make(&store, "", "services", service);
+    settle(&store);
+    let slices = list(&store, "discovery.k8s.io", "endpointslices");
+    assert_eq!(slices[0]["endpoints"].as_array().unwrap().len(), 4);
+    assert_eq!(list(&store, "", "endpoints")[0]["subsets"][0]["ports"][0]["port"], 80);
+}
+
+#[tokio::test]
+async fn a_namespace_ends_when_nothing_is_left_in_it() {
+    let store = world();
+    let namespaces = Kind::of("", "namespaces");
+    store.write(|state| {
+        create(state, namespaces, "", json!({"metadata": {"name": "gone"}}), None, false).unwrap();
+    });
+    settle(&store);
+    let kept = json!({"metadata": {"name": "kept", "finalizers": ["a/b"]}});
+    store.write(|state| create(state, Kind::of("", "configmaps"), "gone", kept, None, false).unwrap());
+    store.write(|state| {
+        let found = Arc::clone(state.get(namespaces, "", "gone").unwrap());
+        delete(state, namespaces, &found, &Deletion::default()).unwrap();
+    });
+    settle(&store);
+    store.write(|state| {
+        let ending = state.get(namespaces, "", "gone").expect("a finalizer keeps it");
+        assert_eq!(ending["status"]["conditions"][4]["status"], "True");
+        let refused =
+            create(state, Kind::of("", "configmaps"), "gone", json!({"metadata": {"name": "x"}}), None, false);
+        assert_eq!(refused.unwrap_err().details.unwrap().causes[0].cause_type, "NamespaceTerminating");
+        state.remove(Kind::of("", "configmaps"), "gone", "kept");
+    });
+    settle(&store);
+    assert!(store.read(|state| state.get(namespaces, "", "gone").is_none()));
+}

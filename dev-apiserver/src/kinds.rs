@@ -1,0 +1,171 @@
+//! The kinds that are served: what discovery says, what a path may name and what may be done with it.
+//!
+//! The table is static. There are no custom resources: a CustomResourceDefinition could be stored but not obeyed, and
+//! an API server that takes one and serves nothing is worse than one that says no.
+
+mod table;
+
+use kube_wire::Verb;
+use kube_wire::gvr::{GroupKind, GroupResource};
+
+#[expect(clippy::struct_field_names, reason = "Kubernetes calls the field kind")]
+/// A kind of object, or of question (`SubjectAccessReview`).
+#[derive(Debug)]
+pub(crate) struct Kind {
+    /// API group; empty for the core group.
+    pub(crate) group: &'static str,
+    /// The one version that is served.
+    pub(crate) version: &'static str,
+    /// Plural, lower case.
+    pub(crate) resource: &'static str,
+    /// Camel case.
+    pub(crate) kind: &'static str,
+    /// What kubectl also understands.
+    pub(crate) short: &'static [&'static str],
+    /// Whether its objects are in namespaces.
+    pub(crate) namespaced: bool,
+    /// Whether `kubectl get all` shows it.
+    pub(crate) in_all: bool,
+    /// What may be done with it.
+    pub(crate) means: Means,
+    /// What its objects have below them.
+    pub(crate) subresources: &'static [Subresource],
+}
+
+/// What may be done with objects of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// All verbs.
+    Stored,
+    /// All verbs but the deletion of a whole collection, which Namespaces do not have.
+    OneByOne,
+    /// A question: created, answered, not stored.
+    Review,
+}
+
+/// Something below an object: `status`, `scale`, `log`.
+#[derive(Debug)]
+pub(crate) struct Subresource {
+    /// Its name in the path.
+    pub(crate) name: &'static str,
+    /// Group, version and kind, if they are not the object's own.
+    pub(crate) kind: Option<(&'static str, &'static str, &'static str)>,
+    /// What discovery says can be done.
+    pub(crate) verbs: &'static [&'static str],
+}
+
+const ALL_VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const ONE_BY_ONE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+const CREATE: &[&str] = &["create"];
+
+// === impl Kind ===
+
+impl Kind {
+    /// Every kind, sorted by group and version in the order in which discovery names them.
+    pub(crate) fn all() -> &'static [Self] {
+        table::KINDS
+    }
+
+    /// The kind that a path names.
+    pub(crate) fn find(group: &str, version: &str, resource: &str) -> Option<&'static Self> {
+        Self::all().iter().find(|kind| kind.group == group && kind.version == version && kind.resource == resource)
+    }
+
+    /// The kind of this resource, which must be in the table: a literal of ours.
+    pub(crate) fn of(group: &'static str, resource: &'static str) -> &'static Self {
+        let found = Self::all().iter().find(|kind| kind.group == group && kind.resource == resource);
+        found.expect("a literal that a test compares with the table")
+    }
+
+    /// Groups with their version, each once, in order.
+    pub(crate) fn groups() -> impl Iterator<Item = (&'static str, &'static str)> {
+        let all = Self::all();
+        let is_first = |at: usize| at == 0 || all[at - 1].group != all[at].group;
+        all.iter().enumerate().filter(move |(at, _)| is_first(*at)).map(|(_, kind)| (kind.group, kind.version))
+    }
+
+    /// The kinds of a group and version.
+    pub(crate) fn in_group(group: &str, version: &str) -> impl Iterator<Item = &'static Self> {
+        Self::all().iter().filter(move |kind| kind.group == group && kind.version == version)
+    }
+
+    /// What `apiVersion` says.
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    pub(crate) fn group_resource(&self) -> GroupResource<'static> {
+        GroupResource { group: self.group, resource: self.resource }
+    }
+
+    pub(crate) fn group_kind(&self) -> GroupKind<'static> {
+        GroupKind { group: self.group, kind: self.kind }
+    }
+
+    /// Lower case, as kubectl takes it.
+    pub(crate) fn singular(&self) -> String {
+        self.kind.to_lowercase()
+    }
+
+    /// Verbs in discovery's order.
+    pub(crate) fn verbs(&self) -> &'static [&'static str] {
+        match self.means {
+            Means::Stored => ALL_VERBS,
+            Means::OneByOne => ONE_BY_ONE,
+            Means::Review => CREATE,
+        }
+    }
+
+    pub(crate) fn allows(&self, verb: Verb) -> bool {
+        self.verbs().contains(&verb.as_str())
+    }
+
+    /// The subresource of this name.
+    pub(crate) fn subresource(&self, name: &str) -> Option<&'static Subresource> {
+        self.subresources.iter().find(|subresource| subresource.name == name)
+    }
+
+    /// Whether `status` is written apart from the rest.
+    pub(crate) fn has_status(&self) -> bool {
+        self.subresource("status").is_some()
+    }
+
+    pub(crate) fn is_namespace(&self) -> bool {
+        self.group.is_empty() && self.resource == "namespaces"
+    }
+
+    pub(crate) fn is_pod(&self) -> bool {
+        self.group.is_empty() && self.resource == "pods"
+    }
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Kind {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_s_kinds_stand_together() {
+        let groups: Vec<_> = Kind::groups().collect();
+        let mut once = groups.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(groups.len(), once.len(), "{groups:?}");
+        assert_eq!(groups[0], ("", "v1"));
+    }
+
+    #[test]
+    fn a_resource_is_found_by_its_path() {
+        let deployments = Kind::find("apps", "v1", "deployments").unwrap();
+        assert_eq!((deployments.api_version().as_str(), deployments.singular().as_str()), ("apps/v1", "deployment"));
+        assert!(Kind::find("apps", "v1beta1", "deployments").is_none());
+        assert!(!Kind::of("", "namespaces").allows(Verb::DeleteCollection));
+    }
+}

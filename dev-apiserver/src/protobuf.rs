@@ -1,0 +1,170 @@
+//! Request bodies in protobuf, read into JSON: kubectl's `create` and `auth` commands send nothing else. Answers are
+//! always JSON.
+//!
+//! `fields.txt` says which field is what; `generate.py` made it. A field that is not in it is refused: it is newer than
+//! the table, and dropping it would store something else than was sent.
+
+mod conform;
+mod fields;
+mod special;
+
+use kube_wire::Status;
+use kube_wire::envelope::Envelope;
+use kube_wire::proto::{Field, Reader, WireError};
+use serde_json::{Map, Value};
+
+pub(crate) use conform::conform;
+use fields::{Count, Entry, Kind, Message, Schema};
+
+/// Why a body cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum Unreadable {
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    #[error("field {number} of {message} is not known")]
+    Field { message: &'static str, number: u32 },
+    #[error("{0} cannot be read")]
+    Special(&'static str),
+}
+
+/// Reads an object in its envelope.
+pub(crate) fn object(bytes: &[u8]) -> Result<Value, Status> {
+    let unreadable = |why: String| Status::bad_request(format!("the body cannot be read: {why}"));
+    let envelope = Envelope::decode(bytes).map_err(|error| unreadable(error.to_string()))?;
+    let (version, kind) = (envelope.api_version, envelope.kind);
+    let schema = Schema::get();
+    let message = schema.root(version, kind).ok_or_else(|| unreadable(format!("{kind} of {version} is not known")))?;
+    let read = read(schema, message, Reader::new(envelope.raw)).map_err(|error| unreadable(error.to_string()))?;
+    let mut object = read;
+    object.insert("apiVersion".to_owned(), version.into());
+    object.insert("kind".to_owned(), kind.into());
+    Ok(Value::Object(object))
+}
+
+fn read(schema: &Schema, message: &Message, mut reader: Reader<'_>) -> Result<Map<String, Value>, Unreadable> {
+    let mut object = Map::new();
+    while let Some(field) = reader.next_field()? {
+        let number = field.number;
+        let entry = message.field(number).ok_or(Unreadable::Field { message: message.name, number })?;
+        let name = entry.name.to_owned();
+        match entry.count {
+            Count::Inline => {
+                if let Value::Object(fields) = value(schema, entry.kind, &field, &reader)? {
+                    object.extend(fields);
+                }
+            }
+            Count::Many => {
+                let item = value(schema, entry.kind, &field, &reader)?;
+                if let Value::Array(items) = object.entry(name).or_insert_with(|| Value::Array(Vec::new())) {
+                    items.push(item);
+                }
+            }
+            Count::Map => {
+                let (key, item) = pair(schema, entry, reader.nested(field.bytes()?)?)?;
+                if let Value::Object(items) = object.entry(name).or_insert_with(|| Value::Object(Map::new())) {
+                    items.insert(key, item);
+                }
+            }
+            Count::One | Count::Pointer => {
+                let value = value(schema, entry.kind, &field, &reader)?;
+                // Go writes every field that is no pointer, whether anybody has set it or not.
+                if entry.count == Count::Pointer || !is_zero(&value) {
+                    object.insert(name, value);
+                }
+            }
+        }
+    }
+    Ok(object)
+}
+
+fn value(schema: &Schema, kind: Kind, field: &Field<'_>, within: &Reader<'_>) -> Result<Value, Unreadable> {
+    Ok(match kind {
+        Kind::Text => field.text()?.into(),
+        // Negative numbers are sign-extended to 64 bits.
+        Kind::Integer => field.varint()?.cast_signed().into(),
+        Kind::Bool => (field.varint()? != 0).into(),
+        Kind::Bytes => special::base64(field.bytes()?),
+        Kind::Special(name) => special::read(name, within.nested(field.bytes()?)?)?,
+        Kind::Message(name) => {
+            let message = schema.message(name).ok_or(Unreadable::Special(name))?;
+            Value::Object(read(schema, message, within.nested(field.bytes()?)?)?)
+        }
+    })
+}
+
+/// A map's entry is a message of a key and a value.
+fn pair(schema: &Schema, entry: &Entry, mut reader: Reader<'_>) -> Result<(String, Value), Unreadable> {
+    let (mut key, mut item) = (String::new(), Value::Null);
+    while let Some(field) = reader.next_field()? {
+        match field.number {
+            1 => field.text()?.clone_into(&mut key),
+            2 => item = value(schema, entry.kind, &field, &reader)?,
+            _ => {}
+        }
+    }
+    if item.is_null() && entry.kind == Kind::Text {
+        item = "".into();
+    }
+    Ok((key, item))
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube_wire::proto::Writer;
+    use serde_json::json;
+
+    fn message(fields: &[(u32, &[u8])]) -> Vec<u8> {
+        let mut writer = Writer::new();
+        for (number, bytes) in fields {
+            writer.bytes(*number, bytes);
+        }
+        writer.into_bytes()
+    }
+
+    fn wrapped(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
+        Envelope { api_version, kind, raw, ..Envelope::default() }.encode()
+    }
+
+    #[test]
+    fn an_object_is_read_as_its_json() {
+        let metadata = message(&[(1, b"a"), (3, b""), (8, b""), (11, &message(&[(1, b"k"), (2, b"v")]))]);
+        let raw = message(&[(1, &metadata), (2, &message(&[(1, b"x"), (2, b"1")]))]);
+        let read = object(&wrapped("v1", "ConfigMap", &raw)).unwrap();
+        let expected = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"k": "v"}}, "data": {"x": "1"},
+        });
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn an_inline_field_is_part_of_its_object() {
+        let volume = message(&[(1, b"v"), (2, &message(&[(2, b"")]))]);
+        let raw = message(&[(2, &message(&[(1, &volume)]))]);
+        let read = object(&wrapped("v1", "Pod", &raw)).unwrap();
+        assert_eq!(read["spec"]["volumes"], json!([{"name": "v", "emptyDir": {}}]));
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        for body in [
+            b"k8s".to_vec(),
+            wrapped("v1", "Unknown", b""),
+            wrapped("v1", "ConfigMap", &message(&[(99, b"")])),
+            wrapped("v1", "ConfigMap", &[0xff]),
+        ] {
+            assert_eq!(object(&body).unwrap_err().code, 400);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The one way into the store: what every write does to an object, whoever asks.
+
+use std::sync::Arc;
+
+use kube_wire::Status;
+use serde_json::Value;
+
+use super::validate;
+use crate::access::User;
+use crate::access::rbac::check_grant;
+use crate::kinds::Kind;
+use crate::object;
+use crate::store::State;
+
+/// Which part of an object is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All but its status, if the kind writes that apart.
+    Main,
+    /// Its status only.
+    Status,
+}
+
+/// What became of a write.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    /// The object as it is, or was when its last finalizer went.
+    pub(crate) object: Arc<Value>,
+}
+
+/// Fields of `metadata` that belong to the server.
+const OWN: [&str; 6] =
+    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"];
+
+/// Puts a changed object in the place of `found`, which is in the store under the same name. A change that changes
+/// nothing makes no new version; one that takes the last finalizer from an object that is being deleted removes it.
+pub(crate) fn settle(
+    state: &mut State,
+    kind: &'static Kind,
+    user: Option<&User>,
+    found: &Arc<Value>,
+    mut object: Value,
+    part: Part,
+    dry_run: bool,
+) -> Result<Written, Status> {
+    validate::types(&object)?;
+    check_identity(kind, found, &object)?;
+    if part == Part::Status {
+        let status = object["status"].take();
+        object = Value::clone(found);
+        set(&mut object, "status", status);
+    } else if kind.has_status() {
+        set(&mut object, "status", found["status"].clone());
+    }
+    keep_own(found, &mut object);
+    object["apiVersion"] = kind.api_version().into();
+    object["kind"] = kind.kind.into();
+    if part == Part::Main {
+        crate::defaults::apply(kind, &mut object);
+        crate::defaults::keep(kind, found, &mut object);
+        validate::object(kind, &object)?;
+        validate::change(kind, found, &object)?;
+        if let Some(user) =
+            user.filter(|_| object["rules"] != found["rules"] || object["subjects"] != found["subjects"])
+        {
+            check_grant(state, user, kind, &object)?;
+        }
+        if kind.has_status() && object["spec"] != found["spec"] {
+            let generation = found["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
+            object::metadata(&mut object).insert("generation".to_owned(), generation.into());
+        }
+    }
+    if object == **found {
+        return Ok(Written { object: Arc::clone(found) });
+    }
+    if dry_run {
+        return Ok(Written { object: Arc::new(object) });
+    }
+    let written = state.put(kind, object);
+    let is_held = object::has_finalizers(&written)
+        || written["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0
+        || kind.is_namespace() && !object::items(&written["spec"]["finalizers"]).is_empty();
+    let is_released = object::is_deleted(&written) && !is_held;
+    if is_released {
+        state.remove(kind, object::namespace(&written), object::name(&written));
+    }
+    Ok(Written { object: written })
+}
+
+/// Who writes says which object they mean.
+fn check_identity(kind: &Kind, found: &Value, object: &Value) -> Result<(), Status> {
+    let name = object::name(found);
+    let (asked, live) = (&object["metadata"], &found["metadata"]);
+    if let Some(uid) = asked["uid"].as_str().filter(|uid| !uid.is_empty() && live["uid"] != *uid) {
+        let why =
+            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", object::uid(found));
+        return Err(Status::conflict(kind.group_resource(), name, &why));
+    }
+    let version = asked["resourceVersion"].as_str().filter(|version| !version.is_empty());
+    if version.is_some_and(|version| live["resourceVersion"] != *version) {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        return Err(Status::conflict(kind.group_resource(), name, why));
+    }
+    Ok(())
+}
+
+fn keep_own(found: &Value, object: &mut Value) {
+    let metadata = object::metadata(object);
+    for field in OWN {
+        match found["metadata"].get(field) {
+            Some(value) => metadata.insert(field.to_owned(), value.clone()),
+            None => metadata.remove(field),
+        };
+    }
+    metadata.insert("name".to_owned(), found["metadata"]["name"].clone());
+    if let Some(namespace) = found["metadata"].get("namespace") {
+        metadata.insert("namespace".to_owned(), namespace.clone());
+    }
+    tidy(metadata);
+}
+
+/// Go leaves out what is empty.
+pub(super) fn tidy(metadata: &mut serde_json::Map<String, Value>) {
+    metadata.remove("selfLink");
+    for field in ["labels", "annotations", "finalizers", "ownerReferences", "managedFields", "generateName"] {
+        let is_empty = match metadata.get(field) {
+            Some(Value::Object(fields)) => fields.is_empty(),
+            Some(Value::Array(items)) => items.is_empty(),
+            Some(Value::String(text)) => text.is_empty(),
+            Some(Value::Null) => true,
+            _ => false,
+        };
+        if is_empty {
+            metadata.remove(field);
+        }
+    }
+}
+
+/// Sets a field, or takes it away if there is nothing to set.
+fn set(object: &mut Value, field: &str, value: Value) {
+    if let Some(fields) = object.as_object_mut() {
+        if value.is_null() {
+            fields.remove(field)
+        } else {
+            fields.insert(field.to_owned(), value)
+        };
+    }
+}

@@ -1,0 +1,170 @@
+//! Lists, in pages if the client wants.
+//!
+//! There is one state and no history of it, so later pages show what is there when they are asked for, under the version
+//! of the first page: a watch from that version tells again what changed meanwhile, and an informer ends up right. When
+//! that version can no longer be watched from, the next page is 410, as in Kubernetes.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::Response;
+use kube_wire::query::ListOptions;
+use kube_wire::{ResourceRequest, Status};
+use serde_json::{Value, json};
+
+use super::scope;
+use super::selection::Selection;
+use super::shape::ListMeta;
+use crate::answer::Body;
+use crate::kinds::Kind;
+use crate::serve::Call;
+use crate::store::{Place, State, TooOld};
+
+/// Where a page begins.
+struct From {
+    revision: u64,
+    after: Place,
+}
+
+// === impl Call ===
+
+impl Call<'_> {
+    pub(super) fn list(&self, kind: &'static Kind, request: &ResourceRequest<'_>) -> Result<Response<Body>, Status> {
+        let options = self.list_options()?;
+        let selection = Selection::parse(kind, &options)?;
+        let namespace = scope(kind, request);
+        let limit = self.number("limit")?.unwrap_or(usize::MAX);
+        let (meta, items) = self.api.store.read(|state| page(state, kind, namespace, &options, limit, &selection))?;
+        self.show_list(kind, &meta, &items)
+    }
+
+    /// A number above zero; zero, what is negative and nothing are the same.
+    pub(super) fn number<N: TryFrom<i64>>(&self, key: &'static str) -> Result<Option<N>, Status> {
+        let refused = |why: String| Status::bad_request(format!("query parameter {key:?}: {why}"));
+        let text = self.info.query().first(key).map_err(|error| refused(error.to_string()))?;
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+        let number: i64 = text.parse().map_err(|_| refused(format!("{text:?} is not an integer")))?;
+        Ok(Some(number).filter(|number| *number > 0).and_then(|number| N::try_from(number).ok()))
+    }
+
+    pub(super) fn list_options(&self) -> Result<ListOptions<'_>, Status> {
+        ListOptions::parse(self.info.query()).map_err(|error| Status::bad_request(error.to_string()))
+    }
+}
+
+fn page(
+    state: &State,
+    kind: &'static Kind,
+    namespace: Option<&str>,
+    options: &ListOptions<'_>,
+    limit: usize,
+    selection: &Selection,
+) -> Result<(ListMeta, Vec<Arc<Value>>), Status> {
+    let from = From::parse(&options.continue_token)?;
+    check_version(state, options, from.as_ref())?;
+    let revision = from.as_ref().map_or(state.revision(), |from| from.revision);
+    let after = from.as_ref().map(|from| &from.after);
+    let mut selected = state.list_after(kind, namespace, after).filter(|(_, object)| selection.selects(object));
+    let mut items = Vec::new();
+    let mut last = None;
+    for (place, object) in selected.by_ref().take(limit) {
+        items.push(Arc::clone(object));
+        last = Some(place);
+    }
+    let remaining = selected.count();
+    let next = last.filter(|_| remaining > 0).map(|after| From { revision, after: after.clone() }.token());
+    // With a selector Kubernetes does not count what remains.
+    let remaining = (next.is_some() && selection.is_empty()).then_some(remaining);
+    Ok((ListMeta { resource_version: revision, next, remaining }, items))
+}
+
+fn check_version(state: &State, options: &ListOptions<'_>, from: Option<&From>) -> Result<(), Status> {
+    if let Some(from) = from {
+        if state.changes_after(from.revision).is_err() {
+            return Err(Status::expired(
+                "The provided continue parameter is too old to display a consistent list result.",
+            ));
+        }
+        return Ok(());
+    }
+    let version = parse_version(&options.resource_version)?;
+    if version > state.revision() {
+        let message = format!("Too large resource version: {version}, current: {}", state.revision());
+        return Err(Status::timeout(&message, 1));
+    }
+    let is_exact = options.resource_version_match == "Exact";
+    if is_exact && version != state.revision() {
+        return Err(too_old(version, TooOld { oldest: state.revision() }));
+    }
+    Ok(())
+}
+
+/// A resource version; the empty text is 0.
+pub(super) fn parse_version(text: &str) -> Result<u64, Status> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|_| Status::bad_request(format!("invalid resource version {text:?}")))
+}
+
+/// 410
+pub(super) fn too_old(version: u64, TooOld { oldest }: TooOld) -> Status {
+    Status::expired(format!("too old resource version: {version} ({oldest})"))
+}
+
+// === impl From ===
+
+impl From {
+    fn parse(token: &str) -> Result<Option<Self>, Status> {
+        if token.is_empty() {
+            return Ok(None);
+        }
+        let read = || {
+            let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
+            let value: Value = serde_json::from_slice(&bytes).ok()?;
+            let after = Place::new(value["ns"].as_str()?, value["start"].as_str()?);
+            Some(Self { revision: value["rv"].as_u64()?, after })
+        };
+        read().map(Some).ok_or_else(|| Status::bad_request("continue key is not valid"))
+    }
+
+    fn token(&self) -> String {
+        let value = json!({"rv": self.revision, "ns": self.after.namespace, "start": self.after.name});
+        URL_SAFE_NO_PAD.encode(value.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object;
+    use crate::store::Store;
+
+    #[test]
+    fn pages_join_to_the_whole() {
+        let store = Store::new();
+        let kind = Kind::of("", "configmaps");
+        store.write(|state| {
+            for name in ["a", "b", "c", "d", "e"] {
+                state.put(kind, json!({"metadata": {"namespace": "n", "name": name}}));
+            }
+        });
+        let mut options = ListOptions::default();
+        let selection = Selection::parse(kind, &options).unwrap();
+        let (mut names, mut left) = (Vec::new(), Vec::new());
+        loop {
+            let (meta, items) = store.read(|state| page(state, kind, None, &options, 2, &selection)).unwrap();
+            names.extend(items.iter().map(|item| object::name(item).to_owned()));
+            left.push(meta.remaining);
+            let Some(next) = meta.next else { break };
+            options.continue_token = next.into();
+        }
+        assert_eq!((names.concat().as_str(), left), ("abcde", vec![Some(3), Some(1), None]));
+    }
+
+    #[test]
+    fn what_is_no_token_is_refused() {
+        assert_eq!(From::parse("x").err().map(|status| status.code), Some(400));
+    }
+}

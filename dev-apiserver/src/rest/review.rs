@@ -1,0 +1,125 @@
+//! Questions: who is this token, may they, may I, what may I, who am I.
+
+use std::collections::BTreeMap;
+
+use http::{Response, StatusCode, header};
+use kube_wire::{ResourceRequest, Status};
+use serde_json::{Value, json};
+
+use super::create::check_type;
+use super::scope;
+use crate::access::rbac::{self, Asked, PolicyRule};
+use crate::access::{MASTERS, User};
+use crate::answer::{self, Body};
+use crate::kinds::Kind;
+use crate::object;
+use crate::serve::{Call, Sent};
+
+// === impl Call ===
+
+impl Call<'_> {
+    pub(super) async fn review(
+        &self,
+        kind: &'static Kind,
+        request: &ResourceRequest<'_>,
+        sent: Sent,
+    ) -> Result<Response<Body>, Status> {
+        let mut review = sent.object(self.header(header::CONTENT_TYPE)).await?;
+        check_type(kind, &review)?;
+        super::validate::types(&review)?;
+        review["apiVersion"] = kind.api_version().into();
+        review["kind"] = kind.kind.into();
+        object::default(&mut review, "metadata", json!({}));
+        let spec = review["spec"].clone();
+        let status = match kind.resource {
+            "tokenreviews" => self.token_review(&spec),
+            "selfsubjectreviews" => json!({"userInfo": self.user}),
+            "selfsubjectaccessreviews" => self.access_review(&self.user, &spec)?,
+            "selfsubjectrulesreviews" => self.rules_review(&spec)?,
+            _ => {
+                let namespace = scope(kind, request);
+                let asked = spec["resourceAttributes"]["namespace"].as_str();
+                if namespace.is_some() && asked != namespace {
+                    return Err(Status::bad_request("spec.resourceAttributes.namespace must match metadata.namespace"));
+                }
+                self.access_review(&user_of(&spec)?, &spec)?
+            }
+        };
+        review["status"] = status;
+        object::drop_nulls(&mut review);
+        Ok(answer::json(StatusCode::CREATED, &review))
+    }
+
+    fn token_review(&self, spec: &Value) -> Value {
+        let token = spec["token"].as_str().unwrap_or_default();
+        match self.api.tokens.review(token, &object::text_list(&spec["audiences"])) {
+            Some((user, audiences)) => json!({"authenticated": true, "user": user, "audiences": audiences}),
+            None => json!({"user": {}, "error": "invalid bearer token"}),
+        }
+    }
+
+    fn access_review(&self, user: &User, spec: &Value) -> Result<Value, Status> {
+        let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+        let text = |value: &'_ Value| value.as_str().unwrap_or_default().to_owned();
+        let asked_texts: Vec<String>;
+        let asked = match (resource.is_object(), path.is_object()) {
+            (true, false) => {
+                asked_texts = ["verb", "group", "resource", "subresource", "namespace", "name"]
+                    .map(|field| text(&resource[field]))
+                    .to_vec();
+                let given = |index: usize| Some(asked_texts[index].as_str()).filter(|text| !text.is_empty());
+                Asked::Resource {
+                    verb: &asked_texts[0],
+                    group: &asked_texts[1],
+                    resource: &asked_texts[2],
+                    subresource: given(3),
+                    namespace: given(4),
+                    name: given(5),
+                }
+            }
+            (false, true) => {
+                asked_texts = ["verb", "path"].map(|field| text(&path[field])).to_vec();
+                Asked::Path { verb: &asked_texts[0], path: &asked_texts[1] }
+            }
+            _ => {
+                let message = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+                return Err(Status::bad_request(message));
+            }
+        };
+        let reason = self.api.store.read(|state| rbac::reason(state, user, &asked));
+        Ok(match reason {
+            Some(reason) if reason.is_empty() => json!({"allowed": true}),
+            Some(reason) => json!({"allowed": true, "reason": reason}),
+            None => json!({"allowed": false}),
+        })
+    }
+
+    fn rules_review(&self, spec: &Value) -> Result<Value, Status> {
+        let namespace = spec["namespace"].as_str().filter(|namespace| !namespace.is_empty());
+        let namespace = namespace.ok_or_else(|| Status::bad_request("no namespace on request"))?;
+        let mut rules = self.api.store.read(|state| rbac::rules(state, &self.user, Some(namespace)));
+        if self.user.is_in(MASTERS) {
+            // They need no rule; this is what the rules would be.
+            let all = || vec!["*".to_owned()];
+            rules.push(PolicyRule { verbs: all(), api_groups: all(), resources: all(), ..PolicyRule::default() });
+            rules.push(PolicyRule { verbs: all(), non_resource_urls: all(), ..PolicyRule::default() });
+        }
+        let (paths, resources): (Vec<_>, Vec<_>) =
+            rules.into_iter().partition(|rule| !rule.non_resource_urls.is_empty());
+        Ok(json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false}))
+    }
+}
+
+/// Whom a SubjectAccessReview asks about.
+fn user_of(spec: &Value) -> Result<User, Status> {
+    let name = spec["user"].as_str().unwrap_or_default();
+    let groups = object::text_list(&spec["groups"]);
+    if name.is_empty() && groups.is_empty() {
+        return Err(Status::bad_request(
+            "spec.user: Invalid value: \"\": at least one of user or group must be specified",
+        ));
+    }
+    let extra = spec["extra"].as_object().into_iter().flatten();
+    let extra: BTreeMap<_, _> = extra.map(|(key, values)| (key.clone(), object::text_list(values))).collect();
+    Ok(User { name: name.to_owned(), uid: spec["uid"].as_str().unwrap_or_default().to_owned(), groups, extra })
+}

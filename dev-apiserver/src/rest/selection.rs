@@ -1,0 +1,129 @@
+//! What lists, watches and deletions of collections select: labels and, for each kind, some fields.
+
+use kube_wire::Status;
+use kube_wire::query::ListOptions;
+use kube_wire::selector::{FieldSelector, LabelSelector};
+use serde_json::Value;
+
+use crate::kinds::Kind;
+use crate::object;
+
+/// Both selectors, understood.
+#[derive(Clone, Debug)]
+pub(super) struct Selection {
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
+// === impl Selection ===
+
+impl Selection {
+    pub(super) fn parse(kind: &Kind, options: &ListOptions<'_>) -> Result<Self, Status> {
+        let labels = options.label_selector.parse().map_err(|error| {
+            Status::bad_request(format!("unable to parse labelSelector {:?}: {error}", options.label_selector))
+        })?;
+        let fields: FieldSelector = options
+            .field_selector
+            .parse()
+            .map_err(|error: kube_wire::selector::FieldSelectorError| Status::bad_request(error.to_string()))?;
+        if let Some(term) = fields.terms().iter().find(|term| !is_selectable(kind, term.field())) {
+            return Err(Status::bad_request(format!("field label not supported: {}", term.field())));
+        }
+        if !options.shard_selector.is_empty() {
+            return Err(Status::bad_request("dev-apiserver does not shard lists and watches"));
+        }
+        Ok(Self { labels, fields })
+    }
+
+    /// Whether it selects everything.
+    pub(super) fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    pub(super) fn selects(&self, object: &Value) -> bool {
+        let has = |field: &str, value: &str| is_value(object, field, value);
+        object::is_selected(&self.labels, object)
+            && self.fields.terms().iter().all(|term| has(term.field(), term.value()) != term.is_negated())
+    }
+}
+
+/// The fields that kube-apiserver knows for each kind (`pkg/apis/*/v1/conversion.go`).
+fn is_selectable(kind: &Kind, field: &str) -> bool {
+    let own: &[&str] = match (kind.group, kind.resource) {
+        ("", "pods") => &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        ],
+        ("", "events") => &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+        ("", "namespaces") => &["status.phase"],
+        ("", "nodes") => &["spec.unschedulable"],
+        ("", "secrets") => &["type"],
+        ("", "services") => &["spec.clusterIP", "spec.type"],
+        ("apps", "replicasets") => &["status.replicas"],
+        ("batch", "jobs") => &["status.successful"],
+        _ => &[],
+    };
+    field == "metadata.name" || kind.namespaced && field == "metadata.namespace" || own.contains(&field)
+}
+
+fn is_value(object: &Value, field: &str, wanted: &str) -> bool {
+    let field = match field {
+        "source" => "source.component",
+        "status.successful" => "status.succeeded",
+        field => field,
+    };
+    let value = field.split('.').fold(object, |value, part| &value[part]);
+    match value {
+        Value::String(text) => text == wanted,
+        Value::Null => wanted.is_empty() || wanted == "false" || wanted == "0",
+        Value::Bool(value) => wanted == if *value { "true" } else { "false" },
+        Value::Number(number) => number.to_string() == wanted,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn selects(labels: &str, fields: &str, object: &Value) -> bool {
+        let options =
+            ListOptions { label_selector: labels.into(), field_selector: fields.into(), ..ListOptions::default() };
+        Selection::parse(Kind::of("", "pods"), &options).unwrap().selects(object)
+    }
+
+    #[test]
+    fn labels_and_fields_select_together() {
+        let pod = json!({"metadata": {"name": "p", "labels": {"app": "a"}}, "spec": {"nodeName": "n"}});
+        assert!(selects("app=a", "spec.nodeName=n", &pod));
+        assert!(!selects("app=a", "spec.nodeName!=n", &pod));
+        assert!(!selects("app=b", "", &pod));
+        assert!(selects("", "status.phase=", &pod));
+    }
+
+    #[test]
+    fn an_unknown_field_is_refused() {
+        let options = ListOptions { field_selector: "spec.x=1".into(), ..ListOptions::default() };
+        let refused = Selection::parse(Kind::of("", "pods"), &options).unwrap_err();
+        assert_eq!((refused.code, refused.message.as_str()), (400, "field label not supported: spec.x"));
+    }
+}

@@ -1,0 +1,184 @@
+//! In which shape objects are shown: as they are, as their metadata only, or as rows of a Table.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use kube_wire::Status;
+use kube_wire::media::Form;
+use serde::ser::{SerializeMap as _, SerializeSeq as _, SerializeStruct as _};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+use crate::answer::{self, Body};
+use crate::kinds::Kind;
+use crate::serve::Call;
+use crate::table::{self, Include};
+
+/// What a client wants to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// All of it.
+    Object,
+    /// `PartialObjectMetadata`
+    Metadata,
+    /// Rows of a `Table`.
+    Table(Include),
+}
+
+/// What a list says besides its items.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ListMeta {
+    pub(super) resource_version: u64,
+    pub(super) next: Option<String>,
+    pub(super) remaining: Option<usize>,
+}
+
+/// A list as it is written.
+pub(super) struct List<'a> {
+    kind: &'a Kind,
+    shape: Shape,
+    meta: &'a ListMeta,
+    items: &'a [Arc<Value>],
+}
+
+/// A list as rows.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Table<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    metadata: &'a ListMeta,
+    column_definitions: Value,
+    rows: Vec<Value>,
+}
+
+struct Items<'a>(Shape, &'a [Arc<Value>]);
+struct Item<'a>(&'a Value);
+
+// === impl Call ===
+
+impl Call<'_> {
+    /// The shape that is asked for.
+    pub(super) fn shape(&self) -> Result<Shape, Status> {
+        let forms = self.forms()?;
+        let include = match self.info.query().first("includeObject") {
+            Ok(Some(asked)) if asked == "None" => Include::Nothing,
+            Ok(Some(asked)) if asked == "Object" => Include::Object,
+            _ => Include::Metadata,
+        };
+        let known = forms.into_iter().find_map(|form| match form {
+            Form::Object => Some(Shape::Object),
+            Form::PartialObjectMetadata | Form::PartialObjectMetadataList => Some(Shape::Metadata),
+            Form::Table => Some(Shape::Table(include)),
+            Form::ApiGroupDiscoveryList => None,
+        });
+        known.ok_or_else(|| Status::not_acceptable(kube_wire::media::NotAcceptable))
+    }
+
+    /// Answers with one object.
+    pub(super) fn show(&self, code: StatusCode, kind: &Kind, object: &Value) -> Result<Response<Body>, Status> {
+        Ok(answer::json(code, &self.shape()?.of(kind, object)))
+    }
+
+    /// Answers with a list.
+    pub(super) fn show_list(
+        &self,
+        kind: &Kind,
+        meta: &ListMeta,
+        items: &[Arc<Value>],
+    ) -> Result<Response<Body>, Status> {
+        let shape = self.shape()?;
+        if let Shape::Table(include) = shape {
+            let rows: Vec<_> = items.iter().map(|object| table::row(kind, object, include)).collect();
+            let table = Table {
+                kind: "Table",
+                api_version: "meta.k8s.io/v1",
+                metadata: meta,
+                column_definitions: table::definitions(kind),
+                rows,
+            };
+            return Ok(answer::json(StatusCode::OK, &table));
+        }
+        Ok(answer::json(StatusCode::OK, &List { kind, shape, meta, items }))
+    }
+}
+
+// === impl Shape ===
+
+impl Shape {
+    /// One object in this shape.
+    pub(super) fn of(self, kind: &Kind, object: &Value) -> Value {
+        match self {
+            Self::Table(include) => json!({
+                "kind": "Table",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": {"resourceVersion": object["metadata"]["resourceVersion"]},
+                "columnDefinitions": table::definitions(kind),
+                "rows": [table::row(kind, object, include)],
+            }),
+            Self::Object => object.clone(),
+            Self::Metadata => partial(object),
+        }
+    }
+}
+
+/// `PartialObjectMetadata` of an object.
+pub(crate) fn partial(object: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
+}
+
+// === impl Serialize ===
+
+impl Serialize for List<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_struct("List", 4)?;
+        match self.shape {
+            Shape::Metadata => {
+                list.serialize_field("kind", "PartialObjectMetadataList")?;
+                list.serialize_field("apiVersion", "meta.k8s.io/v1")?;
+            }
+            Shape::Object | Shape::Table(_) => {
+                list.serialize_field("kind", &format!("{}List", self.kind.kind))?;
+                list.serialize_field("apiVersion", &self.kind.api_version())?;
+            }
+        }
+        list.serialize_field("metadata", self.meta)?;
+        list.serialize_field("items", &Items(self.shape, self.items))?;
+        list.end()
+    }
+}
+
+impl Serialize for ListMeta {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut meta = serializer.serialize_map(None)?;
+        meta.serialize_entry("resourceVersion", &self.resource_version.to_string())?;
+        if let Some(next) = &self.next {
+            meta.serialize_entry("continue", next)?;
+        }
+        if let Some(remaining) = self.remaining {
+            meta.serialize_entry("remainingItemCount", &remaining)?;
+        }
+        meta.end()
+    }
+}
+
+impl Serialize for Items<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut items = serializer.serialize_seq(Some(self.1.len()))?;
+        for item in self.1 {
+            match self.0 {
+                Shape::Object | Shape::Table(_) => items.serialize_element(&Item(item))?,
+                Shape::Metadata => items.serialize_element(&partial(item))?,
+            }
+        }
+        items.end()
+    }
+}
+
+/// An item does not repeat what kind the list is of, as with every built-in kind of Kubernetes.
+impl Serialize for Item<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = self.0.as_object().into_iter().flatten();
+        serializer.collect_map(fields.filter(|(field, _)| !matches!(field.as_str(), "apiVersion" | "kind")))
+    }
+}

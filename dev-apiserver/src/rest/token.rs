@@ -1,0 +1,94 @@
+//! TokenRequest: tokens for service accounts.
+
+use http::{Response, StatusCode, header};
+use jiff::Timestamp;
+use kube_wire::{ResourceRequest, Status};
+use serde_json::{Value, json};
+
+use super::read::find;
+use crate::access::tokens::ISSUER;
+use crate::answer::{self, Body};
+use crate::kinds::Kind;
+use crate::object;
+use crate::serve::{Call, Sent};
+
+/// Kubernetes' own bounds and default, in seconds.
+const SHORTEST: i64 = 600;
+const DEFAULT: i64 = 3600;
+const LONGEST: i64 = 1 << 32;
+
+// === impl Call ===
+
+impl Call<'_> {
+    pub(super) async fn token(
+        &self,
+        kind: &'static Kind,
+        request: &ResourceRequest<'_>,
+        sent: Sent,
+    ) -> Result<Response<Body>, Status> {
+        let mut asked = sent.object(self.header(header::CONTENT_TYPE)).await?;
+        super::validate::types(&asked)?;
+        let spec = &asked["spec"];
+        let lifetime = spec["expirationSeconds"].as_i64().unwrap_or(DEFAULT);
+        if !(SHORTEST..=LONGEST).contains(&lifetime) {
+            return Err(Status::bad_request("spec.expirationSeconds: must be between 10 minutes and 2^32 seconds"));
+        }
+        let mut audiences = object::text_list(&spec["audiences"]);
+        if audiences.is_empty() {
+            audiences.push(ISSUER.to_owned());
+        }
+        let (account, bound) = self.api.store.read(|state| {
+            let account = std::sync::Arc::clone(find(state, kind, request)?);
+            let bound = bound_object(&spec["boundObjectRef"], |kind, name| {
+                let namespace = if kind.namespaced { object::namespace(&account) } else { "" };
+                state.get(kind, namespace, name).map(|object| Value::clone(object))
+            })?;
+            Ok::<_, Status>((account, bound))
+        })?;
+        let bound = bound.as_ref().map(|(kind, object)| (*kind, object));
+        let seconds = u64::try_from(lifetime).unwrap_or_default();
+        let minted = self.api.tokens.issue(&account, audiences.clone(), seconds, bound)?;
+        let expires = i64::try_from(minted.expires).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+        asked["apiVersion"] = "authentication.k8s.io/v1".into();
+        asked["kind"] = "TokenRequest".into();
+        object::metadata(&mut asked).extend([
+            ("name".to_owned(), object::name(&account).into()),
+            ("namespace".to_owned(), object::namespace(&account).into()),
+            ("creationTimestamp".to_owned(), object::now().into()),
+        ]);
+        let spec = object::map(&mut asked, "spec");
+        spec.insert("audiences".to_owned(), audiences.into());
+        spec.insert("expirationSeconds".to_owned(), lifetime.into());
+        asked["status"] = json!({
+            "token": minted.token,
+            "expirationTimestamp": expires.map(|at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
+        });
+        Ok(answer::json(StatusCode::CREATED, &asked))
+    }
+}
+
+/// The object whose end is to be the token's.
+fn bound_object(
+    reference: &Value,
+    get: impl Fn(&'static Kind, &str) -> Option<Value>,
+) -> Result<Option<(&'static Kind, Value)>, Status> {
+    if !reference.is_object() {
+        return Ok(None);
+    }
+    let kind = match reference["kind"].as_str() {
+        Some("Pod") => Kind::of("", "pods"),
+        Some("Secret") => Kind::of("", "secrets"),
+        Some("Node") => Kind::of("", "nodes"),
+        _ => return Err(Status::bad_request("cannot bind token to an object that is no Pod, Secret or Node")),
+    };
+    let name = reference["name"].as_str().unwrap_or_default();
+    let object = get(kind, name).ok_or_else(|| Status::not_found(kind.group_resource(), name))?;
+    if reference["uid"].as_str().is_some_and(|uid| !uid.is_empty() && uid != object::uid(&object)) {
+        return Err(Status::conflict(
+            kind.group_resource(),
+            name,
+            "the UID in the bound object reference does not match",
+        ));
+    }
+    Ok(Some((kind, object)))
+}

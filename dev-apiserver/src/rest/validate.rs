@@ -1,0 +1,206 @@
+//! What is checked of an object before it is stored: names, and those fields that our own controllers rely on. It is a
+//! small part of what kube-apiserver checks; unknown fields are kept and never refused.
+
+mod types;
+
+use kube_wire::Status;
+use kube_wire::name::{dns_label, dns_subdomain, path_segment};
+use kube_wire::status::{CauseType, FieldError};
+use serde_json::Value;
+
+use crate::kinds::Kind;
+use crate::object;
+
+pub(super) use types::check as types;
+
+/// A name that this kind may have.
+pub(super) fn name(kind: &Kind, name: &str) -> Result<(), Status> {
+    if name.is_empty() {
+        let errors = [required("metadata.name", "name or generateName is required")];
+        return Err(Status::invalid(kind.group_kind(), name, &errors));
+    }
+    let checked = match (kind.group, kind.resource) {
+        ("rbac.authorization.k8s.io", _) => path_segment(name),
+        ("", "namespaces" | "services") => dns_label(name),
+        _ => dns_subdomain(name),
+    };
+    checked.map_err(|why| {
+        let errors = [FieldError::invalid("metadata.name", name, why.to_string())];
+        Status::invalid(kind.group_kind(), name, &errors)
+    })
+}
+
+/// The object by itself.
+pub(super) fn object(kind: &Kind, object: &Value) -> Result<(), Status> {
+    let mut errors = Vec::new();
+    metadata(&object["metadata"], &mut errors);
+    match (kind.group, kind.resource) {
+        ("", "pods") => pod_spec(&object["spec"], "spec", &mut errors),
+        ("apps", "deployments" | "replicasets" | "daemonsets" | "statefulsets") => {
+            workload(&object["spec"], &mut errors);
+        }
+        ("batch", "jobs") => pod_spec(&object["spec"]["template"]["spec"], "spec.template.spec", &mut errors),
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => binding(kind, object, &mut errors),
+        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => role(kind, object, &mut errors),
+        _ => {}
+    }
+    refuse(kind, object, &errors)
+}
+
+/// What may not be changed.
+pub(super) fn change(kind: &Kind, found: &Value, object: &Value) -> Result<(), Status> {
+    let mut errors = Vec::new();
+    let fields: &[&str] = match (kind.group, kind.resource) {
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => &["/roleRef"],
+        ("apps", "deployments" | "replicasets" | "daemonsets" | "statefulsets") => &["/spec/selector"],
+        ("batch", "jobs") => &["/spec/template", "/spec/selector"],
+        ("", "services") if found["spec"]["clusterIP"].is_string() => &["/spec/clusterIP"],
+        ("", "pods") => &["/spec/nodeName", "/spec/nodeSelector", "/spec/restartPolicy", "/spec/serviceAccountName"],
+        ("", "secrets") => &["/type"],
+        _ => &[],
+    };
+    for field in fields {
+        let (before, after) = (found.pointer(field), object.pointer(field));
+        // Scheduling gates aside, the scheduler alone names the node, by a binding.
+        if before != after {
+            let path = field.trim_start_matches('/').replace('/', ".");
+            let shown = after.map(Value::to_string).unwrap_or_default();
+            errors.push(FieldError::invalid(path, shown, "field is immutable"));
+        }
+    }
+    if found["immutable"] == true && (found["data"] != object["data"] || object["immutable"] != true) {
+        errors.push(forbidden("data", "field is immutable when `immutable` is set"));
+    }
+    refuse(kind, object, &errors)
+}
+
+fn refuse(kind: &Kind, object: &Value, errors: &[FieldError]) -> Result<(), Status> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid(kind.group_kind(), object::name(object), errors))
+}
+
+fn metadata(metadata: &Value, errors: &mut Vec<FieldError>) {
+    for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
+        if let Err(why) = kube_wire::name::label_key(key) {
+            errors.push(FieldError::invalid("metadata.labels", key, why.to_string()));
+        }
+        match value.as_str().map(kube_wire::name::label_value) {
+            Some(Ok(())) => {}
+            Some(Err(why)) => {
+                errors.push(FieldError::invalid(
+                    "metadata.labels",
+                    value.as_str().unwrap_or_default(),
+                    why.to_string(),
+                ));
+            }
+            None => errors.push(FieldError::invalid("metadata.labels", value.to_string(), "must be a text")),
+        }
+    }
+    let annotations = metadata["annotations"].as_object().into_iter().flatten();
+    for (key, value) in annotations.filter(|(_, value)| !value.is_string()) {
+        errors.push(FieldError::invalid(format!("metadata.annotations[{key}]"), value.to_string(), "must be a text"));
+    }
+}
+
+fn pod_spec(spec: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    let containers = object::items(&spec["containers"]);
+    if containers.is_empty() {
+        errors.push(required(format!("{at}.containers"), ""));
+    }
+    for (index, container) in containers.iter().enumerate() {
+        for field in ["name", "image"] {
+            if container[field].as_str().is_none_or(str::is_empty) {
+                errors.push(required(format!("{at}.containers[{index}].{field}"), ""));
+            }
+        }
+    }
+}
+
+fn workload(spec: &Value, errors: &mut Vec<FieldError>) {
+    pod_spec(&spec["template"]["spec"], "spec.template.spec", errors);
+    let Some(selector) = object::label_selector(&spec["selector"]) else {
+        errors.push(required("spec.selector", ""));
+        return;
+    };
+    if selector.is_empty() {
+        errors.push(FieldError::invalid("spec.selector", "{}", "empty selector is invalid for deployment"));
+    }
+    if !object::is_selected(&selector, &spec["template"]) {
+        let labels = spec["template"]["metadata"]["labels"].to_string();
+        let detail = "`selector` does not match template `labels`";
+        errors.push(FieldError::invalid("spec.template.metadata.labels", labels, detail));
+    }
+}
+
+fn binding(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>) {
+    let role = &object["roleRef"];
+    let known: &[&str] = if kind.namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
+    if role["name"].as_str().is_none_or(str::is_empty) {
+        errors.push(required("roleRef.name", ""));
+    }
+    let role_kind = role["kind"].as_str().unwrap_or_default();
+    if !known.contains(&role_kind) {
+        errors.push(FieldError {
+            cause: CauseType::NotSupported,
+            field: "roleRef.kind".to_owned(),
+            value: Some(role_kind.to_owned()),
+            detail: format!("supported values: {known:?}"),
+        });
+    }
+    for (index, subject) in object::items(&object["subjects"]).iter().enumerate() {
+        let at = format!("subjects[{index}]");
+        if subject["name"].as_str().is_none_or(str::is_empty) {
+            errors.push(required(format!("{at}.name"), ""));
+        }
+        match subject["kind"].as_str() {
+            Some("User" | "Group") => {}
+            Some("ServiceAccount") => {
+                if subject["namespace"].as_str().is_none_or(str::is_empty) {
+                    errors.push(required(format!("{at}.namespace"), ""));
+                }
+            }
+            other => errors.push(FieldError {
+                cause: CauseType::NotSupported,
+                field: format!("{at}.kind"),
+                value: Some(other.unwrap_or_default().to_owned()),
+                detail: "supported values: \"ServiceAccount\", \"User\", \"Group\"".to_owned(),
+            }),
+        }
+    }
+}
+
+fn role(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>) {
+    for (index, rule) in object::items(&object["rules"]).iter().enumerate() {
+        let at = format!("rules[{index}]");
+        if object::items(&rule["verbs"]).is_empty() {
+            errors.push(required(format!("{at}.verbs"), "verbs must contain at least one value"));
+        }
+        let paths = object::items(&rule["nonResourceURLs"]);
+        if !paths.is_empty() {
+            if kind.namespaced {
+                errors.push(FieldError::invalid(
+                    format!("{at}.nonResourceURLs"),
+                    rule["nonResourceURLs"].to_string(),
+                    "namespaced rules cannot apply to non-resource URLs",
+                ));
+            }
+            continue;
+        }
+        if object::items(&rule["apiGroups"]).is_empty() {
+            errors.push(required(format!("{at}.apiGroups"), "resource rules must supply at least one api group"));
+        }
+        if object::items(&rule["resources"]).is_empty() {
+            errors.push(required(format!("{at}.resources"), "resource rules must supply at least one resource"));
+        }
+    }
+}
+
+fn required(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
+    FieldError { cause: CauseType::Required, field: field.into(), value: None, detail: detail.into() }
+}
+
+fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
+    FieldError { cause: CauseType::Forbidden, field: field.into(), value: None, detail: detail.into() }
+}

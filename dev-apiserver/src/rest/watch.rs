@@ -1,0 +1,229 @@
+//! Watches: what is there first, if asked for, then every change, and bookmarks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Response;
+use kube_wire::query::ListOptions;
+use kube_wire::watch::{EventType, error_event};
+use kube_wire::{ResourceRequest, Status};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+
+use super::list::{parse_version, too_old};
+use super::scope;
+use super::selection::Selection;
+use super::shape::Shape;
+use crate::answer::{self, Body};
+use crate::kinds::Kind;
+use crate::serve::{Api, Call};
+use crate::store::{Change, State};
+
+/// kube-apiserver's are about a minute apart; more of them cost nothing here.
+const BOOKMARKS: Duration = Duration::from_secs(15);
+/// What a client that says nothing gets (`--min-request-timeout`).
+const PATIENCE: Duration = Duration::from_secs(1800);
+/// Frames that a client may be behind before the watch waits for it.
+const AHEAD: usize = 64;
+
+/// One watch.
+struct Watch {
+    kind: &'static Kind,
+    namespace: Option<String>,
+    selection: Selection,
+    shape: Shape,
+    bookmarks: bool,
+    /// Up to here everything has been told.
+    told: u64,
+    /// Of a Table.
+    columns_told: AtomicBool,
+}
+
+// === impl Call ===
+
+impl Call<'_> {
+    pub(super) fn watch(&self, kind: &'static Kind, request: &ResourceRequest<'_>) -> Result<Response<Body>, Status> {
+        let options = self.list_options()?;
+        check(&options)?;
+        let mut selection = Selection::parse(kind, &options)?;
+        if let Some(name) = request.path_name() {
+            let options =
+                ListOptions { field_selector: format!("metadata.name={name}").into(), ..ListOptions::default() };
+            selection = Selection::parse(kind, &options)?;
+        }
+        let version = parse_version(&options.resource_version)?;
+        let initial = options.send_initial_events.unwrap_or(version == 0);
+        let mut watch = Watch {
+            kind,
+            namespace: scope(kind, request).map(str::to_owned),
+            selection,
+            shape: self.shape()?,
+            bookmarks: options.allow_watch_bookmarks,
+            told: version,
+            columns_told: AtomicBool::new(false),
+        };
+        let mut first = Vec::new();
+        self.api.store.read(|state| {
+            if initial {
+                first = watch.all(state);
+                watch.told = state.revision();
+            } else if version == 0 {
+                watch.told = state.revision();
+            }
+        });
+        if options.send_initial_events == Some(true) && watch.bookmarks {
+            first.push(watch.bookmark(true));
+        }
+        let patience: Option<u64> = self.number("timeoutSeconds")?;
+        let until = Instant::now() + patience.map_or(PATIENCE, Duration::from_secs);
+        let (sender, told) = mpsc::channel(AHEAD);
+        let api = Arc::clone(self.api);
+        self.api.tasks.spawn("watch", async move {
+            let ending = api.tasks.cancelled();
+            tokio::select! {
+                () = ending => {}
+                () = sleep_until(until) => {}
+                () = watch.run(&api, first, &sender) => {}
+            }
+        });
+        Ok(answer::stream("application/json;stream=watch", told))
+    }
+}
+
+/// KEP-3157's rules (`ValidateListOptions` in apimachinery).
+fn check(options: &ListOptions<'_>) -> Result<(), Status> {
+    let is_not_older = options.resource_version_match == "NotOlderThan";
+    match options.send_initial_events {
+        Some(_) if !is_not_older => {
+            Err(Status::bad_request("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+        }
+        Some(_) if !options.allow_watch_bookmarks => {
+            Err(Status::bad_request("sendInitialEvents requires allowWatchBookmarks"))
+        }
+        None if !options.resource_version_match.is_empty() => {
+            Err(Status::bad_request("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+        }
+        _ => Ok(()),
+    }
+}
+
+// === impl Watch ===
+
+impl Watch {
+    /// Tells until the client has gone.
+    async fn run(mut self, api: &Api, first: Vec<Bytes>, sender: &mpsc::Sender<Bytes>) {
+        let mut revision = api.store.subscribe();
+        let mut bookmarks = interval_at(Instant::now() + BOOKMARKS, BOOKMARKS);
+        bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut frames = first;
+        loop {
+            for frame in frames.drain(..) {
+                if sender.send(frame).await.is_err() {
+                    return;
+                }
+            }
+            match api.store.read(|state| self.news(state)) {
+                Ok(news) => frames = news,
+                Err(status) => {
+                    // It is the last frame; whether it is still wanted does not matter.
+                    let _ = sender.send(error_event(&status).into()).await;
+                    return;
+                }
+            }
+            if !frames.is_empty() {
+                continue;
+            }
+            tokio::select! {
+                () = sender.closed() => return,
+                changed = revision.changed() => if changed.is_err() { return },
+                _ = bookmarks.tick(), if self.bookmarks => frames.push(self.bookmark(false)),
+            }
+        }
+    }
+
+    /// What is there, as if it had just come.
+    fn all(&self, state: &State) -> Vec<Bytes> {
+        let objects = state.list(self.kind, self.namespace.as_deref());
+        objects
+            .filter(|object| self.selection.selects(object))
+            .map(|object| self.frame(EventType::Added, object))
+            .collect()
+    }
+
+    /// What has changed since the last time.
+    fn news(&mut self, state: &State) -> Result<Vec<Bytes>, Status> {
+        let changes = state.changes_after(self.told).map_err(|oldest| too_old(self.told, oldest))?;
+        let frames = changes.filter_map(|change| self.event(change)).collect();
+        self.told = self.told.max(state.revision());
+        Ok(frames)
+    }
+
+    /// An object that a selector begins or ceases to match comes and goes.
+    fn event(&self, change: &Change) -> Option<Bytes> {
+        let is_ours = change.kind == self.kind
+            && self.namespace.as_deref().is_none_or(|namespace| change.object["metadata"]["namespace"] == *namespace);
+        if !is_ours {
+            return None;
+        }
+        let before = change.before.as_ref().is_some_and(|before| self.selection.selects(before));
+        let after = !change.removed && self.selection.selects(&change.object);
+        match (before, after) {
+            (false, false) => None,
+            (false, true) => Some(self.frame(EventType::Added, &change.object)),
+            (true, true) => Some(self.frame(EventType::Modified, &change.object)),
+            (true, false) => Some(self.frame(EventType::Deleted, &last_selected(change))),
+        }
+    }
+
+    fn frame(&self, event: EventType, object: &Value) -> Bytes {
+        let mut shown = self.shape.of(self.kind, object);
+        // Columns are told once: with the first row, as kube-apiserver does it.
+        if matches!(self.shape, Shape::Table(_)) && self.columns_told.swap(true, Ordering::Relaxed) {
+            shown["columnDefinitions"] = Value::Null;
+        }
+        frame(event, &shown)
+    }
+
+    fn bookmark(&self, is_initial_end: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": self.told.to_string(), "creationTimestamp": null});
+        if is_initial_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = match self.shape {
+            Shape::Table(_) => json!({
+                "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": self.told.to_string()},
+                "columnDefinitions": null, "rows": [{"cells": [], "object": {
+                    "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+                }}],
+            }),
+            Shape::Metadata => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+            }
+            Shape::Object => {
+                json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata})
+            }
+        };
+        frame(EventType::Bookmark, &object)
+    }
+}
+
+fn frame(event: EventType, object: &Value) -> Bytes {
+    let mut bytes = format!(r#"{{"type":"{}","object":{object}}}"#, event.as_str()).into_bytes();
+    bytes.push(b'\n');
+    bytes.into()
+}
+
+/// An object that is no longer selected goes as it was, with the version that took it away.
+fn last_selected(change: &Change) -> Value {
+    match &change.before {
+        Some(before) if !change.removed => {
+            let mut last = Value::clone(before);
+            last["metadata"]["resourceVersion"] = change.revision.to_string().into();
+            last
+        }
+        _ => Value::clone(&change.object),
+    }
+}

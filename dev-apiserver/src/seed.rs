@@ -1,0 +1,100 @@
+//! What a new cluster has: the namespaces of the system, four nodes, the built-in roles, the API server's own Service.
+
+use serde_json::{Value, json};
+
+use crate::access::builtin;
+use crate::kinds::Kind;
+use crate::object;
+use crate::store::{State, Store};
+
+/// The nodes, and their label `location`.
+const NODES: [(&str, &str); 4] =
+    [("beijing-1", "beijing"), ("beijing-2", "beijing"), ("hangzhou-1", "hangzhou"), ("hangzhou-2", "hangzhou")];
+const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// Fills a new store.
+pub(crate) fn seed(store: &Store) {
+    store.write(|state| {
+        for name in NAMESPACES {
+            let namespace = json!({
+                "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+                "spec": {"finalizers": ["kubernetes"]},
+                "status": {"phase": "Active"},
+            });
+            put(state, Kind::of("", "namespaces"), namespace);
+        }
+        put(state, Kind::of("", "services"), api_service());
+        for (name, location) in NODES {
+            put(state, Kind::of("", "nodes"), node(name, location));
+        }
+        for role in builtin::cluster_roles() {
+            put(state, Kind::of(RBAC, "clusterroles"), role);
+        }
+        for binding in builtin::cluster_role_bindings() {
+            put(state, Kind::of(RBAC, "clusterrolebindings"), binding);
+        }
+    });
+}
+
+fn put(state: &mut State, kind: &'static Kind, mut object: Value) {
+    object["apiVersion"] = kind.api_version().into();
+    object["kind"] = kind.kind.into();
+    let metadata = object::metadata(&mut object);
+    metadata.insert("uid".to_owned(), object::new_uid().into());
+    metadata.insert("creationTimestamp".to_owned(), object::now().into());
+    state.put(kind, object);
+}
+
+/// Where pods would look for the API server, if they ran.
+fn api_service() -> Value {
+    json!({
+        "metadata": {"name": "kubernetes", "namespace": "default", "labels": {
+            "component": "apiserver", "provider": "kubernetes",
+        }},
+        "spec": {
+            "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"], "internalTrafficPolicy": "Cluster",
+            "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None", "type": "ClusterIP",
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+        },
+        "status": {"loadBalancer": {}},
+    })
+}
+
+fn node(name: &str, location: &str) -> Value {
+    let now = object::now();
+    let condition = |kind: &str, status: &str, reason: &str| {
+        json!({
+            "type": kind, "status": status, "reason": reason, "message": "a node of dev-apiserver's imagination",
+            "lastHeartbeatTime": now, "lastTransitionTime": now,
+        })
+    };
+    let capacity = json!({"cpu": "8", "memory": "16Gi", "pods": "110", "ephemeral-storage": "64Gi"});
+    let number = NODES.iter().position(|(one, _)| *one == name).unwrap_or_default() + 1;
+    json!({
+        "metadata": {"name": name, "labels": {
+            "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux",
+            "location": location,
+        }},
+        "spec": {},
+        "status": {
+            "addresses": [
+                {"type": "InternalIP", "address": format!("10.240.0.{number}")},
+                {"type": "Hostname", "address": name},
+            ],
+            "allocatable": capacity,
+            "capacity": capacity,
+            "conditions": [
+                condition("MemoryPressure", "False", "KubeletHasSufficientMemory"),
+                condition("DiskPressure", "False", "KubeletHasNoDiskPressure"),
+                condition("PIDPressure", "False", "KubeletHasSufficientPID"),
+                condition("Ready", "True", "KubeletReady"),
+            ],
+            "nodeInfo": {
+                "architecture": "amd64", "bootID": "", "containerRuntimeVersion": "none://0",
+                "kernelVersion": "none", "kubeProxyVersion": "", "kubeletVersion": "v1.36.0+dev-apiserver",
+                "machineID": "", "operatingSystem": "linux", "osImage": "dev-apiserver", "systemUUID": "",
+            },
+        },
+    })
+}

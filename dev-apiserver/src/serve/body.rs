@@ -1,0 +1,77 @@
+//! What a client sends: a body of bounded size, or a connection to switch protocols on.
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use kube_wire::Status;
+use kube_wire::media::{BodyType, Encoding};
+use serde_json::Value;
+
+use crate::protobuf;
+
+/// kube-apiserver's own limit (`MaxRequestBodyBytes` in apiserver's `config.go`).
+const MOST: usize = 3 * 1024 * 1024;
+
+/// What comes with a request's head.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    body: Incoming,
+    upgrade: Option<OnUpgrade>,
+}
+
+// === impl Sent ===
+
+impl Sent {
+    pub(super) fn new(body: Incoming, upgrade: Option<OnUpgrade>) -> Self {
+        Self { body, upgrade }
+    }
+
+    /// The connection, once the answer says that protocols switch.
+    pub(crate) fn upgrade(self) -> Option<OnUpgrade> {
+        self.upgrade
+    }
+
+    /// All bytes.
+    pub(crate) async fn bytes(self) -> Result<Bytes, Status> {
+        match Limited::new(self.body, MOST).collect().await {
+            Ok(whole) => Ok(whole.to_bytes()),
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+                Err(Status::request_entity_too_large(&format!("limit is {MOST}")))
+            }
+            Err(_) => Err(Status::bad_request("the body of the request did not arrive whole")),
+        }
+    }
+
+    /// An object. JSON, YAML and protobuf are read; CBOR is not (415).
+    pub(crate) async fn object(self, content_type: Option<&str>) -> Result<Value, Status> {
+        let body_type = BodyType::of_object(content_type).map_err(Status::unsupported_media_type)?;
+        let value = match body_type {
+            BodyType::Object(Encoding::Json) => parse_json(&self.bytes().await?)?,
+            BodyType::Object(Encoding::Yaml) => parse_yaml(&self.bytes().await?)?,
+            BodyType::Object(Encoding::Protobuf) => protobuf::object(&self.bytes().await?)?,
+            _ => return Err(json_only()),
+        };
+        if value.is_object() { Ok(value) } else { Err(Status::bad_request("the body of the request is no object")) }
+    }
+}
+
+/// 415: what this server cannot read.
+pub(crate) fn json_only() -> Status {
+    let message = "the body of the request was in an unknown format - accepted media types include: \
+                   application/json, application/yaml, application/vnd.kubernetes.protobuf";
+    Status::failure(415, kube_wire::status::Reason::UnsupportedMediaType, message)
+}
+
+pub(crate) fn parse_json(bytes: &[u8]) -> Result<Value, Status> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        // Go's words where people know them.
+        let what = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+        Status::bad_request(format!("couldn't get version/kind; json parse error: {what}"))
+    })
+}
+
+pub(crate) fn parse_yaml(bytes: &[u8]) -> Result<Value, Status> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Status::bad_request("the body is not UTF-8"))?;
+    serde_saphyr::from_str(text).map_err(|error| Status::bad_request(format!("the body is not YAML: {error}")))
+}

@@ -1,0 +1,128 @@
+//! The listener: TLS with client certificates, HTTP/1.1 and HTTP/2, every request into [`crate::serve`].
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use ops::drain::Tasks;
+use ops::listen::Listener;
+use ops::tls::{ALPN_H2, ALPN_HTTP1, ClientAuth, ClientCa, TlsVersions, server_config};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tracing::debug;
+
+use crate::controllers;
+use crate::seed;
+use crate::serve::Api;
+
+/// For a TLS handshake.
+const TLS_PATIENCE: Duration = Duration::from_secs(10);
+/// From an accepted connection, or the last answer, to the next request's head (as kube-apiserver).
+const HEADER_PATIENCE: Duration = Duration::from_secs(32);
+
+/// What a server is made of.
+#[derive(Debug)]
+pub struct Options {
+    /// Where clients come in. Keep it on loopback.
+    pub listener: Listener,
+    /// What clients are shown.
+    pub certificate: CertifiedKey,
+    /// Who signed that, in PEM: what `kube-root-ca.crt` holds.
+    pub serving_ca: String,
+    /// Who signs client certificates; `O=system:masters` may do anything.
+    pub client_ca: ClientCa,
+}
+
+/// A running server; it ends with the tasks that it was given.
+#[derive(Debug)]
+pub struct DevApiserver {
+    address: std::net::SocketAddr,
+}
+
+/// One certificate for whoever asks, by name or by address.
+#[derive(Debug)]
+struct Only(Arc<CertifiedKey>);
+
+// === impl DevApiserver ===
+
+impl DevApiserver {
+    /// Fills the store with what a new cluster has, and serves until `tasks` are cancelled. Clients can connect at once.
+    pub fn start(options: Options, tasks: &Tasks) -> Self {
+        let Options { listener, certificate, serving_ca, client_ca } = options;
+        let address = listener.bound();
+        let api = Arc::new(Api::new(client_ca, serving_ca, address, tasks.clone()));
+        seed::seed(&api.store);
+        tasks.spawn("dev-apiserver controllers", controllers::run(Arc::clone(&api)));
+        let resolver = Arc::new(Only(Arc::new(certificate)));
+        let alpn = [ALPN_H2, ALPN_HTTP1];
+        let config = server_config(resolver, ClientAuth::Requested, &alpn, TlsVersions::Tls12And13);
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let accepting = tasks.clone();
+        tasks.spawn("dev-apiserver listener", async move {
+            let serve = |connection: ops::listen::Connection| {
+                let (api, acceptor) = (Arc::clone(&api), acceptor.clone());
+                async move {
+                    serve_connection(&api, acceptor, connection.stream).await;
+                    drop(connection.slot);
+                }
+            };
+            listener.run(accepting, "dev-apiserver connection", serve).await;
+        });
+        Self { address }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> std::net::SocketAddr {
+        self.address
+    }
+}
+
+async fn serve_connection(api: &Arc<Api>, acceptor: TlsAcceptor, stream: TcpStream) {
+    // A failure costs latency only.
+    let _ = stream.set_nodelay(true);
+    let stream = match timeout(TLS_PATIENCE, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return debug!(%error, "TLS handshake failed"),
+        Err(_) => return debug!("no TLS handshake in time"),
+    };
+    let session = stream.get_ref().1;
+    let chain: Arc<[_]> = session.peer_certificates().unwrap_or_default().to_vec().into();
+    let is_h2 = session.alpn_protocol() == Some(ALPN_H2);
+    let service = service_fn(|request| {
+        let (api, chain) = (Arc::clone(api), Arc::clone(&chain));
+        async move { Ok::<_, Infallible>(api.answer(request, &chain).await) }
+    });
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_PATIENCE);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(250).keep_alive_interval(Duration::from_secs(30));
+    let builder = if is_h2 { builder.http2_only() } else { builder.http1_only() };
+    let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut served = std::pin::pin!(served);
+    let ended = tokio::select! {
+        ended = &mut served => ended,
+        () = api.tasks.cancelled() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(error) = ended {
+        debug!(error, "connection ended");
+    }
+}
+
+// === impl Only ===
+
+impl ResolvesServerCert for Only {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests;
