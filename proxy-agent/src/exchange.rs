@@ -25,7 +25,7 @@ mod told;
 mod upgrade;
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::tunnel::Inbound;
@@ -97,6 +97,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) caller: Caller,
     pub(crate) info: RequestInfo<'a>,
     pub(crate) headers: HeaderMap,
+    /// Namespaces that the body names. They need not exist, and a refusal may speak of them.
+    named: Mutex<Vec<VirtualNamespace>>,
 }
 
 impl std::fmt::Debug for Exchange {
@@ -263,7 +265,7 @@ impl<'a> Asked<'a> {
         for name in [CLUSTER, METHOD] {
             headers.remove(name);
         }
-        let mut asked = Self { parts, cluster, mapping, caller, info, headers };
+        let mut asked = Self { parts, cluster, mapping, caller, info, headers, named: Mutex::default() };
         asked.catch_up().await;
         Ok(asked)
     }
@@ -312,7 +314,8 @@ impl<'a> Asked<'a> {
     }
 
     fn view(&self, mapping: Mapping) -> View {
-        let view = View::new(mapping);
+        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let view = View::new(named.into_iter().fold(mapping, Mapping::asking_for));
         let view = view.hiding(Arc::clone(&self.cluster.guard)).presenting(self.parts.endpoint_ca.borrow());
         if self.wants_bare_rows() { view.with_bare_rows() } else { view }
     }

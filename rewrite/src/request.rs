@@ -62,10 +62,28 @@ enum Form {
 pub struct Report {
     /// Nodes that pods are to be bound to; the caller checks that they belong to the virtual cluster.
     pub nodes: Vec<String>,
+    /// Namespaces that the body names, as far as there are not many: the host's answer may speak of them.
+    pub namespaces: Vec<VirtualNamespace>,
     /// A merge patch would remove a part of the guard (by a `null`), and must be applied by the caller instead.
     pub removes_guard: bool,
     /// What an access review asks about, for the [view](crate::View::answering) of its answer.
     pub about: AskedAbout,
+}
+
+// === impl Report ===
+
+impl Report {
+    /// The most names that are remembered.
+    const MANY: usize = 16;
+
+    fn names(&mut self, given: &[u8]) {
+        if self.namespaces.len() < Self::MANY
+            && !self.namespaces.iter().any(|known| known.as_ref() == given)
+            && let Ok(name) = VirtualNamespace::from_bytes(given)
+        {
+            self.namespaces.push(name);
+        }
+    }
 }
 
 // === impl Request ===

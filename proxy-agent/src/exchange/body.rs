@@ -140,6 +140,7 @@ impl Asked<'_> {
             None => object.name().map(|own| own.name).unwrap_or_default(),
         };
         let (mapped, report) = object.map(request, &name, mapper)?;
+        self.note(&report);
         self.own_nodes(request, &name, &report).await?;
         Ok(mapped)
     }
@@ -154,8 +155,16 @@ impl Asked<'_> {
     ) -> Result<Bytes, Refusal> {
         let name = request.path_name().unwrap_or_default();
         let (mapped, report) = map_json(request, name, program, &mapper, json)?;
+        self.note(&report);
         self.own_nodes(request, name, &report).await?;
         Ok(mapped)
+    }
+
+    /// Remembers what the answer may speak of.
+    fn note(&self, report: &Report) {
+        if !report.namespaces.is_empty() {
+            self.named.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&report.namespaces);
+        }
     }
 
     /// `name` is that of the object whose pods are to be bound.

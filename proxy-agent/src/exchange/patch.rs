@@ -11,6 +11,7 @@
 
 mod apply;
 mod json_patch;
+mod last_applied;
 mod resolve;
 
 use bytes::Bytes;
@@ -75,11 +76,16 @@ impl Asked<'_> {
             }
             BodyType::ApplyYaml => apply::apply(self, request, namespace, path, body).await,
             kind @ (BodyType::MergePatch | BodyType::StrategicMergePatch) => {
-                let directs = kind == BodyType::StrategicMergePatch
-                    && GUARDED.contains(&(request.group(), request.resource()))
-                    && DIRECTIVES.iter().any(|word| memchr::memmem::find(body, word).is_some());
-                let body =
-                    if directs { &resolve::without_moot_directive(self, request, path, body).await? } else { body };
+                let directs = |body: &Bytes| {
+                    kind == BodyType::StrategicMergePatch
+                        && GUARDED.contains(&(request.group(), request.resource()))
+                        && DIRECTIVES.iter().any(|word| memchr::memmem::find(body, word).is_some())
+                };
+                let body = if directs(body) {
+                    &resolve::without_moot_directive(self, request, path, body).await?
+                } else {
+                    body
+                };
                 let name = request.path_name().unwrap_or_default();
                 let mapper = self.mapper(namespace).partial();
                 let (mapped, report) = map_json(request, name, &program(request), &mapper, body)?;
@@ -89,7 +95,7 @@ impl Asked<'_> {
                 {
                     same_name(request, &own)?;
                 }
-                if report.removes_guard || directs {
+                if report.removes_guard || directs(body) {
                     return self.put(resolve::by_dry_run(self, request, namespace, path, mapped).await?, path);
                 }
                 self.sent(path, full(mapped))

@@ -51,9 +51,11 @@ impl<'r> Writer<'r> {
     }
 
     /// The name of a namespace. An empty one means all, none or the object's own: it stays.
-    pub(super) fn namespace(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+    pub(super) fn namespace(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         let Some(text) = string(cursor)?.filter(|text| !text.raw.is_empty()) else { return Ok(()) };
-        edits.replace(text.range(), self.request.host(&text.bytes())?.to_bytes());
+        let given = text.bytes();
+        edits.replace(text.range(), self.request.host(&given)?.to_bytes());
+        self.report.names(&given);
         Ok(())
     }
 

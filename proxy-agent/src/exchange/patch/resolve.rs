@@ -100,7 +100,7 @@ pub(super) async fn try_apply(
 }
 
 /// An object of the host's; whatever else it answers is the answer to the client.
-async fn read(
+pub(super) async fn read(
     asked: &Asked<'_>,
     about: &ResourceRequest<'_>,
     mut request: Request<RequestBody>,
@@ -116,7 +116,7 @@ async fn read(
 }
 
 /// The object as the client sees it.
-fn shown(asked: &Asked<'_>, request: &ResourceRequest<'_>, object: &Bytes) -> Result<Value, Refusal> {
+pub(super) fn shown(asked: &Asked<'_>, request: &ResourceRequest<'_>, object: &Bytes) -> Result<Value, Refusal> {
     let view = asked.view(asked.mapping.clone());
     let mut pieces: Vec<Bytes> = Vec::new();
     view.object(&program(request), Filter::Everything, object, &mut pieces)
