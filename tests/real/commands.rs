@@ -18,11 +18,8 @@ use self::plain::Plain;
 use self::slice::Slice;
 use crate::case;
 
-/// The switch: which second side the plain host is compared with.
+/// The switch: which second side the plain host is compared with; a virtual cluster, if it is not set.
 const SWITCH: &str = "ATOLL_COMMANDS";
-
-/// The script that runs without the switch.
-const SMOKE: &str = "discovery";
 
 /// What a plain host is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +28,6 @@ enum Second {
     Slice,
     /// Another plain host: any difference is a mistake of the table or of the comparison.
     Plain,
-    /// The same, for one script.
-    Smoke,
 }
 
 /// Both sides, and what keeps them alive. Fields are dropped in order: processes before the hosts they use.
@@ -53,9 +48,7 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
 fn table_trials(host: Option<&Arc<HostCluster>>, second: Second, scripts: Vec<Script>) -> Vec<Trial> {
     let scripts = Arc::new(scripts);
     let world = Arc::new(OnceLock::new());
-    let wanted = |at: &usize| second != Second::Smoke || scripts[*at].name == SMOKE;
     (0..scripts.len())
-        .filter(wanted)
         .map(|at| {
             let (scripts, world) = (Arc::clone(&scripts), Arc::clone(&world));
             case(&format!("commands::{}", scripts[at].name), host, move |host| {
@@ -70,9 +63,8 @@ fn table_trials(host: Option<&Arc<HostCluster>>, second: Second, scripts: Vec<Sc
 /// The second side that is asked for, and the scripts in the order of their names.
 fn table() -> anyhow::Result<(Second, Vec<Script>)> {
     let second = match std::env::var(SWITCH).as_deref() {
-        Ok("virtual") => Second::Slice,
         Ok("hosts") => Second::Plain,
-        Err(_) => Second::Smoke,
+        Ok("virtual") | Err(_) => Second::Slice,
         Ok(other) => bail!("{SWITCH}={other} is neither `virtual` nor `hosts`"),
     };
     let scripts = Script::folder(&paths::workspace().join(FOLDER), DIFFERENCES)?;
@@ -95,7 +87,7 @@ impl World {
     fn start(host: &HostCluster, second: Second, scripts: &[Script]) -> anyhow::Result<Self> {
         let start = || match second {
             Second::Slice => Ok((Some(Slice::start(host, scripts)?), None)),
-            Second::Plain | Second::Smoke => anyhow::Ok((None, Some(Plain::up()?))),
+            Second::Plain => anyhow::Ok((None, Some(Plain::up()?))),
         };
         let (plain, other) = std::thread::scope(|scope| {
             let plain = scope.spawn(Plain::up);
