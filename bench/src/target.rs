@@ -29,7 +29,7 @@ use kubeconfig::Kubeconfig;
 /// Where to send requests, and as whom.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TargetArgs {
-    /// What to ask for: https://HOST[:PORT]/PATH, or http:// without TLS.
+    /// What to ask for: https://HOST:PORT/PATH (443 if there is no port), or http:// without TLS.
     #[arg(long, required_unless_present = "kubeconfig", conflicts_with = "kubeconfig")]
     url: Option<Uri>,
     /// A kubeconfig instead: server, proxy-url, CA and credential of its current context, all inline.

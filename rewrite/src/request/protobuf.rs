@@ -187,7 +187,9 @@ impl<'b> Mapper<'_, 'b> {
     /// The name of a namespace. An empty one means all, none or the object's own: it stays.
     fn namespace(&mut self, found: &Found) -> Result<(), Refusal> {
         if !found.is_empty() {
-            let host = self.request.host(self.splice.bytes(found))?;
+            let given = self.splice.bytes(found);
+            let host = self.request.host(given)?;
+            self.report.names(given);
             self.splice.replace(found, host.to_bytes());
         }
         Ok(())
@@ -222,6 +224,7 @@ impl<'b> Mapper<'_, 'b> {
         cursor.finish()?;
         let report = writer.conclude(&cursor, &mut edits);
         self.report.nodes.extend(report.nodes);
+        report.namespaces.iter().for_each(|name| self.report.names(name.as_ref()));
         if !edits.is_empty() {
             let mut pieces: Vec<Bytes> = Vec::new();
             edits.splice(&Bytes::copy_from_slice(text), 0..text.len(), &mut pieces);
