@@ -11,12 +11,11 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, anyhow, bail};
 use atoll_tests::compare::{Known, Pair, Script};
-use atoll_tests::{HostCluster, paths};
+use atoll_tests::paths;
 use libtest_mimic::Trial;
 
 use self::plain::Plain;
 use self::slice::Slice;
-use crate::case;
 
 /// The switch: which second side the plain host is compared with; a virtual cluster, if it is not set.
 const SWITCH: &str = "ATOLL_COMMANDS";
@@ -38,23 +37,26 @@ struct World {
     _other: Option<Plain>,
 }
 
-pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     match table() {
-        Ok((second, scripts)) => table_trials(host, second, scripts),
+        Ok((second, scripts)) => table_trials(second, scripts),
         Err(error) => vec![Trial::test("commands::table", move || Err(format!("{error:?}").into()))],
     }
 }
 
-fn table_trials(host: Option<&Arc<HostCluster>>, second: Second, scripts: Vec<Script>) -> Vec<Trial> {
+fn table_trials(second: Second, scripts: Vec<Script>) -> Vec<Trial> {
     let scripts = Arc::new(scripts);
     let world = Arc::new(OnceLock::new());
     (0..scripts.len())
         .map(|at| {
             let (scripts, world) = (Arc::clone(&scripts), Arc::clone(&world));
-            case(&format!("commands::{}", scripts[at].name), host, move |host| {
-                let world = world.get_or_init(|| World::start(host, second, &scripts));
-                let world = world.as_ref().map_err(|error| anyhow!("the two sides did not start: {error:?}"))?;
-                world.pair.run(&scripts[at])
+            Trial::test(format!("commands::{}", scripts[at].name), move || {
+                let world = world.get_or_init(|| World::start(second, &scripts));
+                let run = || {
+                    let world = world.as_ref().map_err(|error| anyhow!("the two sides did not start: {error:?}"))?;
+                    world.pair.run(&scripts[at])
+                };
+                run().map_err(|error| format!("{error:?}").into())
             })
         })
         .collect()
@@ -84,9 +86,9 @@ fn known() -> anyhow::Result<Vec<Known>> {
 // === impl World ===
 
 impl World {
-    fn start(host: &HostCluster, second: Second, scripts: &[Script]) -> anyhow::Result<Self> {
+    fn start(second: Second, scripts: &[Script]) -> anyhow::Result<Self> {
         let start = || match second {
-            Second::Slice => Ok((Some(Slice::start(host, scripts)?), None)),
+            Second::Slice => Ok((Some(Slice::start(scripts)?), None)),
             Second::Plain => anyhow::Ok((None, Some(Plain::up()?))),
         };
         let (plain, other) = std::thread::scope(|scope| {

@@ -35,7 +35,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     let mut trials = physical::trials(host);
     trials.extend(proposal::trials(host));
     trials.extend(faults::trials(host));
-    trials.extend(commands::trials(host));
+    trials.extend(commands::trials());
     trials.push(access_log::trial(host));
     trials.extend(reload::trials(host));
     trials.extend(demo::trials());

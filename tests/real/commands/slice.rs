@@ -37,12 +37,15 @@ pub(super) struct Slice {
     // Before the proxy-server: an agent that is told to end does not look for it again.
     _agent: Process,
     _site: Site,
+    /// Of its own: the scripts use names that other trials use too.
+    _host: HostCluster,
 }
 
 // === impl Slice ===
 
 impl Slice {
-    pub(super) fn start(host: &HostCluster, scripts: &[Script]) -> anyhow::Result<Self> {
+    pub(super) fn start(scripts: &[Script]) -> anyhow::Result<Self> {
+        let host = HostCluster::up(1)?;
         let entry = |(name, _): (&str, &str)| {
             let files = format!("clusters/{name}/client-ca");
             format!("{{name: {name}, agents: [{AGENT}], clientCA: {{certificate: {files}.crt, key: {files}.key}}}}")
@@ -64,7 +67,7 @@ impl Slice {
         eventually(Duration::from_secs(30), || {
             kubectl.ok(&["get", "-n", "default", "sa/default", "cm/kube-root-ca.crt"])
         })?;
-        Ok(Self { kubectl, _agent: agent, _site: site })
+        Ok(Self { kubectl, _agent: agent, _site: site, _host: host })
     }
 
     pub(super) fn side(&self) -> anyhow::Result<Side> {
