@@ -19,6 +19,9 @@ pub const CLUSTER_LABEL: &str = "atoll.dev/virtual-cluster";
 pub const NAMESPACE_LABEL: &str = "atoll.dev/namespace";
 /// The label that the API server puts on every Namespace: its name (`LabelMetadataName` in core/v1).
 pub const METADATA_NAME_LABEL: &str = "kubernetes.io/metadata.name";
+/// The annotation in which kubectl, and the API server for it, keeps what was applied last
+/// (`LastAppliedConfigAnnotation` in core/v1).
+pub const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The longest DNS label (RFC 1123), in bytes; Kubernetes enforces it for namespaces.
 pub const MAX_LABEL: usize = 63;

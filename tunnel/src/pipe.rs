@@ -30,7 +30,7 @@ pub struct Traffic {
     pub from_tunnel: u64,
 }
 
-/// Why a pipe broke. The other direction is cut too, as a reset.
+/// Why a pipe broke. What the socket said before is delivered; a stream that broke is reset.
 #[derive(Debug, thiserror::Error)]
 pub enum PipeError {
     /// The socket failed.

@@ -16,9 +16,6 @@ use crate::Program;
 use crate::json::{Cursor, Edits, Malformed};
 use crate::program::walk;
 
-/// The key of the annotation.
-pub(super) const KEY: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
 /// What was found of the annotation; whether it is the host's is known when the object's own name is.
 #[derive(Default)]
 pub(super) struct LastApplied {

@@ -1,9 +1,8 @@
 //! What is special about Namespace objects: the labels that make them a virtual cluster's are hidden.
 
-use super::last_applied;
 use super::object::Reader;
 use crate::json::{Cursor, Edits, Fate, Malformed, Text};
-use crate::name::{HIDDEN_PREFIX, METADATA_NAME_LABEL};
+use crate::name::{HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL};
 
 // === impl Reader ===
 
@@ -36,7 +35,7 @@ impl Reader<'_> {
                 self.namespace(cursor, edits)?;
                 return Ok(Fate::Keep);
             }
-            if key.is(last_applied::KEY)
+            if key.is(LAST_APPLIED_ANNOTATION)
                 && let Some(last_applied) = &mut self.last_applied
             {
                 last_applied.note(cursor)?;

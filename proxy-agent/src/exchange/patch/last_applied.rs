@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::Method;
 use kube_wire::ResourceRequest;
 use memchr::memmem;
+use rewrite::name::LAST_APPLIED_ANNOTATION as KEY;
 use serde_json::Value;
 
 use super::super::Asked;
@@ -15,9 +16,6 @@ use super::super::plan::As;
 use super::resolve::{read, shown};
 use crate::host::empty;
 use crate::refusal::Refusal;
-
-/// The annotation.
-const KEY: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The apply with the annotation as it is stored, if it is what the client was shown of it.
 pub(super) async fn as_stored(
