@@ -1,11 +1,14 @@
-//! The clients that programs are made of: client-go in every form, and controller-runtime.
+//! The clients that programs are made of: client-go in every form, controller-runtime, kube-rs, the Python client.
 
 use std::process::Command;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use atoll_tests::{VirtualSite, Way, paths};
 
 use super::{BEIJING, HANGZHOU};
+
+/// The programs of `tests/conformance`, and how many checks each has at least: one that checks nothing proves nothing.
+const PROGRAMS: [(&str, usize); 3] = [("atoll-clients", 25), ("atoll-kube-rs", 13), ("atoll-python", 9)];
 
 pub(super) fn by_proxy(site: &VirtualSite) -> anyhow::Result<()> {
     all(site, BEIJING, Way::Proxy)
@@ -15,22 +18,29 @@ pub(super) fn by_path(site: &VirtualSite) -> anyhow::Result<()> {
     all(site, HANGZHOU, Way::Path)
 }
 
+fn all(site: &VirtualSite, cluster: &str, way: Way) -> anyhow::Result<()> {
+    for (program, checks) in PROGRAMS {
+        run(site, cluster, way, program, checks).with_context(|| format!("{program} on {cluster}, {way:?}"))?;
+    }
+    Ok(())
+}
+
 /// Prints the list of what ran, which is what a table of compatible clients rests on.
 #[expect(clippy::print_stdout, reason = "the list is for whoever reads the log of the suite")]
-fn all(site: &VirtualSite, cluster: &str, way: Way) -> anyhow::Result<()> {
+fn run(site: &VirtualSite, cluster: &str, way: Way, program: &str, checks: usize) -> anyhow::Result<()> {
     let kubectl = site.administrator(cluster, way)?;
     // Each check is bounded, and so all are; timeout(1) ends what hangs all the same.
     let output = Command::new("timeout")
         .arg("300")
-        .arg(paths::component("atoll-clients"))
+        .arg(paths::component(program))
         .arg("--kubeconfig")
         .arg(kubectl.kubeconfig())
         .env_remove("HTTPS_PROXY")
         .env_remove("https_proxy")
         .output()?;
     let (ran, problems) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    println!("clients of {cluster}, {way:?}:\n{ran}");
+    println!("{program} on {cluster}, {way:?}:\n{ran}");
     ensure!(output.status.success(), "{ran}{problems}");
-    ensure!(ran.lines().count() >= 25 && ran.lines().all(|line| line.starts_with("ok ")), "{ran}");
+    ensure!(ran.lines().count() >= checks && ran.lines().all(|line| line.starts_with("ok ")), "{ran}");
     Ok(())
 }
