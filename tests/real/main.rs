@@ -4,6 +4,7 @@ mod access_log;
 mod commands;
 mod demo;
 mod faults;
+mod karmada;
 mod physical;
 mod proposal;
 mod reload;
@@ -40,6 +41,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(reload::trials(host));
     trials.extend(demo::trials());
     trials.extend(virtual_clusters::trials());
+    trials.extend(karmada::trials());
     trials
 }
 

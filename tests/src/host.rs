@@ -20,12 +20,22 @@ pub struct HostCluster {
 impl HostCluster {
     /// Starts one with so many API servers.
     pub fn up(api_servers: u32) -> anyhow::Result<Self> {
+        Self::start(&["--apiservers", &api_servers.to_string()])
+    }
+
+    /// Starts one, and a Karmada control plane beside it: see [`crate::Karmada::beside`].
+    pub fn up_with_karmada() -> anyhow::Result<Self> {
+        Self::start(&["--karmada"])
+    }
+
+    fn start(options: &[&str]) -> anyhow::Result<Self> {
         let parent = tempfile::Builder::new().prefix("atoll-host-").tempdir()?;
         let dir = parent.path().join("host");
         let owner = std::process::id().to_string();
         let output = Command::new(paths::workspace().join("tests/kube/up"))
             .arg(&dir)
-            .args(["--apiservers", &api_servers.to_string(), "--owner", &owner])
+            .args(["--owner", &owner])
+            .args(options)
             .output()
             .context("cannot run tests/kube/up")?;
         if !output.status.success() {

@@ -15,6 +15,7 @@ const LIMIT: &str = "60";
 /// kubectl with one kubeconfig.
 #[derive(Clone, Debug)]
 pub struct Kubectl {
+    program: &'static str,
     kubeconfig: PathBuf,
     settings: Vec<(&'static str, &'static str)>,
 }
@@ -35,7 +36,12 @@ pub struct Output {
 impl Kubectl {
     /// With this kubeconfig.
     pub fn new(kubeconfig: PathBuf) -> Self {
-        Self { kubeconfig, settings: Vec::new() }
+        Self { program: "kubectl", kubeconfig, settings: Vec::new() }
+    }
+
+    /// karmadactl, which is kubectl for a Karmada control plane and its members, with this kubeconfig.
+    pub fn karmadactl(kubeconfig: PathBuf) -> Self {
+        Self { program: "karmadactl", kubeconfig, settings: Vec::new() }
     }
 
     /// With a variable of the environment by which kubectl is set.
@@ -57,7 +63,7 @@ impl Kubectl {
 
     /// Runs to its end, with a standard input.
     pub fn run_with(&self, args: &[&str], input: &str) -> anyhow::Result<Output> {
-        let mut child = self.command(args).stdin(Stdio::piped()).spawn().context("cannot start kubectl")?;
+        let mut child = self.command(args).stdin(Stdio::piped()).spawn().with_context(|| self.cannot_start())?;
         let mut stdin = child.stdin.take().context("no stdin")?;
         let input = input.to_owned();
         // kubectl may end without reading its input; that is no failure of ours.
@@ -80,7 +86,7 @@ impl Kubectl {
     pub fn ok_with(&self, args: &[&str], input: &str) -> anyhow::Result<String> {
         let output = self.run_with(args, input)?;
         if output.code != 0 {
-            bail!("kubectl {args:?} ended with {}:\n{}{}", output.code, output.stdout, output.stderr);
+            bail!("{} {args:?} ended with {}:\n{}{}", self.program, output.code, output.stdout, output.stderr);
         }
         Ok(output.stdout)
     }
@@ -89,14 +95,18 @@ impl Kubectl {
     pub fn fails(&self, args: &[&str]) -> anyhow::Result<String> {
         let output = self.run(args)?;
         if output.code == 0 {
-            bail!("kubectl {args:?} succeeded:\n{}", output.stdout);
+            bail!("{} {args:?} succeeded:\n{}", self.program, output.stdout);
         }
         Ok(format!("{}{}", output.stdout, output.stderr))
     }
 
     /// Starts and goes on, for `-w`, `-f` and port-forward. Bounded in time like every call.
     pub fn start(&self, args: &[&str]) -> anyhow::Result<Child> {
-        self.command(args).stdin(Stdio::null()).spawn().context("cannot start kubectl")
+        self.command(args).stdin(Stdio::null()).spawn().with_context(|| self.cannot_start())
+    }
+
+    fn cannot_start(&self) -> String {
+        format!("cannot start {}", self.program)
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -104,7 +114,7 @@ impl Kubectl {
         let mut command = Command::new("timeout");
         command
             .arg(LIMIT)
-            .arg(paths::component("kubectl"))
+            .arg(paths::component(self.program))
             .args(args)
             .env("KUBECONFIG", &self.kubeconfig)
             .env("HOME", self.kubeconfig.parent().unwrap_or(std::path::Path::new("/")))

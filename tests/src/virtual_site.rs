@@ -46,7 +46,11 @@ impl VirtualSite {
     /// Starts everything, and waits until the virtual clusters are founded. Each is a name and the `location` of its
     /// nodes.
     pub fn start(clusters: &[(&str, &str)]) -> anyhow::Result<Self> {
-        let host = HostCluster::up(1)?;
+        Self::on(HostCluster::up(1)?, clusters)
+    }
+
+    /// Like [`VirtualSite::start`], on a host that is there already.
+    pub fn on(host: HostCluster, clusters: &[(&str, &str)]) -> anyhow::Result<Self> {
         let names: Vec<&str> = clusters.iter().map(|(name, _)| *name).collect();
         let entries: Vec<String> = names.iter().map(|name| entry(name)).collect();
         let site = Site::start(&entries.iter().map(String::as_str).collect::<Vec<_>>(), &names)?;
