@@ -1,22 +1,22 @@
-//! `atoll demo`: both halves in this process, for a cluster that is there, to see what virtual clusters are.
+//! `atoll demo`: both halves in this process, to see what virtual clusters are; and a host cluster, if none is given.
 //!
-//! It does what an operator would do, with the files an operator would write: certificates, two configurations, and then
-//! [`proxy_server::App`] and [`proxy_agent::App`], which meet over TCP and TLS as anywhere. What it leaves in its
-//! directory works with `atoll kubeconfig` and with the binaries.
+//! It does what an operator would do, with the files an operator would write: certificates, two configurations, an
+//! account for the agent, and then [`proxy_server::App`] and [`proxy_agent::App`], which meet over TCP and TLS as
+//! anywhere. What it leaves in its directory works with `atoll kubeconfig` and with the binaries.
 //!
-//! Reading order: [`Args`], [`run`], `ports` and `files` (what there is before anything runs), `ready` (what must work
-//! before it says so, by way of `client`), `words` (what is printed).
+//! Reading order: [`Args`], [`run`], `host` (what is divided), `ports` and `files` (what there is before anything runs),
+//! `ready` (what must work before it says so, by way of `client`), `words` (what is printed).
 
 mod client;
 mod files;
+mod host;
 mod ports;
 mod ready;
 mod words;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::error::ErrorKind;
 use ops::config::load;
 use ops::drain::Signals;
 use ops::listen::BindError;
@@ -25,6 +25,7 @@ use proxy_agent::dial::Egress;
 use tokio_util::sync::CancellationToken;
 
 use files::Files;
+use host::Host;
 use ports::{PortBase, Ports};
 
 /// What of both halves is logged if `RUST_LOG` does not say: what somebody has to do something about.
@@ -46,17 +47,20 @@ const SLICES: [Slice; 2] =
 
 /// Try it all: two virtual clusters out of one cluster, in one process.
 ///
-/// Takes the cluster that a kubeconfig reaches for the host, and runs a proxy-server and a proxy-agent for it here.
-/// ke-beijing is made of the nodes with the label location=beijing, ke-hangzhou of those with location=hangzhou. DIR gets
-/// certificates, configurations and kubeconfigs. `ready` on a line of its own says that all of it works; Ctrl-C ends it.
+/// Runs a proxy-server and a proxy-agent here, and a host cluster to divide: dev-apiserver, a toy in memory that needs
+/// nothing and runs no containers; or, with --kubeconfig, a cluster of yours. ke-beijing is made of the nodes with the
+/// label location=beijing, ke-hangzhou of those with location=hangzhou. DIR gets certificates, configurations and
+/// kubeconfigs. `ready` on a line of its own says that all of it works; Ctrl-C ends it.
 ///
-/// On the host, namespaces with the label atoll.dev/virtual-cluster or atoll.dev/root are made, and no others touched.
+/// On a cluster of yours, namespaces with the label atoll.dev/virtual-cluster or atoll.dev/root are made, and no others
+/// touched.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    atoll demo --kubeconfig ~/.kube/config\n  \
-    atoll demo --kubeconfig ~/.kube/config --dir /tmp/atoll --port-base 0")]
+    atoll demo\n  \
+    atoll demo --dir /tmp/atoll --port-base 0\n  \
+    atoll demo --kubeconfig ~/.kube/config")]
 pub(crate) struct Args {
-    /// A kubeconfig of the host cluster. Its current context is used, and must be that of an administrator.
+    /// A kubeconfig of a host cluster. Its current context is used, and must be that of an administrator.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
@@ -65,24 +69,27 @@ pub(crate) struct Args {
     dir: PathBuf,
 
     /// Listen on N, N+1, ... N+6 instead of 8090, 8443, 8091, 8092, 8095 (proxy-server), 8093, 8094 (proxy-agent). 0
-    /// takes free ports.
+    /// takes free ports, as dev-apiserver does anyway.
     #[arg(long, value_name = "N")]
     port_base: Option<PortBase>,
 }
 
 /// Runs until a signal ends it.
-pub(crate) fn run(args: &Args, kubeconfig: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let filter = std::env::var_os(log::FILTER_VARIABLE).is_none().then_some(LOG);
     log::init(log::Format::Text, filter, log::Color::Auto)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(demonstrate(args, kubeconfig, out))
+    runtime.block_on(demonstrate(args, out))
 }
 
-async fn demonstrate(args: &Args, kubeconfig: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
+async fn demonstrate(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut signals = Signals::install()?;
     let ports = Ports::choose(args.port_base)?;
-    let files = Files::prepare(&args.dir, kubeconfig, ports)?;
-    words::prepared(&files, kubeconfig, out)?;
+    ports.check()?;
+    let host = Host::find(args.kubeconfig.as_deref()).await?;
+    words::host(&host, out)?;
+    let files = Files::prepare(&args.dir, &host.accounts(), ports)?;
+    words::prepared(&files, out)?;
 
     let config = load(&files.server_config())?;
     let server = proxy_server::App::bind(&config, &files.server_config()).await.map_err(port_is_taken)?;
@@ -100,7 +107,7 @@ async fn demonstrate(args: &Args, kubeconfig: &Path, out: &mut dyn Write) -> any
     };
     let tell = async {
         let told = tokio::select! {
-            told = tell(&files, out) => told,
+            told = tell(&host, &files, out) => told,
             () = stop.cancelled() => Ok(()),
         };
         // Whoever would read it is gone, so nobody knows what runs here.
@@ -122,42 +129,29 @@ async fn demonstrate(args: &Args, kubeconfig: &Path, out: &mut dyn Write) -> any
         () = async { signals.await; std::future::pending().await } => unreachable!("it waits for ever"),
     };
     told?;
-    words::ended(&files, out)
+    words::ended(&host, &files, out)?;
+    host.end(hurry.cancelled()).await;
+    Ok(())
 }
 
 /// What it prints once it runs.
-async fn tell(files: &Files, out: &mut dyn Write) -> anyhow::Result<()> {
+async fn tell(host: &Host, files: &Files, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut nodes = Vec::new();
     for slice in SLICES {
         let found = ready::wait(files, slice, out).await?;
         words::works(slice, found, out)?;
         nodes.push((slice, found));
     }
-    words::ready(files, &nodes, out)?;
+    words::ready(host, files, &nodes, out)?;
     std::future::pending().await
 }
 
+/// Somebody was faster since the ports were looked at.
 fn port_is_taken(error: anyhow::Error) -> anyhow::Error {
     if error.is::<BindError>() {
-        return error.context("a port is taken; --port-base N takes N to N+6 instead, --port-base 0 free ports");
+        return error.context(format!("a port is taken; {}", ports::REMEDY));
     }
     error
-}
-
-// === impl Args ===
-
-impl Args {
-    /// The kubeconfig, without which there is nothing to show.
-    pub(crate) fn check<'a>(&'a self, command: &mut clap::Command) -> Result<&'a Path, clap::Error> {
-        self.kubeconfig.as_deref().ok_or_else(|| {
-            command.error(
-                ErrorKind::MissingRequiredArgument,
-                "--kubeconfig FILE is required: a kubeconfig whose current context is an administrator of the cluster \
-                 that is to be shown as two, for example ~/.kube/config; nodes with the labels location=beijing and \
-                 location=hangzhou become theirs",
-            )
-        })
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod lifetime;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 /// Makes what a set-up of proxy-server and proxy-agent needs, certificates and kubeconfigs, or a whole set-up to try.
 ///
@@ -36,10 +36,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Certs(args) => certs::run(&args, &mut out),
         Command::Kubeconfig(args) => kubeconfig::run(&args, &mut out),
-        Command::Demo(args) => match args.check(&mut subcommand("demo")) {
-            Ok(kubeconfig) => demo::run(&args, kubeconfig, &mut out),
-            Err(usage) => usage.exit(),
-        },
+        Command::Demo(args) => demo::run(&args, &mut out),
     };
     match result.and_then(|()| Ok(out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -47,13 +44,6 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
-}
-
-/// A subcommand as its usage is printed.
-fn subcommand(name: &str) -> clap::Command {
-    let mut command = Cli::command();
-    command.build();
-    command.find_subcommand(name).cloned().expect("one of the names above")
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -68,6 +58,8 @@ fn fail(error: &anyhow::Error) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
 
     #[test]

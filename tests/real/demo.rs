@@ -1,5 +1,7 @@
 //! `atoll demo`, as somebody meets it who tries Atoll for the first time.
 
+mod toy;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,6 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     };
     vec![
         case("demo::two_clusters_out_of_one", two_clusters_out_of_one),
+        case("demo::what_a_newcomer_sees", toy::what_a_newcomer_sees),
         case("demo::what_it_needs_is_said", what_it_needs_is_said),
     ]
 }
@@ -32,7 +35,7 @@ fn two_clusters_out_of_one() -> anyhow::Result<()> {
     let folder = tempfile::Builder::new().prefix("atoll-demo-").tempdir()?;
     let dir = folder.path().join("demo");
 
-    let mut demo = start(&host, &dir, "first")?;
+    let mut demo = start(Some(&host), &dir, "first")?;
     ready(&mut demo)?;
     for (cluster, location) in CLUSTERS {
         for form in ["kubeconfig", "direct.kubeconfig"] {
@@ -59,7 +62,7 @@ fn two_clusters_out_of_one() -> anyhow::Result<()> {
     for node in ["hangzhou-1", "hangzhou-2"] {
         host.kubectl().ok(&["label", "node", node, "location-"])?;
     }
-    let mut demo = start(&host, &dir, "second")?;
+    let mut demo = start(Some(&host), &dir, "second")?;
     ready(&mut demo)?;
     demo.printed("kubectl --kubeconfig")?;
     let log = demo.log();
@@ -77,27 +80,26 @@ fn what_it_needs_is_said() -> anyhow::Result<()> {
         let output = Command::new(paths::binary("atoll")).arg("demo").args(args).output()?;
         anyhow::Ok((output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned()))
     };
-    let (code, text) = run(&[])?;
-    ensure!(code == Some(2) && text.contains("--kubeconfig FILE") && text.contains("Usage: atoll demo"), "{text}");
+    let (code, text) = run(&["--kubeconfig", path(&folder.path().join("nowhere"))?])?;
+    ensure!(code == Some(1) && text.contains("nowhere"), "{code:?} {text}");
 
-    // A port that is taken; nothing is asked of the host before that.
-    let kubeconfig = folder.path().join("kubeconfig");
-    std::fs::write(&kubeconfig, NO_HOST)?;
+    // All ports that are taken are told at once, before anything is written.
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
-    let port = taken.local_addr()?.port().min(u16::MAX - 6).to_string();
+    let port = taken.local_addr()?.port();
+    let base = port.min(u16::MAX - 6).to_string();
     let dir = folder.path().join("demo");
-    let (code, text) = run(&["--kubeconfig", path(&kubeconfig)?, "--dir", path(&dir)?, "--port-base", &port])?;
-    ensure!(code == Some(1) && text.contains("--port-base"), "{code:?} {text}");
+    let (code, text) = run(&["--dir", path(&dir)?, "--port-base", &base])?;
+    ensure!(code == Some(1) && text.contains(&port.to_string()) && text.contains("--port-base 0"), "{code:?} {text}");
+    ensure!(!dir.exists(), "it wrote files though it could not run");
     Ok(())
 }
 
-const NO_HOST: &str = "{current-context: c, contexts: [{name: c, context: {cluster: h, user: u}}], clusters: [{name: h, \
-                       cluster: {server: 'https://127.0.0.1:1', insecure-skip-tls-verify: false, \
-                       certificate-authority-data: ''}}], users: [{name: u, user: {token: t}}]}";
-
-fn start(host: &HostCluster, dir: &Path, name: &str) -> anyhow::Result<Process> {
-    let kubeconfig: PathBuf = host.dir().join("host.kubeconfig");
-    let args = ["demo", "--kubeconfig", path(&kubeconfig)?, "--dir", path(dir)?, "--port-base", "0"];
+fn start(host: Option<&HostCluster>, dir: &Path, name: &str) -> anyhow::Result<Process> {
+    let kubeconfig: Option<PathBuf> = host.map(|host| host.dir().join("host.kubeconfig"));
+    let mut args = vec!["demo", "--dir", path(dir)?, "--port-base", "0"];
+    if let Some(kubeconfig) = &kubeconfig {
+        args.extend(["--kubeconfig", path(kubeconfig)?]);
+    }
     let log = dir.parent().context("a temporary folder")?.join(format!("{name}.log"));
     Process::start("atoll demo", &paths::binary("atoll"), &args, log)
 }
@@ -112,7 +114,7 @@ fn ready(demo: &mut Process) -> anyhow::Result<()> {
 }
 
 fn ended(demo: &mut Process) -> anyhow::Result<()> {
-    let status = demo.terminate()?;
+    let status = demo.interrupt()?;
     ensure!(status.success(), "{status}:\n{}", demo.log());
     Ok(())
 }

@@ -57,7 +57,16 @@ impl Process {
 
     /// SIGTERM, and the end of the process.
     pub fn terminate(&mut self) -> anyhow::Result<ExitStatus> {
-        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
+        self.end("-TERM")
+    }
+
+    /// SIGINT, as Ctrl-C sends it, and the end of the process.
+    pub fn interrupt(&mut self) -> anyhow::Result<ExitStatus> {
+        self.end("-INT")
+    }
+
+    fn end(&mut self, signal: &str) -> anyhow::Result<ExitStatus> {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status()?;
         if !sent.success() {
             bail!("{} was gone already", self.name);
         }

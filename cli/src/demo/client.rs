@@ -1,14 +1,16 @@
-//! One request to an endpoint, by the way that a kubeconfig names.
+//! One request to an endpoint, or to the host, by the way that a kubeconfig names.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
-use http::{Request, header};
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http::{Method, Request, header};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_util::rt::TokioIo;
 use ops::files::Watched;
+use ops::pki::PemPair;
 use ops::tls::{ALPN_HTTP1, Identity, ServerCa, TlsVersions, client_config};
 use rustls_pki_types::ServerName;
 use serde_json::Value;
@@ -22,57 +24,82 @@ use super::files::{Files, Way, host_of};
 
 /// For one request, which nothing but a host far away can make long.
 const PATIENCE: Duration = Duration::from_secs(10);
+const JSON: &str = "application/json";
 /// The largest answer that is read, in bytes.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 /// The largest head of an answer to CONNECT, in bytes.
 const MAX_HEAD: usize = 8 * 1024;
 
-/// A virtual cluster's administrator, by one way.
+/// Somebody with a certificate, and the way to where it counts.
 pub(super) struct Client {
-    slice: Slice,
-    way: Way,
-    port: u16,
+    address: SocketAddr,
+    /// Whom the other side's certificate has to name.
+    host: String,
+    /// Whether an HTTP proxy stands before it.
+    proxied: bool,
+    /// What every path begins with.
+    prefix: String,
     tls: TlsConnector,
 }
 
 // === impl Client ===
 
 impl Client {
-    /// What the kubeconfig for this cluster and this way says.
-    pub(super) fn new(files: &Files, slice: Slice, way: Way) -> anyhow::Result<Self> {
-        let administrator = files.administrator(slice);
-        let ca = ServerCa::from_pem(files.serving_ca.as_bytes())?;
-        let own = Identity::from_pem(administrator.certificate.as_bytes(), administrator.key.expose().as_bytes())?;
-        let own = Some(Watched::fixed(own));
-        let config = client_config(Watched::fixed(ca), own, &[ALPN_HTTP1], TlsVersions::Tls12And13);
-        let port = match way {
-            Way::Proxy => files.ports.proxy,
-            Way::Direct => files.ports.endpoint,
-        };
-        Ok(Self { slice, way, port, tls: TlsConnector::from(Arc::new(config)) })
+    /// A virtual cluster's administrator: what the kubeconfig for this cluster and this way says.
+    pub(super) fn administrator(files: &Files, slice: Slice, way: Way) -> anyhow::Result<Self> {
+        let tls = connector(&files.serving_ca, files.administrator(slice))?;
+        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Ok(match way {
+            Way::Proxy => {
+                let address = at(files.ports.proxy);
+                Self { address, host: host_of(slice), proxied: true, prefix: String::new(), tls }
+            }
+            Way::Direct => {
+                let prefix = format!("/clusters/{}", slice.name);
+                Self { proxied: false, prefix, ..Self::direct(at(files.ports.endpoint), tls) }
+            }
+        })
+    }
+
+    /// Somebody at an API server.
+    pub(super) fn host(address: SocketAddr, ca: &str, own: &PemPair) -> anyhow::Result<Self> {
+        Ok(Self::direct(address, connector(ca, own)?))
+    }
+
+    fn direct(address: SocketAddr, tls: TlsConnector) -> Self {
+        Self { address, host: address.ip().to_string(), proxied: false, prefix: String::new(), tls }
     }
 
     /// The body of a 200; anything else is an error that says what came.
     pub(super) async fn get(&self, path: &str) -> anyhow::Result<Bytes> {
-        timeout(PATIENCE, self.exchange(path)).await.context("no answer")?
+        self.send(Method::GET, path, Bytes::new()).await
     }
 
-    async fn exchange(&self, path: &str) -> anyhow::Result<Bytes> {
-        let mut socket = TcpStream::connect(("127.0.0.1", self.port)).await.context("cannot connect")?;
-        let (name, path) = match self.way {
-            Way::Proxy => {
-                connect(&mut socket, self.slice).await?;
-                (host_of(self.slice), path.to_owned())
-            }
-            Way::Direct => ("127.0.0.1".to_owned(), format!("/clusters/{}{path}", self.slice.name)),
-        };
-        let server = ServerName::try_from(name.clone())?;
+    /// Creates an object.
+    pub(super) async fn create(&self, path: &str, object: &Value) -> anyhow::Result<()> {
+        self.send(Method::POST, path, object.to_string().into()).await?;
+        Ok(())
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Bytes) -> anyhow::Result<Bytes> {
+        timeout(PATIENCE, self.exchange(method, path, body)).await.context("no answer")?
+    }
+
+    async fn exchange(&self, method: Method, path: &str, body: Bytes) -> anyhow::Result<Bytes> {
+        let mut socket = TcpStream::connect(self.address).await.context("cannot connect")?;
+        if self.proxied {
+            connect(&mut socket, &self.host).await?;
+        }
+        let server = ServerName::try_from(self.host.clone())?;
         let stream = self.tls.connect(server, socket).await.context("TLS failed")?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        let request = Request::get(path)
-            .header(header::HOST, name)
-            .header(header::ACCEPT, "application/json")
-            .body(Empty::<Bytes>::new())?;
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.prefix))
+            .header(header::HOST, &self.host)
+            .header(header::ACCEPT, JSON)
+            .header(header::CONTENT_TYPE, JSON)
+            .body(Full::new(body))?;
         let exchange = async {
             let response = sender.send_request(request).await?;
             let status = response.status();
@@ -88,9 +115,16 @@ impl Client {
     }
 }
 
+fn connector(ca: &str, own: &PemPair) -> anyhow::Result<TlsConnector> {
+    let ca = ServerCa::from_pem(ca.as_bytes())?;
+    let own = Identity::from_pem(own.certificate.as_bytes(), own.key.expose().as_bytes())?;
+    let own = Some(Watched::fixed(own));
+    let config = client_config(Watched::fixed(ca), own, &[ALPN_HTTP1], TlsVersions::Tls12And13);
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
 /// Byte by byte, since the first byte after the head belongs to TLS.
-async fn connect(socket: &mut TcpStream, slice: Slice) -> anyhow::Result<()> {
-    let host = host_of(slice);
+async fn connect(socket: &mut TcpStream, host: &str) -> anyhow::Result<()> {
     socket.write_all(format!("CONNECT {host}:443 HTTP/1.1\r\nHost: {host}:443\r\n\r\n").as_bytes()).await?;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

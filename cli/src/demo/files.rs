@@ -1,9 +1,10 @@
 //! The files of a demonstration: what `atoll certs`, `atoll kubeconfig` and an editor would make.
 
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use ops::files::{Existing, Secrecy, write};
 use ops::pki::{Authority, PemPair};
 use serde_json::{Map, Value};
@@ -12,7 +13,6 @@ use super::ports::Ports;
 use super::{AGENT, SLICES, Slice};
 use crate::certs::directory::{Directory, PairPath};
 use crate::kubeconfig::document::{Document, data};
-use crate::kubeconfig::existing;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How long authorities live; those of an earlier run are used again.
@@ -21,6 +21,12 @@ const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
 /// An authority with less left than this is made anew.
 const LEFT: Duration = DAY;
+
+const HOST_KUBECONFIG: &str = "host.kubeconfig";
+/// The kubeconfig of the agent, where it has an account of its own.
+const AGENT_KUBECONFIG: &str = "agents/demo.kubeconfig";
+/// Held for as long as a demonstration runs here. The system lets go of it however the process ends.
+const LOCK: &str = ".lock";
 
 /// Everything that was written, and what of it is needed to try it out.
 #[derive(Debug)]
@@ -31,6 +37,17 @@ pub(super) struct Files {
     /// What the endpoints' certificates chain to.
     pub(super) serving_ca: String,
     administrators: Vec<PemPair>,
+    /// Whoever holds it may write here.
+    _lock: File,
+}
+
+/// Who goes to the host cluster, each with a kubeconfig.
+#[derive(Clone, Debug)]
+pub(super) struct Accounts {
+    /// The person at the terminal.
+    pub(super) administrator: Document,
+    /// The agent, if it has an account of its own.
+    pub(super) agent: Option<Document>,
 }
 
 /// A way to the endpoints.
@@ -46,9 +63,8 @@ pub(super) enum Way {
 
 impl Files {
     /// Writes everything. Authorities of an earlier run stay, so that kubeconfigs that were copied still work.
-    pub(super) fn prepare(dir: &Path, kubeconfig: &Path, ports: Ports) -> anyhow::Result<Self> {
-        // First: a kubeconfig that cannot be used leaves no trace.
-        let host = existing::flattened(kubeconfig)?.to_yaml()?;
+    pub(super) fn prepare(dir: &Path, accounts: &Accounts, ports: Ports) -> anyhow::Result<Self> {
+        let lock = lock(dir)?;
         let certificates = Directory::new(dir)?;
         let serving_ca = authority(&certificates.serving_ca(), "Atoll serving CA")?;
         let agent_ca = authority(&certificates.agent_ca(), "Atoll agent CA")?;
@@ -64,10 +80,15 @@ impl Files {
             ports,
             serving_ca: serving_ca.certificate_pem().to_owned(),
             administrators: administrators.collect::<anyhow::Result<_>>()?,
+            _lock: lock,
         };
-        files.put(&files.host_kubeconfig(), &host, Secrecy::Secret)?;
+        files.put(&files.host_kubeconfig(), &accounts.administrator.to_yaml()?, Secrecy::Secret)?;
+        if let Some(agent) = &accounts.agent {
+            files.put(&dir.join(AGENT_KUBECONFIG), &agent.to_yaml()?, Secrecy::Secret)?;
+        }
         files.put(&files.server_config(), &server_config(ports), Secrecy::Public)?;
-        files.put(&files.agent_config(), &agent_config(ports), Secrecy::Public)?;
+        let host = if accounts.agent.is_some() { AGENT_KUBECONFIG } else { HOST_KUBECONFIG };
+        files.put(&files.agent_config(), &agent_config(ports, host), Secrecy::Public)?;
         for slice in SLICES {
             for way in [Way::Proxy, Way::Direct] {
                 let kubeconfig = files.document(slice, way).to_yaml()?;
@@ -91,9 +112,9 @@ impl Files {
         self.dir.join("proxy-agent.yaml")
     }
 
-    /// The host cluster's kubeconfig, as far as it counts here.
+    /// The kubeconfig of the host cluster's administrator.
     pub(super) fn host_kubeconfig(&self) -> PathBuf {
-        self.dir.join("host.kubeconfig")
+        self.dir.join(HOST_KUBECONFIG)
     }
 
     /// The kubeconfig of a virtual cluster's administrator.
@@ -134,6 +155,21 @@ impl Files {
     fn put(&self, path: &Path, text: &str, secrecy: Secrecy) -> anyhow::Result<()> {
         write(path, text.as_bytes(), secrecy, Existing::Replace)
             .with_context(|| format!("--dir {}", self.dir.display()))
+    }
+}
+
+/// The directory, for this process alone: another one that writes there would take the ground from under this one.
+fn lock(dir: &Path) -> anyhow::Result<File> {
+    let said = || format!("--dir {}", dir.display());
+    std::fs::create_dir_all(dir).with_context(said)?;
+    let lock = File::options().create(true).append(true).open(dir.join(LOCK)).with_context(said)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => bail!(
+            "another `atoll demo` uses --dir {}: end it, or give this one a --dir of its own and --port-base 0",
+            dir.display()
+        ),
+        Err(TryLockError::Error(error)) => Err(error).with_context(said),
     }
 }
 
@@ -179,7 +215,7 @@ fn server_config(ports: Ports) -> String {
     text
 }
 
-fn agent_config(ports: Ports) -> String {
+fn agent_config(ports: Ports, host: &str) -> String {
     let Ports { agents, agent_probes, agent_admin, .. } = ports;
     let mut text = format!(
         "# Written anew by each start of `atoll demo`.\n\
@@ -188,7 +224,7 @@ fn agent_config(ports: Ports) -> String {
          servers: [127.0.0.1:{agents}]\n\
          identity: {{certificate: agents/{AGENT}.crt, key: agents/{AGENT}.key, serverCA: serving-ca.crt}}\n\
          listeners: {{probes: 127.0.0.1:{agent_probes}, admin: 127.0.0.1:{agent_admin}}}\n\
-         host: {{kubeconfig: host.kubeconfig}}\n\
+         host: {{kubeconfig: {host}}}\n\
          drain: 2s\n\
          virtualClusters:\n"
     );

@@ -1,9 +1,14 @@
 //! Which ports a demonstration listens on, all on loopback.
 
-use std::net::TcpListener;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, TcpListener};
 use std::str::FromStr;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
+
+/// What a user may do about a port that cannot be had.
+pub(super) const REMEDY: &str =
+    "end what listens there, or take others: --port-base 0 takes free ports, --port-base N takes N to N+6";
 
 /// How many ports both halves listen on.
 const COUNT: u16 = 7;
@@ -49,6 +54,34 @@ impl Ports {
             Some(PortBase::From(base)) => std::array::from_fn(|at| base + u16::try_from(at).expect("below seven")),
             Some(PortBase::Free) => free().context("no free ports on 127.0.0.1")?,
         }))
+    }
+
+    /// Fails with all ports that cannot be had, and what they are for: one try is enough to see them. It is asked before
+    /// anything is written, so that what runs there keeps the files that name its ports.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let Self { proxy, endpoint, agents, server_probes, server_admin, agent_probes, agent_admin } = *self;
+        let wanted = [
+            (proxy, "clients, as an HTTP proxy"),
+            (endpoint, "clients, directly"),
+            (agents, "agents"),
+            (server_probes, "the proxy-server's probes"),
+            (server_admin, "the proxy-server's status"),
+            (agent_probes, "the proxy-agent's probes"),
+            (agent_admin, "the proxy-agent's status"),
+        ];
+        let mut taken = Vec::new();
+        for (port, what) in wanted {
+            match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::AddrInUse => taken.push(format!("{port} ({what})")),
+                Err(error) => return Err(error).with_context(|| format!("127.0.0.1:{port} ({what}); {REMEDY}")),
+            }
+        }
+        match taken.as_slice() {
+            [] => Ok(()),
+            [one] => bail!("port {one} of 127.0.0.1 is taken; {REMEDY}"),
+            more => bail!("ports {} of 127.0.0.1 are taken; {REMEDY}", more.join(", ")),
+        }
     }
 
     fn new(ports: [u16; COUNT as usize]) -> Self {
@@ -100,6 +133,21 @@ mod tests {
         for bad in ["65530", "-1", "x", "", "70000"] {
             assert!(bad.parse::<PortBase>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn all_ports_that_are_taken_are_said() {
+        let held: Vec<_> = (0..2).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
+        let ports: Vec<_> = held.iter().map(|held| held.local_addr().unwrap().port()).collect();
+        let mut wanted = Ports::choose(Some(PortBase::Free)).unwrap();
+        (wanted.proxy, wanted.agent_admin) = (ports[0], ports[1]);
+        let said = wanted.check().unwrap_err().to_string();
+        for word in [&ports[0].to_string(), &ports[1].to_string(), "HTTP proxy", "--port-base 0"] {
+            assert!(said.contains(word), "{said}");
+        }
+        assert!(!said.contains("(agents)"), "{said}");
+        drop(held);
+        wanted.check().unwrap();
     }
 
     #[test]

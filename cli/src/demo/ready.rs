@@ -21,7 +21,8 @@ const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kub
 /// Waits until the cluster works, and says each time that there is another reason why it does not. Returns how many
 /// nodes it has.
 pub(super) async fn wait(files: &Files, slice: Slice, out: &mut dyn Write) -> anyhow::Result<usize> {
-    let clients = [Client::new(files, slice, Way::Proxy)?, Client::new(files, slice, Way::Direct)?];
+    let [proxy, direct] = [Way::Proxy, Way::Direct].map(|way| Client::administrator(files, slice, way));
+    let clients = [proxy?, direct?];
     let mut told = String::new();
     loop {
         match works(&clients).await {

@@ -1,40 +1,29 @@
-use clap::CommandFactory as _;
-use clap::Parser as _;
+use std::path::Path;
+
+use anyhow::ensure;
 
 use super::files::Way;
+use super::host::Toy;
 use super::*;
 
-#[derive(clap::Parser)]
-#[command(name = "demo")]
-struct Line {
-    #[command(flatten)]
-    args: Args,
-}
+const GIVEN: &str = "{current-context: c, contexts: [{name: c, context: {cluster: h, user: u}}], clusters: [{name: h, \
+                     cluster: {server: 'https://127.0.0.1:6443'}}], users: [{name: u, user: {token: secret}}]}";
 
-const HOST: &str = "{current-context: c, contexts: [{name: c, context: {cluster: h, user: u}}], clusters: [{name: h, \
-                    cluster: {server: 'https://127.0.0.1:6443'}}], users: [{name: u, user: {token: secret}}]}";
-
-fn prepare(dir: &Path) -> Files {
+async fn given(dir: &Path) -> Host {
     let kubeconfig = dir.join("given");
-    std::fs::write(&kubeconfig, HOST).unwrap();
-    Files::prepare(&dir.join("atoll"), &kubeconfig, Ports::choose(Some(PortBase::From(21000))).unwrap()).unwrap()
+    std::fs::write(&kubeconfig, GIVEN).unwrap();
+    Host::find(Some(&kubeconfig)).await.unwrap()
 }
 
-#[test]
-fn without_a_cluster_it_says_what_to_give() {
-    let line = Line::try_parse_from(["demo"]).unwrap();
-    let error = line.args.check(&mut Line::command()).unwrap_err();
-    assert_eq!(error.exit_code(), 2);
-    let text = error.to_string();
-    for word in ["--kubeconfig FILE", "~/.kube/config", "location=beijing", "Usage"] {
-        assert!(text.contains(word), "{text}");
-    }
+fn prepare(dir: &Path, host: &Host) -> anyhow::Result<Files> {
+    Files::prepare(&dir.join("atoll"), &host.accounts(), Ports::choose(Some(PortBase::From(21000)))?)
 }
 
-#[test]
-fn what_it_writes_is_what_the_binaries_read() {
+#[tokio::test]
+async fn what_it_writes_is_what_the_binaries_read() {
     let dir = tempfile::tempdir().unwrap();
-    let files = prepare(dir.path());
+    let host = given(dir.path()).await;
+    let files = prepare(dir.path(), &host).unwrap();
     let server: proxy_server::ProxyServerConfiguration = load(&files.server_config()).unwrap();
     assert_eq!(server.listeners.proxy.to_string(), "127.0.0.1:21000");
     let agent: proxy_agent::ProxyAgentConfiguration = load(&files.agent_config()).unwrap();
@@ -46,25 +35,65 @@ fn what_it_writes_is_what_the_binaries_read() {
     }
 }
 
-#[test]
-fn a_second_start_keeps_the_authorities() {
+#[tokio::test]
+async fn a_second_start_keeps_the_authorities() {
     let dir = tempfile::tempdir().unwrap();
-    let first = prepare(dir.path());
+    let host = given(dir.path()).await;
+    let first = prepare(dir.path(), &host).unwrap();
     let copied = std::fs::read_to_string(first.kubeconfig(SLICES[1], Way::Direct)).unwrap();
-    let second = prepare(dir.path());
-    assert_eq!(first.serving_ca, second.serving_ca);
+    let authority = first.serving_ca.clone();
+    drop(first);
+    let second = prepare(dir.path(), &host).unwrap();
+    assert_eq!(authority, second.serving_ca);
     let anew = std::fs::read_to_string(second.kubeconfig(SLICES[1], Way::Direct)).unwrap();
     assert_ne!(copied, anew, "certificates are new");
     assert!(anew.contains("https://127.0.0.1:21001/clusters/ke-hangzhou"));
 }
 
-#[test]
-fn missing_nodes_are_said_with_what_to_do() {
+#[tokio::test]
+async fn missing_nodes_are_said_with_what_to_do() {
     let dir = tempfile::tempdir().unwrap();
-    let files = prepare(dir.path());
+    let host = given(dir.path()).await;
+    let files = prepare(dir.path(), &host).unwrap();
     let mut out = Vec::new();
-    words::ready(&files, &[(SLICES[0], 2), (SLICES[1], 0)], &mut out).unwrap();
+    words::ready(&host, &files, &[(SLICES[0], 2), (SLICES[1], 0)], &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     assert!(text.lines().any(|line| line == "ready"), "{text}");
     assert!(text.contains("label node NODE location=hangzhou") && !text.contains("label node NODE location=beijing"));
+}
+
+#[tokio::test]
+async fn a_directory_in_use_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = given(dir.path()).await;
+    let first = prepare(dir.path(), &host).unwrap();
+    let said = prepare(dir.path(), &host).unwrap_err().to_string();
+    assert!(said.contains("another `atoll demo` uses --dir") && said.contains("--port-base 0"), "{said}");
+    drop(first);
+    prepare(dir.path(), &host).unwrap();
+}
+
+/// Both accounts of the host by their kubeconfigs: what the agent lacks, its administrator has.
+#[tokio::test]
+async fn the_agent_of_a_toy_may_do_what_its_role_says() {
+    async fn tried(toy: &Toy) -> anyhow::Result<()> {
+        let (administrator, agent) = (toy.client(&toy.administrator)?, toy.client(&toy.agent)?);
+        agent.get("/api/v1/nodes").await?;
+        let map = serde_json::json!({"metadata": {"name": "x"}});
+        let refused = agent.create("/api/v1/namespaces/default/configmaps", &map).await.unwrap_err().to_string();
+        ensure!(
+            refused.contains("403") && refused.contains("system:serviceaccount:atoll-system:proxy-agent"),
+            "{refused}"
+        );
+        administrator.create("/api/v1/namespaces/default/configmaps", &map).await
+    }
+    let host = Host::find(None).await.unwrap();
+    let Host::Toy(toy) = &host else { panic!("a kubeconfig out of nothing") };
+    tried(toy).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let files = prepare(dir.path(), &host).unwrap();
+    let agent = std::fs::read_to_string(files.agent_config()).unwrap();
+    assert!(agent.contains("host: {kubeconfig: agents/demo.kubeconfig}"), "{agent}");
+    assert!(std::fs::read_to_string(files.host_kubeconfig()).unwrap().contains(&toy.address().to_string()));
+    host.end(std::future::pending::<()>()).await;
 }

@@ -1,0 +1,154 @@
+//! The host cluster: the one of a kubeconfig, or else a dev-apiserver in this process, with an account for the agent as
+//! an operator would make it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use dev_apiserver::{DevApiserver, Options};
+use ops::drain::Tasks;
+use ops::listen::{ListenAddr, Listener};
+use ops::pki::{Authority, PemPair};
+use ops::tls::ClientCa;
+use rustls_pki_types::ServerName;
+use serde_json::{Map, Value};
+
+use super::client::Client;
+use super::files::Accounts;
+use crate::kubeconfig::document::{Document, data};
+use crate::kubeconfig::existing;
+
+/// What the agent may do, as it is given to it on any host.
+const AGENT_RBAC: &str = include_str!("../../../configs/kubernetes/agent-rbac.yaml");
+/// Whom that is given to. A certificate with its name is the account as well as its token is, and does not expire hourly.
+const AGENT_USER: &str = "system:serviceaccount:atoll-system:proxy-agent";
+const AGENT_GROUPS: [&str; 2] = ["system:serviceaccounts", "system:serviceaccounts:atoll-system"];
+
+/// Certificates live as long as anybody leaves a toy running.
+const LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
+const CONNECTIONS: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
+/// What is in flight when it has to end. Both halves, whose requests they are, have ended by then.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+/// Where virtual clusters are cut out of.
+pub(super) enum Host {
+    /// The current context of this kubeconfig.
+    Given { kubeconfig: PathBuf, administrator: Document },
+    /// A toy.
+    Toy(Box<Toy>),
+}
+
+/// A dev-apiserver, and who may do what with it. Its keys are in memory like all it holds; only those of its clients
+/// are written down.
+pub(super) struct Toy {
+    address: SocketAddr,
+    tasks: Tasks,
+    ca: String,
+    pub(super) administrator: PemPair,
+    pub(super) agent: PemPair,
+}
+
+// === impl Host ===
+
+impl Host {
+    /// Whatever the user wants: a kubeconfig is read, a toy is started.
+    pub(super) async fn find(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
+        match kubeconfig {
+            Some(path) => {
+                let administrator = existing::flattened(path)?;
+                Ok(Self::Given { kubeconfig: path.to_owned(), administrator })
+            }
+            None => Ok(Self::Toy(Box::new(Toy::start().await.context("starting dev-apiserver")?))),
+        }
+    }
+
+    /// Who goes there.
+    pub(super) fn accounts(&self) -> Accounts {
+        match self {
+            Self::Given { administrator, .. } => Accounts { administrator: administrator.clone(), agent: None },
+            Self::Toy(toy) => {
+                Accounts { administrator: toy.document(&toy.administrator), agent: Some(toy.document(&toy.agent)) }
+            }
+        }
+    }
+
+    /// Ends what was started for it.
+    pub(super) async fn end(self, hurry: impl Future) {
+        if let Self::Toy(toy) = self {
+            toy.tasks.drain(DEADLINE, hurry).await;
+        }
+    }
+}
+
+// === impl Toy ===
+
+impl Toy {
+    async fn start() -> anyhow::Result<Self> {
+        // A port that is free: whoever wants to go there has the kubeconfig, and 6443 is often somebody's.
+        let address: ListenAddr = "127.0.0.1:0".parse()?;
+        let listener = Listener::bind(&address, CONNECTIONS).await?;
+        let authority = Authority::create("dev-apiserver", LIFETIME)?;
+        let names = [ServerName::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST).into()), ServerName::try_from("localhost")?];
+        let ca = authority.certificate_pem().to_owned();
+        let options = Options {
+            listener,
+            certificate: authority.issue_server(&names, LIFETIME)?,
+            serving_ca: ca.clone(),
+            client_ca: ClientCa::from_pem(ca.as_bytes())?,
+        };
+        let administrator = authority.issue_client("admin", &["system:masters"], LIFETIME)?;
+        let agent = authority.issue_client(AGENT_USER, &AGENT_GROUPS, LIFETIME)?;
+        let tasks = Tasks::new();
+        let address = DevApiserver::start(options, &tasks).address();
+        let toy = Self { address, tasks, ca, administrator, agent };
+        toy.apply(AGENT_RBAC).await.context("configs/kubernetes/agent-rbac.yaml")?;
+        Ok(toy)
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Creates what a manifest has, as its administrator does.
+    async fn apply(&self, manifest: &str) -> anyhow::Result<()> {
+        let client = self.client(&self.administrator)?;
+        for object in serde_saphyr::from_multiple::<Value>(manifest)? {
+            client.create(&collection(&object)?, &object).await.with_context(|| object["kind"].to_string())?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn client(&self, user: &PemPair) -> anyhow::Result<Client> {
+        Client::host(self.address, &self.ca, user)
+    }
+
+    fn document(&self, user: &PemPair) -> Document {
+        let server = format!("https://{}", self.address);
+        let ca = ("certificate-authority-data".to_owned(), data(self.ca.as_bytes()));
+        let user: [(String, Value); 2] = [
+            ("client-certificate-data".to_owned(), data(user.certificate.as_bytes())),
+            ("client-key-data".to_owned(), data(user.key.expose().as_bytes())),
+        ];
+        Document {
+            name: "host".to_owned(),
+            cluster: Map::from_iter([ca, ("server".to_owned(), server.into())]),
+            user: Map::from_iter(user),
+            namespace: None,
+        }
+    }
+}
+
+/// Where objects of this kind are created: those that a manifest for the agent's account consists of.
+fn collection(object: &Value) -> anyhow::Result<String> {
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    Ok(match object["kind"].as_str().unwrap_or_default() {
+        "Namespace" => "/api/v1/namespaces".to_owned(),
+        "ServiceAccount" => format!("/api/v1/namespaces/{namespace}/serviceaccounts"),
+        "ClusterRole" => "/apis/rbac.authorization.k8s.io/v1/clusterroles".to_owned(),
+        "ClusterRoleBinding" => "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings".to_owned(),
+        kind => bail!("an account is not made of {kind}"),
+    })
+}
