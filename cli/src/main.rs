@@ -1,9 +1,11 @@
-//! The operator's command: certificates, kubeconfigs, and a trial of everything in one process.
+//! The operator's command: certificates, kubeconfigs, checks, and a trial of everything in one process.
 //!
 //! One module per subcommand. Each takes its parsed flags and writes to the output it is given, so that tests read what
 //! people read. What is *not* here: anything that the binaries do while they run; `atoll demo` runs them as they are.
 
 mod certs;
+mod check;
+mod date;
 mod demo;
 mod kubeconfig;
 mod lifetime;
@@ -13,7 +15,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Makes what a set-up of proxy-server and proxy-agent needs, certificates and kubeconfigs, or a whole set-up to try.
+/// Makes what a set-up of proxy-server and proxy-agent needs, certificates and kubeconfigs, checks it, or makes a whole
+/// set-up to try.
 ///
 /// Ends with 0 if all went well, with 1 if something failed, with 2 if the flags make no sense.
 #[derive(Debug, Parser)]
@@ -27,6 +30,7 @@ struct Cli {
 enum Command {
     Certs(certs::Args),
     Kubeconfig(Box<kubeconfig::Args>),
+    Check(check::Args),
     Demo(demo::Args),
 }
 
@@ -34,16 +38,22 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut out = io::stdout().lock();
     let result = match cli.command {
-        Command::Certs(args) => certs::run(&args, &mut out),
-        Command::Kubeconfig(args) => kubeconfig::run(&args, &mut out),
-        Command::Demo(args) => demo::run(&args, &mut out),
+        Command::Certs(args) => certs::run(&args, &mut out).map(done),
+        Command::Kubeconfig(args) => kubeconfig::run(&args, &mut out).map(done),
+        Command::Check(args) => check::run(&args, &mut out),
+        Command::Demo(args) => demo::run(&args, &mut out).map(done),
     };
-    match result.and_then(|()| Ok(out.flush()?)) {
-        Ok(()) => ExitCode::SUCCESS,
+    match result.and_then(|code| Ok(out.flush().map(|()| code)?)) {
+        Ok(code) => code,
         // `atoll ... | head`: who reads has seen enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
+}
+
+/// All that a command has to say is in its output.
+fn done((): ()) -> ExitCode {
+    ExitCode::SUCCESS
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -65,10 +65,7 @@ pub trait Document: DeserializeOwned {
 /// # Errors
 /// Everything that is wrong with the file, at once and by line: see [`ConfigErrors`].
 pub fn load<T: Document>(path: &Path) -> Result<T, ConfigErrors> {
-    match read(path) {
-        Ok(text) => parse(&text, path),
-        Err(problem) => Err(Problems::from(problem).into_errors(path)),
-    }
+    accept(examine(path), path)
 }
 
 /// Reads the document of kind `T::KIND` from a text. `origin` is the file it came from: it is named in errors, and
@@ -77,6 +74,18 @@ pub fn load<T: Document>(path: &Path) -> Result<T, ConfigErrors> {
 /// # Errors
 /// Everything that is wrong with the text, at once and by line: see [`ConfigErrors`].
 pub fn parse<T: Document>(text: &str, origin: &Path) -> Result<T, ConfigErrors> {
+    accept(examine_text(text, origin), origin)
+}
+
+/// Like [`load`], for a program that has more to say of a file: what could be read of it is given even if it is refused.
+pub fn examine<T: Document>(path: &Path) -> (Option<T>, Problems) {
+    match read(path) {
+        Ok(text) => examine_text(&text, path),
+        Err(problem) => (None, problem.into()),
+    }
+}
+
+fn examine_text<T: Document>(text: &str, origin: &Path) -> (Option<T>, Problems) {
     let mut problems = Problems::default();
     let directory = origin.parent().unwrap_or(Path::new(""));
     let value =
@@ -84,12 +93,19 @@ pub fn parse<T: Document>(text: &str, origin: &Path) -> Result<T, ConfigErrors> 
     match value {
         Ok(value) => {
             value.check(&mut problems);
-            if problems.is_empty() { Ok(value) } else { Err(problems.into_errors(origin)) }
+            (Some(value), problems)
         }
         Err(fatal) => {
             problems.extend(fatal);
-            Err(problems.into_errors(origin))
+            (None, problems)
         }
+    }
+}
+
+fn accept<T>(examined: (Option<T>, Problems), origin: &Path) -> Result<T, ConfigErrors> {
+    match examined {
+        (Some(value), problems) if problems.is_empty() => Ok(value),
+        (_, problems) => Err(problems.into_errors(origin)),
     }
 }
 

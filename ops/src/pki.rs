@@ -5,14 +5,17 @@
 //! that a peer with a slow clock takes it. What is *not* here: verifying peers and rustls configurations
 //! ([`crate::tls`]), where files go ([`crate::files`]), revocation (lifetimes are short instead).
 //!
-//! Reading order: [`Authority`], then `name` (subjects with several organisations), `der`, `pem`.
+//! Reading order: [`Authority`], then `name` (subjects with several organisations), `der`, `pem`, `facts`
+//! (what files say, for people).
 
 mod authority;
 mod der;
+mod facts;
 mod name;
 mod pem;
 
 pub use authority::{Authority, AuthorityError, CLOCK_SKEW, IssueError, MAX_LIFETIME};
+pub use facts::{CertificateFacts, FactsError};
 pub use pem::{PemError, PemPair, certificates_from_pem, key_from_pem};
 
 pub(crate) use name::OID_UID;

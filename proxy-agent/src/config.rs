@@ -43,12 +43,12 @@ pub struct ProxyAgentConfiguration {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Identity {
     /// PEM; its common name is this agent's identity.
-    pub certificate: FilePath,
+    pub certificate: Located<FilePath>,
     /// PEM, PKCS#8.
-    pub key: FilePath,
+    pub key: Located<FilePath>,
     /// PEM; signed the proxy-servers' certificates.
     #[serde(rename = "serverCA")]
-    pub server_ca: FilePath,
+    pub server_ca: Located<FilePath>,
 }
 
 /// How to reach the host's API server.
@@ -57,7 +57,7 @@ pub struct Identity {
 #[derive(Default)]
 pub struct Host {
     /// A kubeconfig.
-    pub kubeconfig: Option<FilePath>,
+    pub kubeconfig: Option<Located<FilePath>>,
     /// The ServiceAccount of the pod that this process runs in.
     pub in_cluster: bool,
     /// More API servers of the same cluster, as `https://host:port`; used when the first does not answer.

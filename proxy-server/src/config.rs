@@ -70,26 +70,26 @@ pub struct ProxySecurity {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct KeyPair {
     /// PEM.
-    pub certificate: FilePath,
+    pub certificate: Located<FilePath>,
     /// PEM, PKCS#8.
-    pub key: FilePath,
+    pub key: Located<FilePath>,
 }
 
 /// A certificate alone.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Certificate {
     /// PEM.
-    pub certificate: FilePath,
+    pub certificate: Located<FilePath>,
 }
 
 /// The CA of a cluster's clients.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ClientCa {
     /// PEM.
-    pub certificate: FilePath,
+    pub certificate: Located<FilePath>,
     /// PEM; only `atoll kubeconfig` reads it, so it may be kept elsewhere.
     #[serde(default)]
-    pub key: Option<FilePath>,
+    pub key: Option<Located<FilePath>>,
 }
 
 /// One cluster.

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::location::Located;
+
 /// A file that a configuration names, relative to the directory of the configuration file.
 ///
 /// Joining happens while the document is read, so a path that still has to be joined does not exist in the program.
@@ -33,6 +35,12 @@ impl FilePath {
 impl From<PathBuf> for FilePath {
     fn from(path: PathBuf) -> Self {
         Self(path)
+    }
+}
+
+impl From<PathBuf> for Located<FilePath> {
+    fn from(path: PathBuf) -> Self {
+        FilePath(path).into()
     }
 }
 

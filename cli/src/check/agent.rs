@@ -1,0 +1,55 @@
+//! The files of a proxy-agent.
+
+use std::sync::Arc;
+
+use ops::config::Located;
+use ops::drain::Tasks;
+use ops::files::Reloader;
+use protocol::AgentId;
+use proxy_agent::ProxyAgentConfiguration;
+use proxy_agent::clusters::VirtualClusters;
+use proxy_agent::config::Host;
+use proxy_agent::namespaces::Namespaces;
+
+use super::certificate::chain;
+use super::report::Report;
+
+/// Checks what the configuration names, and what it says of virtual clusters.
+pub(super) fn check(config: &ProxyAgentConfiguration, report: &mut Report) {
+    let identity = &config.identity;
+    if let Some(name) = report.identity("identity", &identity.certificate, &identity.key)
+        && let Err(error) = name.parse::<AgentId>()
+    {
+        let (path, error) = (identity.certificate.display(), chain(&error));
+        report.mistake(
+            &identity.certificate,
+            format_args!("identity: {path} is for {name:?}, which is no agent's ID ({error}); `atoll certs agent ID`"),
+        );
+    }
+    report.server_anchors("identity.serverCA", &identity.server_ca);
+    let namespaces = Arc::new(Namespaces::new([]));
+    for cluster in &config.virtual_clusters {
+        if let Err(error) = VirtualClusters::new([&**cluster], &namespaces) {
+            report.mistake(cluster, chain(&error));
+        }
+    }
+    if let Some(host) = &config.host {
+        open(host, report);
+    }
+}
+
+/// Reads the kubeconfig and what it names, as the agent does when it starts; nobody is asked.
+fn open(host: &Located<Host>, report: &mut Report) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return report.mistakes.general(format_args!("host: no runtime: {error}")),
+    };
+    let _within = runtime.enter();
+    if let Err(error) = proxy_agent::host::Host::open(host, &Reloader::new(Reloader::DEFAULT_PERIOD), Tasks::new()) {
+        let error = chain(&error);
+        match &host.kubeconfig {
+            Some(kubeconfig) => report.mistake(kubeconfig, format_args!("host: {error}")),
+            None => report.mistake(host, format_args!("host: {error}")),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The files of a proxy-server.
+
+use proxy_server::ProxyServerConfiguration;
+
+use super::certificate::Anchors;
+use super::report::Report;
+
+/// Checks what the configuration names.
+pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
+    report.authority("servingCA", &config.serving_ca.certificate, &config.serving_ca.key);
+    let serving = report.server_anchors("servingCA", &config.serving_ca.certificate);
+    let agents = report.client_anchors("agentCA", &config.agent_ca.certificate);
+    let mut anchors: Vec<Anchors<'_>> = serving.into_iter().chain(agents).collect();
+    for cluster in &config.clusters {
+        let Some(ca) = &cluster.client_ca else { continue };
+        let what = format!("clientCA of cluster {}", cluster.name);
+        anchors.extend(report.client_anchors(&what, &ca.certificate));
+        match &ca.key {
+            // Only `atoll kubeconfig` reads it.
+            Some(key) if !key.exists() => {
+                let path = key.display();
+                report.warn(key, format_args!("{what}: {path} is not there, so no user can be minted with this file"));
+            }
+            Some(key) => report.authority(&what, &ca.certificate, key),
+            None => {}
+        }
+    }
+    distinct(&anchors, report);
+}
+
+/// Whoever is vouched for by one authority must be nobody to another: a user of one cluster would be one of the other,
+/// an agent a user.
+fn distinct(anchors: &[Anchors<'_>], report: &mut Report) {
+    for (index, one) in anchors.iter().enumerate() {
+        let same = |other: &&Anchors<'_>| one.public_keys.iter().any(|key| other.public_keys.contains(key));
+        if let Some(other) = anchors[..index].iter().find(same) {
+            let (ours, theirs) = (&one.what, &other.what);
+            report.mistake(
+                one.at,
+                format_args!(
+                    "{ours} is the authority of {theirs} too: whom one believes the other believes; it needs its own"
+                ),
+            );
+        }
+    }
+}

@@ -1,0 +1,138 @@
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use ops::pki::Authority;
+
+use super::*;
+
+struct World(tempfile::TempDir);
+
+impl World {
+    /// What `atoll certs` makes, with authorities that live for `lifetime`.
+    fn new(lifetime: Duration) -> Self {
+        let world = Self(tempfile::tempdir().unwrap());
+        for name in ["serving", "agent", "beijing", "hangzhou"] {
+            let authority = Authority::create(name, lifetime).unwrap();
+            world.write(&format!("{name}.crt"), authority.certificate_pem());
+            world.write(&format!("{name}.key"), authority.pem().key.expose());
+            if name == "agent" {
+                let pair = authority.issue_client("site-a", &["agents"], lifetime / 2).unwrap();
+                world.write("site-a.crt", &pair.certificate);
+                world.write("site-a.key", pair.key.expose());
+            }
+        }
+        world
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::write(self.0.path().join(name), text).unwrap();
+        fs::set_permissions(self.0.path().join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    /// What is printed for this file, without its path, and whether it is good.
+    fn check(&self, text: &str) -> (Vec<String>, bool) {
+        self.write("c.yaml", text);
+        let file = self.0.path().join("c.yaml");
+        let mut out = Vec::new();
+        let code = run(&Args { file }, &mut out).unwrap();
+        let folder = format!("{}/", self.0.path().display());
+        let lines = String::from_utf8(out).unwrap().replace(&folder, "");
+        (lines.lines().map(str::to_owned).collect(), code == ExitCode::SUCCESS)
+    }
+}
+
+const DAY: Duration = crate::date::DAY;
+
+const SERVER: &str = "\
+apiVersion: atoll.dev/v1alpha1
+kind: ProxyServerConfiguration
+servingCA: {certificate: serving.crt, key: serving.key}
+agentCA: {certificate: agent.crt}
+clusters:
+- {name: ke-beijing, agents: [site-a], clientCA: {certificate: beijing.crt, key: beijing.key}}
+- {name: ke-hangzhou, agents: [site-a], clientCA: {certificate: hangzhou.crt}}
+";
+
+const AGENT: &str = "\
+apiVersion: atoll.dev/v1alpha1
+kind: ProxyAgentConfiguration
+servers: [proxy:8091]
+identity: {certificate: site-a.crt, key: site-a.key, serverCA: serving.crt}
+physicalClusters: [{name: branch-7, apiServer: 10.2.0.1:6443}]
+";
+
+#[test]
+fn what_is_right_is_said_to_be() {
+    let world = World::new(400 * DAY);
+    for text in [SERVER.to_owned(), AGENT.to_owned(), format!("{SERVER}---\n{AGENT}---\nkind: Other\n")] {
+        assert_eq!(world.check(&text), (vec!["c.yaml: no mistakes, no warnings".to_owned()], true));
+    }
+}
+
+#[test]
+fn every_mistake_in_the_files_has_its_line() {
+    let world = World::new(400 * DAY);
+    let text = SERVER
+        .replace("key: serving.key", "key: beijing.key")
+        .replace("certificate: agent.crt", "certificate: site-a.crt")
+        .replace("hangzhou.crt", "beijing.crt");
+    let (lines, good) =
+        world.check(&format!("{text}- {{name: gone, agents: [a], clientCA: {{certificate: no.crt}}}}\n"));
+    assert!(!good);
+    for (line, expected) in
+        lines.iter().zip(["c.yaml:3:", "c.yaml:4:", "c.yaml:7:", "c.yaml:8:", "c.yaml: 4 mistakes, no warnings"])
+    {
+        assert!(line.starts_with(expected), "{lines:#?}");
+    }
+    for (line, expected) in [(0, "beijing.key cannot be used"), (1, "\"site-a\", which is no authority"), (3, "no.crt")]
+    {
+        assert!(lines[line].contains(expected), "{lines:#?}");
+    }
+    assert!(
+        lines[2].contains("clientCA of cluster ke-hangzhou is the authority of clientCA of cluster ke-beijing too")
+    );
+}
+
+#[test]
+fn the_reader_s_mistakes_hide_none_of_the_files() {
+    let world = World::new(400 * DAY);
+    let (lines, good) = world.check(&AGENT.replace("key: site-a.key", "key: gone.key, typo: 1"));
+    assert!(!good && lines.len() == 3, "{lines:#?}");
+    assert!(lines[0].starts_with("c.yaml:4:") && lines[0].contains("typo"), "{lines:#?}");
+    assert!(lines[1].starts_with("c.yaml:4:") && lines[1].contains("cannot read gone.key"), "{lines:#?}");
+}
+
+#[test]
+fn a_key_that_everybody_can_read_is_warned_of() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new(400 * DAY);
+    fs::set_permissions(world.0.path().join("serving.key"), fs::Permissions::from_mode(0o644)).unwrap();
+    let (lines, good) = world.check(SERVER);
+    assert!(good && lines.len() == 2, "{lines:#?}");
+    assert!(lines[0].starts_with("c.yaml:3:") && lines[0].contains(" warning: servingCA: everybody"), "{lines:#?}");
+    assert_eq!(lines[1], "c.yaml: no mistakes, 1 warning");
+}
+
+#[test]
+fn a_host_that_cannot_be_used_and_a_selector_that_is_none() {
+    let world = World::new(400 * DAY);
+    world.write("host.kubeconfig", "clusters: []");
+    let more = "host: {kubeconfig: host.kubeconfig}\nvirtualClusters:\n- {name: a, nodeSelector: {\"-\": x}}\n";
+    let (lines, good) = world.check(&format!("{AGENT}{more}"));
+    assert!(!good, "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("c.yaml:8:") && line.contains("nodeSelector")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("c.yaml:6:") && line.contains("host")), "{lines:#?}");
+}
+
+#[test]
+fn a_file_of_something_else_is_none() {
+    let world = World::new(400 * DAY);
+    let (lines, good) = world.check("apiVersion: v1\nkind: Config\n");
+    assert!(!good && lines[0].ends_with("no ProxyAgentConfiguration, only Config"), "{lines:#?}");
+    let mut out = Vec::new();
+    let args = Args { file: Path::new("/nowhere/c.yaml").to_owned() };
+    assert_eq!(run(&args, &mut out).unwrap(), ExitCode::FAILURE);
+    assert!(String::from_utf8(out).unwrap().starts_with("/nowhere/c.yaml: cannot read the file"));
+}

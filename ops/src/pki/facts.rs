@@ -1,0 +1,86 @@
+//! What certificates say of themselves, for people: nothing is decided by it, and nothing here is verified.
+
+use std::time::SystemTime;
+
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::pem::{PemError, certificates_from_pem};
+
+/// One certificate of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFacts {
+    /// The last common name of the subject; empty if there is none.
+    pub common_name: String,
+    /// When it begins.
+    pub not_before: SystemTime,
+    /// When it ends.
+    pub not_after: SystemTime,
+    /// Whether its basic constraints make it an authority (RFC 5280 section 4.2.1.9).
+    pub is_authority: bool,
+    /// Whether it may authenticate clients: its extended key usage says so, or is absent (section 4.2.1.12).
+    pub is_for_clients: bool,
+    /// The public key, as it stands in the certificate: two certificates with the same one are one authority.
+    pub public_key: Vec<u8>,
+}
+
+/// The file does not hold certificates.
+#[derive(Debug, thiserror::Error)]
+pub enum FactsError {
+    /// Broken PEM.
+    #[error(transparent)]
+    Pem(#[from] PemError),
+    /// PEM of something else.
+    #[error("a certificate cannot be parsed")]
+    Certificate,
+}
+
+// === impl CertificateFacts ===
+
+impl CertificateFacts {
+    /// Reads every certificate of a PEM file, in order. At least one.
+    pub fn read(pem: &[u8]) -> Result<Vec<Self>, FactsError> {
+        let certificates = certificates_from_pem(pem)?;
+        certificates.iter().map(|der| Self::of(der).ok_or(FactsError::Certificate)).collect()
+    }
+
+    fn of(der: &[u8]) -> Option<Self> {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        let common_name = certificate.subject().iter_common_name().last();
+        let usage = certificate.extended_key_usage().ok()?;
+        Some(Self {
+            common_name: common_name.and_then(|name| name.as_str().ok()).unwrap_or_default().to_owned(),
+            not_before: crate::tls::system_time(certificate.validity().not_before),
+            not_after: crate::tls::system_time(certificate.validity().not_after),
+            is_authority: certificate.is_ca(),
+            is_for_clients: usage.is_none_or(|usage| usage.value.client_auth || usage.value.any),
+            public_key: certificate.public_key().raw.to_vec(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::pki::Authority;
+
+    #[test]
+    fn an_authority_and_what_it_issues_are_told_apart() {
+        let authority = Authority::create("clients", Duration::from_secs(3600)).unwrap();
+        let user = authority.issue_client("jane", &["dev".to_owned()], Duration::from_secs(60)).unwrap();
+        let [ca] = &CertificateFacts::read(authority.certificate_pem().as_bytes()).unwrap()[..] else { panic!() };
+        assert!(ca.is_authority && ca.common_name == "clients" && ca.not_after == authority.not_after());
+        let leaf = &CertificateFacts::read(user.certificate.as_bytes()).unwrap()[0];
+        assert!(!leaf.is_authority && leaf.is_for_clients && leaf.common_name == "jane");
+        assert!(leaf.not_before < SystemTime::now() && leaf.not_after < ca.not_after);
+        assert_ne!(leaf.public_key, ca.public_key);
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_said() {
+        assert!(matches!(CertificateFacts::read(b"hello"), Err(FactsError::Pem(_))));
+        let pem = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
+        assert!(matches!(CertificateFacts::read(pem.as_bytes()), Err(FactsError::Certificate)));
+    }
+}
