@@ -5,10 +5,10 @@
 
 mod certs;
 mod check;
-mod date;
 mod demo;
 mod kubeconfig;
 mod lifetime;
+mod status;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -18,7 +18,8 @@ use clap::{Parser, Subcommand};
 /// Makes what a set-up of proxy-server and proxy-agent needs, certificates and kubeconfigs, checks it, or makes a whole
 /// set-up to try.
 ///
-/// Ends with 0 if all went well, with 1 if something failed, with 2 if the flags make no sense.
+/// Ends with 0 if all went well, with 1 if something failed, with 2 if the flags make no sense. Where a command has more
+/// to say by its end, its help says so.
 #[derive(Debug, Parser)]
 #[command(name = "atoll", version)]
 struct Cli {
@@ -31,6 +32,7 @@ enum Command {
     Certs(certs::Args),
     Kubeconfig(Box<kubeconfig::Args>),
     Check(check::Args),
+    Status(status::Args),
     Demo(demo::Args),
 }
 
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Command::Kubeconfig(args) => kubeconfig::run(&args, &mut out).map(done),
         Command::Check(args) => check::run(&args, &mut out),
         Command::Demo(args) => demo::run(&args, &mut out).map(done),
+        Command::Status(args) => status::run(&args, &mut out),
     };
     match result.and_then(|code| Ok(out.flush().map(|()| code)?)) {
         Ok(code) => code,
@@ -63,7 +66,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 #[expect(clippy::print_stderr, reason = "the person at the terminal is who has to know")]
 fn fail(error: &anyhow::Error) -> ExitCode {
     eprintln!("atoll: {error:#}");
-    ExitCode::FAILURE
+    // Not "something is not ready", which is 1.
+    if error.is::<status::Unreachable>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
 #[cfg(test)]

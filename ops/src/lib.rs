@@ -7,9 +7,11 @@
 //! In the order in which a `main` needs them: [`config`] reads the file ([`secret`] for what must not be shown), [`log`]
 //! starts logging, [`metrics`] makes the registry, [`listen`] binds, [`probes`] answers `/livez`, `/readyz` and
 //! `/metrics`, [`drain`] runs every task and ends them. Beside them: [`files`] follows files that change, [`pki`] issues
-//! certificates, [`tls`] builds every rustls configuration.
+//! certificates, [`tls`] builds every rustls configuration, [`columns`] and [`date`] write for people.
 
+pub mod columns;
 pub mod config;
+pub mod date;
 pub mod drain;
 pub mod files;
 pub mod listen;

@@ -3,6 +3,7 @@
 mod exchange;
 mod observe;
 mod reload;
+mod standing;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -38,6 +39,7 @@ pub struct App {
     dial: Dial,
     servers: Vec<Authority>,
     reload: reload::Reload,
+    standing: standing::Standing,
     tasks: Tasks,
     drain: Duration,
 }
@@ -67,8 +69,18 @@ impl App {
         let reloader = Reloader::new(Reloader::DEFAULT_PERIOD);
         let (server_ca, identity) = identity(config, &reloader)?;
         let agent = agent_id(&identity.borrow())?;
-        let tls = client_config(server_ca, Some(identity), &[protocol::upgrade::ALPN], TlsVersions::Tls13);
+        let tls =
+            client_config(server_ca.clone(), Some(identity.clone()), &[protocol::upgrade::ALPN], TlsVersions::Tls13);
         let (exchange, slices) = exchange::open(config, &reloader, &tasks)?.unzip();
+        let up = Arc::new(Tunnels::default());
+        let standing = standing::Standing {
+            agent: agent.clone(),
+            tunnels: Arc::clone(&up),
+            slices: slices.clone(),
+            physical: config.physical_clusters.iter().map(|cluster| (**cluster).clone()).collect(),
+            server_ca,
+            identity,
+        };
         let reload = reload::Reload::new(config, file, reloader, slices)?;
         let offers = reload.offers();
         let layer4 = Arc::new(layer4(config));
@@ -81,7 +93,7 @@ impl App {
             instance: format!("{:016x}", fastrand::u64(..)).into(),
             streams,
             tasks: tasks.child(),
-            up: Arc::new(Tunnels::default()),
+            up,
         };
         let probes = Listener::bind(&config.listeners.probes, MAX_CONNECTIONS).await?;
         let admin = Listener::bind(&config.listeners.admin, MAX_CONNECTIONS).await?;
@@ -93,6 +105,7 @@ impl App {
             dial,
             servers: config.servers.iter().map(|server| (**server).clone()).collect(),
             reload,
+            standing,
             tasks,
             drain: config.drain.into(),
         })
@@ -100,8 +113,8 @@ impl App {
 
     /// Keeps its tunnels until `stop`, then lets streams end for as long as the configuration says, or until `hurry`.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
-        let Self { probes, admin, dial, servers, reload, tasks, .. } = self;
-        observe::serve(probes, admin, &dial.up, &tasks);
+        let Self { probes, admin, dial, servers, reload, standing, tasks, .. } = self;
+        observe::serve(probes, admin, standing, &tasks);
         let ending = tasks.clone();
         let until_stopped = move |task: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
             let cancelled = ending.cancelled();

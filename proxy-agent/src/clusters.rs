@@ -139,6 +139,11 @@ impl VirtualClusters {
         self.by_name.load().get(name).cloned()
     }
 
+    /// All, in no order.
+    pub fn all(&self) -> Vec<Arc<VirtualCluster>> {
+        self.by_name.load().values().cloned().collect()
+    }
+
     /// Their names, in no order.
     pub fn names(&self) -> Vec<rewrite::ClusterName> {
         self.by_name.load().values().map(|cluster| cluster.name.clone()).collect()
@@ -170,6 +175,11 @@ impl VirtualCluster {
             end,
             namespaces,
         })
+    }
+
+    /// How many nodes it has, as far as is known.
+    pub fn count_nodes(&self) -> usize {
+        self.nodes.names().len()
     }
 
     /// The names as they are now. Cheap: the index is shared, not copied.

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
 
 use crate::offers::Current;
+use crate::ready::Way;
 use crate::serve::Streams;
 use backoff::Backoff;
 pub use egress::{Egress, InvalidProxy};
@@ -49,7 +50,7 @@ pub struct Dial {
     pub streams: Streams,
     /// Where tunnels live.
     pub tasks: Tasks,
-    /// How many are up, for readiness.
+    /// Which are up, for readiness and status.
     pub up: Arc<crate::ready::Tunnels>,
 }
 
@@ -103,9 +104,11 @@ impl Dial {
     /// Keeps tunnels to one configured server, which may be several processes behind one name.
     pub async fn keep(self, server: Authority) {
         let mut targets: HashMap<Target, CancellationToken> = HashMap::new();
+        let mut nowhere = Some(self.up.way(&server, None));
         loop {
             match self.targets(&server).await {
                 Ok(found) => {
+                    nowhere = None;
                     // A name that stopped resolving to an address says nothing about the tunnel that is up.
                     targets.retain(|target, stop| {
                         let stays = found.contains(target);
@@ -127,6 +130,7 @@ impl Dial {
                 Err(error) => {
                     if targets.is_empty() {
                         warn!(error = &error as &dyn std::error::Error, "proxy-server not found");
+                        nowhere.get_or_insert_with(|| self.up.way(&server, None)).down(&error);
                     }
                 }
             }
@@ -146,14 +150,16 @@ impl Dial {
 
     async fn keep_one(self, server: Authority, target: Target, stop: CancellationToken) {
         let mut backoff = Backoff::default();
+        let way = self.up.way(&server, target.address());
         // A tunnel that ends while the process stops has been drained: no other takes its place.
         while !stop.is_cancelled() && !self.tasks.is_cancelled() {
             let began = Instant::now();
             let mut at_least = Duration::ZERO;
-            match self.once(&server, &target, &stop).await {
+            match self.once(&server, &target, &way, &stop).await {
                 Ok(why) => info!(why, "tunnel ended"),
                 Err(error) => {
                     warn!(error = &error as &dyn std::error::Error, "no tunnel");
+                    way.down(&error);
                     if let DialError::Refused { refusal: Refusal { retry_after_seconds: Some(seconds), .. } } = error {
                         at_least = Duration::from_secs(seconds.min(3600));
                     }
@@ -170,12 +176,29 @@ impl Dial {
         }
     }
 
-    async fn once(&self, server: &Authority, target: &Target, stop: &CancellationToken) -> Result<String, DialError> {
+    async fn once(
+        &self,
+        server: &Authority,
+        target: &Target,
+        way: &Way,
+        stop: &CancellationToken,
+    ) -> Result<String, DialError> {
         let (io, acceptance) = tokio::time::timeout(connect::PATIENCE, self.establish(server, target))
             .await
             .map_err(|_| DialError::Silent)??;
         info!(proxy_server = acceptance.server, protocol = %acceptance.protocol, "tunnel established");
-        let _up = self.up.one_more();
+        let _up = way.up(acceptance);
         self.streams.clone().serve(io, stop).await.map_err(DialError::Tunnel)
+    }
+}
+
+// === impl Target ===
+
+impl Target {
+    fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Address(address) => Some(*address),
+            Self::Named => None,
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! In reading order: [`dial`] (tunnels), [`serve`] (streams), [`offers`] (what may be asked for), then [`exchange`] for API requests to virtual clusters or
 //! [`layer4`] for physical clusters and destinations. An exchange is `who` (is asking), `access` (may they), `policy`
 //! (what is done with it), [`host`] (the API server), `translate` (bodies); `clusters`, `namespaces` and `root` keep what
-//! a virtual cluster consists of. [`app`] puts the parts together.
+//! a virtual cluster consists of. [`app`] puts the parts together, and [`status`] is what it says of them.
 
 pub mod access;
 pub mod app;
@@ -24,6 +24,7 @@ mod refusal;
 pub mod root;
 mod seal;
 pub mod serve;
+pub mod status;
 mod translate;
 pub mod who;
 

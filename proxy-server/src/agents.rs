@@ -99,8 +99,8 @@ impl Agents {
         let register::Accepted { agent, registration } = accepted;
         let (requests, mut connection) = tunnel::settings::client().handshake(io).await.map_err(AgentError::Tunnel)?;
         let pings = connection.ping_pong().expect("nobody took it before");
-        let protocol::Registration { instance, version, clusters, capabilities, .. } = registration;
-        let tunnel = Tunnel::new(agent, instance, version, requests);
+        let protocol::Registration { protocol, instance, version, clusters, capabilities, .. } = registration;
+        let tunnel = Tunnel::new(agent, instance, version, protocol, requests);
         // Taken first: a configuration that comes now is looked at by `offers`.
         let offered = offers::Offered::new(&self.registry, &tunnel, &clusters);
         if let Err(refusal) = self.registry.renew(&tunnel, &clusters) {

@@ -6,6 +6,7 @@
 mod files;
 mod observe;
 mod reload;
+mod standing;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -89,6 +90,7 @@ impl App {
 
         let files = files::open(config, &reloader)?;
         let certificates = Arc::new(files.certificates(config, &registry));
+        let standing = standing::Standing::new(&registry, &files);
         let endpoint_tls = EndpointTls::new(Arc::clone(&certificates)).context("cannot set up TLS")?;
         let agent_tls = agent_listener_config(certificates.clone(), files.agent_ca.clone(), &[protocol::upgrade::ALPN]);
         // HTTP/1.1 only: Go offers h2 to an https proxy and then cannot speak it.
@@ -118,7 +120,7 @@ impl App {
             connect,
             proxy_tls: proxy_tls.map(|config| TlsAcceptor::from(Arc::new(config))),
             endpoint,
-            observe: observe::Observe::new(registry),
+            observe: observe::Observe::new(registry, standing),
             reload,
             tasks,
             drain: config.drain.into(),

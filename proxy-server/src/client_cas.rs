@@ -26,6 +26,11 @@ impl ClientCas {
         self.0.load().get(cluster).map(|(_, ca)| ca.clone())
     }
 
+    /// All, in no order.
+    pub(crate) fn all(&self) -> Vec<(ClusterName, Watched<ClientCa>)> {
+        self.0.load().iter().map(|(cluster, (_, ca))| (cluster.clone(), ca.clone())).collect()
+    }
+
     /// Reads what a configuration names and is not read already. Nothing is in force before it is
     /// [exchanged](Self::exchange).
     pub(crate) fn read(&self, config: &ProxyServerConfiguration, reloader: &Reloader) -> anyhow::Result<ByCluster> {

@@ -2,7 +2,7 @@
 //!
 //! A request's way, in reading order: [`connect`] (the HTTP proxy that `proxy-url` names) or the direct listener, then
 //! [`endpoint`] (TLS, which cluster, who asks), then a [`tunnel`] out of the [`registry`]. Agents come in through
-//! [`agents`]. [`app`] puts the parts together.
+//! [`agents`]. [`app`] puts the parts together, and [`status`] is what it says of them.
 //!
 //! What is *not* here: Kubernetes bodies. Nothing in this crate parses one, and it does not depend on `rewrite`.
 
@@ -13,6 +13,7 @@ pub mod config;
 pub mod connect;
 pub mod endpoint;
 pub mod registry;
+pub mod status;
 pub mod tunnel;
 
 pub use app::App;

@@ -176,6 +176,15 @@ impl Registry {
         Err(NoAgent { cluster: cluster.clone(), since })
     }
 
+    /// All tunnels of a cluster, for status: at least one.
+    pub fn tunnels_of(&self, cluster: &ClusterName) -> Result<Vec<Arc<Tunnel>>, NoAgent> {
+        match self.served().get(cluster) {
+            Some(Served::By { tunnels, .. }) => Ok(tunnels.clone()),
+            Some(Served::Nobody { since }) => Err(NoAgent { cluster: cluster.clone(), since: Some(*since) }),
+            None => Err(NoAgent { cluster: cluster.clone(), since: None }),
+        }
+    }
+
     /// Every tunnel, for status and drain.
     pub fn tunnels(&self) -> Vec<Arc<Tunnel>> {
         let mut all: Vec<Arc<Tunnel>> = Vec::new();

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use h2::SendStream;
 use h2::client::{ResponseFuture, SendRequest};
 use http::{Request, Response};
-use protocol::AgentId;
+use protocol::{AgentId, ProtocolVersion};
 use tokio_util::sync::CancellationToken;
 
 /// A live tunnel.
@@ -21,6 +21,8 @@ pub struct Tunnel {
     pub instance: String,
     /// The agent's software version.
     pub version: String,
+    /// The version of the tunnel contract that the agent speaks.
+    pub protocol: ProtocolVersion,
     /// When it was registered.
     pub since: SystemTime,
     /// Ends the tunnel.
@@ -62,11 +64,18 @@ pub struct TunnelError {
 
 impl Tunnel {
     /// A tunnel over an HTTP/2 connection that is driven elsewhere.
-    pub fn new(agent: AgentId, instance: String, version: String, requests: SendRequest<Bytes>) -> Arc<Self> {
+    pub fn new(
+        agent: AgentId,
+        instance: String,
+        version: String,
+        protocol: ProtocolVersion,
+        requests: SendRequest<Bytes>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             agent,
             instance,
             version,
+            protocol,
             since: SystemTime::now(),
             end: CancellationToken::new(),
             budget: Budget::new(protocol::settings::BUFFER_BUDGET),

@@ -5,6 +5,7 @@ mod commands;
 mod demo;
 mod faults;
 mod karmada;
+mod operator;
 mod physical;
 mod proposal;
 mod reload;
@@ -40,6 +41,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.push(access_log::trial(host));
     trials.extend(reload::trials(host));
     trials.extend(demo::trials());
+    trials.extend(operator::trials(host));
     trials.extend(virtual_clusters::trials());
     trials.extend(karmada::trials());
     trials

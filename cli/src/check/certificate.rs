@@ -5,12 +5,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, SystemTime};
 
 use ops::config::{FilePath, Located};
+use ops::date::{Age, DAY, Moment};
 use ops::files::MAX_FILE_BYTES;
 use ops::pki::{Authority, AuthorityError, CertificateFacts};
 use ops::tls::{ClientCa, Identity, IdentityError, ServerCa};
 
 use super::report::Report;
-use crate::date::{DAY, age, date};
 
 /// This long before its end a certificate is warned of, or a third of its lifetime if that is shorter.
 const SOON: Duration = DAY.saturating_mul(30);
@@ -154,15 +154,15 @@ impl Report {
         match Validity::of(certificates, SystemTime::now()) {
             Validity::Good => {}
             Validity::Over(since) => {
-                let since = date(since);
+                let since = Moment::from(since);
                 self.mistake(at, format_args!("{what}: {path} has expired at {since}; make a new one"));
             }
             Validity::NotYet(from) => {
-                let from = date(from);
+                let from = Moment::from(from);
                 self.mistake(at, format_args!("{what}: {path} is valid from {from} on only; is the clock right?"));
             }
             Validity::Soon(left, until) => {
-                let (left, until) = (age(left), date(until));
+                let (left, until) = (Age(left), Moment::from(until));
                 self.warn(at, format_args!("{what}: {path} expires in {left}, at {until}"));
             }
         }

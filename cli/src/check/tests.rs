@@ -43,7 +43,7 @@ impl World {
     }
 }
 
-const DAY: Duration = crate::date::DAY;
+const DAY: Duration = ops::date::DAY;
 
 const SERVER: &str = "\
 apiVersion: atoll.dev/v1alpha1

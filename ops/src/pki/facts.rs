@@ -43,6 +43,11 @@ impl CertificateFacts {
         certificates.iter().map(|der| Self::of(der).ok_or(FactsError::Certificate)).collect()
     }
 
+    /// When the last certificate of a PEM file ends.
+    pub(crate) fn end(pem: &[u8]) -> Option<SystemTime> {
+        Self::read(pem).ok()?.iter().map(|certificate| certificate.not_after).max()
+    }
+
     fn of(der: &[u8]) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
         let common_name = certificate.subject().iter_common_name().last();

@@ -14,12 +14,13 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::client_ca::{CaError, roots};
 use super::server::TlsVersions;
 use crate::files::Watched;
-use crate::pki::{self, PemError};
+use crate::pki::{self, CertificateFacts, PemError};
 
 /// The authorities that a server's certificate must chain to.
 #[derive(Clone, Debug)]
 pub struct ServerCa {
     verifier: Arc<WebPkiServerVerifier>,
+    not_after: Option<SystemTime>,
 }
 
 /// A client's own certificate and key.
@@ -91,7 +92,12 @@ impl ServerCa {
         let verifier = WebPkiServerVerifier::builder_with_provider(roots, super::provider())
             .build()
             .map_err(|_| CaError::Empty)?;
-        Ok(Self { verifier })
+        Ok(Self { verifier, not_after: CertificateFacts::end(certificates) })
+    }
+
+    /// When the last of the authorities' own certificates ends, if that can be read.
+    pub fn not_after(&self) -> Option<SystemTime> {
+        self.not_after
     }
 }
 

@@ -12,12 +12,13 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, Sig
 
 use super::peer::{PeerIdentity, UnreadableIdentity};
 use crate::files::Watched;
-use crate::pki::{self, PemError};
+use crate::pki::{self, CertificateFacts, PemError};
 
 /// Verifies chains of client certificates. Needs the authority's certificate only, not its key.
 #[derive(Clone, Debug)]
 pub struct ClientCa {
     verifier: Arc<dyn ClientCertVerifier>,
+    not_after: Option<SystemTime>,
 }
 
 /// The file does not hold authorities' certificates.
@@ -65,7 +66,13 @@ impl ClientCa {
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), super::provider())
             .build()
             .map_err(|_| CaError::Empty)?;
-        Ok(Self { verifier })
+        Ok(Self { verifier, not_after: CertificateFacts::end(certificates) })
+    }
+
+    /// When the last of the authorities' own certificates ends, if that can be read. Nobody looks at it when a chain is
+    /// verified (RFC 5280 section 6.1 leaves it to the trust anchor's owner), but an operator wants to know.
+    pub fn not_after(&self) -> Option<SystemTime> {
+        self.not_after
     }
 
     /// Verifies a chain (leaf first, as the peer sent it) at the time `now`: signatures up to this authority, validity,

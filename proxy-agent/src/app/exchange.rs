@@ -20,11 +20,13 @@ use crate::root::Root;
 use crate::seal::Seal;
 use crate::who::Who;
 
-/// The parts that have to know which virtual clusters there are.
+/// The parts that have to know which virtual clusters there are. Clones are the same.
+#[derive(Clone)]
 pub(super) struct Slices {
-    clusters: Arc<VirtualClusters>,
-    namespaces: Arc<Namespaces>,
-    root: Root<Api>,
+    pub(super) clusters: Arc<VirtualClusters>,
+    pub(super) namespaces: Arc<Namespaces>,
+    pub(super) root: Root<Api>,
+    pub(super) host: Host,
 }
 
 /// `None` if there is no host. Without virtual clusters it waits for the first one.
@@ -55,7 +57,7 @@ pub(super) fn open(
     let endpoint_ca = reloader
         .watch([config.identity.server_ca.to_path_buf()], |[pem]| std::str::from_utf8(pem).map(Certificate::new));
     let endpoint_ca = endpoint_ca.context("identity.serverCA")?;
-    let slices = Slices { clusters: Arc::clone(&clusters), namespaces, root: root.clone() };
+    let slices = Slices { clusters: Arc::clone(&clusters), namespaces, root: root.clone(), host: host.clone() };
     let exchange = Exchange::new(Parts {
         clusters,
         access: Access::new(host.clone()),

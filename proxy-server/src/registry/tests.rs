@@ -25,7 +25,7 @@ async fn tunnel(agent: &str) -> Arc<Tunnel> {
     let (near, far) = tokio::io::duplex(4096);
     let (requests, _connection) = ::tunnel::settings::client().handshake(near).await.unwrap();
     drop(far);
-    Tunnel::new(agent.parse().unwrap(), "1".into(), "0".into(), requests)
+    Tunnel::new(agent.parse().unwrap(), "1".into(), "0".into(), protocol::ProtocolVersion::CURRENT, requests)
 }
 
 fn reason(result: Result<(), Refusal>) -> RefusalReason {

@@ -1,0 +1,252 @@
+//! `atoll status`: how a proxy-server or a proxy-agent is, asked of its admin listener.
+
+use std::fmt;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use bytes::Bytes;
+use http::{Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper_util::rt::TokioIo;
+use proxy_agent::status::AgentStatus;
+use proxy_server::status::ServerStatus;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// For the whole of it; the listener is on this machine.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The largest status, in bytes: that of ten thousand clusters is a tenth of it.
+const MAX_STATUS: usize = 32 * 1024 * 1024;
+
+/// Show how a proxy-server or a proxy-agent is.
+///
+/// Asks the admin listener (`listeners.admin`), which is on loopback: run it where the binary runs. Of a proxy-server it
+/// shows the clusters and which have an agent, the tunnels, and when certificates end; of a proxy-agent the tunnels and
+/// why one is down, the virtual clusters and whether they are founded, and the API servers of the host.
+///
+/// Ends with 0 if everything is ready, with 1 if something is not, with 2 if nobody answers.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    atoll status                                      a proxy-server on this machine\n  \
+    atoll status --admin http://127.0.0.1:8094 -o wide    a proxy-agent\n  \
+    atoll status -o json | jq '.clusters[] | select(.ready | not)'")]
+pub(crate) struct Args {
+    /// The admin listener. A proxy-server's is on port 8095 if nothing else is configured, a proxy-agent's on 8094.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8095")]
+    admin: Uri,
+
+    /// How it is shown: tables, tables with more columns, or the document itself.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Table,
+    Wide,
+    Json,
+}
+
+/// Nobody answers.
+#[derive(Debug)]
+pub(crate) struct Unreachable {
+    admin: Uri,
+}
+
+/// Either half.
+enum Status {
+    Server(ServerStatus),
+    Agent(AgentStatus),
+}
+
+/// Asks and shows.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
+    let asked = async { timeout(PATIENCE, get(&args.admin)).await.context("no answer in time")? };
+    let document = runtime.block_on(asked).map_err(|error| {
+        // A wrong URL is not somebody who does not answer.
+        if error.is::<NotAnAdmin>() { error } else { error.context(Unreachable { admin: args.admin.clone() }) }
+    })?;
+    let status = Status::read(&document).with_context(|| format!("{}status", slashed(&args.admin)))?;
+    match args.output {
+        Format::Json => writeln!(out, "{document:#}")?,
+        Format::Table => out.write_all(status.text(false).as_bytes())?,
+        Format::Wide => out.write_all(status.text(true).as_bytes())?,
+    }
+    Ok(if status.ready() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The URL leads to something else.
+#[derive(Debug, thiserror::Error)]
+#[error("--admin {admin}: {why}")]
+struct NotAnAdmin {
+    admin: Uri,
+    why: String,
+}
+
+async fn get(admin: &Uri) -> anyhow::Result<Value> {
+    let not = |why: String| NotAnAdmin { admin: admin.clone(), why };
+    let host = match (admin.scheme_str(), admin.host()) {
+        (Some("http"), Some(host)) => host.trim_start_matches('[').trim_end_matches(']'),
+        _ => return Err(not("not a URL such as http://127.0.0.1:8095".into()).into()),
+    };
+    let socket = TcpStream::connect((host, admin.port_u16().unwrap_or(80))).await?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(socket)).await?;
+    let authority = admin.authority().map_or("", http::uri::Authority::as_str);
+    let request =
+        Request::get("/status").header(header::HOST, authority).body(Empty::<Bytes>::new()).context("the URL")?;
+    let exchange = async {
+        let response = sender.send_request(request).await?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), MAX_STATUS).collect().await;
+        let body = body.map_err(|error| anyhow::anyhow!(error).context("the answer broke off"))?.to_bytes();
+        anyhow::Ok((status, body))
+    };
+    // The answer ends the exchange; the connection alone never does.
+    let (status, body) = tokio::select! {
+        exchanged = exchange => exchanged?,
+        ended = connection => { ended?; bail!("the connection was closed") }
+    };
+    let document = serde_json::from_slice(&body).ok().filter(|_| status == StatusCode::OK);
+    let why =
+        || format!("answered {status} and no status; is it the admin listener of a proxy-server or a proxy-agent?");
+    document.ok_or_else(|| not(why()).into())
+}
+
+// === impl Status ===
+
+impl Status {
+    fn read(document: &Value) -> anyhow::Result<Self> {
+        let version = document["apiVersion"].as_str().unwrap_or_default();
+        ensure!(
+            version == ops::config::API_VERSION,
+            "a status of version {version:?}; this atoll knows {}: use the one that came with the binary",
+            ops::config::API_VERSION
+        );
+        match document["kind"].as_str() {
+            Some(proxy_server::status::KIND) => Ok(Self::Server(serde_json::from_value(document.clone())?)),
+            Some(proxy_agent::status::KIND) => Ok(Self::Agent(serde_json::from_value(document.clone())?)),
+            kind => bail!("a document of kind {kind:?} and not a status"),
+        }
+    }
+
+    fn ready(&self) -> bool {
+        match self {
+            Self::Server(status) => status.ready,
+            Self::Agent(status) => status.ready,
+        }
+    }
+
+    fn text(&self, wide: bool) -> String {
+        match self {
+            Self::Server(status) => status.text(wide),
+            Self::Agent(status) => status.text(wide),
+        }
+    }
+}
+
+// === impl Unreachable ===
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "nobody answers at {} (is the proxy-server running on this machine? --admin names another \
+             listeners.admin; a proxy-agent's is http://127.0.0.1:8094)",
+            self.admin
+        )
+    }
+}
+
+fn slashed(admin: &Uri) -> String {
+    format!("{}/", admin.to_string().trim_end_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn server(ready: bool) -> Value {
+        json!({
+            "apiVersion": "atoll.dev/v1alpha1", "kind": "ServerStatus", "version": "0.1.0",
+            "time": "2026-05-01T12:00:00Z", "ready": ready,
+            "clusters": [
+                {"name": "ke-beijing", "mode": "virtual", "ready": ready, "tunnels": 0,
+                 "since": "2026-05-01T11:55:00Z", "message": "cluster ke-beijing has no agent connected for 300 s"},
+            ],
+            "tunnels": [{"agent": "site-a", "instance": "1", "version": "0.1.0", "protocol": "1.0",
+                "since": "2026-05-01T11:00:00Z", "clusters": [], "streams": 3, "roundTripMicros": 512}],
+            "certificates": [{"name": "servingCA", "notAfter": "2026-05-11T12:00:00Z"}],
+        })
+    }
+
+    #[test]
+    fn a_server_s_document_is_shown_in_tables() {
+        let status = Status::read(&server(false)).unwrap();
+        let expected = "\
+proxy-server 0.1.0: 0 of 1 clusters ready
+
+CLUSTER      MODE      READY   AGENT   TUNNELS   FOR
+ke-beijing   virtual   no      -       0         5m    cluster ke-beijing has no agent connected for 300 s
+
+AGENT    UP FOR   STREAMS   VERSION   PROTOCOL
+site-a   60m      3         0.1.0     1.0
+
+CERTIFICATE   EXPIRES                IN
+servingCA     2026-05-11T12:00:00Z   10d
+";
+        assert_eq!((status.text(false).as_str(), status.ready()), (expected, false));
+        assert!(status.text(true).contains("512 us"));
+        assert!(Status::read(&server(true)).unwrap().ready());
+    }
+
+    #[test]
+    fn an_agent_s_document_is_shown_in_tables() {
+        let status = Status::read(&json!({
+            "apiVersion": "atoll.dev/v1alpha1", "kind": "AgentStatus", "version": "0.1.0", "agent": "site-a",
+            "time": "2026-05-01T12:00:00Z", "ready": false,
+            "tunnels": [{"server": "proxy:8091", "address": "10.0.0.1:8091", "ready": false,
+                "since": "2026-05-01T11:59:00Z", "message": "cannot connect to 10.0.0.1:8091: refused"}],
+            "virtualClusters": [{"name": "ke-beijing", "ready": true, "nodeSelector": "location=beijing", "nodes": 2,
+                "namespaces": 5}],
+            "physicalClusters": [],
+            "host": {"ready": true, "namespacesSynced": false, "inFlight": 4,
+                "servers": [{"address": "https://10.2.0.1:6443", "ready": true, "connections": 2, "streams": 4}]},
+            "certificates": [],
+        }));
+        let text = status.unwrap().text(true);
+        for line in [
+            "proxy-agent 0.1.0 as site-a: 0 of 1 tunnels up, 1 of 1 virtual clusters ready",
+            "proxy:8091   no   60s   10.0.0.1:8091   -         -          cannot connect to 10.0.0.1:8091: refused",
+            "ke-beijing        yes     2       5            location=beijing",
+            "https://10.2.0.1:6443   yes       2             4",
+            "The namespaces of the host are not known yet; no virtual cluster is served before.",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_status_is_said() {
+        let refused = |document: Value| Status::read(&document).err().unwrap().to_string();
+        assert!(refused(json!({"apiVersion": "atoll.dev/v9", "kind": "ServerStatus"})).contains("v9"));
+        assert!(refused(json!({"apiVersion": "atoll.dev/v1alpha1", "kind": "Pod"})).contains("Pod"));
+    }
+
+    #[test]
+    fn nobody_at_home_and_a_wrong_url_are_told_apart() {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let ask = |admin: &str| {
+            let args = Args { admin: admin.parse().unwrap(), output: Format::Table };
+            run(&args, &mut Vec::new()).unwrap_err()
+        };
+        let nobody = ask(&format!("http://127.0.0.1:{port}"));
+        assert!(nobody.is::<Unreachable>() && nobody.to_string().contains("8094"), "{nobody:#}");
+        assert!(!ask("https://127.0.0.1:1").is::<Unreachable>());
+    }
+}

@@ -1,0 +1,66 @@
+//! Tables for people at a terminal, as `kubectl get` writes them.
+
+use std::fmt::{self, Write as _};
+
+/// In characters: longer cells are cut, for what is in them may come from afar.
+const MAX_CELL: usize = 300;
+
+/// Rows of cells under a heading; each column is as wide as its widest cell.
+#[derive(Clone, Debug, Default)]
+pub struct Columns {
+    rows: Vec<Vec<String>>,
+}
+
+// === impl Columns ===
+
+impl Columns {
+    /// A table with this heading and no rows.
+    pub fn new<'h>(heading: impl IntoIterator<Item = &'h str>) -> Self {
+        Self { rows: vec![heading.into_iter().map(str::to_owned).collect()] }
+    }
+
+    /// Adds a row. Cells beyond the heading are shown without one.
+    pub fn row<C: fmt::Display>(&mut self, cells: impl IntoIterator<Item = C>) {
+        let clean = |cell: C| {
+            let text = cell.to_string();
+            text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(MAX_CELL).collect()
+        };
+        self.rows.push(cells.into_iter().map(clean).collect());
+    }
+
+    /// Whether there is nothing but the heading.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() < 2
+    }
+}
+
+impl fmt::Display for Columns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let cells = |column: usize| self.rows.iter().filter_map(move |row| row.get(column));
+        let widths: Vec<_> =
+            (0..count).map(|column| cells(column).map(|cell| cell.chars().count()).max().unwrap_or(0)).collect();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (cell, width) in row.iter().zip(&widths) {
+                write!(line, "{cell:width$}   ").expect("writing to a String cannot fail");
+            }
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_under_each_other_and_nothing_trails() {
+        let mut table = Columns::new(["NAME", "READY", ""]);
+        assert!(table.is_empty());
+        table.row(["ke-beijing", "yes", ""]);
+        table.row(["b\n7", "no", "why\u{1b}[1m"]);
+        assert_eq!(table.to_string(), "NAME         READY\nke-beijing   yes\nb 7          no      why [1m\n");
+    }
+}

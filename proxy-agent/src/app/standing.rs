@@ -1,0 +1,129 @@
+//! How things stand: the figures of [`AgentStatus`], from those who know them.
+
+use std::sync::Arc;
+
+use ops::config::API_VERSION;
+use ops::date::Moment;
+use ops::files::Watched;
+use ops::tls::{Identity, ServerCa};
+use protocol::AgentId;
+
+use super::exchange::Slices;
+use crate::config::PhysicalCluster;
+use crate::ready::{Tunnels, WayState};
+use crate::root::Founding;
+use crate::status::{
+    AgentStatus, CertificateStatus, HostServerStatus, HostStatus, KIND, PhysicalClusterStatus, TunnelStatus,
+    VirtualClusterStatus,
+};
+
+/// Who knows.
+pub(super) struct Standing {
+    pub(super) agent: AgentId,
+    pub(super) tunnels: Arc<Tunnels>,
+    /// `None` where there is no host.
+    pub(super) slices: Option<Slices>,
+    pub(super) physical: Vec<PhysicalCluster>,
+    pub(super) server_ca: Watched<ServerCa>,
+    pub(super) identity: Watched<Identity>,
+}
+
+// === impl Standing ===
+
+impl Standing {
+    /// Now.
+    pub(super) fn status(&self) -> AgentStatus {
+        let mut physical_clusters: Vec<_> = self
+            .physical
+            .iter()
+            .map(|cluster| PhysicalClusterStatus {
+                name: cluster.name.to_string(),
+                api_server: cluster.api_server.to_string(),
+            })
+            .collect();
+        physical_clusters.sort_by(|one, other| one.name.cmp(&other.name));
+        let identity = Some(self.identity.borrow().not_after());
+        let ends = [("identity", identity), ("identity.serverCA", self.server_ca.borrow().not_after())];
+        let known = ends.into_iter().filter_map(|(name, end)| Some((name.to_owned(), end?)));
+        let certificates = known.map(|(name, end)| CertificateStatus { name, not_after: end.into() });
+        let mut status = AgentStatus {
+            api_version: API_VERSION.to_owned(),
+            kind: KIND.to_owned(),
+            agent: self.agent.to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            time: Moment::now(),
+            ready: false,
+            tunnels: self.tunnels.all().into_iter().map(tunnel).collect(),
+            virtual_clusters: self.slices.as_ref().map(Slices::status).unwrap_or_default(),
+            physical_clusters,
+            host: self.slices.as_ref().map(Slices::host_status),
+            certificates: certificates.collect(),
+        };
+        status.ready = status.is_all_ready();
+        status
+    }
+}
+
+fn tunnel(way: WayState) -> TunnelStatus {
+    let (acceptance, message) = match way.tunnel {
+        Ok(acceptance) => (Some(acceptance), None),
+        Err(why) => (None, Some(why.to_string())),
+    };
+    TunnelStatus {
+        server: way.server.to_string(),
+        address: way.address.map(|address| address.to_string()),
+        ready: acceptance.is_some(),
+        since: way.since,
+        protocol: acceptance.as_ref().map(|acceptance| acceptance.protocol.to_string()),
+        proxy_server: acceptance.map(|acceptance| acceptance.server),
+        message,
+    }
+}
+
+// === impl Slices ===
+
+impl Slices {
+    fn status(&self) -> Vec<VirtualClusterStatus> {
+        let mut clusters: Vec<_> = self
+            .clusters
+            .all()
+            .iter()
+            .map(|cluster| {
+                let founding = self.root.founding(&cluster.name).unwrap_or(Founding::Pending);
+                let message = match &founding {
+                    Founding::Founded => None,
+                    Founding::Pending => Some("not founded yet".to_owned()),
+                    Founding::Failed(why) => Some(why.to_string()),
+                };
+                VirtualClusterStatus {
+                    name: cluster.name.to_string(),
+                    ready: founding == Founding::Founded,
+                    node_selector: cluster.node_selector.text.to_string(),
+                    nodes: cluster.count_nodes(),
+                    namespaces: self.namespaces.members(&cluster.name).len(),
+                    message,
+                }
+            })
+            .collect();
+        clusters.sort_by(|one, other| one.name.cmp(&other.name));
+        clusters
+    }
+
+    fn host_status(&self) -> HostStatus {
+        let statistics = self.host.statistics();
+        let namespaces_synced = self.namespaces.is_synced();
+        let servers = statistics.servers.iter().map(|server| HostServerStatus {
+            address: server.address.to_string(),
+            ready: server.up,
+            connections: server.connections,
+            streams: server.streams,
+        });
+        let servers: Vec<_> = servers.collect();
+        HostStatus {
+            ready: namespaces_synced && servers.iter().any(|server| server.ready),
+            namespaces_synced,
+            in_flight: statistics.in_flight,
+            servers,
+        }
+    }
+}

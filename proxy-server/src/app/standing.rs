@@ -1,0 +1,112 @@
+//! How things stand: the figures of [`ServerStatus`], from those who know them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ops::config::API_VERSION;
+use ops::date::Moment;
+use ops::files::Watched;
+use ops::pki::Authority;
+use ops::tls::ClientCa;
+
+use super::files::Files;
+use crate::client_cas::ClientCas;
+use crate::registry::Registry;
+use crate::status::{CertificateStatus, ClusterStatus, KIND, ServerStatus, TunnelStatus};
+
+/// In characters; an agent says what its version and instance are, and nobody else checks it.
+const MAX_TEXT: usize = 64;
+
+/// Who knows.
+pub(super) struct Standing {
+    registry: Arc<Registry>,
+    serving_ca: Watched<Authority>,
+    agent_ca: Watched<ClientCa>,
+    client_cas: Arc<ClientCas>,
+}
+
+// === impl Standing ===
+
+impl Standing {
+    pub(super) fn new(registry: &Arc<Registry>, files: &Files) -> Self {
+        Self {
+            registry: Arc::clone(registry),
+            serving_ca: files.serving_ca.clone(),
+            agent_ca: files.agent_ca.clone(),
+            client_cas: Arc::clone(&files.client_cas),
+        }
+    }
+
+    /// Now.
+    pub(super) fn status(&self) -> ServerStatus {
+        let mut served: HashMap<*const crate::tunnel::Tunnel, Vec<String>> = HashMap::new();
+        let mut clusters = Vec::new();
+        for cluster in self.registry.clusters().iter() {
+            let mut status = ClusterStatus {
+                name: cluster.name.to_string(),
+                mode: cluster.mode,
+                ready: false,
+                agent: None,
+                tunnels: 0,
+                since: None,
+                message: None,
+            };
+            match self.registry.tunnels_of(&cluster.name) {
+                Ok(tunnels) => {
+                    status.ready = true;
+                    status.agent = tunnels.first().map(|tunnel| tunnel.agent.to_string());
+                    status.tunnels = tunnels.len();
+                    status.since = tunnels.iter().map(|tunnel| tunnel.since.into()).min();
+                    for tunnel in &tunnels {
+                        served.entry(Arc::as_ptr(tunnel)).or_default().push(status.name.clone());
+                    }
+                }
+                Err(absent) => {
+                    status.since = absent.since.map(Moment::from);
+                    status.message = Some(absent.to_string());
+                }
+            }
+            clusters.push(status);
+        }
+        clusters.sort_by(|one, other| one.name.cmp(&other.name));
+        let tunnels = self.registry.tunnels();
+        let mut tunnels: Vec<_> = tunnels
+            .iter()
+            .map(|tunnel| TunnelStatus {
+                agent: tunnel.agent.to_string(),
+                instance: tunnel.instance.chars().take(MAX_TEXT).collect(),
+                version: tunnel.version.chars().take(MAX_TEXT).collect(),
+                protocol: tunnel.protocol.to_string(),
+                since: tunnel.since.into(),
+                clusters: served.remove(&Arc::as_ptr(tunnel)).unwrap_or_default(),
+                streams: tunnel.streams(),
+                round_trip_micros: u64::try_from(tunnel.round_trip().as_micros()).unwrap_or(u64::MAX),
+            })
+            .collect();
+        tunnels.sort_by(|one, other| (&one.agent, one.since).cmp(&(&other.agent, other.since)));
+        for tunnel in &mut tunnels {
+            tunnel.clusters.sort();
+        }
+        ServerStatus {
+            api_version: API_VERSION.to_owned(),
+            kind: KIND.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            time: Moment::now(),
+            ready: clusters.iter().all(|cluster| cluster.ready),
+            clusters,
+            tunnels,
+            certificates: self.certificates(),
+        }
+    }
+
+    fn certificates(&self) -> Vec<CertificateStatus> {
+        let mut certificates = vec![("servingCA".to_owned(), Some(self.serving_ca.borrow().not_after()))];
+        certificates.push(("agentCA".to_owned(), self.agent_ca.borrow().not_after()));
+        let mut clients = self.client_cas.all();
+        clients.sort_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
+        let clients = clients.iter().map(|(cluster, ca)| (format!("clientCA of {cluster}"), ca.borrow().not_after()));
+        certificates.extend(clients);
+        let known = certificates.into_iter().filter_map(|(name, end)| Some((name, end?)));
+        known.map(|(name, end)| CertificateStatus { name, not_after: end.into() }).collect()
+    }
+}

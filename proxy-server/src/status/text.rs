@@ -1,0 +1,83 @@
+//! The status for people.
+
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime};
+
+use ops::columns::Columns;
+use ops::date::Age;
+use protocol::registration::Mode;
+
+use super::ServerStatus;
+
+// === impl ServerStatus ===
+
+impl ServerStatus {
+    /// Tables like those of `kubectl get`; with `wide`, everything that is in the document.
+    pub fn text(&self, wide: bool) -> String {
+        let now = self.time.time();
+        let ready = self.clusters.iter().filter(|cluster| cluster.ready).count();
+        let (all, version) = (self.clusters.len(), &self.version);
+        let mut text = format!("proxy-server {version}: {ready} of {all} clusters ready\n");
+        let clusters = self.clusters(now);
+        let tunnels = self.tunnels(now, wide);
+        for table in [clusters, tunnels].iter().filter(|table| !table.is_empty()) {
+            let _ = write!(text, "\n{table}");
+        }
+        let mut certificates = Columns::new(["CERTIFICATE", "EXPIRES", "IN"]);
+        for certificate in &self.certificates {
+            let not_after = certificate.not_after;
+            let left = not_after.time().duration_since(now).unwrap_or(Duration::ZERO);
+            certificates.row([certificate.name.clone(), not_after.to_string(), left_of(left)]);
+        }
+        let _ = write!(text, "\n{certificates}");
+        text
+    }
+
+    fn clusters(&self, now: SystemTime) -> Columns {
+        let mut table = Columns::new(["CLUSTER", "MODE", "READY", "AGENT", "TUNNELS", "FOR", ""]);
+        for cluster in &self.clusters {
+            let mode = match cluster.mode {
+                Mode::Virtual => "virtual",
+                Mode::Physical => "physical",
+            };
+            table.row([
+                cluster.name.clone(),
+                mode.to_owned(),
+                yes(cluster.ready).to_owned(),
+                cluster.agent.clone().unwrap_or_else(|| "-".to_owned()),
+                cluster.tunnels.to_string(),
+                cluster.since.map_or_else(|| "-".to_owned(), |since| since.age(now).to_string()),
+                cluster.message.clone().unwrap_or_default(),
+            ]);
+        }
+        table
+    }
+
+    fn tunnels(&self, now: SystemTime, wide: bool) -> Columns {
+        let heading = ["AGENT", "UP FOR", "STREAMS", "VERSION", "PROTOCOL", "INSTANCE", "ROUND TRIP", "CLUSTERS"];
+        let columns = if wide { heading.len() } else { 5 };
+        let mut table = Columns::new(heading.into_iter().take(columns));
+        for tunnel in &self.tunnels {
+            let cells = [
+                tunnel.agent.clone(),
+                tunnel.since.age(now).to_string(),
+                tunnel.streams.to_string(),
+                tunnel.version.clone(),
+                tunnel.protocol.clone(),
+                tunnel.instance.clone(),
+                format!("{} us", tunnel.round_trip_micros),
+                tunnel.clusters.join(","),
+            ];
+            table.row(cells.into_iter().take(columns));
+        }
+        table
+    }
+}
+
+fn yes(ready: bool) -> &'static str {
+    if ready { "yes" } else { "no" }
+}
+
+fn left_of(left: Duration) -> String {
+    if left.is_zero() { "over".to_owned() } else { Age(left).to_string() }
+}

@@ -1,0 +1,152 @@
+//! What operators ask `atoll` about a set-up that runs, or is about to.
+
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use atoll_tests::process::Process;
+use atoll_tests::{HostCluster, Site, eventually, paths, site};
+use libtest_mimic::Trial;
+
+use crate::case;
+
+pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
+    vec![
+        case("operator::status_follows_an_agent_away_and_back", host, status_follows_an_agent_away_and_back),
+        case("operator::check_knows_good_files_from_bad_ones", host, check_knows_good_files_from_bad_ones),
+    ]
+}
+
+const AGENT: &str = "site-o";
+const CLUSTER: &str = "operated";
+/// How soon both halves must know of each other.
+const SOON: Duration = Duration::from_secs(20);
+
+fn status_follows_an_agent_away_and_back(host: &HostCluster) -> anyhow::Result<()> {
+    let site = start()?;
+    let server = format!("http://127.0.0.1:{}", site.ports.admin);
+
+    let before = atoll(&["status", "--admin", &server])?;
+    ensure!(before.status.code() == Some(1), "{before:?}");
+    let text = String::from_utf8_lossy(&before.stdout);
+    ensure!(text.contains("0 of 1 clusters ready") && text.contains("has no agent connected since"), "{text}");
+
+    let mut agent = start_agent(&site, host)?;
+    let admin = admin_of(&site)?;
+    let shown = eventually(SOON, || site::atoll(&["status", "--admin", &server, "-o", "json"]))?;
+    let document: serde_json::Value = serde_json::from_str(&shown)?;
+    ensure!(document["kind"] == "ServerStatus" && document["ready"] == true, "{shown}");
+    ensure!(document["clusters"][0]["agent"] == AGENT && document["tunnels"][0]["clusters"][0] == CLUSTER, "{shown}");
+    ensure!(document["certificates"][2]["name"] == "clientCA of operated", "{shown}");
+    ensure!(!shown.contains("PRIVATE KEY"), "{shown}");
+
+    // Its own view: founded, four namespaces and two nodes, an API server that answers.
+    eventually(SOON, || {
+        let text = site::atoll(&["status", "--admin", &admin, "-o", "wide"])?;
+        ensure!(text.contains("1 of 1 tunnels up, 1 of 1 virtual clusters ready"), "{text}");
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        ensure!(text.lines().any(|line| words(line) == "operated yes 2 4 location=beijing"), "{text}");
+        Ok(())
+    })?;
+
+    // The proxy-server goes: the agent says that it is down and why; then there is nobody to ask about it.
+    agent.terminate()?;
+    let gone = atoll(&["status", "--admin", &admin])?;
+    let why = String::from_utf8_lossy(&gone.stderr);
+    ensure!(gone.status.code() == Some(2) && why.contains("nobody answers at"), "{gone:?}");
+    eventually(SOON, || {
+        let away = atoll(&["status", "--admin", &server])?;
+        let text = String::from_utf8_lossy(&away.stdout);
+        ensure!(
+            away.status.code() == Some(1) && text.contains("cluster operated has no agent connected for"),
+            "{text}"
+        );
+        Ok(())
+    })?;
+
+    let _back = start_agent(&site, host)?;
+    let admin = admin_of(&site)?;
+    eventually(SOON, || site::atoll(&["status", "--admin", &server]).map(drop))?;
+    eventually(SOON, || site::atoll(&["status", "--admin", &admin]).map(drop))?;
+    let mut server = site.server;
+    server.kill()?;
+    eventually(SOON, || {
+        let lonely = atoll(&["status", "--admin", &admin])?;
+        let text = String::from_utf8_lossy(&lonely.stdout);
+        ensure!(lonely.status.code() == Some(1) && text.contains("0 of 1 tunnels up"), "{text}");
+        ensure!(text.contains("cannot connect to"), "{text}");
+        Ok(())
+    })
+}
+
+fn check_knows_good_files_from_bad_ones(host: &HostCluster) -> anyhow::Result<()> {
+    let site = start()?;
+    // Writes its file; whether it runs does not matter here.
+    drop(start_agent(&site, host)?);
+    for name in ["server.yaml", "site-o.yaml"] {
+        let said = site::atoll(&["check", path(&site.file(name))?])?;
+        ensure!(said.ends_with(&format!("{name}: no mistakes, no warnings\n")), "{said}");
+    }
+
+    // The committed configurations, with the files that they name.
+    for name in ["proxy-server.yaml", "proxy-agent.yaml"] {
+        std::fs::copy(paths::workspace().join("configs").join(name), site.file(name))?;
+    }
+    std::fs::copy(host.agent_kubeconfig(), site.file("host.kubeconfig"))?;
+    for args in [["cluster", "ke-beijing"], ["cluster", "ke-hangzhou"], ["agent", "site-a"]] {
+        site::atoll(&["certs", args[0], args[1], "--dir", path(site.dir())?])?;
+    }
+    for name in ["proxy-server.yaml", "proxy-agent.yaml"] {
+        site::atoll(&["check", path(&site.file(name))?])?;
+    }
+
+    // Each mistake with its line, and what the binary refuses is refused.
+    let good = std::fs::read_to_string(site.file("server.yaml"))?;
+    let bad = good.replace("key: serving-ca.key", "key: agent-ca.key").replace("drain: 2s", "drain: soon");
+    std::fs::write(site.file("bad.yaml"), bad.replace("drain: soon", "drain: 2s"))?;
+    let said = atoll(&["check", path(&site.file("bad.yaml"))?])?;
+    let text = String::from_utf8_lossy(&said.stdout);
+    ensure!(said.status.code() == Some(1) && text.contains("bad.yaml:4:") && text.contains("1 mistake"), "{text}");
+    std::fs::write(site.file("bad.yaml"), &bad)?;
+    let said = atoll(&["check", path(&site.file("bad.yaml"))?])?;
+    let text = String::from_utf8_lossy(&said.stdout);
+    let refused =
+        Command::new(paths::binary("proxy-server")).args(["--config", path(&site.file("bad.yaml"))?]).output()?;
+    let refused = String::from_utf8_lossy(&refused.stderr);
+    let mistake = refused.lines().next().context("the proxy-server says nothing")?;
+    ensure!(text.contains("bad.yaml:6:") && text.contains(mistake), "{text}\n{refused}");
+    Ok(())
+}
+
+fn start() -> anyhow::Result<Site> {
+    let entry = format!(
+        "{{name: {CLUSTER}, agents: [{AGENT}], clientCA: {{certificate: clusters/{CLUSTER}/client-ca.crt, \
+         key: clusters/{CLUSTER}/client-ca.key}}}}"
+    );
+    Site::start(&[&entry], &[CLUSTER])
+}
+
+fn start_agent(site: &Site, host: &HostCluster) -> anyhow::Result<Process> {
+    let body = format!(
+        "host: {{kubeconfig: {}}}\nvirtualClusters: [{{name: {CLUSTER}, nodeSelector: {{location: beijing}}}}]",
+        host.agent_kubeconfig().display()
+    );
+    site.agent(AGENT, &body)
+}
+
+/// The agent's admin listener, as its configuration has it.
+fn admin_of(site: &Site) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(site.file(&format!("{AGENT}.yaml")))?;
+    let (_, after) = text.split_once("admin: ").context("no admin listener")?;
+    Ok(format!("http://{}", after.split_once('}').context("no admin listener")?.0))
+}
+
+/// Runs `atoll`, however it ends.
+fn atoll(args: &[&str]) -> anyhow::Result<Output> {
+    Command::new(paths::binary("atoll")).args(args).output().context("cannot run atoll")
+}
+
+fn path(path: &std::path::Path) -> anyhow::Result<&str> {
+    path.to_str().context("temporary folders have plain names")
+}
