@@ -35,6 +35,26 @@ fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)]
             ("metadata.managedFields[].fieldsV1.f:metadata.f:labels", "OwnedKeys"),
             ("metadata.managedFields[].fieldsV1.f:metadata.f:annotations", "OwnedKeys"),
         ],
+        ("rbac.authorization.k8s.io", "ClusterRole") => &[
+            ("metadata", "RoleMeta"),
+            ("metadata.name", "RoleName"),
+            ("metadata.labels", "RoleLabels"),
+            ("metadata.annotations", "RoleAnnotations"),
+            ("metadata.managedFields[].fieldsV1.f:metadata.f:labels", "OwnedRoleLabels"),
+            ("metadata.managedFields[].fieldsV1.f:metadata.f:annotations", "OwnedRoleAnnotations"),
+            ("rules", "Rules"),
+            ("aggregationRule", "AggregationRule"),
+        ],
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => &[
+            ("kind", "BindingKind"),
+            ("roleRef", "RoleRef"),
+            ("metadata.namespace", "NoNamespace"),
+            ("metadata.labels", "HiddenKeys"),
+            ("metadata.annotations", "HiddenKeys"),
+            ("metadata.managedFields[].fieldsV1.f:metadata.f:labels", "OwnedKeys"),
+            ("metadata.managedFields[].fieldsV1.f:metadata.f:annotations", "OwnedKeys"),
+        ],
+        ("rbac.authorization.k8s.io", "RoleBinding") => &[("roleRef", "RoleRef")],
         ("", "Secret") => {
             &[("type", "SecretType"), ("data.namespace", "SecretNamespace"), (r"data.ca\.crt", "SecretCertificate")]
         }
@@ -129,7 +149,7 @@ fn places(rows: &[Row<'_>]) -> Places {
         let holder = row.path.strip_suffix(".name").or_else(|| row.path.strip_suffix(".namespace"));
         let (path, place) = match (row.class, holder) {
             // In `EVERY_OBJECT`, or handled by kind.
-            (_, Some("metadata")) | ("RAW", _) => continue,
+            (_, Some("metadata")) | ("RAW" | "ROLESEL", _) => continue,
             ("NS", Some(holder)) if is_reference(rows, holder) => continue,
             ("NS", _) => (row.path, "Namespace"),
             ("ID", Some(holder)) if namespaced.contains(holder) => (holder, "Subject"),

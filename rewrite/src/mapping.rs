@@ -3,7 +3,8 @@
 //! Membership comes from the [`Index`], which the agent fills from labels that only it writes. The *form* of a host name
 //! is looked at in one place only: a reference to a namespace that does not exist (yet) is shown as it was written.
 //!
-//! Reading order: [`index`], the methods of [`Mapping`], [`identity`] (users and groups), [`text`] (messages).
+//! Reading order: [`index`], the methods of [`Mapping`], [`identity`] (users and groups), [`role`] (cluster roles),
+//! [`text`] (messages).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::name::{ClusterName, HostNamespace, VirtualNamespace, is_label};
 
 pub mod identity;
 pub mod index;
+pub mod role;
 pub mod text;
 
 pub use index::{Index, Owner};
@@ -34,12 +36,17 @@ pub struct Mapping {
     late: Option<Arc<Index>>,
     /// The cluster's nodes, as far as anybody has asked for objects that are a node's.
     nodes: Arc<NodeNames>,
-    /// `vc:<cluster>:`, with which this virtual cluster's users and groups begin on the host.
+    /// Cluster roles that every cluster has.
+    shared_roles: Arc<SharedRoles>,
+    /// `vc:<cluster>:`, with which this virtual cluster's users, groups and cluster roles begin on the host.
     identity_prefix: Bytes,
 }
 
 /// Names of nodes, which are the same on either side.
 pub type NodeNames = HashSet<Bytes>;
+
+/// Names of cluster roles, which are the same on either side.
+pub type SharedRoles = HashSet<Bytes>;
 
 /// How a reference to a namespace of the host is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +73,15 @@ impl Mapping {
     /// The names of `cluster`.
     pub fn new(cluster: ClusterName, index: Arc<Index>) -> Self {
         let identity_prefix = Bytes::from(format!("vc:{cluster}:"));
-        Self { cluster, index, asked: Vec::new(), late: None, nodes: Arc::default(), identity_prefix }
+        Self {
+            cluster,
+            index,
+            asked: Vec::new(),
+            late: None,
+            nodes: Arc::default(),
+            shared_roles: Arc::default(),
+            identity_prefix,
+        }
     }
 
     /// The same names, for the answer to a request that names `namespace`.

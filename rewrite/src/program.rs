@@ -33,6 +33,30 @@ pub enum Place {
     OwnLabels,
     /// `metadata.annotations` of a Namespace.
     OwnAnnotations,
+    /// `metadata` of a ClusterRole.
+    RoleMeta,
+    /// `metadata.name` of a ClusterRole.
+    RoleName,
+    /// `metadata.labels` of a ClusterRole, which are [parked](crate::parked).
+    RoleLabels,
+    /// `metadata.annotations` of a ClusterRole.
+    RoleAnnotations,
+    /// `f:labels` in the managed fields of a ClusterRole.
+    OwnedRoleLabels,
+    /// `f:annotations` in the managed fields of a ClusterRole.
+    OwnedRoleAnnotations,
+    /// `rules` of a ClusterRole.
+    Rules,
+    /// `aggregationRule` of a ClusterRole, which the host is not to act on.
+    AggregationRule,
+    /// `roleRef` of a binding.
+    RoleRef,
+    /// `kind` of a ClusterRoleBinding, which is a RoleBinding on the host.
+    BindingKind,
+    /// `metadata.namespace` of what has none in the virtual cluster.
+    NoNamespace,
+    /// Labels or annotations, of which Atoll's own are hidden.
+    HiddenKeys,
     /// The annotation `kubectl.kubernetes.io/last-applied-configuration`.
     LastApplied,
     /// `f:labels` or `f:annotations` in the managed fields of a Namespace.
@@ -127,7 +151,7 @@ pub(crate) struct Node {
 impl Place {
     /// Whether all that is done here is done at places of its own further in.
     fn is_frame(self) -> bool {
-        matches!(self, Self::PodSpec | Self::NamespaceMeta)
+        matches!(self, Self::PodSpec | Self::NamespaceMeta | Self::RoleMeta)
     }
 
     /// Whether only the host writes it. What a client sends back of it is ignored there, and so by us.
@@ -142,6 +166,8 @@ impl Place {
                 | Self::LastApplied
                 | Self::ShownRule
                 | Self::OwnedKeys
+                | Self::OwnedRoleLabels
+                | Self::OwnedRoleAnnotations
                 | Self::NamespaceConditions
                 | Self::OwnedAskedNamespace
                 | Self::OwnedNodeSelector
@@ -221,6 +247,21 @@ impl Program {
     /// Whether the objects are Namespaces.
     pub(crate) fn is_of_namespaces(&self) -> bool {
         self.root.members.iter().any(|(_, node)| node.place == Some(Place::NamespaceMeta))
+    }
+
+    /// Whether the objects are ClusterRoles.
+    pub(crate) fn is_of_roles(&self) -> bool {
+        self.root.members.iter().any(|(_, node)| node.place == Some(Place::RoleMeta))
+    }
+
+    /// Whether the objects are bindings.
+    pub(crate) fn is_of_bindings(&self) -> bool {
+        self.root.members.iter().any(|(_, node)| node.place == Some(Place::RoleRef))
+    }
+
+    /// Whether the objects are ClusterRoleBindings, which are RoleBindings on the host.
+    pub fn is_of_cluster_bindings(&self) -> bool {
+        self.root.members.iter().any(|(_, node)| node.place == Some(Place::BindingKind))
     }
 
     /// Whether the objects hold a pod specification, and so the guard.

@@ -25,12 +25,14 @@ mod protobuf;
 mod reference;
 mod refusal;
 mod review;
+mod role;
 mod rule;
 mod selector;
 
 pub use namespace::NamespaceRules;
 pub use refusal::{Reason, Refusal};
 pub use review::AskedAbout;
+pub use role::AGGREGATION_ANNOTATION;
 
 use object::Writer;
 
@@ -166,6 +168,7 @@ impl Request {
         let mut cursor = Cursor::new(body, 0, 0);
         let mut edits = Edits::new();
         let mut writer = Writer::new(self);
+        writer.role.has_metadata = program.is_of_roles() && cursor.member_at("metadata")?.is_some();
         walk(&mut writer, program.root(), &mut cursor, &mut edits)?;
         cursor.finish()?;
         let report = writer.conclude(&cursor, &mut edits);

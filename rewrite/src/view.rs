@@ -8,12 +8,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use kube_wire::selector::LabelSelector;
 
 use crate::json::{Cursor, Edits, Malformed};
 use crate::program::walk;
 use crate::request::AskedAbout;
 use crate::{Guard, Mapping, Program, Sink};
 
+mod binding;
 mod carry;
 mod condition;
 mod credential;
@@ -25,6 +27,7 @@ mod object;
 mod pod;
 mod reference;
 mod review;
+mod role;
 mod rule;
 mod selector;
 mod table;
@@ -52,6 +55,8 @@ pub struct View {
     bare_rows: bool,
     about: Option<Arc<AskedAbout>>,
     lending: Option<Arc<Lending>>,
+    /// What is shown of cluster roles, by the labels that the client knows.
+    selecting: Option<Arc<LabelSelector>>,
 }
 
 /// Whether an object is shown.
@@ -61,6 +66,8 @@ pub enum Verdict {
     Shown,
     /// It is not the virtual cluster's; nothing has gone to the sink.
     Foreign,
+    /// It is, and the client has not asked for it; nothing has gone to the sink.
+    Unselected,
 }
 
 // === impl View ===
@@ -68,7 +75,15 @@ pub enum Verdict {
 impl View {
     /// A view that maps names and hides nothing.
     pub fn new(mapping: Mapping) -> Self {
-        Self { mapping, guard: Arc::default(), certificate: None, bare_rows: false, about: None, lending: None }
+        Self {
+            mapping,
+            guard: Arc::default(),
+            certificate: None,
+            bare_rows: false,
+            about: None,
+            lending: None,
+            selecting: None,
+        }
     }
 
     /// Shows the rows of tables without their objects (`includeObject=None`). The host has to send them all the same,
@@ -107,6 +122,14 @@ impl View {
         self
     }
 
+    /// Shows only those cluster roles that `selector` matches. The host cannot be asked for them: it knows own ones by
+    /// other labels than those that every cluster has.
+    #[must_use]
+    pub fn selecting(mut self, selector: LabelSelector) -> Self {
+        self.selecting = Some(Arc::new(selector));
+        self
+    }
+
     /// The names in use.
     pub fn mapping(&self) -> &Mapping {
         &self.mapping
@@ -134,11 +157,11 @@ impl View {
         let mut reader = Reader::new(self, filter);
         walk(&mut reader, program.root(), &mut cursor, &mut edits)?;
         cursor.finish()?;
-        if reader.conclude(program, &cursor, &mut edits) == Verdict::Foreign {
-            return Ok(Verdict::Foreign);
+        let verdict = reader.conclude(program, &cursor, &mut edits);
+        if verdict == Verdict::Shown {
+            edits.splice(body, 0..body.len(), sink);
         }
-        edits.splice(body, 0..body.len(), sink);
-        Ok(Verdict::Shown)
+        Ok(verdict)
     }
 
     /// A Table in one piece; shown unless its rows were all of others.

@@ -122,6 +122,12 @@ impl LabelSelector {
         Ok(Self { requirements })
     }
 
+    /// The same requirements of other labels.
+    pub fn map_keys(self, map: impl Fn(&str) -> String) -> Result<Self, LabelSelectorError> {
+        let mapped = self.requirements.into_iter().map(|Requirement { key, test }| Requirement::new(&map(&key), test));
+        mapped.collect::<Result<_, _>>().map(Self::of)
+    }
+
     fn of(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|one, other| one.key.cmp(&other.key));
         Self { requirements }

@@ -5,30 +5,38 @@
 pub(crate) enum Names {
     /// Namespaces.
     OfNamespaces,
-    /// Namespaces, and objects whose names are the same on the host.
+    /// ClusterRoles.
+    OfRoles,
+    /// Namespaces or ClusterRoles, and objects whose names are made otherwise.
     Mixed,
-    /// Other objects. A rule about all resources is one too: by name, it is never about namespaces alone.
+    /// Other objects. A rule about all resources is one too: by name, it is never about those alone.
     OfOthers,
 }
+
+/// What is mapped: the resource, and the group that it is in.
+const MAPPED: [(&str, &str, Names); 2] =
+    [("", "namespaces", Names::OfNamespaces), ("rbac.authorization.k8s.io", "clusterroles", Names::OfRoles)];
 
 // === impl Names ===
 
 impl Names {
     /// By the `apiGroups` and `resources` of a rule.
     pub(crate) fn of<S: AsRef<str>>(groups: &[S], resources: &[S]) -> Self {
-        let is_core = |group: &S| matches!(group.as_ref(), "" | "*");
-        let is_namespaces = |resource: &S| {
-            let resource = resource.as_ref();
-            resource == "namespaces" || resource.starts_with("namespaces/")
-        };
-        if !groups.iter().any(is_core) || !resources.iter().any(is_namespaces) {
-            Self::OfOthers
-        } else if resources.iter().all(is_namespaces) {
-            Self::OfNamespaces
-        } else {
-            Self::Mixed
+        let found = MAPPED.into_iter().find(|(group, mapped, _)| {
+            groups.iter().any(|given| given.as_ref() == *group || given.as_ref() == "*")
+                && resources.iter().any(|resource| is(resource.as_ref(), mapped))
+        });
+        match found {
+            None => Self::OfOthers,
+            Some((_, mapped, names)) if resources.iter().all(|resource| is(resource.as_ref(), mapped)) => names,
+            Some(_) => Self::Mixed,
         }
     }
+}
+
+/// Whether a resource is the mapped one, or a subresource of it.
+fn is(resource: &str, mapped: &str) -> bool {
+    resource.strip_prefix(mapped).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]
@@ -44,6 +52,12 @@ mod tests {
             (&[""], &["pods"], Names::OfOthers),
             (&[""], &["*"], Names::OfOthers),
             (&["apps"], &["namespaces"], Names::OfOthers),
+            (&["rbac.authorization.k8s.io"], &["clusterroles"], Names::OfRoles),
+            (&["*"], &["clusterroles"], Names::OfRoles),
+            (&["*"], &["clusterroles", "namespaces"], Names::Mixed),
+            (&["rbac.authorization.k8s.io"], &["clusterroles", "clusterrolebindings"], Names::Mixed),
+            (&["rbac.authorization.k8s.io"], &["clusterrolebindings"], Names::OfOthers),
+            (&[""], &["clusterroles"], Names::OfOthers),
             (&[], &["namespaces"], Names::OfOthers),
             (&[""], &[], Names::OfOthers),
         ] {

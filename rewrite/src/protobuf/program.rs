@@ -56,6 +56,11 @@ impl ProtoProgram {
         Self(kind)
     }
 
+    /// The kind, as in `Deployment`.
+    pub(crate) fn kind(self) -> &'static str {
+        self.0.kind
+    }
+
     pub(crate) fn root(self) -> &'static Message {
         &self.0.root
     }
@@ -141,6 +146,13 @@ impl Message {
     }
 }
 
+impl Field {
+    /// Whether this is the message that `place` stands for.
+    pub(crate) fn is_message_at(&self, place: Place) -> bool {
+        matches!(&self.inside, Inside::Message(message) if message.place == Some(place))
+    }
+}
+
 fn inside(node: &Node, field: &'static FieldDescriptor) -> Result<Inside, Unreachable> {
     let unreachable = || Unreachable(field.key.to_owned());
     if field.shape == Shape::Map {
@@ -163,6 +175,7 @@ fn inside(node: &Node, field: &'static FieldDescriptor) -> Result<Inside, Unreac
 
 /// Whether something is to be done at a node or below it in a request.
 fn matters(node: &Node) -> bool {
-    let here = node.place().is_some_and(|place| !place.is_the_hosts());
+    // What kind an object is says the envelope around it.
+    let here = node.place().is_some_and(|place| !place.is_the_hosts() && place != Place::BindingKind);
     here || node.members().any(|(_, member)| matters(member)) || node.element().is_some_and(matters)
 }

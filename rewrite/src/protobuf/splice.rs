@@ -25,6 +25,8 @@ pub(crate) struct Outer(isize);
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) number: u32,
+    /// Where it begins in the body.
+    start: usize,
     /// Where the length stands in the body.
     length: Range<usize>,
     /// Where that is which has this length.
@@ -66,6 +68,12 @@ impl<'b> Splice<'b> {
     pub(crate) fn replace(&mut self, found: &Found, with: Bytes) {
         self.resize(found, signed(with.len()) - signed(found.inside.len()));
         self.edits.replace(found.inside.clone(), with);
+    }
+
+    /// Takes a field out of the message in hand.
+    pub(crate) fn remove(&mut self, found: &Found) {
+        self.grown -= signed(found.inside.end - found.start);
+        self.edits.delete(found.start..found.inside.end);
     }
 
     /// Steps into a message, which is the one in hand until [`leave`](Self::leave).
@@ -130,6 +138,7 @@ impl Fields<'_> {
             let tag = self.bytes[field.span.clone()].iter().take_while(|byte| **byte >= 0x80).count() + 1;
             return Ok(Some(Found {
                 number: field.number,
+                start: self.start + field.span.start,
                 length: self.start + field.span.start + tag..inside.start,
                 inside,
             }));

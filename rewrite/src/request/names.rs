@@ -31,6 +31,11 @@ impl Request {
         Ok(self.mapping.identity(given).map_err(Reason::from)?)
     }
 
+    /// The host's name for a cluster role.
+    pub(super) fn role(&self, given: &str) -> Result<String, Refusal> {
+        Ok(self.mapping.role(given).map_err(Reason::from)?)
+    }
+
     /// The namespace in a token Secret, which is left alone if it is none.
     pub(super) fn token_namespace(&self, given: &[u8]) -> Option<Bytes> {
         let host = self.mapping.host(&VirtualNamespace::from_bytes(given).ok()?).ok()?;

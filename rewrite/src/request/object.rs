@@ -6,10 +6,17 @@ use bytes::Bytes;
 
 use super::namespace::OwnName;
 use super::pod::PodFields;
+use super::role::RoleParts;
 use super::{Reason, Refusal, Report, Request};
 use crate::json::{Cursor, Edits, Fate, Text, quoted};
-use crate::program::{Node, Place, Visitor};
+use crate::parked::{parked, parked_annotation};
+use crate::program::{Node, Place, Visitor, descend};
 use crate::view::Credential;
+
+/// What a ClusterRoleBinding of a virtual cluster is.
+pub(super) const CLUSTER_BINDING: &str = "ClusterRoleBinding";
+/// What it is on the host.
+pub(super) const HOST_BINDING: &str = "RoleBinding";
 
 /// Maps one object.
 pub(super) struct Writer<'r> {
@@ -17,6 +24,7 @@ pub(super) struct Writer<'r> {
     pub(super) report: Report,
     pub(super) pod: PodFields,
     pub(super) own: OwnName,
+    pub(super) role: RoleParts,
     credential: Credential,
     /// Whether a group was seen in a list of them.
     pub(super) has_groups: bool,
@@ -31,6 +39,7 @@ impl<'r> Writer<'r> {
             report: Report::default(),
             pod: PodFields::default(),
             own: OwnName::default(),
+            role: RoleParts::default(),
             credential: Credential::default(),
             has_groups: false,
         }
@@ -38,6 +47,7 @@ impl<'r> Writer<'r> {
 
     /// Decides what was left open at the end of the object.
     pub(super) fn conclude(self, cursor: &Cursor<'_>, edits: &mut Edits) -> Report {
+        self.role.conclude(self.request.form, self.request.mapping.cluster().as_str(), cursor, edits);
         let map = |name: &[u8]| self.request.token_namespace(name);
         self.credential.conclude(self.request.certificate.as_deref(), cursor, edits, map);
         self.report
@@ -86,7 +96,18 @@ impl Visitor for Writer<'_> {
         edits: &mut Edits,
     ) -> Result<Fate, Refusal> {
         match place {
-            Place::OwnNamespace => self.own_namespace(cursor, edits)?,
+            Place::OwnNamespace | Place::NoNamespace => self.own_namespace(cursor, edits)?,
+            Place::RoleMeta => self.role_meta(node, cursor, edits)?,
+            Place::RoleName => self.role(cursor, edits)?,
+            Place::RoleLabels => self.role_labels(cursor, edits)?,
+            Place::RoleAnnotations => self.role_annotations(cursor, edits)?,
+            Place::OwnedRoleLabels => Self::owned_role_keys(cursor, edits, |key| Some(parked(key)))?,
+            Place::OwnedRoleAnnotations => Self::owned_role_keys(cursor, edits, parked_annotation)?,
+            Place::Rules => return descend(self, node, cursor, edits),
+            Place::AggregationRule => return self.aggregation_rule(cursor, edits),
+            Place::RoleRef => self.role_ref(cursor, edits)?,
+            Place::BindingKind => binding_kind(cursor, edits)?,
+            Place::HiddenKeys => Self::hidden_keys(cursor, edits)?,
             Place::NamespaceMeta => self.namespace_meta(node, cursor, edits)?,
             Place::OwnName => self.own_name(cursor, edits)?,
             Place::OwnGenerateName => self.own_generate_name(cursor)?,
@@ -133,6 +154,20 @@ impl Visitor for Writer<'_> {
 
     fn duplicate(&mut self, _: &Cursor<'_>) -> Result<(), Refusal> {
         Err(Reason::Duplicate.into())
+    }
+}
+
+/// The kind of a ClusterRoleBinding, which is a RoleBinding on the host. Another one the host would take for its own.
+fn binding_kind(cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+    match string(cursor)? {
+        Some(kind) if kind.is(CLUSTER_BINDING) => {
+            edits.replace(kind.range(), Bytes::from_static(HOST_BINDING.as_bytes()));
+            Ok(())
+        }
+        Some(kind) if !kind.raw.is_empty() => {
+            Err(Reason::WrongKind { expected: format!("a {CLUSTER_BINDING}") }.into())
+        }
+        _ => Ok(()),
     }
 }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use kube_wire::envelope::{Envelope, MAGIC};
 use kube_wire::proto;
 
-use super::object::Writer;
+use super::object::{CLUSTER_BINDING, HOST_BINDING, Writer};
 use super::{Reason, Refusal, Report, Request};
 use crate::Sink;
 use crate::json::{Cursor, Edits, Fault as _, Step};
@@ -21,11 +21,15 @@ mod map;
 mod namespace;
 mod pod;
 mod reference;
+mod role;
 mod rule;
 mod selector;
 
 /// `raw` of `runtime.Unknown` (apimachinery's `pkg/runtime/generated.proto`).
 const RAW: u32 = 2;
+/// `typeMeta` of `runtime.Unknown`, and `kind` in it.
+const TYPE_META: u32 = 1;
+const KIND: u32 = 2;
 /// `SecretTypeServiceAccountToken` in core/v1 types.go.
 const TOKEN_SECRET: &[u8] = b"kubernetes.io/service-account-token";
 
@@ -37,6 +41,8 @@ struct Mapper<'r, 'b> {
     pod: pod::PodFields<'r>,
     own: namespace::OwnMaps,
     is_token: bool,
+    /// What is parked of the ClusterRole in hand.
+    aggregation: Option<String>,
 }
 
 /// See [`Request::map_protobuf`].
@@ -60,7 +66,11 @@ pub(super) fn map(
         pod: pod::PodFields::new(request),
         own: namespace::OwnMaps::default(),
         is_token: false,
+        aggregation: None,
     };
+    if program.kind() == CLUSTER_BINDING {
+        mapper.host_kind(MAGIC.len()..body.len())?;
+    }
     if let Some(raw) = mapper.find(MAGIC.len()..body.len(), RAW)? {
         mapper.enter(&raw, |mapper, object| mapper.object(program.root(), object))?;
     }
@@ -78,7 +88,25 @@ impl<'b> Mapper<'_, 'b> {
             let kind = self.find(range.clone(), field.number)?;
             self.is_token = kind.is_some_and(|kind| self.splice.bytes(&kind) == TOKEN_SECRET);
         }
+        // It goes into the metadata, which comes first.
+        let aggregation = root.fields.iter().find(|field| field.is_message_at(Place::AggregationRule));
+        if let Some(field) = aggregation
+            && let Some(found) = self.find(range.clone(), field.number)?
+        {
+            self.aggregation = Some(role::aggregation_rule(self.splice.bytes(&found))?);
+        }
         self.message(root, range)
+    }
+
+    /// Gives the kind in an envelope the name that it has on the host.
+    fn host_kind(&mut self, envelope: Range<usize>) -> Result<(), Refusal> {
+        let Some(type_meta) = self.find(envelope, TYPE_META)? else { return Ok(()) };
+        self.enter(&type_meta, |mapper, range| {
+            if let Some(kind) = mapper.find(range, KIND)?.filter(|kind| !kind.is_empty()) {
+                mapper.splice.replace(&kind, Bytes::from_static(HOST_BINDING.as_bytes()));
+            }
+            Ok(())
+        })
     }
 
     /// Handles a message according to what it is.
@@ -87,6 +115,7 @@ impl<'b> Mapper<'_, 'b> {
             None => self.descend(message, &range),
             Some(Place::NamespaceMeta) => self.namespace_meta(message, &range),
             Some(Place::PodSpec) => self.pod_spec(message, &range),
+            Some(Place::RoleMeta) => self.role_meta(message, &range),
             Some(Place::Rule) => self.rule(message, &range),
             Some(Place::Tolerations) => self.toleration(range),
             Some(Place::NamespaceSelector) => self.namespace_selector(range),
@@ -94,6 +123,7 @@ impl<'b> Mapper<'_, 'b> {
                 place @ (Place::Reference
                 | Place::BindingTarget
                 | Place::Subject
+                | Place::RoleRef
                 | Place::Claim
                 | Place::EventObject
                 | Place::ResourceAttributes),
@@ -141,6 +171,10 @@ impl<'b> Mapper<'_, 'b> {
     fn field(&mut self, field: &Field, found: &Found) -> Result<(), Refusal> {
         match &field.inside {
             Inside::Text(place) => self.text(*place, found),
+            Inside::Message(_) if field.is_message_at(Place::AggregationRule) => {
+                self.splice.remove(found);
+                Ok(())
+            }
             Inside::Message(message) => self.enter(found, |mapper, range| mapper.message(message, range)),
             Inside::Entries(place, values) => self.enter(found, |mapper, range| mapper.entry(*place, values, range)),
             Inside::Json(node) => self.json(node, found),
@@ -161,7 +195,8 @@ impl<'b> Mapper<'_, 'b> {
 
     fn text(&mut self, place: Place, found: &Found) -> Result<(), Refusal> {
         match place {
-            Place::OwnNamespace => self.own_namespace(found),
+            Place::OwnNamespace | Place::NoNamespace => self.own_namespace(found),
+            Place::RoleName => self.role(found),
             Place::Namespace | Place::OwnName => self.namespace(found),
             Place::AskedNamespace => self.asked_namespace(found),
             Place::Identity | Place::IdentityElement => self.identity(found),

@@ -6,12 +6,14 @@ use crate::json::{Cursor, Edits, Fate};
 use crate::program::Place;
 
 /// What the name in a reference is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Named {
     Namespace,
     /// A user or group.
     Identity,
     Node,
+    /// A ClusterRole.
+    Role,
     /// Something whose name is the same on the host.
     Other,
 }
@@ -32,6 +34,8 @@ impl Named {
             Place::Subject | Place::SharedSubject if says("User") || says("Group") => Self::Identity,
             Place::Reference | Place::Claim | Place::EventObject if says("Namespace") => Self::Namespace,
             Place::ResourceAttributes if says("namespaces") => Self::Namespace,
+            Place::ResourceAttributes if says("clusterroles") => Self::Role,
+            Place::RoleRef if says("ClusterRole") => Self::Role,
             _ => Self::Other,
         }
     }

@@ -73,7 +73,9 @@ pub enum Reason {
     #[error("Forbidden: managed by the operator of the host cluster")]
     Protected,
     /// Some of the names would have to be mapped, and others not.
-    #[error("names of namespaces need a rule of their own in a virtual cluster, which is about nothing else")]
+    #[error(
+        "names of namespaces and of clusterroles need a rule of their own in a virtual cluster, which is about nothing else"
+    )]
     MixedNames,
     /// A name that the host would make up cannot be mapped.
     #[error("a Namespace needs a name")]

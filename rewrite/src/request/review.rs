@@ -9,16 +9,18 @@ use bytes::Bytes;
 use super::Refusal;
 use super::Request;
 use super::object::{Writer, quotes_of, string};
+use super::reference::Named;
 use crate::json::{Cursor, Edits, Text, quoted};
 use crate::mapping::FOREIGN_PREFIX;
 use crate::name::VirtualNamespace;
+use crate::program::Place;
 
 /// What an access review asks about, as the client wrote it; nothing where it wrote nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AskedAbout {
     /// `resourceAttributes.namespace`
     pub namespace: Option<String>,
-    /// `resourceAttributes.name`, if it is that of a namespace.
+    /// `resourceAttributes.name`, if it is that of a namespace or of a cluster role.
     pub name: Option<String>,
 }
 
@@ -31,6 +33,11 @@ impl Request {
         let host = VirtualNamespace::from_bytes(given).ok().and_then(|name| self.mapping.host(&name).ok());
         let member = host.filter(|host| self.mapping.member(host.as_ref()).is_some());
         Ok(member.map_or_else(|| root.to_bytes(), |host| host.to_bytes()))
+    }
+
+    /// The name to ask about instead of that of a cluster role, which may be any text.
+    pub(super) fn asked_role(&self, given: &str) -> String {
+        self.mapping.role(given).unwrap_or_else(|_| format!("{FOREIGN_PREFIX}{given}"))
     }
 
     /// The name to ask about instead of that of a namespace, which may be any text.
@@ -56,7 +63,8 @@ impl Writer<'_> {
         if cursor.peek()? != b'{' {
             return Ok(cursor.skip()?);
         }
-        let about_namespace = cursor.look_up("resource")?.is_some_and(|resource| resource.is("namespaces"));
+        let resource = cursor.look_up("resource")?;
+        let named = Named::at(Place::ResourceAttributes, |word| resource.is_some_and(|resource| resource.is(word)));
         let open = cursor.at();
         let is_empty = cursor.is_empty_container();
         let mut names_one = false;
@@ -66,10 +74,14 @@ impl Writer<'_> {
                     names_one = true;
                     writer.report.about.namespace = writer.asked_namespace(cursor, edits)?;
                 }
-                "name" if about_namespace => {
+                "name" if named != Named::Other => {
                     let Some(text) = given(string(cursor)?) else { return Ok(()) };
                     let name = text.decode().into_owned();
-                    edits.replace(quotes_of(&text), quoted(&writer.request.asked_name(&name)?).into());
+                    let host = match named {
+                        Named::Role => writer.request.asked_role(&name),
+                        _ => writer.request.asked_name(&name)?,
+                    };
+                    edits.replace(quotes_of(&text), quoted(&host).into());
                     writer.report.about.name = Some(name);
                 }
                 _ => cursor.skip()?,

@@ -1,17 +1,25 @@
-//! Rules of roles: the names of namespaces in them.
+//! Rules of roles: the names of namespaces and of cluster roles in them.
 
-use super::object::Writer;
+use bytes::Bytes;
+
+use super::object::{Writer, quotes_of};
 use super::{Reason, Refusal, Request};
-use crate::json::{Cursor, Edits, Fate};
+use crate::json::{Cursor, Edits, Fate, quoted};
 use crate::name::is_label;
 use crate::program::Names;
 
 // === impl Request ===
 
 impl Request {
-    /// The name that a rule about namespaces has on the host; `None` if it stays, since no namespace can have it.
-    pub(super) fn rule_name(&self, given: &[u8]) -> Result<Option<bytes::Bytes>, Refusal> {
-        if is_label(given) { Ok(Some(self.host(given)?.to_bytes())) } else { Ok(None) }
+    /// The name that stands in a rule on the host; `None` if it stays.
+    pub(super) fn rule_name(&self, names: Names, given: &[u8]) -> Result<Option<Bytes>, Refusal> {
+        match names {
+            // Another name no namespace can have.
+            Names::OfNamespaces if is_label(given) => Ok(Some(self.host(given)?.to_bytes())),
+            Names::OfRoles if !given.is_empty() => Ok(Some(self.role(&String::from_utf8_lossy(given))?.into())),
+            Names::Mixed => Err(Reason::MixedNames.into()),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -25,18 +33,15 @@ impl Writer<'_> {
                 return Ok(cursor.skip()?);
             }
             cursor.array(edits, |cursor, edits, _| {
-                if names == Names::Mixed {
-                    return Err(Refusal::from(Reason::MixedNames));
-                }
                 if cursor.peek()? == b'"' {
                     let text = cursor.string()?;
-                    if let Some(host) = writer.request.rule_name(&text.bytes())? {
-                        edits.replace(text.range(), host);
+                    if let Some(host) = writer.request.rule_name(names, &text.bytes())? {
+                        edits.replace(quotes_of(&text), quoted(&String::from_utf8_lossy(&host)).into());
                     }
                 } else {
                     cursor.skip()?;
                 }
-                Ok(Fate::Keep)
+                Ok::<_, Refusal>(Fate::Keep)
             })?;
             Ok(())
         })

@@ -72,22 +72,22 @@ pub(super) static KINDS: &[Row] = &[
     Row { group: "policy", versions: &["v1", "v1beta1"], kind: "PodDisruptionBudget", resource: "poddisruptionbudgets", places: P1 },
     Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRole", resource: "clusterroles", places: P40 },
     Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRoleBinding", resource: "clusterrolebindings", places: P41 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "Role", resource: "roles", places: P40 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RoleBinding", resource: "rolebindings", places: P41 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "Role", resource: "roles", places: P42 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RoleBinding", resource: "rolebindings", places: P43 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "DeviceClass", resource: "deviceclasses", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1alpha3", "v1beta2"], kind: "DeviceTaintRule", resource: "devicetaintrules", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaim", resource: "resourceclaims", places: P1 },
-    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaimTemplate", resource: "resourceclaimtemplates", places: P42 },
+    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaimTemplate", resource: "resourceclaimtemplates", places: P44 },
     Row { group: "resource.k8s.io", versions: &["v1alpha3"], kind: "ResourcePoolStatusRequest", resource: "resourcepoolstatusrequests", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceSlice", resource: "resourceslices", places: P1 },
     Row { group: "scheduling.k8s.io", versions: &["v1alpha2"], kind: "PodGroup", resource: "podgroups", places: P1 },
     Row { group: "scheduling.k8s.io", versions: &["v1", "v1beta1"], kind: "PriorityClass", resource: "priorityclasses", places: P1 },
     Row { group: "scheduling.k8s.io", versions: &["v1alpha2"], kind: "Workload", resource: "workloads", places: P1 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSIDriver", resource: "csidrivers", places: P1 },
-    Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSINode", resource: "csinodes", places: P43 },
+    Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSINode", resource: "csinodes", places: P45 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "CSIStorageCapacity", resource: "csistoragecapacities", places: P1 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "StorageClass", resource: "storageclasses", places: P1 },
-    Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttachment", resource: "volumeattachments", places: P44 },
+    Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttachment", resource: "volumeattachments", places: P46 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttributesClass", resource: "volumeattributesclasses", places: P1 },
     Row { group: "storagemigration.k8s.io", versions: &["v1beta1"], kind: "StorageVersionMigration", resource: "storageversionmigrations", places: P1 },
 ];
@@ -530,15 +530,29 @@ const P39: &[(&str, Place)] = &[
 ];
 
 const P40: &[(&str, Place)] = &[
+    ("aggregationRule", Place::AggregationRule),
+    ("metadata", Place::RoleMeta),
+    ("metadata.annotations", Place::RoleAnnotations),
+    ("metadata.labels", Place::RoleLabels),
+    ("metadata.managedFields[].fieldsV1.f:metadata.f:annotations", Place::OwnedRoleAnnotations),
+    ("metadata.managedFields[].fieldsV1.f:metadata.f:labels", Place::OwnedRoleLabels),
+    ("metadata.name", Place::RoleName),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
+    ("rules", Place::Rules),
     ("rules[]", Place::Rule),
     ("status.conditions[].message", Place::Message),
 ];
 
 const P41: &[(&str, Place)] = &[
-    ("metadata.namespace", Place::OwnNamespace),
+    ("kind", Place::BindingKind),
+    ("metadata.annotations", Place::HiddenKeys),
+    ("metadata.labels", Place::HiddenKeys),
+    ("metadata.managedFields[].fieldsV1.f:metadata.f:annotations", Place::OwnedKeys),
+    ("metadata.managedFields[].fieldsV1.f:metadata.f:labels", Place::OwnedKeys),
+    ("metadata.namespace", Place::NoNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
+    ("roleRef", Place::RoleRef),
     ("status.conditions[].message", Place::Message),
     ("subjects[]", Place::Subject),
 ];
@@ -546,19 +560,34 @@ const P41: &[(&str, Place)] = &[
 const P42: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
+    ("rules[]", Place::Rule),
+    ("status.conditions[].message", Place::Message),
+];
+
+const P43: &[(&str, Place)] = &[
+    ("metadata.namespace", Place::OwnNamespace),
+    ("metadata.ownerReferences[]", Place::Reference),
+    ("roleRef", Place::RoleRef),
+    ("status.conditions[].message", Place::Message),
+    ("subjects[]", Place::Subject),
+];
+
+const P44: &[(&str, Place)] = &[
+    ("metadata.namespace", Place::OwnNamespace),
+    ("metadata.ownerReferences[]", Place::Reference),
     ("spec.metadata.namespace", Place::Namespace),
     ("spec.metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P43: &[(&str, Place)] = &[
+const P45: &[(&str, Place)] = &[
     ("metadata.name", Place::OfNode),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P44: &[(&str, Place)] = &[
+const P46: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.nodeName", Place::OfNode),

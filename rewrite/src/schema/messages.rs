@@ -5,153 +5,153 @@ use crate::protobuf::descriptor::{Descriptor, FieldDescriptor, Holds, Shape};
 
 /// The message of each kind, by group, version and kind.
 pub(super) static KINDS: &[(&str, &str, &str, &Descriptor)] = &[
-    ("", "v1", "Binding", &M117),
-    ("", "v1", "ComponentStatus", &M51),
-    ("", "v1", "ConfigMap", &M19),
-    ("", "v1", "Endpoints", &M116),
-    ("", "v1", "Event", &M37),
-    ("", "v1", "LimitRange", &M51),
-    ("", "v1", "Namespace", &M51),
-    ("", "v1", "Node", &M84),
-    ("", "v1", "PersistentVolume", &M86),
-    ("", "v1", "PersistentVolumeClaim", &M85),
-    ("", "v1", "Pod", &M87),
-    ("", "v1", "PodTemplate", &M118),
-    ("", "v1", "ReplicationController", &M88),
-    ("", "v1", "ResourceQuota", &M51),
-    ("", "v1", "Secret", &M20),
-    ("", "v1", "Service", &M51),
-    ("", "v1", "ServiceAccount", &M56),
-    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", &M58),
-    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding", &M57),
-    ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", &M119),
-    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", &M60),
-    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", &M59),
-    ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", &M120),
-    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicy", &M62),
-    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicyBinding", &M61),
-    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicy", &M64),
-    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicyBinding", &M63),
-    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicy", &M66),
-    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicyBinding", &M65),
-    ("admissionregistration.k8s.io", "v1beta1", "MutatingWebhookConfiguration", &M121),
-    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicy", &M68),
-    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicyBinding", &M67),
-    ("admissionregistration.k8s.io", "v1beta1", "ValidatingWebhookConfiguration", &M122),
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", &M104),
-    ("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition", &M105),
-    ("apiregistration.k8s.io", "v1", "APIService", &M106),
-    ("apiregistration.k8s.io", "v1beta1", "APIService", &M107),
-    ("apps", "v1", "ControllerRevision", &M21),
-    ("apps", "v1", "DaemonSet", &M69),
-    ("apps", "v1", "Deployment", &M70),
-    ("apps", "v1", "ReplicaSet", &M71),
-    ("apps", "v1", "StatefulSet", &M72),
-    ("authentication.k8s.io", "v1", "SelfSubjectReview", &M108),
-    ("authentication.k8s.io", "v1", "TokenRequest", &M51),
-    ("authentication.k8s.io", "v1", "TokenReview", &M111),
-    ("authentication.k8s.io", "v1alpha1", "SelfSubjectReview", &M109),
-    ("authentication.k8s.io", "v1beta1", "SelfSubjectReview", &M110),
-    ("authentication.k8s.io", "v1beta1", "TokenReview", &M112),
-    ("authorization.k8s.io", "v1", "LocalSubjectAccessReview", &M75),
-    ("authorization.k8s.io", "v1", "SelfSubjectAccessReview", &M73),
-    ("authorization.k8s.io", "v1", "SelfSubjectRulesReview", &M74),
-    ("authorization.k8s.io", "v1", "SubjectAccessReview", &M75),
-    ("authorization.k8s.io", "v1beta1", "LocalSubjectAccessReview", &M78),
-    ("authorization.k8s.io", "v1beta1", "SelfSubjectAccessReview", &M76),
-    ("authorization.k8s.io", "v1beta1", "SelfSubjectRulesReview", &M77),
-    ("authorization.k8s.io", "v1beta1", "SubjectAccessReview", &M78),
-    ("autoscaling", "v1", "HorizontalPodAutoscaler", &M51),
-    ("autoscaling", "v1", "Scale", &M51),
-    ("autoscaling", "v2", "HorizontalPodAutoscaler", &M51),
-    ("batch", "v1", "CronJob", &M79),
-    ("batch", "v1", "Job", &M80),
-    ("batch", "v1beta1", "CronJob", &M81),
-    ("certificates.k8s.io", "v1", "CertificateSigningRequest", &M82),
-    ("certificates.k8s.io", "v1alpha1", "ClusterTrustBundle", &M51),
-    ("certificates.k8s.io", "v1beta1", "CertificateSigningRequest", &M83),
-    ("certificates.k8s.io", "v1beta1", "ClusterTrustBundle", &M51),
-    ("certificates.k8s.io", "v1beta1", "PodCertificateRequest", &M51),
-    ("coordination.k8s.io", "v1", "Lease", &M51),
-    ("coordination.k8s.io", "v1alpha2", "LeaseCandidate", &M51),
-    ("coordination.k8s.io", "v1beta1", "Lease", &M51),
-    ("coordination.k8s.io", "v1beta1", "LeaseCandidate", &M51),
-    ("discovery.k8s.io", "v1", "EndpointSlice", &M24),
-    ("discovery.k8s.io", "v1beta1", "EndpointSlice", &M25),
-    ("events.k8s.io", "v1", "Event", &M52),
-    ("events.k8s.io", "v1beta1", "Event", &M52),
-    ("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", &M89),
-    ("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", &M51),
-    ("flowcontrol.apiserver.k8s.io", "v1beta1", "FlowSchema", &M90),
-    ("flowcontrol.apiserver.k8s.io", "v1beta1", "PriorityLevelConfiguration", &M51),
-    ("flowcontrol.apiserver.k8s.io", "v1beta2", "FlowSchema", &M91),
-    ("flowcontrol.apiserver.k8s.io", "v1beta2", "PriorityLevelConfiguration", &M51),
-    ("flowcontrol.apiserver.k8s.io", "v1beta3", "FlowSchema", &M92),
-    ("flowcontrol.apiserver.k8s.io", "v1beta3", "PriorityLevelConfiguration", &M51),
-    ("internal.apiserver.k8s.io", "v1alpha1", "StorageVersion", &M51),
-    ("networking.k8s.io", "v1", "IPAddress", &M93),
-    ("networking.k8s.io", "v1", "Ingress", &M51),
-    ("networking.k8s.io", "v1", "IngressClass", &M94),
-    ("networking.k8s.io", "v1", "NetworkPolicy", &M95),
-    ("networking.k8s.io", "v1", "ServiceCIDR", &M51),
-    ("networking.k8s.io", "v1beta1", "IPAddress", &M96),
-    ("networking.k8s.io", "v1beta1", "Ingress", &M51),
-    ("networking.k8s.io", "v1beta1", "IngressClass", &M97),
-    ("networking.k8s.io", "v1beta1", "ServiceCIDR", &M51),
-    ("node.k8s.io", "v1", "RuntimeClass", &M51),
-    ("node.k8s.io", "v1alpha1", "RuntimeClass", &M51),
-    ("node.k8s.io", "v1beta1", "RuntimeClass", &M51),
-    ("policy", "v1", "Eviction", &M51),
-    ("policy", "v1", "PodDisruptionBudget", &M51),
-    ("policy", "v1beta1", "Eviction", &M51),
-    ("policy", "v1beta1", "PodDisruptionBudget", &M51),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRole", &M53),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", &M113),
-    ("rbac.authorization.k8s.io", "v1", "Role", &M53),
-    ("rbac.authorization.k8s.io", "v1", "RoleBinding", &M113),
-    ("rbac.authorization.k8s.io", "v1alpha1", "ClusterRole", &M54),
-    ("rbac.authorization.k8s.io", "v1alpha1", "ClusterRoleBinding", &M114),
-    ("rbac.authorization.k8s.io", "v1alpha1", "Role", &M54),
-    ("rbac.authorization.k8s.io", "v1alpha1", "RoleBinding", &M114),
-    ("rbac.authorization.k8s.io", "v1beta1", "ClusterRole", &M55),
-    ("rbac.authorization.k8s.io", "v1beta1", "ClusterRoleBinding", &M115),
-    ("rbac.authorization.k8s.io", "v1beta1", "Role", &M55),
-    ("rbac.authorization.k8s.io", "v1beta1", "RoleBinding", &M115),
-    ("resource.k8s.io", "v1", "DeviceClass", &M51),
-    ("resource.k8s.io", "v1", "ResourceClaim", &M51),
-    ("resource.k8s.io", "v1", "ResourceClaimTemplate", &M98),
-    ("resource.k8s.io", "v1", "ResourceSlice", &M51),
-    ("resource.k8s.io", "v1alpha3", "DeviceTaintRule", &M51),
-    ("resource.k8s.io", "v1alpha3", "ResourcePoolStatusRequest", &M51),
-    ("resource.k8s.io", "v1beta1", "DeviceClass", &M51),
-    ("resource.k8s.io", "v1beta1", "ResourceClaim", &M51),
-    ("resource.k8s.io", "v1beta1", "ResourceClaimTemplate", &M99),
-    ("resource.k8s.io", "v1beta1", "ResourceSlice", &M51),
-    ("resource.k8s.io", "v1beta2", "DeviceClass", &M51),
-    ("resource.k8s.io", "v1beta2", "DeviceTaintRule", &M51),
-    ("resource.k8s.io", "v1beta2", "ResourceClaim", &M51),
-    ("resource.k8s.io", "v1beta2", "ResourceClaimTemplate", &M100),
-    ("resource.k8s.io", "v1beta2", "ResourceSlice", &M51),
-    ("scheduling.k8s.io", "v1", "PriorityClass", &M51),
-    ("scheduling.k8s.io", "v1alpha2", "PodGroup", &M51),
-    ("scheduling.k8s.io", "v1alpha2", "Workload", &M51),
-    ("scheduling.k8s.io", "v1beta1", "PriorityClass", &M51),
-    ("storage.k8s.io", "v1", "CSIDriver", &M51),
-    ("storage.k8s.io", "v1", "CSINode", &M51),
-    ("storage.k8s.io", "v1", "CSIStorageCapacity", &M51),
-    ("storage.k8s.io", "v1", "StorageClass", &M51),
-    ("storage.k8s.io", "v1", "VolumeAttachment", &M101),
-    ("storage.k8s.io", "v1", "VolumeAttributesClass", &M51),
-    ("storage.k8s.io", "v1alpha1", "CSIStorageCapacity", &M51),
-    ("storage.k8s.io", "v1alpha1", "VolumeAttachment", &M102),
-    ("storage.k8s.io", "v1alpha1", "VolumeAttributesClass", &M51),
-    ("storage.k8s.io", "v1beta1", "CSIDriver", &M51),
-    ("storage.k8s.io", "v1beta1", "CSINode", &M51),
-    ("storage.k8s.io", "v1beta1", "CSIStorageCapacity", &M51),
-    ("storage.k8s.io", "v1beta1", "StorageClass", &M51),
-    ("storage.k8s.io", "v1beta1", "VolumeAttachment", &M103),
-    ("storage.k8s.io", "v1beta1", "VolumeAttributesClass", &M51),
-    ("storagemigration.k8s.io", "v1beta1", "StorageVersionMigration", &M51),
+    ("", "v1", "Binding", &M122),
+    ("", "v1", "ComponentStatus", &M56),
+    ("", "v1", "ConfigMap", &M23),
+    ("", "v1", "Endpoints", &M121),
+    ("", "v1", "Event", &M41),
+    ("", "v1", "LimitRange", &M56),
+    ("", "v1", "Namespace", &M56),
+    ("", "v1", "Node", &M92),
+    ("", "v1", "PersistentVolume", &M94),
+    ("", "v1", "PersistentVolumeClaim", &M93),
+    ("", "v1", "Pod", &M95),
+    ("", "v1", "PodTemplate", &M123),
+    ("", "v1", "ReplicationController", &M96),
+    ("", "v1", "ResourceQuota", &M56),
+    ("", "v1", "Secret", &M24),
+    ("", "v1", "Service", &M56),
+    ("", "v1", "ServiceAccount", &M64),
+    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", &M66),
+    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding", &M65),
+    ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", &M124),
+    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", &M68),
+    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", &M67),
+    ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", &M125),
+    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicy", &M70),
+    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicyBinding", &M69),
+    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicy", &M72),
+    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicyBinding", &M71),
+    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicy", &M74),
+    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicyBinding", &M73),
+    ("admissionregistration.k8s.io", "v1beta1", "MutatingWebhookConfiguration", &M126),
+    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicy", &M76),
+    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicyBinding", &M75),
+    ("admissionregistration.k8s.io", "v1beta1", "ValidatingWebhookConfiguration", &M127),
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", &M112),
+    ("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition", &M113),
+    ("apiregistration.k8s.io", "v1", "APIService", &M114),
+    ("apiregistration.k8s.io", "v1beta1", "APIService", &M115),
+    ("apps", "v1", "ControllerRevision", &M25),
+    ("apps", "v1", "DaemonSet", &M77),
+    ("apps", "v1", "Deployment", &M78),
+    ("apps", "v1", "ReplicaSet", &M79),
+    ("apps", "v1", "StatefulSet", &M80),
+    ("authentication.k8s.io", "v1", "SelfSubjectReview", &M116),
+    ("authentication.k8s.io", "v1", "TokenRequest", &M56),
+    ("authentication.k8s.io", "v1", "TokenReview", &M119),
+    ("authentication.k8s.io", "v1alpha1", "SelfSubjectReview", &M117),
+    ("authentication.k8s.io", "v1beta1", "SelfSubjectReview", &M118),
+    ("authentication.k8s.io", "v1beta1", "TokenReview", &M120),
+    ("authorization.k8s.io", "v1", "LocalSubjectAccessReview", &M83),
+    ("authorization.k8s.io", "v1", "SelfSubjectAccessReview", &M81),
+    ("authorization.k8s.io", "v1", "SelfSubjectRulesReview", &M82),
+    ("authorization.k8s.io", "v1", "SubjectAccessReview", &M83),
+    ("authorization.k8s.io", "v1beta1", "LocalSubjectAccessReview", &M86),
+    ("authorization.k8s.io", "v1beta1", "SelfSubjectAccessReview", &M84),
+    ("authorization.k8s.io", "v1beta1", "SelfSubjectRulesReview", &M85),
+    ("authorization.k8s.io", "v1beta1", "SubjectAccessReview", &M86),
+    ("autoscaling", "v1", "HorizontalPodAutoscaler", &M56),
+    ("autoscaling", "v1", "Scale", &M56),
+    ("autoscaling", "v2", "HorizontalPodAutoscaler", &M56),
+    ("batch", "v1", "CronJob", &M87),
+    ("batch", "v1", "Job", &M88),
+    ("batch", "v1beta1", "CronJob", &M89),
+    ("certificates.k8s.io", "v1", "CertificateSigningRequest", &M90),
+    ("certificates.k8s.io", "v1alpha1", "ClusterTrustBundle", &M56),
+    ("certificates.k8s.io", "v1beta1", "CertificateSigningRequest", &M91),
+    ("certificates.k8s.io", "v1beta1", "ClusterTrustBundle", &M56),
+    ("certificates.k8s.io", "v1beta1", "PodCertificateRequest", &M56),
+    ("coordination.k8s.io", "v1", "Lease", &M56),
+    ("coordination.k8s.io", "v1alpha2", "LeaseCandidate", &M56),
+    ("coordination.k8s.io", "v1beta1", "Lease", &M56),
+    ("coordination.k8s.io", "v1beta1", "LeaseCandidate", &M56),
+    ("discovery.k8s.io", "v1", "EndpointSlice", &M28),
+    ("discovery.k8s.io", "v1beta1", "EndpointSlice", &M29),
+    ("events.k8s.io", "v1", "Event", &M57),
+    ("events.k8s.io", "v1beta1", "Event", &M57),
+    ("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", &M97),
+    ("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", &M56),
+    ("flowcontrol.apiserver.k8s.io", "v1beta1", "FlowSchema", &M98),
+    ("flowcontrol.apiserver.k8s.io", "v1beta1", "PriorityLevelConfiguration", &M56),
+    ("flowcontrol.apiserver.k8s.io", "v1beta2", "FlowSchema", &M99),
+    ("flowcontrol.apiserver.k8s.io", "v1beta2", "PriorityLevelConfiguration", &M56),
+    ("flowcontrol.apiserver.k8s.io", "v1beta3", "FlowSchema", &M100),
+    ("flowcontrol.apiserver.k8s.io", "v1beta3", "PriorityLevelConfiguration", &M56),
+    ("internal.apiserver.k8s.io", "v1alpha1", "StorageVersion", &M56),
+    ("networking.k8s.io", "v1", "IPAddress", &M101),
+    ("networking.k8s.io", "v1", "Ingress", &M56),
+    ("networking.k8s.io", "v1", "IngressClass", &M102),
+    ("networking.k8s.io", "v1", "NetworkPolicy", &M103),
+    ("networking.k8s.io", "v1", "ServiceCIDR", &M56),
+    ("networking.k8s.io", "v1beta1", "IPAddress", &M104),
+    ("networking.k8s.io", "v1beta1", "Ingress", &M56),
+    ("networking.k8s.io", "v1beta1", "IngressClass", &M105),
+    ("networking.k8s.io", "v1beta1", "ServiceCIDR", &M56),
+    ("node.k8s.io", "v1", "RuntimeClass", &M56),
+    ("node.k8s.io", "v1alpha1", "RuntimeClass", &M56),
+    ("node.k8s.io", "v1beta1", "RuntimeClass", &M56),
+    ("policy", "v1", "Eviction", &M56),
+    ("policy", "v1", "PodDisruptionBudget", &M56),
+    ("policy", "v1beta1", "Eviction", &M56),
+    ("policy", "v1beta1", "PodDisruptionBudget", &M56),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRole", &M5),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", &M58),
+    ("rbac.authorization.k8s.io", "v1", "Role", &M61),
+    ("rbac.authorization.k8s.io", "v1", "RoleBinding", &M58),
+    ("rbac.authorization.k8s.io", "v1alpha1", "ClusterRole", &M6),
+    ("rbac.authorization.k8s.io", "v1alpha1", "ClusterRoleBinding", &M59),
+    ("rbac.authorization.k8s.io", "v1alpha1", "Role", &M62),
+    ("rbac.authorization.k8s.io", "v1alpha1", "RoleBinding", &M59),
+    ("rbac.authorization.k8s.io", "v1beta1", "ClusterRole", &M7),
+    ("rbac.authorization.k8s.io", "v1beta1", "ClusterRoleBinding", &M60),
+    ("rbac.authorization.k8s.io", "v1beta1", "Role", &M63),
+    ("rbac.authorization.k8s.io", "v1beta1", "RoleBinding", &M60),
+    ("resource.k8s.io", "v1", "DeviceClass", &M56),
+    ("resource.k8s.io", "v1", "ResourceClaim", &M56),
+    ("resource.k8s.io", "v1", "ResourceClaimTemplate", &M106),
+    ("resource.k8s.io", "v1", "ResourceSlice", &M56),
+    ("resource.k8s.io", "v1alpha3", "DeviceTaintRule", &M56),
+    ("resource.k8s.io", "v1alpha3", "ResourcePoolStatusRequest", &M56),
+    ("resource.k8s.io", "v1beta1", "DeviceClass", &M56),
+    ("resource.k8s.io", "v1beta1", "ResourceClaim", &M56),
+    ("resource.k8s.io", "v1beta1", "ResourceClaimTemplate", &M107),
+    ("resource.k8s.io", "v1beta1", "ResourceSlice", &M56),
+    ("resource.k8s.io", "v1beta2", "DeviceClass", &M56),
+    ("resource.k8s.io", "v1beta2", "DeviceTaintRule", &M56),
+    ("resource.k8s.io", "v1beta2", "ResourceClaim", &M56),
+    ("resource.k8s.io", "v1beta2", "ResourceClaimTemplate", &M108),
+    ("resource.k8s.io", "v1beta2", "ResourceSlice", &M56),
+    ("scheduling.k8s.io", "v1", "PriorityClass", &M56),
+    ("scheduling.k8s.io", "v1alpha2", "PodGroup", &M56),
+    ("scheduling.k8s.io", "v1alpha2", "Workload", &M56),
+    ("scheduling.k8s.io", "v1beta1", "PriorityClass", &M56),
+    ("storage.k8s.io", "v1", "CSIDriver", &M56),
+    ("storage.k8s.io", "v1", "CSINode", &M56),
+    ("storage.k8s.io", "v1", "CSIStorageCapacity", &M56),
+    ("storage.k8s.io", "v1", "StorageClass", &M56),
+    ("storage.k8s.io", "v1", "VolumeAttachment", &M109),
+    ("storage.k8s.io", "v1", "VolumeAttributesClass", &M56),
+    ("storage.k8s.io", "v1alpha1", "CSIStorageCapacity", &M56),
+    ("storage.k8s.io", "v1alpha1", "VolumeAttachment", &M110),
+    ("storage.k8s.io", "v1alpha1", "VolumeAttributesClass", &M56),
+    ("storage.k8s.io", "v1beta1", "CSIDriver", &M56),
+    ("storage.k8s.io", "v1beta1", "CSINode", &M56),
+    ("storage.k8s.io", "v1beta1", "CSIStorageCapacity", &M56),
+    ("storage.k8s.io", "v1beta1", "StorageClass", &M56),
+    ("storage.k8s.io", "v1beta1", "VolumeAttachment", &M111),
+    ("storage.k8s.io", "v1beta1", "VolumeAttributesClass", &M56),
+    ("storagemigration.k8s.io", "v1beta1", "StorageVersionMigration", &M56),
 ];
 
 // k8s.io.api.core.v1.Toleration
@@ -162,46 +162,67 @@ static M0: Descriptor = Descriptor { fields: &[
 // k8s.io.api.batch.v1.CronJobStatus
 // k8s.io.api.batch.v1beta1.CronJobStatus
 static M1: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "active", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M41) },
+    FieldDescriptor { key: "active", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M45) },
 ] };
 
 // k8s.io.api.core.v1.NodeConfigStatus
 static M2: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "active", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M14) },
-    FieldDescriptor { key: "assigned", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M14) },
-    FieldDescriptor { key: "lastKnownGood", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M14) },
+    FieldDescriptor { key: "active", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M18) },
+    FieldDescriptor { key: "assigned", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M18) },
+    FieldDescriptor { key: "lastKnownGood", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M18) },
 ] };
 
 // k8s.io.api.core.v1.EndpointSubset
 static M3: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "addresses", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M135) },
-    FieldDescriptor { key: "notReadyAddresses", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M135) },
+    FieldDescriptor { key: "addresses", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M140) },
+    FieldDescriptor { key: "notReadyAddresses", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M140) },
 ] };
 
 // k8s.io.api.core.v1.PodSpec
 static M4: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "affinity", numbers: &[18], shape: Shape::One, holds: Holds::Message(&M141) },
+    FieldDescriptor { key: "affinity", numbers: &[18], shape: Shape::One, holds: Holds::Message(&M146) },
     FieldDescriptor { key: "nodeName", numbers: &[10], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "nodeSelector", numbers: &[7], shape: Shape::Map, holds: Holds::Text },
     FieldDescriptor { key: "tolerations", numbers: &[22], shape: Shape::Many, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "volumes", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M27) },
+    FieldDescriptor { key: "volumes", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M31) },
+] };
+
+// k8s.io.api.rbac.v1.ClusterRole
+static M5: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "aggregationRule", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M16) },
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
+] };
+
+// k8s.io.api.rbac.v1alpha1.ClusterRole
+static M6: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "aggregationRule", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M16) },
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M11) },
+] };
+
+// k8s.io.api.rbac.v1beta1.ClusterRole
+static M7: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "aggregationRule", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M16) },
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
 ] };
 
 // k8s.io.apimachinery.pkg.apis.meta.v1.ObjectMeta
-static M5: Descriptor = Descriptor { fields: &[
+static M8: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "annotations", numbers: &[12], shape: Shape::Map, holds: Holds::Text },
     FieldDescriptor { key: "generateName", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "labels", numbers: &[11], shape: Shape::Map, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "ownerReferences", numbers: &[13], shape: Shape::Many, holds: Holds::Message(&M40) },
+    FieldDescriptor { key: "ownerReferences", numbers: &[13], shape: Shape::Many, holds: Holds::Message(&M44) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.ResourcePolicyRule
 // k8s.io.api.flowcontrol.v1beta1.ResourcePolicyRule
 // k8s.io.api.flowcontrol.v1beta2.ResourcePolicyRule
 // k8s.io.api.flowcontrol.v1beta3.ResourcePolicyRule
-static M6: Descriptor = Descriptor { fields: &[
+static M9: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "apiGroups", numbers: &[2], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "namespaces", numbers: &[5], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "resources", numbers: &[3], shape: Shape::Many, holds: Holds::Text },
@@ -209,197 +230,204 @@ static M6: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.rbac.v1.PolicyRule
 // k8s.io.api.rbac.v1beta1.PolicyRule
-static M7: Descriptor = Descriptor { fields: &[
+static M10: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "apiGroups", numbers: &[2], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "resourceNames", numbers: &[4], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "resources", numbers: &[3], shape: Shape::Many, holds: Holds::Text },
 ] };
 
 // k8s.io.api.rbac.v1alpha1.PolicyRule
-static M8: Descriptor = Descriptor { fields: &[
+static M11: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "apiGroups", numbers: &[3], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "resourceNames", numbers: &[5], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "resources", numbers: &[4], shape: Shape::Many, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolumeSpec
-static M9: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "azureFile", numbers: &[2, 13], shape: Shape::One, holds: Holds::Message(&M155) },
-    FieldDescriptor { key: "cephfs", numbers: &[2, 9], shape: Shape::One, holds: Holds::Message(&M160) },
-    FieldDescriptor { key: "cinder", numbers: &[2, 8], shape: Shape::One, holds: Holds::Message(&M158) },
-    FieldDescriptor { key: "claimRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M41) },
-    FieldDescriptor { key: "csi", numbers: &[2, 22], shape: Shape::One, holds: Holds::Message(&M16) },
-    FieldDescriptor { key: "flexVolume", numbers: &[2, 12], shape: Shape::One, holds: Holds::Message(&M157) },
-    FieldDescriptor { key: "glusterfs", numbers: &[2, 4], shape: Shape::One, holds: Holds::Message(&M26) },
-    FieldDescriptor { key: "iscsi", numbers: &[2, 7], shape: Shape::One, holds: Holds::Message(&M156) },
-    FieldDescriptor { key: "rbd", numbers: &[2, 6], shape: Shape::One, holds: Holds::Message(&M161) },
-    FieldDescriptor { key: "scaleIO", numbers: &[2, 19], shape: Shape::One, holds: Holds::Message(&M157) },
-    FieldDescriptor { key: "storageos", numbers: &[2, 21], shape: Shape::One, holds: Holds::Message(&M159) },
+static M12: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "azureFile", numbers: &[2, 13], shape: Shape::One, holds: Holds::Message(&M160) },
+    FieldDescriptor { key: "cephfs", numbers: &[2, 9], shape: Shape::One, holds: Holds::Message(&M165) },
+    FieldDescriptor { key: "cinder", numbers: &[2, 8], shape: Shape::One, holds: Holds::Message(&M163) },
+    FieldDescriptor { key: "claimRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M45) },
+    FieldDescriptor { key: "csi", numbers: &[2, 22], shape: Shape::One, holds: Holds::Message(&M20) },
+    FieldDescriptor { key: "flexVolume", numbers: &[2, 12], shape: Shape::One, holds: Holds::Message(&M162) },
+    FieldDescriptor { key: "glusterfs", numbers: &[2, 4], shape: Shape::One, holds: Holds::Message(&M30) },
+    FieldDescriptor { key: "iscsi", numbers: &[2, 7], shape: Shape::One, holds: Holds::Message(&M161) },
+    FieldDescriptor { key: "rbd", numbers: &[2, 6], shape: Shape::One, holds: Holds::Message(&M166) },
+    FieldDescriptor { key: "scaleIO", numbers: &[2, 19], shape: Shape::One, holds: Holds::Message(&M162) },
+    FieldDescriptor { key: "storageos", numbers: &[2, 21], shape: Shape::One, holds: Holds::Message(&M164) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingWebhook
 // k8s.io.api.admissionregistration.v1.ValidatingWebhook
-static M10: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M162) },
+static M13: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M167) },
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespaceSelector", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingWebhook
 // k8s.io.api.admissionregistration.v1beta1.ValidatingWebhook
-static M11: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M163) },
+static M14: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M168) },
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespaceSelector", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.WebhookConversion
-static M12: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M164) },
+static M15: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M169) },
+] };
+
+// k8s.io.api.rbac.v1.AggregationRule
+// k8s.io.api.rbac.v1alpha1.AggregationRule
+// k8s.io.api.rbac.v1beta1.AggregationRule
+static M16: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "clusterRoleSelectors", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.core.v1.NodeStatus
-static M13: Descriptor = Descriptor { fields: &[
+static M17: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "config", numbers: &[11], shape: Shape::One, holds: Holds::Message(&M2) },
 ] };
 
 // k8s.io.api.core.v1.NodeConfigSource
-static M14: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "configMap", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M125) },
+static M18: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "configMap", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M130) },
 ] };
 
 // k8s.io.api.core.v1.NodeSpec
-static M15: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "configSource", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M14) },
+static M19: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "configSource", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M18) },
 ] };
 
 // k8s.io.api.core.v1.CSIPersistentVolumeSource
-static M16: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "controllerExpandSecretRef", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M124) },
-    FieldDescriptor { key: "controllerPublishSecretRef", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M124) },
-    FieldDescriptor { key: "nodeExpandSecretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M124) },
-    FieldDescriptor { key: "nodePublishSecretRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M124) },
-    FieldDescriptor { key: "nodeStageSecretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M124) },
+static M20: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "controllerExpandSecretRef", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M129) },
+    FieldDescriptor { key: "controllerPublishSecretRef", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M129) },
+    FieldDescriptor { key: "nodeExpandSecretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M129) },
+    FieldDescriptor { key: "nodePublishSecretRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M129) },
+    FieldDescriptor { key: "nodeStageSecretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M129) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec
-static M17: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conversion", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M178) },
+static M21: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conversion", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M183) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinitionSpec
-static M18: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conversion", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M179) },
+static M22: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conversion", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M184) },
 ] };
 
 // k8s.io.api.core.v1.ConfigMap
-static M19: Descriptor = Descriptor { fields: &[
+static M23: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "data", numbers: &[2], shape: Shape::Map, holds: Holds::Text },
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.core.v1.Secret
-static M20: Descriptor = Descriptor { fields: &[
+static M24: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "data", numbers: &[2], shape: Shape::Map, holds: Holds::Text },
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "type", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.apps.v1.ControllerRevision
-static M21: Descriptor = Descriptor { fields: &[
+static M25: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "data", numbers: &[2, 1], shape: Shape::One, holds: Holds::Json },
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolumeClaimSpec
-static M22: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "dataSourceRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M43) },
+static M26: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "dataSourceRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M48) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicySpec
-static M23: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "egress", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M172) },
-    FieldDescriptor { key: "ingress", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M28) },
+static M27: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "egress", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M177) },
+    FieldDescriptor { key: "ingress", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M32) },
 ] };
 
 // k8s.io.api.discovery.v1.EndpointSlice
-static M24: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M136) },
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
+static M28: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M141) },
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.discovery.v1beta1.EndpointSlice
-static M25: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M136) },
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
+static M29: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M141) },
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.core.v1.GlusterfsPersistentVolumeSource
-static M26: Descriptor = Descriptor { fields: &[
+static M30: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "endpointsNamespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.Volume
-static M27: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "ephemeral", numbers: &[2, 29], shape: Shape::One, holds: Holds::Message(&M176) },
+static M31: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "ephemeral", numbers: &[2, 29], shape: Shape::One, holds: Holds::Message(&M181) },
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "storageos", numbers: &[2, 27], shape: Shape::One, holds: Holds::Message(&M177) },
+    FieldDescriptor { key: "storageos", numbers: &[2, 27], shape: Shape::One, holds: Holds::Message(&M182) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicyIngressRule
-static M28: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "from", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M130) },
+static M32: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "from", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M135) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.Subject
-static M29: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M123) },
+static M33: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M128) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M125) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M123) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M130) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M128) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta1.Subject
-static M30: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M123) },
+static M34: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M128) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M125) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M123) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M130) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M128) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta2.Subject
-static M31: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M123) },
+static M35: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M128) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M125) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M123) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M130) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M128) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta3.Subject
-static M32: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M123) },
+static M36: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M128) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M125) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M123) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M130) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M128) },
 ] };
 
 // k8s.io.api.authentication.v1.UserInfo
 // k8s.io.api.authentication.v1beta1.UserInfo
-static M33: Descriptor = Descriptor { fields: &[
+static M37: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "groups", numbers: &[3], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "username", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.authorization.v1.SubjectAccessReviewSpec
-static M34: Descriptor = Descriptor { fields: &[
+static M38: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "groups", numbers: &[4], shape: Shape::Many, holds: Holds::Text },
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M127) },
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M132) },
     FieldDescriptor { key: "user", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.certificates.v1.CertificateSigningRequestSpec
 // k8s.io.api.certificates.v1beta1.CertificateSigningRequestSpec
-static M35: Descriptor = Descriptor { fields: &[
+static M39: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "groups", numbers: &[4], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "username", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
@@ -407,36 +435,36 @@ static M35: Descriptor = Descriptor { fields: &[
 // k8s.io.api.storage.v1.VolumeAttachmentSource
 // k8s.io.api.storage.v1alpha1.VolumeAttachmentSource
 // k8s.io.api.storage.v1beta1.VolumeAttachmentSource
-static M36: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "inlineVolumeSpec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M9) },
+static M40: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "inlineVolumeSpec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M12) },
 ] };
 
 // k8s.io.api.core.v1.Event
-static M37: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "involvedObject", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M41) },
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "related", numbers: &[13], shape: Shape::One, holds: Holds::Message(&M41) },
+static M41: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "involvedObject", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M45) },
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "related", numbers: &[13], shape: Shape::One, holds: Holds::Message(&M45) },
     FieldDescriptor { key: "type", numbers: &[9], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.batch.v1.CronJobSpec
-static M38: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M80) },
+static M42: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M88) },
 ] };
 
 // k8s.io.api.batch.v1beta1.CronJobSpec
-static M39: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M80) },
+static M43: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M88) },
 ] };
 
 // k8s.io.apimachinery.pkg.apis.meta.v1.OwnerReference
-static M40: Descriptor = Descriptor { fields: &[
+static M44: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.ObjectReference
-static M41: Descriptor = Descriptor { fields: &[
+static M45: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[2], shape: Shape::One, holds: Holds::Text },
@@ -445,14 +473,22 @@ static M41: Descriptor = Descriptor { fields: &[
 // k8s.io.api.rbac.v1.Subject
 // k8s.io.api.rbac.v1alpha1.Subject
 // k8s.io.api.rbac.v1beta1.Subject
-static M42: Descriptor = Descriptor { fields: &[
+static M46: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
 ] };
 
+// k8s.io.api.rbac.v1.RoleRef
+// k8s.io.api.rbac.v1alpha1.RoleRef
+// k8s.io.api.rbac.v1beta1.RoleRef
+static M47: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "kind", numbers: &[2], shape: Shape::One, holds: Holds::Text },
+    FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
+] };
+
 // k8s.io.api.core.v1.TypedObjectReference
-static M43: Descriptor = Descriptor { fields: &[
+static M48: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
@@ -460,7 +496,7 @@ static M43: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.networking.v1.IngressClassParametersReference
 // k8s.io.api.networking.v1beta1.IngressClassParametersReference
-static M44: Descriptor = Descriptor { fields: &[
+static M49: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[5], shape: Shape::One, holds: Holds::Text },
@@ -468,41 +504,41 @@ static M44: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicySpec
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicySpec
-static M45: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M129) },
+static M50: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M134) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicySpec
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicySpec
-static M46: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M129) },
+static M51: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M134) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicySpec
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicySpec
-static M47: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M129) },
+static M52: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M134) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec
-static M48: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M129) },
-    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M124) },
+static M53: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M134) },
+    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M129) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicyBindingSpec
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicyBindingSpec
-static M49: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M129) },
-    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M124) },
+static M54: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M134) },
+    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M129) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicyBindingSpec
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicyBindingSpec
-static M50: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M129) },
-    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M124) },
+static M55: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M134) },
+    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M129) },
 ] };
 
 // k8s.io.api.apiserverinternal.v1alpha1.StorageVersion
@@ -569,452 +605,452 @@ static M50: Descriptor = Descriptor { fields: &[
 // k8s.io.api.storage.v1beta1.StorageClass
 // k8s.io.api.storage.v1beta1.VolumeAttributesClass
 // k8s.io.api.storagemigration.v1beta1.StorageVersionMigration
-static M51: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
+static M56: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.events.v1.Event
 // k8s.io.api.events.v1beta1.Event
-static M52: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "regarding", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M41) },
-    FieldDescriptor { key: "related", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M41) },
+static M57: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "regarding", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M45) },
+    FieldDescriptor { key: "related", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M45) },
     FieldDescriptor { key: "type", numbers: &[11], shape: Shape::One, holds: Holds::Text },
 ] };
 
-// k8s.io.api.rbac.v1.ClusterRole
+// k8s.io.api.rbac.v1.ClusterRoleBinding
+// k8s.io.api.rbac.v1.RoleBinding
+static M58: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M47) },
+    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M46) },
+] };
+
+// k8s.io.api.rbac.v1alpha1.ClusterRoleBinding
+// k8s.io.api.rbac.v1alpha1.RoleBinding
+static M59: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M47) },
+    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M46) },
+] };
+
+// k8s.io.api.rbac.v1beta1.ClusterRoleBinding
+// k8s.io.api.rbac.v1beta1.RoleBinding
+static M60: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M47) },
+    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M46) },
+] };
+
 // k8s.io.api.rbac.v1.Role
-static M53: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M7) },
+static M61: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
 ] };
 
-// k8s.io.api.rbac.v1alpha1.ClusterRole
 // k8s.io.api.rbac.v1alpha1.Role
-static M54: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M8) },
+static M62: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M11) },
 ] };
 
-// k8s.io.api.rbac.v1beta1.ClusterRole
 // k8s.io.api.rbac.v1beta1.Role
-static M55: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M7) },
+static M63: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
 ] };
 
 // k8s.io.api.core.v1.ServiceAccount
-static M56: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "secrets", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M41) },
+static M64: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "secrets", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M45) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicyBinding
-static M57: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M48) },
+static M65: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M53) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicy
-static M58: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M45) },
+static M66: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M50) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding
-static M59: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M48) },
+static M67: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M53) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicy
-static M60: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M45) },
+static M68: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M50) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicyBinding
-static M61: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M49) },
+static M69: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M54) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicy
-static M62: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M46) },
+static M70: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M51) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicyBinding
-static M63: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M49) },
+static M71: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M54) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicy
-static M64: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M46) },
+static M72: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M51) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicyBinding
-static M65: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M50) },
+static M73: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M55) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicy
-static M66: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M47) },
+static M74: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M52) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicyBinding
-static M67: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M50) },
+static M75: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M55) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicy
-static M68: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M47) },
+static M76: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M52) },
 ] };
 
 // k8s.io.api.apps.v1.DaemonSet
-static M69: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M168) },
+static M77: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M173) },
 ] };
 
 // k8s.io.api.apps.v1.Deployment
-static M70: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M169) },
+static M78: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M174) },
 ] };
 
 // k8s.io.api.apps.v1.ReplicaSet
-static M71: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M169) },
+static M79: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M174) },
 ] };
 
 // k8s.io.api.apps.v1.StatefulSet
-static M72: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M170) },
+static M80: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M175) },
 ] };
 
 // k8s.io.api.authorization.v1.SelfSubjectAccessReview
-static M73: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M144) },
+static M81: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M149) },
 ] };
 
 // k8s.io.api.authorization.v1.SelfSubjectRulesReview
-static M74: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M128) },
+static M82: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M133) },
 ] };
 
 // k8s.io.api.authorization.v1.LocalSubjectAccessReview
 // k8s.io.api.authorization.v1.SubjectAccessReview
-static M75: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M34) },
+static M83: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M38) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SelfSubjectAccessReview
-static M76: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M145) },
+static M84: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M150) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SelfSubjectRulesReview
-static M77: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M128) },
+static M85: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M133) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.LocalSubjectAccessReview
 // k8s.io.api.authorization.v1beta1.SubjectAccessReview
-static M78: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M146) },
+static M86: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M151) },
 ] };
 
 // k8s.io.api.batch.v1.CronJob
-static M79: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M38) },
+static M87: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M42) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M1) },
 ] };
 
 // k8s.io.api.batch.v1.Job
 // k8s.io.api.batch.v1.JobTemplateSpec
 // k8s.io.api.batch.v1beta1.JobTemplateSpec
-static M80: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M171) },
+static M88: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M176) },
 ] };
 
 // k8s.io.api.batch.v1beta1.CronJob
-static M81: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M39) },
+static M89: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M43) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M1) },
 ] };
 
 // k8s.io.api.certificates.v1.CertificateSigningRequest
-static M82: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M35) },
+static M90: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M39) },
 ] };
 
 // k8s.io.api.certificates.v1beta1.CertificateSigningRequest
-static M83: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M35) },
+static M91: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M39) },
 ] };
 
 // k8s.io.api.core.v1.Node
-static M84: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M15) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M13) },
+static M92: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M19) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M17) },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolumeClaim
 // k8s.io.api.core.v1.PersistentVolumeClaimTemplate
-static M85: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M22) },
+static M93: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M26) },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolume
-static M86: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M9) },
+static M94: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M12) },
 ] };
 
 // k8s.io.api.core.v1.Pod
 // k8s.io.api.core.v1.PodTemplateSpec
-static M87: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
+static M95: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M4) },
 ] };
 
 // k8s.io.api.core.v1.ReplicationController
-static M88: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M169) },
+static M96: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M174) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.FlowSchema
-static M89: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M151) },
+static M97: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M156) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta1.FlowSchema
-static M90: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M152) },
+static M98: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M157) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta2.FlowSchema
-static M91: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M153) },
+static M99: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M158) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta3.FlowSchema
-static M92: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M154) },
+static M100: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M159) },
 ] };
 
 // k8s.io.api.networking.v1.IPAddress
-static M93: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M139) },
+static M101: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M144) },
 ] };
 
 // k8s.io.api.networking.v1.IngressClass
-static M94: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M137) },
+static M102: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M142) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicy
-static M95: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M23) },
+static M103: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M27) },
 ] };
 
 // k8s.io.api.networking.v1beta1.IPAddress
-static M96: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M140) },
+static M104: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M145) },
 ] };
 
 // k8s.io.api.networking.v1beta1.IngressClass
-static M97: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M138) },
+static M105: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M143) },
 ] };
 
 // k8s.io.api.resource.v1.ResourceClaimTemplate
-static M98: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M51) },
+static M106: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M56) },
 ] };
 
 // k8s.io.api.resource.v1beta1.ResourceClaimTemplate
-static M99: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M51) },
+static M107: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M56) },
 ] };
 
 // k8s.io.api.resource.v1beta2.ResourceClaimTemplate
-static M100: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M51) },
+static M108: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M56) },
 ] };
 
 // k8s.io.api.storage.v1.VolumeAttachment
-static M101: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M132) },
+static M109: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M137) },
 ] };
 
 // k8s.io.api.storage.v1alpha1.VolumeAttachment
-static M102: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M133) },
+static M110: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M138) },
 ] };
 
 // k8s.io.api.storage.v1beta1.VolumeAttachment
-static M103: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M134) },
+static M111: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M139) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition
-static M104: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M17) },
+static M112: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M21) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinition
-static M105: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M18) },
+static M113: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M22) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIService
-static M106: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M166) },
+static M114: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M171) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIService
-static M107: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M167) },
+static M115: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M172) },
 ] };
 
 // k8s.io.api.authentication.v1.SelfSubjectReview
-static M108: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M175) },
+static M116: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M180) },
 ] };
 
 // k8s.io.api.authentication.v1alpha1.SelfSubjectReview
-static M109: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M175) },
+static M117: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M180) },
 ] };
 
 // k8s.io.api.authentication.v1beta1.SelfSubjectReview
-static M110: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M175) },
+static M118: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M180) },
 ] };
 
 // k8s.io.api.authentication.v1.TokenReview
-static M111: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M173) },
+static M119: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M178) },
 ] };
 
 // k8s.io.api.authentication.v1beta1.TokenReview
-static M112: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M174) },
-] };
-
-// k8s.io.api.rbac.v1.ClusterRoleBinding
-// k8s.io.api.rbac.v1.RoleBinding
-static M113: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M42) },
-] };
-
-// k8s.io.api.rbac.v1alpha1.ClusterRoleBinding
-// k8s.io.api.rbac.v1alpha1.RoleBinding
-static M114: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M42) },
-] };
-
-// k8s.io.api.rbac.v1beta1.ClusterRoleBinding
-// k8s.io.api.rbac.v1beta1.RoleBinding
-static M115: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M42) },
+static M120: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M179) },
 ] };
 
 // k8s.io.api.core.v1.Endpoints
-static M116: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
+static M121: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "subsets", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M3) },
 ] };
 
 // k8s.io.api.core.v1.Binding
-static M117: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "target", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M41) },
+static M122: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "target", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M45) },
 ] };
 
 // k8s.io.api.core.v1.PodTemplate
-static M118: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M87) },
+static M123: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingWebhookConfiguration
-static M119: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
+static M124: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M13) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.ValidatingWebhookConfiguration
-static M120: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
+static M125: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M13) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingWebhookConfiguration
-static M121: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M11) },
+static M126: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M14) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.ValidatingWebhookConfiguration
-static M122: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M5) },
-    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M11) },
+static M127: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M14) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.GroupSubject
@@ -1025,7 +1061,7 @@ static M122: Descriptor = Descriptor { fields: &[
 // k8s.io.api.flowcontrol.v1beta2.UserSubject
 // k8s.io.api.flowcontrol.v1beta3.GroupSubject
 // k8s.io.api.flowcontrol.v1beta3.UserSubject
-static M123: Descriptor = Descriptor { fields: &[
+static M128: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
@@ -1033,7 +1069,7 @@ static M123: Descriptor = Descriptor { fields: &[
 // k8s.io.api.admissionregistration.v1alpha1.ParamRef
 // k8s.io.api.admissionregistration.v1beta1.ParamRef
 // k8s.io.api.core.v1.SecretReference
-static M124: Descriptor = Descriptor { fields: &[
+static M129: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
@@ -1049,14 +1085,14 @@ static M124: Descriptor = Descriptor { fields: &[
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.ServiceReference
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.ServiceReference
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.ServiceReference
-static M125: Descriptor = Descriptor { fields: &[
+static M130: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.networking.v1.ParentReference
 // k8s.io.api.networking.v1beta1.ParentReference
-static M126: Descriptor = Descriptor { fields: &[
+static M131: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[4], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "resource", numbers: &[2], shape: Shape::One, holds: Holds::Text },
@@ -1064,7 +1100,7 @@ static M126: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.authorization.v1.ResourceAttributes
 // k8s.io.api.authorization.v1beta1.ResourceAttributes
-static M127: Descriptor = Descriptor { fields: &[
+static M132: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[7], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "resource", numbers: &[5], shape: Shape::One, holds: Holds::Text },
@@ -1072,285 +1108,285 @@ static M127: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.authorization.v1.SelfSubjectRulesReviewSpec
 // k8s.io.api.authorization.v1beta1.SelfSubjectRulesReviewSpec
-static M128: Descriptor = Descriptor { fields: &[
+static M133: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespace", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MatchResources
 // k8s.io.api.admissionregistration.v1alpha1.MatchResources
 // k8s.io.api.admissionregistration.v1beta1.MatchResources
-static M129: Descriptor = Descriptor { fields: &[
+static M134: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespaceSelector", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicyPeer
-static M130: Descriptor = Descriptor { fields: &[
+static M135: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespaceSelector", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.core.v1.PodAffinityTerm
-static M131: Descriptor = Descriptor { fields: &[
+static M136: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespaceSelector", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "namespaces", numbers: &[2], shape: Shape::Many, holds: Holds::Text },
 ] };
 
 // k8s.io.api.storage.v1.VolumeAttachmentSpec
-static M132: Descriptor = Descriptor { fields: &[
+static M137: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M36) },
+    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M40) },
 ] };
 
 // k8s.io.api.storage.v1alpha1.VolumeAttachmentSpec
-static M133: Descriptor = Descriptor { fields: &[
+static M138: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M36) },
+    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M40) },
 ] };
 
 // k8s.io.api.storage.v1beta1.VolumeAttachmentSpec
-static M134: Descriptor = Descriptor { fields: &[
+static M139: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M36) },
+    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M40) },
 ] };
 
 // k8s.io.api.core.v1.EndpointAddress
-static M135: Descriptor = Descriptor { fields: &[
+static M140: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[4], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "targetRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M41) },
+    FieldDescriptor { key: "targetRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M45) },
 ] };
 
 // k8s.io.api.discovery.v1.Endpoint
 // k8s.io.api.discovery.v1beta1.Endpoint
-static M136: Descriptor = Descriptor { fields: &[
+static M141: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[6], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "targetRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M41) },
+    FieldDescriptor { key: "targetRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M45) },
 ] };
 
 // k8s.io.api.networking.v1.IngressClassSpec
-static M137: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M44) },
+static M142: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M49) },
 ] };
 
 // k8s.io.api.networking.v1beta1.IngressClassSpec
-static M138: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M44) },
+static M143: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M49) },
 ] };
 
 // k8s.io.api.networking.v1.IPAddressSpec
-static M139: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M126) },
+static M144: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M131) },
 ] };
 
 // k8s.io.api.networking.v1beta1.IPAddressSpec
-static M140: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M126) },
+static M145: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M131) },
 ] };
 
 // k8s.io.api.core.v1.Affinity
-static M141: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "podAffinity", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M143) },
-    FieldDescriptor { key: "podAntiAffinity", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M143) },
+static M146: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "podAffinity", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M148) },
+    FieldDescriptor { key: "podAntiAffinity", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M148) },
 ] };
 
 // k8s.io.api.core.v1.WeightedPodAffinityTerm
-static M142: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "podAffinityTerm", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M131) },
+static M147: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "podAffinityTerm", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M136) },
 ] };
 
 // k8s.io.api.core.v1.PodAffinity
 // k8s.io.api.core.v1.PodAntiAffinity
-static M143: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "preferredDuringSchedulingIgnoredDuringExecution", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M142) },
-    FieldDescriptor { key: "requiredDuringSchedulingIgnoredDuringExecution", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M131) },
+static M148: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "preferredDuringSchedulingIgnoredDuringExecution", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M147) },
+    FieldDescriptor { key: "requiredDuringSchedulingIgnoredDuringExecution", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M136) },
 ] };
 
 // k8s.io.api.authorization.v1.SelfSubjectAccessReviewSpec
-static M144: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M127) },
+static M149: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M132) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SelfSubjectAccessReviewSpec
-static M145: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M127) },
+static M150: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M132) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SubjectAccessReviewSpec
-static M146: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M127) },
+static M151: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M132) },
     FieldDescriptor { key: "user", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.flowcontrol.v1.PolicyRulesWithSubjects
-static M147: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M6) },
-    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M29) },
+static M152: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
+    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M33) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta1.PolicyRulesWithSubjects
-static M148: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M6) },
-    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M30) },
+static M153: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
+    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M34) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta2.PolicyRulesWithSubjects
-static M149: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M6) },
-    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M31) },
+static M154: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
+    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M35) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta3.PolicyRulesWithSubjects
-static M150: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M6) },
-    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M32) },
+static M155: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
+    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M36) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.FlowSchemaSpec
-static M151: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M147) },
+static M156: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M152) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta1.FlowSchemaSpec
-static M152: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M148) },
+static M157: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M153) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta2.FlowSchemaSpec
-static M153: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M149) },
+static M158: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M154) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta3.FlowSchemaSpec
-static M154: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M150) },
+static M159: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M155) },
 ] };
 
 // k8s.io.api.core.v1.AzureFilePersistentVolumeSource
-static M155: Descriptor = Descriptor { fields: &[
+static M160: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "secretNamespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.ISCSIPersistentVolumeSource
-static M156: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M124) },
+static M161: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M129) },
 ] };
 
 // k8s.io.api.core.v1.FlexPersistentVolumeSource
 // k8s.io.api.core.v1.ScaleIOPersistentVolumeSource
-static M157: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M124) },
+static M162: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M129) },
 ] };
 
 // k8s.io.api.core.v1.CinderPersistentVolumeSource
-static M158: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M124) },
+static M163: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M129) },
 ] };
 
 // k8s.io.api.core.v1.StorageOSPersistentVolumeSource
-static M159: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M41) },
+static M164: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M45) },
     FieldDescriptor { key: "volumeNamespace", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.CephFSPersistentVolumeSource
-static M160: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M124) },
+static M165: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M129) },
 ] };
 
 // k8s.io.api.core.v1.RBDPersistentVolumeSource
-static M161: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M124) },
+static M166: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M129) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.WebhookClientConfig
-static M162: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M125) },
+static M167: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M130) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.WebhookClientConfig
-static M163: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M125) },
+static M168: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M130) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig
-static M164: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M125) },
+static M169: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M130) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.WebhookClientConfig
-static M165: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M125) },
+static M170: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M130) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIServiceSpec
-static M166: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M125) },
+static M171: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M130) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIServiceSpec
-static M167: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M125) },
+static M172: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M130) },
 ] };
 
 // k8s.io.api.apps.v1.DaemonSetSpec
-static M168: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M87) },
+static M173: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.apps.v1.DeploymentSpec
 // k8s.io.api.apps.v1.ReplicaSetSpec
 // k8s.io.api.core.v1.ReplicationControllerSpec
-static M169: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M87) },
+static M174: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.apps.v1.StatefulSetSpec
-static M170: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M87) },
-    FieldDescriptor { key: "volumeClaimTemplates", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M85) },
+static M175: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M95) },
+    FieldDescriptor { key: "volumeClaimTemplates", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M93) },
 ] };
 
 // k8s.io.api.batch.v1.JobSpec
-static M171: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M87) },
+static M176: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicyEgressRule
-static M172: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "to", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M130) },
+static M177: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "to", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M135) },
 ] };
 
 // k8s.io.api.authentication.v1.TokenReviewStatus
-static M173: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M33) },
+static M178: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M37) },
 ] };
 
 // k8s.io.api.authentication.v1beta1.TokenReviewStatus
-static M174: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M33) },
+static M179: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M37) },
 ] };
 
 // k8s.io.api.authentication.v1.SelfSubjectReviewStatus
 // k8s.io.api.authentication.v1alpha1.SelfSubjectReviewStatus
 // k8s.io.api.authentication.v1beta1.SelfSubjectReviewStatus
-static M175: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "userInfo", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M33) },
+static M180: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "userInfo", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M37) },
 ] };
 
 // k8s.io.api.core.v1.EphemeralVolumeSource
-static M176: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "volumeClaimTemplate", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M85) },
+static M181: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "volumeClaimTemplate", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M93) },
 ] };
 
 // k8s.io.api.core.v1.StorageOSVolumeSource
-static M177: Descriptor = Descriptor { fields: &[
+static M182: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "volumeNamespace", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion
-static M178: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "webhook", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M12) },
+static M183: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "webhook", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M15) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceConversion
-static M179: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "webhookClientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M165) },
+static M184: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "webhookClientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M170) },
 ] };

@@ -34,7 +34,9 @@ fn every_message_is_one_that_can_be_mapped() {
     fn check(message: &Message) {
         let holds = |keys: &[&str]| assert!(keys.iter().all(|key| message.number(key).is_some()), "{keys:?}");
         match message.place {
-            None | Some(Place::NamespaceSelector | Place::Tolerations) => {}
+            None | Some(Place::NamespaceSelector | Place::Tolerations | Place::AggregationRule) => {}
+            Some(Place::RoleMeta) => holds(&["name", "labels", "annotations"]),
+            Some(Place::RoleRef) => holds(&["kind", "name"]),
             Some(Place::NamespaceMeta) => holds(&["name", "generateName", "labels", "annotations"]),
             Some(Place::PodSpec) => holds(&["nodeSelector", "tolerations", "nodeName"]),
             Some(Place::Reference | Place::Claim | Place::EventObject) => assert!(message.number("name").is_some()),
@@ -51,6 +53,8 @@ fn every_message_is_one_that_can_be_mapped() {
                     Place::OwnNamespace
                         | Place::Namespace
                         | Place::OwnName
+                        | Place::RoleName
+                        | Place::NoNamespace
                         | Place::OwnGenerateName
                         | Place::AskedNamespace
                         | Place::Identity
@@ -62,7 +66,14 @@ fn every_message_is_one_that_can_be_mapped() {
                 Inside::Entries(place, values) => {
                     assert!(matches!(
                         place,
-                        None | Some(Place::NodeSelector | Place::OwnLabels | Place::OwnAnnotations)
+                        None | Some(
+                            Place::NodeSelector
+                                | Place::OwnLabels
+                                | Place::OwnAnnotations
+                                | Place::RoleLabels
+                                | Place::RoleAnnotations
+                                | Place::HiddenKeys
+                        )
                     ));
                     assert!(values.iter().all(|(_, place)| matches!(
                         place,

@@ -19,6 +19,8 @@ pub enum Filter {
     ByClaim,
     /// Those of the virtual cluster's own nodes: for what has one.
     ByNode,
+    /// Those that are the virtual cluster's own or every cluster's: for ClusterRoles.
+    ByRole,
     /// All: the request named what it is about, or the host has chosen.
     Everything,
 }

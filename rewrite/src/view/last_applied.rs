@@ -49,8 +49,11 @@ impl LastApplied {
     pub(super) fn conclude(self, reader: &Reader<'_>, program: &Program, cursor: &Cursor<'_>, edits: &mut Edits) {
         let (Some(text), Some(own)) = (self.text, self.own) else { return };
         // The host prints compact JSON, inside a string.
-        let (key, filter) =
-            if program.is_of_namespaces() { ("name", Filter::ByName) } else { ("namespace", Filter::ByNamespace) };
+        let (key, filter) = match program {
+            program if program.is_of_namespaces() => ("name", Filter::ByName),
+            program if program.is_of_roles() => ("name", Filter::Everything),
+            _ => ("namespace", Filter::ByNamespace),
+        };
         let mark = [br#"\""#, key.as_bytes(), br#"\":\""#, cursor.slice(own), br#"\""#].concat();
         if memmem::find(cursor.slice(text.clone()), &mark).is_none() {
             return;
@@ -70,7 +73,7 @@ fn shown(reader: &Reader<'_>, program: &Program, filter: Filter, applied: &Bytes
     let mut inner = Reader::new(reader.view, filter).within_annotation();
     walk(&mut inner, program.root(), &mut cursor, &mut edits).ok()?;
     cursor.finish().ok()?;
-    if inner.conclude(program, &cursor, &mut edits) == Verdict::Foreign {
+    if inner.conclude(program, &cursor, &mut edits) != Verdict::Shown {
         return None;
     }
     let mut pieces: Vec<Bytes> = Vec::new();

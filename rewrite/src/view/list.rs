@@ -16,7 +16,7 @@ use bytes::Bytes;
 use super::carry::Carry;
 use super::object::Reader;
 use super::table::Columns;
-use super::{DEFAULT_ITEM_LIMIT, Filter, Verdict, View};
+use super::{DEFAULT_ITEM_LIMIT, Filter, Verdict, View, binding};
 use crate::json::{Cursor, Defect, Edits, Fate, Malformed, Text, quoted};
 use crate::program::walk;
 use crate::{Program, Sink};
@@ -86,6 +86,7 @@ enum Member {
     Columns,
     Items,
     Rows,
+    Kind,
     Other,
 }
 
@@ -298,7 +299,7 @@ impl ListStream {
                         self.gap.keep(start, cursor.at(), output);
                         output.splice(start..cursor.at(), &mut self.edits);
                     }
-                    Verdict::Foreign => self.gap.leave_out(start, cursor.at(), output),
+                    Verdict::Foreign | Verdict::Unselected => self.gap.leave_out(start, cursor.at(), output),
                 }
                 self.state = State::BehindItem(member);
             }
@@ -321,6 +322,7 @@ impl ListStream {
         match member {
             Member::Metadata if cursor.peek()? == b'{' => self.metadata(cursor),
             Member::Columns => self.columns.read(cursor),
+            Member::Kind if self.program.is_of_cluster_bindings() => binding::kind(cursor, &mut self.edits),
             _ => cursor.skip(),
         }
     }
@@ -368,6 +370,7 @@ impl Member {
             ("columnDefinitions", Self::Columns),
             ("items", Self::Items),
             ("rows", Self::Rows),
+            ("kind", Self::Kind),
         ];
         known.into_iter().find(|(name, _)| key.is(name)).map_or(Self::Other, |(_, member)| member)
     }

@@ -19,7 +19,7 @@ impl Reader<'_> {
     }
 
     /// Takes keys out of a map, and the map too if nothing is left of it.
-    fn keys_without(
+    pub(super) fn keys_without(
         &mut self,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,

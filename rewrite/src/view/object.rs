@@ -3,7 +3,8 @@
 use super::credential::Credential;
 use super::last_applied::LastApplied;
 use super::pod::Owned;
-use super::{Filter, Verdict, View};
+use super::role::Role;
+use super::{Filter, Verdict, View, binding};
 use crate::Program;
 use crate::json::{Cursor, Edits, Fate, Malformed};
 use crate::mapping::{FOREIGN_PREFIX, Shown, identity::Seen};
@@ -23,8 +24,17 @@ pub(super) struct Reader<'v> {
     pub(super) credential: Credential,
     /// `None` within an annotation, which holds no other.
     pub(super) last_applied: Option<LastApplied>,
-    /// Whether the Status in hand is about a namespace.
-    about_namespace: bool,
+    pub(super) role: Role,
+    /// What the Status in hand is about.
+    about: About,
+}
+
+/// What `details.name` of a Status is the name of.
+#[derive(Clone, Copy)]
+enum About {
+    Namespace,
+    Role,
+    Other,
 }
 
 // === impl Reader ===
@@ -40,7 +50,8 @@ impl<'v> Reader<'v> {
             owned: Owned::default(),
             credential: Credential::default(),
             last_applied: Some(LastApplied::default()),
-            about_namespace: false,
+            role: Role::default(),
+            about: About::Other,
         }
     }
 
@@ -52,18 +63,21 @@ impl<'v> Reader<'v> {
 
     /// Decides what was left open at the end of an object. To be asked before the edits are used.
     pub(super) fn conclude(mut self, program: &Program, cursor: &Cursor<'_>, edits: &mut Edits) -> Verdict {
-        let verdict = match (self.verdict, self.filter) {
+        let verdict = match (self.role_verdict().or(self.verdict), self.filter) {
             _ if self.is_lent && !self.is_to_lend => Verdict::Foreign,
             (Some(verdict), _) => verdict,
             (None, Filter::Everything) => Verdict::Shown,
             // An object that does not say whose it is, is nobody's.
-            (None, Filter::ByNamespace | Filter::ByName | Filter::ByClaim | Filter::ByNode) => Verdict::Foreign,
+            (None, Filter::ByNamespace | Filter::ByName | Filter::ByClaim | Filter::ByNode | Filter::ByRole) => {
+                Verdict::Foreign
+            }
         };
-        if verdict == Verdict::Shown {
+        if verdict != Verdict::Foreign {
             if let Some(last_applied) = self.last_applied.take() {
                 last_applied.conclude(&self, program, cursor, edits);
             }
             self.owned.conclude(edits);
+            self.role.conclude(edits);
             let mapping = &self.view.mapping;
             self.credential.conclude(self.view.certificate.as_deref(), cursor, edits, |host| {
                 match mapping.shown(host) {
@@ -121,7 +135,11 @@ impl<'v> Reader<'v> {
     fn details(&mut self, node: &Node, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
         let kind = cursor.look_up("kind")?;
         // The resource in most answers, the kind in those of validation (`NewInvalid` in apimachinery's errors.go).
-        self.about_namespace = kind.is_some_and(|kind| kind.is("namespaces") || kind.is("Namespace"));
+        self.about = match kind {
+            Some(kind) if kind.is("namespaces") || kind.is("Namespace") => About::Namespace,
+            Some(kind) if kind.is("clusterroles") || kind.is("ClusterRole") => About::Role,
+            _ => About::Other,
+        };
         descend(self, node, cursor, edits).map(drop)
     }
 }
@@ -136,7 +154,7 @@ impl Visitor for Reader<'_> {
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
     ) -> Result<Fate, Malformed> {
-        if matches!(place, Place::OwnNamespace | Place::OwnName)
+        if matches!(place, Place::OwnNamespace | Place::OwnName | Place::RoleName)
             && let Some(last_applied) = &mut self.last_applied
         {
             last_applied.belongs_to(cursor)?;
@@ -169,7 +187,11 @@ impl Visitor for Reader<'_> {
             Place::EventObject => self.event_object(cursor, edits)?,
             Place::ResourceAttributes => self.resource_attributes(cursor, edits)?,
             Place::Details => self.details(node, cursor, edits)?,
-            Place::DetailsName if self.about_namespace => self.namespace(cursor, edits)?,
+            Place::DetailsName => match self.about {
+                About::Namespace => self.namespace(cursor, edits)?,
+                About::Role => drop(self.role(cursor, edits)?),
+                About::Other => cursor.skip()?,
+            },
             Place::NamespaceSelector => self.namespace_selector(cursor, edits)?,
             Place::NodeSelector => return self.node_selector(cursor, edits),
             Place::Tolerations => return self.tolerations(cursor, edits),
@@ -184,8 +206,23 @@ impl Visitor for Reader<'_> {
             | Place::SecretCertificate
             | Place::ConfigMapName
             | Place::ConfigMapCertificate => self.credential.note(place, cursor)?,
-            Place::NamespaceMeta | Place::PodSpec => return descend(self, node, cursor, edits),
-            Place::OwnGenerateName | Place::NodeName | Place::DetailsName => cursor.skip()?,
+            Place::NamespaceMeta | Place::RoleMeta | Place::PodSpec => return descend(self, node, cursor, edits),
+            Place::RoleName => self.role_name(cursor, edits)?,
+            Place::RoleLabels => return self.role_labels(cursor, edits),
+            Place::RoleAnnotations => return self.role_annotations(cursor, edits),
+            Place::OwnedRoleLabels | Place::OwnedRoleAnnotations => return self.owned_role_keys(cursor, edits),
+            Place::Rules => {
+                descend(self, node, cursor, edits)?;
+                self.rules_end(cursor);
+            }
+            Place::RoleRef => self.role_ref(cursor, edits)?,
+            Place::BindingKind => binding::kind(cursor, edits)?,
+            Place::NoNamespace => {
+                cursor.skip()?;
+                return Ok(Fate::Remove);
+            }
+            Place::HiddenKeys => return self.hidden_keys(cursor, edits),
+            Place::OwnGenerateName | Place::NodeName | Place::AggregationRule => cursor.skip()?,
         }
         Ok(Fate::Keep)
     }

@@ -10,7 +10,9 @@ use crate::json::{Cursor, Edits, Fate, Malformed};
 impl Reader<'_> {
     /// `resource`, `name` and `namespace`. What [`request`](crate::request) put there is taken out again.
     pub(super) fn resource_attributes(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        let to_namespace = cursor.look_up("resource")?.is_some_and(|resource| resource.is("namespaces"));
+        let resource = cursor.look_up("resource")?;
+        let to_namespace = resource.is_some_and(|resource| resource.is("namespaces"));
+        let to_role = resource.is_some_and(|resource| resource.is("clusterroles"));
         let Some(about) = self.view.about.clone() else { return self.named(to_namespace, cursor, edits) };
         if cursor.peek()? != b'{' {
             return cursor.skip();
@@ -22,7 +24,7 @@ impl Reader<'_> {
                     return Ok(Fate::Remove);
                 }
                 "namespace" => about.namespace.as_deref(),
-                "name" if to_namespace => about.name.as_deref(),
+                "name" if to_namespace || to_role => about.name.as_deref(),
                 _ => None,
             };
             put_back(asked.map(unquoted), cursor, edits)?;

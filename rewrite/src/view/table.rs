@@ -43,6 +43,8 @@ pub(super) struct Columns {
 enum Column {
     /// The object's own name.
     Name,
+    /// `kind/name` of the role that a binding refers to.
+    Role,
     Text,
     /// Labels as `pkg/labels` prints them (`FormatLabels`): `a=b,c=d`, or [`NO_LABELS`].
     NodeSelector,
@@ -70,6 +72,7 @@ impl Columns {
             if index < MAX_COLUMNS {
                 columns.push(match name {
                     Some(name) if name.is("Name") => Column::Name,
+                    Some(name) if name.is("Role") => Column::Role,
                     Some(name) if name.is(NODE_SELECTOR_COLUMN) => Column::NodeSelector,
                     Some(name) if name.is("Claim") => Column::Claim,
                     Some(name) if name.is("Node") => Column::Node,
@@ -111,7 +114,7 @@ impl Columns {
                 let rows = cursor.array(edits, |cursor, edits, _| {
                     Ok::<_, Malformed>(match self.row(view, program, filter, cursor, edits)? {
                         Verdict::Shown => Fate::Keep,
-                        Verdict::Foreign => Fate::Remove,
+                        Verdict::Foreign | Verdict::Unselected => Fate::Remove,
                     })
                 })?;
                 if rows.removed > 0 && rows.kept == 0 {
@@ -126,8 +129,8 @@ impl Columns {
         self.owed_next = match (verdict, definitions) {
             (Verdict::Foreign, Some((range, false))) => Some(Bytes::copy_from_slice(cursor.slice(range))),
             (Verdict::Foreign, _) => self.owed.clone(),
-            (Verdict::Shown, Some((_, false))) => None,
-            (Verdict::Shown, empty) => {
+            (_, Some((_, false))) => None,
+            (_, empty) => {
                 if let Some(owed) = &self.owed {
                     match empty {
                         Some((range, _)) => edits.replace(range, owed.clone()),
@@ -196,6 +199,10 @@ impl Columns {
         match (column, cursor.peek()?) {
             (Column::Name, b'"') if program.is_of_namespaces() => {
                 reader.namespace(cursor, edits)?;
+            }
+            (Column::Name, b'"') if program.is_of_roles() => drop(reader.role(cursor, edits)?),
+            (Column::Role, b'"') if program.is_of_bindings() => {
+                reader.view.mapping.edit_message(&cursor.string()?, edits);
             }
             (Column::NodeSelector, b'"') if program.has_guard() => node_selector(reader.view, &cursor.string()?, edits),
             (Column::Claim, b'"') => {

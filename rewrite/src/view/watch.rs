@@ -7,6 +7,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use super::binding::shown_kind;
 use super::carry::Carry;
 use super::list::StreamError;
 use super::object::Reader;
@@ -88,7 +89,8 @@ impl WatchStream {
     /// told now.
     pub fn bookmark(&self) -> Option<Bytes> {
         let progress = self.progress.as_ref().filter(|_| !self.on_line)?;
-        progress.bookmark()
+        let renamed = self.program.is_of_cluster_bindings();
+        progress.bookmark(|kind| shown_kind(kind).filter(|_| renamed))
     }
 
     /// Uses newer names from the next frame on: a watch outlives many namespaces.
@@ -154,7 +156,7 @@ impl WatchStream {
             if let Some(progress) = &mut self.progress {
                 progress.note(&begun)?;
             }
-            self.left_out = verdict == Verdict::Foreign;
+            self.left_out = verdict != Verdict::Shown;
             if !self.left_out {
                 self.edits.splice(window, start..cursor.at(), sink);
                 self.on_line = true;
@@ -163,7 +165,8 @@ impl WatchStream {
     }
 
     fn frame(&mut self, cursor: &mut Cursor<'_>) -> Result<Verdict, Malformed> {
-        let event = match cursor.look_up("type")? {
+        let named = cursor.look_up("type")?;
+        let event = match named {
             Some(event) if event.is("BOOKMARK") => EventType::Bookmark,
             Some(event) if event.is("ERROR") => EventType::Error,
             _ => EventType::Change,
@@ -179,7 +182,7 @@ impl WatchStream {
                     EventType::Error => status(view, cursor, edits)?,
                     EventType::Change => change(view, program, *filter, columns, cursor, edits)?,
                 };
-                if found == Verdict::Foreign {
+                if found != Verdict::Shown {
                     verdict = found;
                 }
             } else {
@@ -187,6 +190,17 @@ impl WatchStream {
             }
             Ok::<_, Malformed>(Fate::Keep)
         })?;
+        if verdict == Verdict::Unselected {
+            // To who selects, what changes so that it is not selected any more is gone. (Whether it was selected before is
+            // not known: clients are told of the end of things that they have never heard of.)
+            verdict = match named.filter(|event| event.is("MODIFIED")) {
+                Some(event) => {
+                    edits.replace(event.range(), Bytes::from_static(b"DELETED"));
+                    Verdict::Shown
+                }
+                None => Verdict::Foreign,
+            };
+        }
         Ok(verdict)
     }
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use kube_wire::proto::Writer;
 
+use super::role::not_ours;
 use super::{Found, Mapper};
 use crate::json::{Fault as _, Step};
 use crate::program::Place;
@@ -17,6 +18,8 @@ const VALUE: u32 = 2;
 /// An entry of a map. What is absent is empty.
 pub(super) struct Entry<'b> {
     pub(super) key: Cow<'b, str>,
+    /// Where the key stands.
+    pub(super) found_key: Option<Found>,
     /// What the value is.
     pub(super) text: &'b [u8],
     /// Where it stands.
@@ -53,6 +56,9 @@ impl<'b> Mapper<'_, 'b> {
                 self.own_annotation(&entry);
                 Ok(())
             }
+            Some(Place::RoleLabels) => self.role_label(&entry),
+            Some(Place::RoleAnnotations) => self.role_annotation(&entry),
+            Some(Place::HiddenKeys) => not_ours(&entry),
             _ => {
                 let known = values.iter().find(|(key, _)| **key == entry.key);
                 self.credential(known.map(|(_, place)| *place), &entry);
@@ -74,9 +80,10 @@ impl<'b> Mapper<'_, 'b> {
     }
 
     pub(super) fn read_entry(&self, range: Range<usize>) -> Result<Entry<'b>, Refusal> {
-        let key = self.look_up(&range, Some(KEY))?;
+        let found_key = self.find(range.clone(), KEY)?;
+        let key = found_key.as_ref().map_or(&b""[..], |key| self.splice.bytes(key));
         let value = self.find(range, VALUE)?;
         let text = value.as_ref().map_or(&b""[..], |value| self.splice.bytes(value));
-        Ok(Entry { key: String::from_utf8_lossy(key), text, value })
+        Ok(Entry { key: String::from_utf8_lossy(key), found_key, text, value })
     }
 }

@@ -32,6 +32,11 @@ impl Mapper<'_, '_> {
                         self.report.nodes.extend(name);
                         Ok(())
                     }
+                    ("name", Named::Role) if place == Place::ResourceAttributes => {
+                        self.asked_role(found.as_ref());
+                        Ok(())
+                    }
+                    (_, Named::Role) => found.map_or(Ok(()), |found| self.role(&found)),
                     (_, Named::Other) => Ok(()),
                 }
             };
@@ -74,6 +79,14 @@ impl Mapper<'_, '_> {
         self.splice.replace(found, self.request.asked_name(&name)?.into());
         self.report.about.name = Some(name);
         Ok(())
+    }
+
+    /// The name of a cluster role that a question is about.
+    fn asked_role(&mut self, found: Option<&Found>) {
+        let Some(found) = found.filter(|found| !found.is_empty()) else { return };
+        let name = self.text_of(found);
+        self.splice.replace(found, self.request.asked_role(&name).into());
+        self.report.about.name = Some(name);
     }
 
     fn text_of(&self, found: &Found) -> String {

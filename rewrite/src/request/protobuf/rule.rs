@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{Mapper, Message};
 use crate::json::{Fault as _, Step};
 use crate::program::Names;
-use crate::request::{Reason, Refusal};
+use crate::request::Refusal;
 
 // === impl Mapper ===
 
@@ -17,10 +17,7 @@ impl Mapper<'_, '_> {
         let Some(number) = message.number("resourceNames").filter(|_| about != Names::OfOthers) else { return Ok(()) };
         let mut names = self.splice.fields(range.clone());
         while let Some(found) = names.next(|other| other == number)? {
-            let host = match about {
-                Names::Mixed => Err(Reason::MixedNames.into()),
-                _ => self.request.rule_name(self.splice.bytes(&found)),
-            };
+            let host = self.request.rule_name(about, self.splice.bytes(&found));
             if let Some(host) = host.map_err(|refusal: Refusal| refusal.within(Step::Key("resourceNames")))? {
                 self.splice.replace(&found, host);
             }

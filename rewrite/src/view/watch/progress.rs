@@ -72,15 +72,15 @@ impl Progress {
         Ok(())
     }
 
-    /// A frame that tells it.
-    pub(super) fn bookmark(&self) -> Option<Bytes> {
+    /// A frame that tells it. `shown` says what a kind of the host is called, if that is something else.
+    pub(super) fn bookmark(&self, shown: impl Fn(&[u8]) -> Option<&'static str>) -> Option<Bytes> {
         let parts = [&self.kind, &self.api_version, &self.version];
         if self.state.is_some() || parts.iter().any(|part| part.is_empty()) {
             return None;
         }
         let frame: [&[u8]; 7] = [
             br#"{"type":"BOOKMARK","object":{"kind":""#,
-            &self.kind,
+            shown(&self.kind).map_or(&self.kind[..], str::as_bytes),
             br#"","apiVersion":""#,
             &self.api_version,
             br#"","metadata":{"resourceVersion":""#,

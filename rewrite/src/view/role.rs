@@ -1,0 +1,194 @@
+//! ClusterRoles: which are shown, and what the host was not to see of them.
+//!
+//! Own ones carry the virtual cluster's label and its prefix; those that every cluster has are shown as they are.
+
+use bytes::Bytes;
+use kube_wire::selector::LabelSelector;
+
+use super::object::{Reader, unquoted};
+use super::{Filter, Verdict};
+use crate::json::{Cursor, Edits, Fate, Malformed, Text};
+use crate::mapping::FOREIGN_PREFIX;
+use crate::mapping::role::SeenRole;
+use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION};
+use crate::parked::{unparked, unparked_annotation};
+use crate::request::AGGREGATION_ANNOTATION;
+
+/// What was found of a ClusterRole. Whether it is shown is known at the end.
+#[derive(Default)]
+pub(super) struct Role {
+    seen: Option<SeenRole>,
+    is_labelled: bool,
+    /// As the client knows them; kept only where something is selected by them.
+    labels: Vec<(String, String)>,
+    /// The `aggregationRule` that was parked.
+    aggregation: Option<String>,
+    /// Where that is to stand.
+    behind_rules: Option<usize>,
+}
+
+/// Whether the text is one value: what stands in an annotation of the host's is not spliced in unread.
+fn is_json(text: &[u8]) -> bool {
+    let mut cursor = Cursor::new(text, 0, 0);
+    cursor.skip().and_then(|()| cursor.finish()).is_ok()
+}
+
+// === impl Role ===
+
+impl Role {
+    /// Whether the role is shown.
+    pub(super) fn verdict(&self, selector: Option<&LabelSelector>) -> Verdict {
+        let is_visible = match self.seen {
+            Some(SeenRole::Own(_)) => self.is_labelled,
+            Some(SeenRole::Shared) => true,
+            Some(SeenRole::Foreign) | None => false,
+        };
+        let value = |key: &str| self.labels.iter().find(|(name, _)| name == key).map(|(_, value)| &**value);
+        match selector {
+            _ if !is_visible => Verdict::Foreign,
+            Some(selector) if !selector.matches(value) => Verdict::Unselected,
+            _ => Verdict::Shown,
+        }
+    }
+
+    /// Puts back what was parked.
+    pub(super) fn conclude(self, edits: &mut Edits) {
+        if let (Some(aggregation), Some(at)) = (self.aggregation, self.behind_rules)
+            && is_json(aggregation.as_bytes())
+        {
+            edits.insert(at, format!(",\"aggregationRule\":{aggregation}"));
+        }
+    }
+}
+
+// === impl Reader ===
+
+impl Reader<'_> {
+    /// The name of a ClusterRole somewhere in an object.
+    pub(super) fn role(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Option<SeenRole>, Malformed> {
+        if cursor.peek()? != b'"' {
+            return cursor.skip().map(|()| None);
+        }
+        let text = cursor.string()?;
+        if text.raw.is_empty() {
+            return Ok(None);
+        }
+        let seen = self.view.mapping.seen_role(&text.bytes());
+        match &seen {
+            SeenRole::Own(name) => edits.replace(text.range(), unquoted(&String::from_utf8_lossy(name))),
+            SeenRole::Shared => {}
+            SeenRole::Foreign => edits.insert(text.start, FOREIGN_PREFIX),
+        }
+        Ok(Some(seen))
+    }
+
+    /// `metadata.name` of a ClusterRole.
+    pub(super) fn role_name(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+        let seen = self.role(cursor, edits)?;
+        // One foreign name among several (duplicate keys) is enough.
+        if self.role.seen != Some(SeenRole::Foreign) {
+            self.role.seen = seen;
+        }
+        Ok(())
+    }
+
+    /// `roleRef` of a binding.
+    pub(super) fn role_ref(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+        let is_mapped = cursor.look_up("kind")?.is_some_and(|kind| kind.is("ClusterRole"));
+        self.members(cursor, edits, |reader, key, cursor, edits| match key {
+            "name" if is_mapped => reader.role(cursor, edits).map(drop),
+            _ => cursor.skip(),
+        })
+    }
+
+    /// `metadata.labels` of a ClusterRole.
+    pub(super) fn role_labels(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
+        self.renamed_keys(cursor, edits, |reader, key, cursor, edits| {
+            let decoded = key.decode();
+            if decoded.starts_with(HIDDEN_PREFIX) {
+                let is_label = decoded == CLUSTER_LABEL && cursor.peek()? == b'"';
+                if is_label && cursor.string()?.is(reader.view.mapping.cluster().as_str()) {
+                    reader.role.is_labelled = true;
+                } else if !is_label {
+                    cursor.skip()?;
+                }
+                return Ok(Fate::Remove);
+            }
+            let shown = unparked(&decoded);
+            if let Some(shown) = &shown {
+                edits.replace(key.range(), unquoted(shown));
+            }
+            if reader.view.selecting.is_some() && cursor.peek()? == b'"' {
+                let value = cursor.string()?.decode().into_owned();
+                let key = shown.as_deref().unwrap_or(&decoded).to_owned();
+                reader.role.labels.push((key, value));
+            } else {
+                cursor.skip()?;
+            }
+            Ok(Fate::Keep)
+        })
+    }
+
+    /// `metadata.annotations` of a ClusterRole.
+    pub(super) fn role_annotations(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
+        self.renamed_keys(cursor, edits, |reader, key, cursor, edits| {
+            let decoded = key.decode();
+            if decoded == AGGREGATION_ANNOTATION && cursor.peek()? == b'"' {
+                reader.role.aggregation = Some(cursor.string()?.decode().into_owned());
+                return Ok(Fate::Remove);
+            }
+            if decoded == LAST_APPLIED_ANNOTATION
+                && let Some(last_applied) = &mut reader.last_applied
+            {
+                last_applied.note(cursor)?;
+                return Ok(Fate::Keep);
+            }
+            if let Some(shown) = unparked_annotation(&decoded) {
+                edits.replace(key.range(), Bytes::from_static(shown.as_bytes()));
+            }
+            cursor.skip()?;
+            Ok(if decoded.starts_with(HIDDEN_PREFIX) { Fate::Remove } else { Fate::Keep })
+        })
+    }
+
+    /// `f:labels` or `f:annotations` of a manager of a ClusterRole.
+    pub(super) fn owned_role_keys(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
+        self.renamed_keys(cursor, edits, |_, key, cursor, edits| {
+            cursor.skip()?;
+            let decoded = key.decode();
+            let Some(field) = decoded.strip_prefix("f:") else { return Ok(Fate::Keep) };
+            if field.starts_with(HIDDEN_PREFIX) {
+                return Ok(Fate::Remove);
+            }
+            if let Some(shown) = unparked(field) {
+                edits.replace(key.range(), unquoted(&format!("f:{shown}")));
+            }
+            Ok(Fate::Keep)
+        })
+    }
+
+    /// `rules` of a ClusterRole have ended.
+    pub(super) fn rules_end(&mut self, cursor: &Cursor<'_>) {
+        self.role.behind_rules = Some(cursor.at());
+    }
+
+    /// What the role is to the client, if that is what decides.
+    pub(super) fn role_verdict(&self) -> Option<Verdict> {
+        (self.filter == Filter::ByRole).then(|| self.role.verdict(self.view.selecting.as_deref()))
+    }
+
+    /// Visits the keys of a map, which goes if nothing is left of it.
+    fn renamed_keys<'a>(
+        &mut self,
+        cursor: &mut Cursor<'a>,
+        edits: &mut Edits,
+        mut visit: impl FnMut(&mut Self, Text<'a>, &mut Cursor<'a>, &mut Edits) -> Result<Fate, Malformed>,
+    ) -> Result<Fate, Malformed> {
+        if cursor.peek()? != b'{' {
+            cursor.skip()?;
+            return Ok(Fate::Keep);
+        }
+        let extent = cursor.object(edits, |cursor, edits, key| visit(self, key, cursor, edits))?;
+        Ok(if extent.removed > 0 && extent.kept == 0 { Fate::Remove } else { Fate::Keep })
+    }
+}
