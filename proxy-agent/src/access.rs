@@ -22,11 +22,13 @@ mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use kube_wire::Status;
 use kube_wire::request_info::NonResourceRequest;
 use kube_wire::status::Denied;
 use rewrite::{ClusterName, HostNamespace, Mapping};
+use tokio::time::sleep;
 
 use crate::host::Host;
 use crate::who::{Caller, HostUser};
@@ -36,6 +38,12 @@ use paths::PathClass;
 pub use refused::Refused;
 pub use reviews::{ReviewError, Reviews};
 pub use rules::Rules;
+
+/// A refusal soon after an RBAC write is asked about again this often, with pauses that grow by [`SETTLING_PAUSE`]: a second
+/// in all. Kubernetes' caches have been seen to lag by 9 ms.
+pub(crate) const SETTLING_ATTEMPTS: u32 = 12;
+/// See [`SETTLING_ATTEMPTS`].
+pub(crate) const SETTLING_PAUSE: Duration = Duration::from_millis(13);
 
 /// The authorisation of all virtual clusters. What is remembered is bounded for each of them, so that none lives at the
 /// cost of another.
@@ -89,10 +97,20 @@ impl<R: Reviews> Access<R> {
         answers.decision(Key::of_question(user, attributes), ask).await
     }
 
-    /// The same, and if not, the 403 of a kube-apiserver in the names of the virtual cluster.
+    /// The same, and if not, the 403 of a kube-apiserver in the names of the virtual cluster. Soon after an RBAC write no
+    /// is asked about again.
     pub async fn demand(&self, mapping: &Mapping, caller: &Caller, attributes: &Attributes<'_>) -> Result<(), Refused> {
-        let decision = self.check(&caller.host, attributes).await?;
-        if decision.allowed { Ok(()) } else { Err(Refused::denied(mapping, caller, attributes, &decision.reason)) }
+        for attempt in 0.. {
+            let decision = self.check(&caller.host, attributes).await?;
+            if decision.allowed {
+                return Ok(());
+            }
+            if attempt >= SETTLING_ATTEMPTS || !self.is_settling(caller.host.cluster()) {
+                return Err(Refused::denied(mapping, caller, attributes, &decision.reason));
+            }
+            sleep(SETTLING_PAUSE * (attempt + 1)).await;
+        }
+        unreachable!("the last attempt returns")
     }
 
     /// Whether `caller` may make a request for a path that is no resource.

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config;
 use crate::namespaces::Namespaces;
 use crate::nodes::own::{AllNodes, OwnNodes};
+use crate::roles::Roles;
 pub use toleration::TolerationError;
 
 /// Every virtual cluster of this agent, by name.
@@ -30,6 +31,7 @@ pub struct VirtualClusters {
     by_name: ArcSwap<ByName>,
     namespaces: Arc<Namespaces>,
     nodes: Arc<AllNodes>,
+    roles: Arc<Roles>,
 }
 
 /// The virtual clusters of one configuration.
@@ -49,6 +51,7 @@ pub struct VirtualCluster {
     pub end: CancellationToken,
     pub(crate) nodes: OwnNodes,
     namespaces: Arc<Namespaces>,
+    roles: Arc<Roles>,
 }
 
 /// Which nodes of the host a virtual cluster has.
@@ -96,7 +99,12 @@ impl VirtualClusters {
         configured: impl IntoIterator<Item = &'c config::VirtualCluster>,
         namespaces: &Arc<Namespaces>,
     ) -> Result<Self, ClusterError> {
-        let clusters = Self { by_name: ArcSwap::default(), namespaces: Arc::clone(namespaces), nodes: Arc::default() };
+        let clusters = Self {
+            by_name: ArcSwap::default(),
+            namespaces: Arc::clone(namespaces),
+            nodes: Arc::default(),
+            roles: Arc::default(),
+        };
         clusters.exchange(clusters.read(configured)?);
         Ok(clusters)
     }
@@ -111,7 +119,7 @@ impl VirtualClusters {
         for config in configured {
             // What runs goes on in the terms in which it began.
             let end = known.get(&config.name).map(|known| known.end.clone()).unwrap_or_default();
-            let cluster = VirtualCluster::new(config, end, Arc::clone(&self.namespaces), &self.nodes)
+            let cluster = VirtualCluster::new(config, end, self)
                 .map_err(|reason| ClusterError { cluster: config.name.clone(), reason })?;
             by_name.insert(config.name.clone(), Arc::new(cluster));
         }
@@ -121,6 +129,11 @@ impl VirtualClusters {
     /// The host's nodes, to be [kept](AllNodes::follow).
     pub(crate) fn nodes(&self) -> Arc<AllNodes> {
         Arc::clone(&self.nodes)
+    }
+
+    /// The host's cluster roles, to be [kept](Roles::follow).
+    pub(crate) fn roles(&self) -> Arc<Roles> {
+        Arc::clone(&self.roles)
     }
 
     /// From now on, there are exactly these; what runs for others ends.
@@ -156,8 +169,7 @@ impl VirtualCluster {
     fn new(
         config: &config::VirtualCluster,
         end: CancellationToken,
-        namespaces: Arc<Namespaces>,
-        nodes: &Arc<AllNodes>,
+        all: &VirtualClusters,
     ) -> Result<Self, ClusterReason> {
         let labels = config.node_selector.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let labels = LabelSelector::from_labels(labels)?;
@@ -167,13 +179,14 @@ impl VirtualCluster {
         let tolerations = tolerations.collect::<Result<Vec<_>, _>>()?;
         let name = engine_name(&config.name);
         Ok(Self {
-            nodes: OwnNodes::new(labels.clone(), Arc::clone(nodes)),
+            nodes: OwnNodes::new(labels.clone(), Arc::clone(&all.nodes)),
             node_selector: NodeSelector { text: labels.to_string().into(), labels },
             guard: Arc::new(Guard::new(config.node_selector.clone(), tolerations)),
             root: HostNamespace::root(&name),
             name,
             end,
-            namespaces,
+            namespaces: Arc::clone(&all.namespaces),
+            roles: Arc::clone(&all.roles),
         })
     }
 
@@ -187,6 +200,12 @@ impl VirtualCluster {
         Mapping::new(self.name.clone(), self.namespaces.index())
             .remembering(self.namespaces.late())
             .with_nodes(self.nodes.names())
+            .sharing_roles(self.roles.shared())
+    }
+
+    /// What is known of the host's cluster roles.
+    pub(crate) fn roles(&self) -> &Roles {
+        &self.roles
     }
 }
 

@@ -20,13 +20,13 @@ mod object;
 mod own_words;
 mod patch;
 mod plan;
+mod rbac;
 mod review;
 mod told;
 mod upgrade;
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use ::tunnel::Inbound;
 use ::tunnel::outbound::send_body;
@@ -43,7 +43,7 @@ use rewrite::{Mapping, View, VirtualNamespace};
 use tokio::time::sleep;
 use tracing::debug;
 
-use crate::access::Access;
+use crate::access::{Access, SETTLING_ATTEMPTS, SETTLING_PAUSE};
 use crate::clusters::{VirtualCluster, VirtualClusters};
 use crate::discovery::Discovery;
 use crate::host::Host;
@@ -61,12 +61,6 @@ use told::Told;
 
 /// How often a patch that became a PUT is tried again (`MaxRetryWhenPatchConflicts` in apiserver's `patch.go`).
 const CONFLICTS: u32 = 5;
-
-/// A refusal soon after an RBAC write is asked about again this often, with pauses that grow by this much: a second in
-/// all. Kubernetes' caches have been seen to lag by 9 ms.
-const SETTLING_ATTEMPTS: u32 = 12;
-/// See [`SETTLING_ATTEMPTS`].
-const SETTLING_PAUSE: Duration = Duration::from_millis(13);
 
 /// What serves API requests; cheap to clone.
 #[derive(Clone)]
@@ -203,8 +197,8 @@ impl Exchange {
                 plan = *other;
                 response = self.parts.host.send(plan.request).await?;
             }
-            let Plan { show: shown, mapping, lending, not_found, after, .. } = plan;
-            if after == After::AgainOnConflict && response.status() == StatusCode::CONFLICT && attempt < CONFLICTS {
+            let Plan { show: shown, mapping, lending, not_found, selecting, again, written, after, .. } = plan;
+            if again && response.status() == StatusCode::CONFLICT && attempt < CONFLICTS {
                 continue;
             }
             if response.status() == StatusCode::FORBIDDEN && body.is_whole() && asked.is_settling(attempt) {
@@ -215,13 +209,17 @@ impl Exchange {
                 return asked.head(&body, response).await;
             }
             asked.note_write(response.status());
+            asked.put_in_force(written, response.status()).await;
             let response = match &after {
                 After::Birth => asked.birth(response).await?,
-                After::Nothing | After::AgainOnConflict => response.map(Upstream::Stream),
+                After::Nothing => response.map(Upstream::Stream),
             };
             let mut view = asked.view(mapping);
             if let Some(lending) = lending {
                 view = view.lending(lending);
+            }
+            if let Some(selecting) = selecting {
+                view = view.selecting(selecting);
             }
             return show(&view, shown, || not_found, response).await;
         }
@@ -267,6 +265,7 @@ impl<'a> Asked<'a> {
         }
         let mut asked = Self { parts, cluster, mapping, caller, info, headers, named: Mutex::default() };
         asked.catch_up().await;
+        asked.learn_roles().await?;
         Ok(asked)
     }
 
@@ -279,6 +278,16 @@ impl<'a> Asked<'a> {
         {
             self.mapping = self.cluster.mapping();
         }
+    }
+
+    /// Requests that name cluster roles need to know which of them every cluster has.
+    async fn learn_roles(&mut self) -> Result<(), Refusal> {
+        let Target::Resource(request) = self.info.target() else { return Ok(()) };
+        if matches!(request.group(), rbac::GROUP | "authorization.k8s.io") && !self.cluster.roles().is_synced() {
+            self.known_roles().await?;
+            self.mapping = self.cluster.mapping();
+        }
+        Ok(())
     }
 
     /// Whether a 403 of the host's, which executed nothing, may be out of date: its RBAC caches lag behind writes.

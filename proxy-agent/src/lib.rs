@@ -21,6 +21,7 @@ pub mod offers;
 mod policy;
 pub mod ready;
 mod refusal;
+mod roles;
 pub mod root;
 mod seal;
 pub mod serve;

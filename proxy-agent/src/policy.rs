@@ -16,8 +16,10 @@ pub(crate) enum Class {
     Claimed,
     /// Those of the cluster's nodes; read-only.
     OfNodes,
-    /// The host's own defaults, which carry [`BOOTSTRAPPING`]; read-only.
-    BuiltIn,
+    /// ClusterRoles: own ones under another name, and those that every cluster has.
+    Roles,
+    /// ClusterRoleBindings: RoleBindings in the root namespace.
+    Bindings,
     /// The same for every virtual cluster; read-only.
     Shared,
     /// Asked of the host with names mapped both ways.
@@ -25,9 +27,6 @@ pub(crate) enum Class {
     /// Neither read nor written, and why.
     Refused(&'static str),
 }
-
-/// `rbac.authorization.k8s.io` objects that an API server makes and repairs by itself (`bootstrappolicy`).
-pub(crate) const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping=rbac-defaults";
 
 /// What is said of everything that is not in the table.
 const UNKNOWN: &str = "this cluster-scoped resource is not served by virtual clusters";
@@ -39,7 +38,8 @@ pub(crate) fn class(resource: GroupResource<'_>) -> Class {
         ("", "nodes") => Class::Nodes,
         ("", "persistentvolumes") => Class::Claimed,
         ("storage.k8s.io", "csinodes" | "volumeattachments") => Class::OfNodes,
-        ("rbac.authorization.k8s.io", "clusterroles" | "clusterrolebindings") => Class::BuiltIn,
+        ("rbac.authorization.k8s.io", "clusterroles") => Class::Roles,
+        ("rbac.authorization.k8s.io", "clusterrolebindings") => Class::Bindings,
         ("", "componentstatuses")
         | ("apiextensions.k8s.io", "customresourcedefinitions")
         | ("networking.k8s.io", "ingressclasses" | "servicecidrs")
@@ -72,10 +72,6 @@ pub(crate) fn read_only(class: Class) -> &'static str {
              storage class"
         }
         Class::OfNodes => "it belongs to a node, and nodes belong to the operator of the host cluster",
-        Class::BuiltIn => {
-            "cluster roles and cluster role bindings cannot be written in this virtual cluster yet; use a Role and a \
-             RoleBinding in each namespace"
-        }
         _ => "it is shared by all virtual clusters of the host, whose operator can change it",
     }
 }
@@ -87,7 +83,7 @@ pub(crate) fn withheld(resource: GroupResource<'_>, subresource: &str, verb: &st
     let is_known = reads || matches!(verb, "get" | "create" | "update" | "patch" | "delete" | "deletecollection");
     match class(resource) {
         _ if !is_known => None,
-        Class::Refused(UNKNOWN) | Class::Namespaces | Class::Review => None,
+        Class::Refused(UNKNOWN) | Class::Namespaces | Class::Roles | Class::Bindings | Class::Review => None,
         Class::Refused(why) => Some(why),
         _ if reads => None,
         class => Some(read_only(class)),

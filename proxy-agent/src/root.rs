@@ -12,15 +12,18 @@
 //! What is *not* here: ClusterRoleBindings that clients write (they arrive as RoleBindings in the root namespace).
 //!
 //! Reading order: [`Root`], `run` (the loop), `queue` (what is to be done when), `foundation` and `mirrors` (what is
-//! done), `ending` (namespaces that are being deleted), `birth` (namespaces that were just made), `search` (those that
+//! done), `attempts` (what clients' grants are tried with), `in_force` (what clients have just written), `ending`
+//! (namespaces that are being deleted), `birth` (namespaces that were just made), `search` (those that
 //! somebody else has just made), `leave` (clusters that are not ours any more), `binding` and `catalog` (what should be
 //! there), `paths`, `trouble`.
 
+mod attempts;
 mod binding;
 mod birth;
 mod catalog;
 mod ending;
 mod foundation;
+mod in_force;
 mod leave;
 mod mirrors;
 mod paths;
@@ -39,6 +42,8 @@ use tokio::sync::watch;
 use crate::clusters::VirtualClusters;
 use crate::clusters::host_api::HostApi;
 use crate::namespaces::Namespaces;
+pub(crate) use attempts::attempt_group;
+pub(crate) use binding::CLUSTER_ADMIN;
 pub use birth::Birth;
 use catalog::Catalog;
 pub use trouble::Trouble;
@@ -51,6 +56,11 @@ pub const MIRROR_LABEL: &str = "atoll.dev/mirror";
 pub const MIRROR_FINALIZER: &str = "atoll.dev/mirror";
 /// The label of objects that clients see and cannot change.
 pub const PROTECTED_LABEL: &str = "atoll.dev/protected";
+/// The label of objects in a root namespace that are no client's business.
+pub const INTERNAL_LABEL: &str = "atoll.dev/internal";
+/// The name of the Role or RoleBinding that is tried to be written, in a root namespace, to see whether somebody may grant
+/// as much.
+pub const ATTEMPT: &str = "atoll:attempt";
 /// What a mirror's name has before the name of the binding.
 pub const MIRROR_PREFIX: &str = "atoll:crb:";
 /// The namespaces that every cluster has: three of the API server's own (`systemnamespaces` in

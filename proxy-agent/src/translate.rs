@@ -1,6 +1,7 @@
 //! Applies a plan to bodies: the engine of `rewrite` inside an [`http_body::Body`].
 
 mod arrivals;
+mod binding;
 mod bookmarks;
 mod echo;
 mod labelled;
@@ -9,6 +10,7 @@ mod review;
 mod whole;
 
 pub(crate) use arrivals::Arrivals;
+pub(crate) use binding::as_cluster_binding;
 pub(crate) use bookmarks::beginning;
 pub(crate) use echo::status;
 pub(crate) use response::{Show, ShownBody, Upstream, show, warnings};

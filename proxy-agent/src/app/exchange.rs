@@ -16,6 +16,7 @@ use crate::host::Host;
 use crate::host::api::{Api, Selection, Shape};
 use crate::namespaces::{self, Namespaces};
 use crate::nodes::{self, Nodes};
+use crate::roles;
 use crate::root::Root;
 use crate::seal::Seal;
 use crate::who::Who;
@@ -52,6 +53,9 @@ pub(super) fn open(
     let reflector = api.reflect(nodes::own::PATH, Selection { shape: Shape::Metadata, ..Selection::default() });
     let nodes = clusters.nodes();
     keep(tasks, "nodes", async move { nodes.follow(reflector).await });
+    let reflector = api.reflect(roles::PATH, Selection::default());
+    let followed = clusters.roles();
+    keep(tasks, "roles", async move { followed.follow(reflector).await });
     keep(tasks, "root", root.clone().run());
 
     let endpoint_ca = reloader

@@ -20,7 +20,7 @@ use super::review::Kind;
 use super::{Asked, mirrors};
 use crate::access::Attributes;
 use crate::host::{HostBody, empty};
-use crate::policy::{self, BOOTSTRAPPING, Class};
+use crate::policy::{self, Class};
 use crate::refusal::Refusal;
 use crate::translate::{MAX_OBJECT, Show, Upstream, collect};
 
@@ -48,7 +48,11 @@ impl Asked<'_> {
         if known.namespaced {
             return self.everywhere(request).await;
         }
-        self.allowed_everywhere(request).await?;
+        match class {
+            Class::Roles => return self.cluster_roles(request, body).await,
+            Class::Bindings => return self.cluster_bindings(request, body).await,
+            _ => self.allowed_everywhere(request).await?,
+        }
         match class {
             Class::Refused(why) => Err(forbidden(request, why)),
             _ if !request.verb().is_read() => Err(forbidden(request, policy::read_only(class))),
@@ -56,10 +60,6 @@ impl Asked<'_> {
                 Err(forbidden(request, policy::read_only(class)))
             }
             Class::Nodes => self.pass(request, Filter::Everything, Some(&self.cluster.node_selector.labels)).await,
-            Class::BuiltIn => {
-                let built_in: LabelSelector = BOOTSTRAPPING.parse().expect("a constant selector");
-                self.pass(request, Filter::Everything, Some(&built_in)).await
-            }
             Class::Claimed => self.pass(request, Filter::ByClaim, None).await,
             Class::OfNodes => {
                 self.known_nodes().await?;
@@ -67,7 +67,7 @@ impl Asked<'_> {
             }
             // Reviews can only be created, and the host says so.
             Class::Shared | Class::Review => self.pass(request, Filter::Everything, None).await,
-            Class::Namespaces => unreachable!("served above"),
+            Class::Namespaces | Class::Roles | Class::Bindings => unreachable!("served above"),
         }
     }
 
@@ -116,10 +116,7 @@ impl Asked<'_> {
         if is_hidden_by_metadata(request) {
             whole_objects(&mut upstream)?;
         }
-        let mut program = program(request);
-        if (request.group(), request.resource()) == ("rbac.authorization.k8s.io", "clusterrolebindings") {
-            program.add("subjects[]", rewrite::program::Place::SharedSubject).expect("a path");
-        }
+        let program = program(request);
         let show = if listed {
             self.list_show(request, program, filter)?
         } else {
@@ -172,13 +169,11 @@ impl Asked<'_> {
 
     /// A request about one Namespace, or a subresource of it.
     async fn namespace(&self, request: &ResourceRequest<'_>, path: &str, body: &Bytes) -> Result<Plan, Refusal> {
-        let mut after = After::Nothing;
+        let mut again = false;
         let mut upstream = match request.verb() {
             Verb::Patch => {
                 let patched = self.patch(request, None, path, body).await?;
-                if patched.again {
-                    after = After::AgainOnConflict;
-                }
+                again = patched.again;
                 patched.request
             }
             verb => {
@@ -190,7 +185,7 @@ impl Asked<'_> {
         self.json_only(&mut upstream)?;
         let show = Show::Object { program: program(request), filter: Filter::ByName, only: None };
         let mut plan = self.planned(request, upstream, show);
-        plan.after = after;
+        plan.again = again;
         Ok(plan)
     }
 
@@ -227,8 +222,8 @@ impl Asked<'_> {
         }
     }
 
-    /// What every namespace of the cluster is labelled with.
-    fn own_label(&self) -> LabelSelector {
+    /// What every namespace and every role of the cluster is labelled with.
+    pub(super) fn own_label(&self) -> LabelSelector {
         let labels = [(CLUSTER_LABEL, self.cluster.name.as_str())];
         LabelSelector::from_labels(labels).expect("a label of ours and a DNS label")
     }
@@ -247,6 +242,9 @@ impl Asked<'_> {
             lending: None,
             otherwise: None,
             not_found: Status::not_found(request.group_resource(), name),
+            selecting: None,
+            again: false,
+            written: None,
             after: After::Nothing,
         }
     }

@@ -114,6 +114,10 @@ impl Asked<'_> {
         if request.group().is_empty() && request.resource() == "namespaces" {
             selector = self.names_in(selector, "metadata.name");
         }
+        if (request.group(), request.resource()) == (super::rbac::GROUP, "clusterroles") {
+            let named = selector.map_values("metadata.name", |name| Ok::<_, Infallible>(self.host_role(name)));
+            selector = named.unwrap_or_else(|never| match never {});
+        }
         mapped.set("fieldSelector", &selector.to_string());
         Ok(())
     }

@@ -68,6 +68,9 @@ impl Asked<'_> {
             lending: None,
             otherwise: None,
             not_found: no_such(request, namespace),
+            selecting: None,
+            again: false,
+            written: None,
             after: After::Nothing,
         })
     }
@@ -120,7 +123,7 @@ impl Asked<'_> {
         let query =
             if listed { self.list_query(request, hidden.as_ref())? } else { self.info.query().borrowed().into_owned() };
         let target = Self::target(path, &query);
-        let mut after = After::Nothing;
+        let mut again = false;
         let mut upstream = match body {
             // Nothing is there to be deleted, and an empty list is the answer.
             _ if request.verb() == Verb::DeleteCollection && identity == As::Agent => {
@@ -131,9 +134,7 @@ impl Asked<'_> {
             }
             _ if request.verb() == Verb::Patch => {
                 let patched = self.patch(request, Some(namespace), path, &body.bytes()).await?;
-                if patched.again {
-                    after = After::AgainOnConflict;
-                }
+                again = patched.again;
                 patched.request
             }
             _ => {
@@ -162,7 +163,10 @@ impl Asked<'_> {
             lending: None,
             otherwise: self.lent_instead(request).await?,
             not_found: no_such(request, namespace.as_str()),
-            after,
+            selecting: None,
+            again,
+            written: None,
+            after: After::Nothing,
         })
     }
 }

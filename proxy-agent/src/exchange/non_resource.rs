@@ -22,6 +22,9 @@ impl Asked<'_> {
             lending: None,
             otherwise: None,
             not_found: Status::path_not_found(),
+            selecting: None,
+            again: false,
+            written: None,
             after: After::Nothing,
         })
     }

@@ -18,7 +18,7 @@ use super::plan::{As, program};
 use crate::access::Attributes;
 use crate::host::{HostBody, RequestBody, empty, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
-use crate::translate::{MAX_OBJECT, collect, status};
+use crate::translate::{MAX_OBJECT, as_cluster_binding, collect, status};
 
 /// `EnsureObjectNamespaceMatchesRequestNamespace` in apiserver's `registry/rest/meta.go`.
 const MISMATCH: &str = "the namespace of the provided object does not match the namespace sent on the request";
@@ -110,7 +110,9 @@ impl Asked<'_> {
         response: Response<HostBody>,
     ) -> Option<Status> {
         let body = collect(response.into_body(), MAX_OBJECT).await.ok()?;
-        status(&self.view(mapping.clone()), &program(request), &body)
+        let program = program(request);
+        let said = status(&self.view(mapping.clone()), &program, &body);
+        if program.is_of_cluster_bindings() { said.map(as_cluster_binding) } else { said }
     }
 }
 

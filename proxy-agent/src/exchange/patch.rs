@@ -24,7 +24,7 @@ use serde_json::Value;
 use super::Asked;
 use super::body::{content_type, same_name};
 use super::object::map_json;
-use super::plan::{As, program};
+use super::plan::program;
 use crate::host::{RequestBody, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use json_patch::JsonPatch;
@@ -110,13 +110,13 @@ impl Asked<'_> {
 
     fn sent(&self, path: &str, body: RequestBody) -> Result<Patched, Refusal> {
         let target = Self::target(path, self.info.query());
-        Ok(Patched { request: self.upstream(Method::PATCH, &target, As::Caller, body)?, again: false })
+        Ok(Patched { request: self.upstream(Method::PATCH, &target, self.acts_as(), body)?, again: false })
     }
 
     fn put(&self, body: Bytes, path: &str) -> Result<Patched, Refusal> {
         let mut query = self.info.query().borrowed();
         query.remove("force");
-        let mut request = self.upstream(Method::PUT, &Self::target(path, &query), As::Caller, full(body))?;
+        let mut request = self.upstream(Method::PUT, &Self::target(path, &query), self.acts_as(), full(body))?;
         request.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
         Ok(Patched { request, again: true })
     }

@@ -4,11 +4,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
 use kube_wire::gvr::GroupKind;
 use kube_wire::media::{Accept, Form};
 use kube_wire::query::Query;
+use kube_wire::selector::LabelSelector;
 use kube_wire::{ResourceRequest, Status};
 use rewrite::view::Lending;
 use rewrite::{Mapping, Program, ProtoProgram, schema};
 
 use super::Asked;
+use super::rbac::{GROUP, Written};
 use crate::host::RequestBody;
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::Show;
@@ -27,6 +29,12 @@ pub(crate) struct Plan {
     pub(crate) otherwise: Option<Box<Self>>,
     /// What is said of an object that is not the cluster's.
     pub(crate) not_found: Status,
+    /// What is shown of cluster roles, if not all.
+    pub(crate) selecting: Option<LabelSelector>,
+    /// Whether a conflict is ours: the request is planned anew.
+    pub(crate) again: bool,
+    /// What is written of the cluster's RBAC.
+    pub(crate) written: Option<Written>,
     /// What follows a success.
     pub(crate) after: After,
 }
@@ -36,8 +44,6 @@ pub(crate) struct Plan {
 pub(crate) enum After {
     /// Nothing.
     Nothing,
-    /// A conflict is ours: the request is planned anew.
-    AgainOnConflict,
     /// A namespace was made: it gets its mirrors.
     Birth,
 }
@@ -72,6 +78,15 @@ const EVICTION: &str = "Eviction";
 // === impl Asked ===
 
 impl Asked<'_> {
+    /// As whom an object is written: of what is the cluster's own RBAC, the agent has asked what the caller may.
+    pub(super) fn acts_as(&self) -> As {
+        let request = self.info.resource().map(|request| (request.group(), request.resource()));
+        match request {
+            Some((GROUP, "clusterroles" | "clusterrolebindings")) => As::Agent,
+            _ => As::Caller,
+        }
+    }
+
     /// A request upstream. `target` is in host names.
     pub(super) fn upstream(
         &self,

@@ -62,6 +62,14 @@ impl RequestBody {
         &self.0
     }
 
+    /// The same once more. Of a stream there is no second one: nothing.
+    pub(crate) fn again(&self) -> Self {
+        Self(match &self.0 {
+            Kind::Full(bytes) => Kind::Full(bytes.clone()),
+            Kind::Empty | Kind::Stream(_) | Kind::Spent => Kind::Empty,
+        })
+    }
+
     /// The body for one attempt. A stream can be had once.
     pub(super) fn take(&mut self) -> Self {
         Self(match &mut self.0 {

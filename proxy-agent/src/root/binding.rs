@@ -3,12 +3,12 @@
 use rewrite::{ClusterName, HostNamespace};
 use serde_json::{Map, Value, json};
 
-use super::{MIRROR_FINALIZER, MIRROR_LABEL, MIRROR_PREFIX, PROTECTED_LABEL};
+use super::{INTERNAL_LABEL, MIRROR_FINALIZER, MIRROR_LABEL, MIRROR_PREFIX, PROTECTED_LABEL};
 
 /// The group of RBAC's kinds.
-const RBAC: &str = "rbac.authorization.k8s.io";
+pub(super) const RBAC: &str = "rbac.authorization.k8s.io";
 /// The binding of a cluster's administrators (`cluster-admin` in plugin/pkg/auth/authorizer/rbac/bootstrappolicy).
-pub(super) const CLUSTER_ADMIN: &str = "cluster-admin";
+pub(crate) const CLUSTER_ADMIN: &str = "cluster-admin";
 /// Labels of ours are flags.
 const SET: &str = "true";
 
@@ -84,6 +84,11 @@ impl Binding {
 // === impl Wanted ===
 
 impl Wanted {
+    /// One in a root namespace that no client sees.
+    pub(super) fn internal(name: &str, subjects: Value, role_ref: Value) -> Self {
+        Self { name: name.to_owned(), label: INTERNAL_LABEL, finalizer: None, subjects, role_ref }
+    }
+
     /// To create it.
     pub(super) fn object(&self, host: &HostNamespace) -> Value {
         let mut object = json!({

@@ -59,6 +59,16 @@ impl Catalog {
         }
     }
 
+    /// The root namespace was listed, and these are all.
+    pub(super) fn replace(&mut self, cluster: &ClusterName, bindings: &[Binding]) {
+        if let Some(mirrors) = self.0.get_mut(cluster) {
+            mirrors.by_binding.retain(|name, _| bindings.iter().any(|binding| binding.name == *name));
+        }
+        for binding in bindings {
+            self.insert(cluster, binding);
+        }
+    }
+
     /// A binding is there. Returns whether that changes the mirrors.
     pub(super) fn insert(&mut self, cluster: &ClusterName, binding: &Binding) -> bool {
         let Some(mirrors) = self.0.get_mut(cluster) else { return false };

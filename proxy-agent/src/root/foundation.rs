@@ -20,6 +20,7 @@ impl<A: HostApi> Root<A> {
         let root = HostNamespace::root(cluster);
         self.ensure_namespace(&root, &json!({ROOT_LABEL: cluster.as_str()})).await?;
         self.ensure_binding(&root, &Binding::cluster_admin(cluster).protected()).await?;
+        self.ensure_attempts(cluster, &root).await?;
         for name in BORN_WITH {
             let name = VirtualNamespace::new(name).expect("a literal in the form of a label");
             let host = HostNamespace::derive(&name, cluster);

@@ -31,6 +31,21 @@ pub(super) fn binding(host: &HostNamespace, name: &str) -> Option<String> {
     Some(path.build())
 }
 
+/// The Roles in a namespace.
+pub(super) fn roles(host: &HostNamespace) -> String {
+    format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{host}/roles")
+}
+
+/// One Role, of a name that needs no escapes.
+pub(super) fn role(host: &HostNamespace, name: &str) -> String {
+    format!("{}/{name}", roles(host))
+}
+
+/// One ClusterRole, of a name that needs no escapes.
+pub(super) fn cluster_role(name: &str) -> String {
+    format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,9 +15,9 @@ use rewrite::view::{Beginning, Filter, ListStream, Verdict, WatchStream};
 use rewrite::{Program, View};
 
 use super::bookmarks::Bookmarks;
-use super::echo::without_echo;
+use super::echo::{status, without_echo};
 use super::labelled::Labelled;
-use super::{Answer, Arrivals, MAX_OBJECT, collect};
+use super::{Answer, Arrivals, MAX_OBJECT, as_cluster_binding, collect};
 use crate::host::{HostBody, HostBodyError};
 use crate::refusal::Refusal;
 use crate::seal::Seal;
@@ -92,6 +92,15 @@ pub(crate) async fn show(
     let json = is_json(&parts.headers);
     let failed = parts.status.as_u16() >= 400;
     let shown = match show {
+        Show::Object { program, .. } | Show::List { program, .. } | Show::Watch { program, .. }
+            if failed && json && program.is_of_cluster_bindings() =>
+        {
+            let body = body.collect().await?;
+            match status(view, &program, &body).map(as_cluster_binding) {
+                Some(status) => ShownBody::whole(status.to_json().into(), &mut parts.headers),
+                None => return Err(Refusal::Unreadable("its error is no Status".to_owned())),
+            }
+        }
         Show::Object { program, .. } if failed && json && parts.status == StatusCode::UNPROCESSABLE_ENTITY => {
             let body = body.collect().await?;
             if let Some(status) = without_echo(view, &program, &body) {

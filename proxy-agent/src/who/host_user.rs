@@ -46,6 +46,13 @@ impl HostUser {
         &self.cluster
     }
 
+    /// The same with the right to [attempt](crate::root::ATTEMPT) a grant.
+    pub(crate) fn attempting(&self) -> Self {
+        let mut attempting = self.clone();
+        attempting.groups.push(crate::root::attempt_group(&self.cluster));
+        attempting
+    }
+
     /// The name.
     pub fn name(&self) -> &str {
         &self.name

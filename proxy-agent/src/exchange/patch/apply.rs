@@ -81,7 +81,7 @@ pub(super) async fn apply(
         let mapped = asked.map(request, &program(request), mapper, &json).await?;
         let mut query = asked.info.query().borrowed();
         query.set("force", "true");
-        let request = asked.upstream(Method::PATCH, &Asked::target(path, &query), As::Caller, full(mapped))?;
+        let request = asked.upstream(Method::PATCH, &Asked::target(path, &query), asked.acts_as(), full(mapped))?;
         return Ok(Patched { request, again: true });
     }
     let owns = live.is_owned_by(|entry| entry.is_apply_of(&options.field_manager));

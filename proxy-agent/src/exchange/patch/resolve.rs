@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::super::Asked;
 use super::super::own_words::Upstream;
-use super::super::plan::{As, program};
+use super::super::plan::program;
 use super::json_patch::JsonPatch;
 use super::pod_spec;
 use crate::host::{RequestBody, empty, full};
@@ -27,12 +27,12 @@ pub(super) async fn by_json_patch(
 ) -> Result<Bytes, Refusal> {
     if !are_plain(asked.info.query())? {
         // What follows is a PUT. What is wrong with the parameters of a patch the host says of one that changes nothing.
-        let upstream = Upstream { path, identity: As::Caller, namespace: None, mapping: &asked.mapping };
+        let upstream = Upstream { path, identity: asked.acts_as(), namespace: None, mapping: &asked.mapping };
         if let Some(said) = asked.dry_run(request, &upstream, full(Bytes::from_static(b"[]"))).await? {
             return Err(said.into());
         }
     }
-    let live = read(asked, request, asked.upstream(Method::GET, path, As::Caller, empty())?).await?;
+    let live = read(asked, request, asked.upstream(Method::GET, path, asked.acts_as(), empty())?).await?;
     let mut object = shown(asked, request, &live)?;
     patch.apply(&mut object).map_err(|_| Refusal::from(Status::patch_does_not_apply()))?;
     mapped(asked, request, namespace, &object).await
@@ -61,7 +61,7 @@ pub(super) async fn without_moot_directive(
     if spec.get("nodeSelector").is_none_or(|selector| selector.get("$patch").is_none()) {
         return Ok(patch.clone());
     }
-    let live = read(asked, request, asked.upstream(Method::GET, path, As::Caller, empty())?).await?;
+    let live = read(asked, request, asked.upstream(Method::GET, path, asked.acts_as(), empty())?).await?;
     let live = shown(asked, request, &live)?;
     if live.pointer(pod).is_some_and(|spec| !spec["nodeSelector"].is_null()) {
         return Ok(patch.clone());
@@ -80,7 +80,7 @@ pub(super) async fn by_dry_run(
 ) -> Result<Bytes, Refusal> {
     let mut query = asked.info.query().borrowed();
     query.set("dryRun", "All");
-    let dry = asked.upstream(Method::PATCH, &Asked::target(path, &query), As::Caller, full(patch))?;
+    let dry = asked.upstream(Method::PATCH, &Asked::target(path, &query), asked.acts_as(), full(patch))?;
     let result = read(asked, request, dry).await?;
     let object = shown(asked, request, &result)?;
     mapped(asked, request, namespace, &object).await
@@ -95,7 +95,7 @@ pub(super) async fn try_apply(
 ) -> Result<(), Refusal> {
     let mut query = asked.info.query().borrowed();
     query.set("dryRun", "All");
-    let dry = asked.upstream(Method::PATCH, &Asked::target(path, &query), As::Caller, full(apply))?;
+    let dry = asked.upstream(Method::PATCH, &Asked::target(path, &query), asked.acts_as(), full(apply))?;
     read(asked, request, dry).await.map(drop)
 }
 

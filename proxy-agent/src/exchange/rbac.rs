@@ -1,0 +1,126 @@
+//! The RBAC of a virtual cluster's own scope: ClusterRoles and ClusterRoleBindings.
+//!
+//! | object | on the host | written by | if |
+//! |---|---|---|---|
+//! | ClusterRole `X` | ClusterRole `vc:<cluster>:X` | the agent | the caller holds what it grants |
+//! | ClusterRoleBinding `B` | RoleBinding `B` in the root namespace | the agent | the caller may bind that role |
+//!
+//! A write is first a dry run, of which the host makes the object that would be stored; that one is then [tried](attempt)
+//! as the caller, so that the host's own rules say what it may grant.
+
+mod attempt;
+mod bindings;
+mod in_force;
+mod roles;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, header};
+use kube_wire::gvr::GroupKind;
+use kube_wire::query::{Query, WriteOptions};
+use kube_wire::status::FieldError;
+use kube_wire::{ResourceRequest, Status, Verb};
+use rewrite::protobuf::ObjectName;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::Asked;
+use super::own_words::Upstream;
+use super::plan::{As, group_kind};
+use crate::host::RequestBody;
+use crate::refusal::{Ask, Refusal, Unmapped};
+use crate::translate::{MAX_OBJECT, collect};
+pub(super) use in_force::Written;
+
+/// The group of RBAC's kinds.
+pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Names of the agent's own objects begin so.
+const RESERVED: &str = "atoll:";
+
+/// How long a request waits for the agent to know the host's cluster roles.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A write that can be made, and what would come of it.
+struct Tried {
+    request: Request<RequestBody>,
+    /// Whether a conflict is ours to try again.
+    again: bool,
+    /// The object as the host would store it.
+    result: Value,
+}
+
+impl Asked<'_> {
+    /// Waits until the roles are known that every cluster has, which is a moment after the agent has started.
+    pub(super) async fn known_roles(&self) -> Result<(), Refusal> {
+        timeout(PATIENCE, self.cluster.roles().synced()).await.map_err(|_| {
+            Status::service_unavailable("the roles of this cluster are not known yet").with_retry_after(1).into()
+        })
+    }
+
+    /// Maps a create, update or patch of what is at `path` on the host, and lets the host try it.
+    async fn tried(&self, request: &ResourceRequest<'_>, path: &str, body: &Bytes) -> Result<Tried, Refusal> {
+        let mapped = match request.verb() {
+            Verb::Patch => self.patch(request, None, path, body).await.map(|patched| (patched.request, patched.again)),
+            _ => match self.body(request, None, body).await {
+                Ok(body) => {
+                    let target = Self::target(path, self.info.query());
+                    self.upstream(self.info.method().clone(), &target, As::Agent, body).map(|request| (request, false))
+                }
+                Err(refusal) => Err(refusal),
+            },
+        };
+        let (upstream, again) = match mapped {
+            Ok(mapped) => mapped,
+            Err(refusal) => {
+                let place = Upstream { path, identity: As::Agent, namespace: None, mapping: &self.mapping };
+                return Err(self.in_own_words(request, &place, body, refusal).await);
+            }
+        };
+        let dry = dry_run(&upstream);
+        let result = self.result(request, dry).await?;
+        Ok(Tried { request: upstream, again, result })
+    }
+
+    /// What the host would store. Its refusal is the answer to the client.
+    async fn result(&self, about: &ResourceRequest<'_>, dry: Request<RequestBody>) -> Result<Value, Refusal> {
+        let response = self.parts.host.send(dry).await?;
+        if !response.status().is_success() {
+            let said = self.status(about, &self.mapping, response).await;
+            return Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into());
+        }
+        let body = collect(response.into_body(), MAX_OBJECT).await;
+        let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))
+    }
+
+    /// Whether nothing is to be stored.
+    fn is_dry(&self) -> Result<bool, Refusal> {
+        Ok(WriteOptions::parse(self.info.query())?.dry_run)
+    }
+
+    /// How a new object calls itself. Names of the agent's own objects are refused.
+    fn new_name(&self, request: &ResourceRequest<'_>, body: &Bytes) -> Result<ObjectName, Refusal> {
+        let own = self.object(body)?.name()?;
+        let name = if own.name.is_empty() { &own.generate_name } else { &own.name };
+        if name.starts_with(RESERVED) { Err(reserved(group_kind(request), name)) } else { Ok(own) }
+    }
+}
+
+fn reserved(kind: GroupKind<'_>, name: &str) -> Refusal {
+    let error = FieldError::invalid("metadata.name", name, format!("names that begin with {RESERVED:?} are reserved"));
+    Unmapped::refusal(Status::invalid(kind, name, &[error]), Ask::Nobody)
+}
+
+/// The same request, storing nothing.
+fn dry_run(write: &Request<RequestBody>) -> Request<RequestBody> {
+    let mut query = Query::new(write.uri().query().unwrap_or_default());
+    query.set("dryRun", "All");
+    let mut dry = Request::new(write.body().again());
+    *dry.method_mut() = write.method().clone();
+    *dry.uri_mut() = Asked::target(write.uri().path(), &query).parse().expect("it was a target before");
+    *dry.headers_mut() = write.headers().clone();
+    dry.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    dry
+}

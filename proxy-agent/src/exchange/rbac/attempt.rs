@@ -1,0 +1,192 @@
+//! Whether a caller may grant what it is about to grant: the host is asked, by an attempt that stores nothing.
+//!
+//! A Role with the rules in question, or a RoleBinding to the role in question, is written to the root namespace as a dry
+//! run, as the caller with one more group. That group may write only objects of [that name](ATTEMPT), so it adds nothing to
+//! what the caller holds but the right to make the attempt. The host then compares rules, or looks for `bind`, as it does
+//! for its own (`ConfirmNoEscalation` in pkg/registry/rbac/validation, and `policybased` beside it).
+//!
+//! A Role cannot hold rules about paths. Those are compared here with what the host says the caller may
+//! (SelfSubjectRulesReview).
+
+use std::fmt::Write as _;
+
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use kube_wire::{ResourceRequest, Status};
+use rewrite::mapping::identity::Seen;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{Asked, GROUP};
+use crate::access::{Attributes, Rules, SETTLING_ATTEMPTS, SETTLING_PAUSE};
+use crate::host::full;
+use crate::refusal::Refusal;
+use crate::root::ATTEMPT;
+
+/// What stands before the rules in the sentence of `ConfirmNoEscalation`.
+const NOT_HELD: &str = "is attempting to grant RBAC permissions not currently held:\n";
+
+/// Refuses a ClusterRole that grants what its writer does not hold.
+///
+/// `host` is its name on the host, `name` that in the virtual cluster; `aggregates` whether it takes in rules of others,
+/// for which one has to hold all there are.
+pub(super) async fn may_grant(
+    asked: &Asked<'_>,
+    request: &ResourceRequest<'_>,
+    (host, name): (&str, &str),
+    rules: &Value,
+    aggregates: bool,
+) -> Result<(), Refusal> {
+    if allowed(asked, "escalate", "clusterroles", host).await? {
+        return Ok(());
+    }
+    let everything = json!([
+        {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+        {"verbs": ["*"], "nonResourceURLs": ["*"]},
+    ]);
+    let rules = if aggregates { &everything } else { rules };
+    let about_paths = |rule: &&Value| rule["nonResourceURLs"].as_array().is_some_and(|urls| !urls.is_empty());
+    let (paths, resources): (Vec<&Value>, Vec<&Value>) = rules.as_array().into_iter().flatten().partition(about_paths);
+
+    let mut missing = String::new();
+    if !resources.is_empty() {
+        if allowed(asked, "escalate", "roles", ATTEMPT).await? {
+            // The attempt would say nothing.
+            let sentence = "it cannot be found out whether you hold what it grants, since you may escalate roles and not \
+                            clusterroles: get the verb \"escalate\" on clusterroles too";
+            return Err(Status::forbidden_because(request.group_resource(), name, sentence).into());
+        }
+        let role = json!({"rules": resources});
+        if let Some(said) = attempt(asked, request, "roles", "Role", role).await? {
+            missing.push_str(not_held(said, request, name)?.trim_end());
+        }
+    }
+    if !paths.is_empty() {
+        let held = asked.parts.access.rules(&asked.caller.host, &asked.cluster.root).await;
+        let held = held.map_err(|error| Refusal::from(Status::from(&error)))?;
+        for rule in paths {
+            for lacking in lacking(&held, rule) {
+                let line = if missing.is_empty() { "" } else { "\n" };
+                write!(missing, "{line}{lacking}").expect("writing to a string");
+            }
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(not_granted(asked, request, name, &missing)) }
+}
+
+/// Refuses a ClusterRoleBinding to a role that its writer may not bind.
+pub(super) async fn may_bind(
+    asked: &Asked<'_>,
+    request: &ResourceRequest<'_>,
+    name: &str,
+    binding: &Value,
+) -> Result<(), Refusal> {
+    let binding = json!({"subjects": binding["subjects"], "roleRef": binding["roleRef"]});
+    match attempt(asked, request, "rolebindings", "RoleBinding", binding).await? {
+        None => Ok(()),
+        Some(said) => {
+            let missing = not_held(said, request, name)?;
+            Err(not_granted(asked, request, name, &missing))
+        }
+    }
+}
+
+async fn allowed(asked: &Asked<'_>, verb: &str, resource: &str, name: &str) -> Result<bool, Refusal> {
+    let namespace = &asked.cluster.root;
+    let attributes = Attributes { verb, group: GROUP, version: "v1", resource, subresource: "", name, namespace };
+    let decision = asked.parts.access.check(&asked.caller.host, &attributes).await;
+    decision.map(|decision| decision.allowed).map_err(|error| Refusal::from(Status::from(&error)))
+}
+
+/// The host's refusal of an attempt. Soon after a write, its caches may not have the role yet, or the rights.
+async fn attempt(
+    asked: &Asked<'_>,
+    about: &ResourceRequest<'_>,
+    resource: &str,
+    kind: &str,
+    mut object: Value,
+) -> Result<Option<Status>, Refusal> {
+    object["apiVersion"] = json!("rbac.authorization.k8s.io/v1");
+    object["kind"] = json!(kind);
+    object["metadata"] = json!({"name": ATTEMPT});
+    let root = &asked.cluster.root;
+    let target = format!("/apis/{GROUP}/v1/namespaces/{root}/{resource}/{ATTEMPT}?dryRun=All");
+    let mut headers = HeaderMap::new();
+    asked.caller.host.attempting().write(&mut headers);
+    for name in [header::ACCEPT, header::CONTENT_TYPE] {
+        headers.insert(name, HeaderValue::from_static("application/json"));
+    }
+    for tried in 0.. {
+        let mut request = Request::new(full(object.to_string()));
+        *request.method_mut() = Method::PUT;
+        *request.uri_mut() = target.parse().expect("labels and constants make a target");
+        *request.headers_mut() = headers.clone();
+        let response = asked.parts.host.send(request).await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(None);
+        }
+        let may_change = matches!(status, StatusCode::FORBIDDEN | StatusCode::NOT_FOUND);
+        if may_change && tried < SETTLING_ATTEMPTS && asked.parts.access.is_settling(&asked.cluster.name) {
+            sleep(SETTLING_PAUSE * (tried + 1)).await;
+            continue;
+        }
+        let said = asked.status(about, &asked.mapping, response).await;
+        return Ok(Some(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status"))));
+    }
+    unreachable!("the last attempt returns")
+}
+
+/// The rules that the host says are not held; another refusal is the answer.
+fn not_held(said: Status, request: &ResourceRequest<'_>, name: &str) -> Result<String, Refusal> {
+    if said.code != 403 {
+        return Err(said.into());
+    }
+    if let Some((_, rules)) = said.message.split_once(NOT_HELD) {
+        return Ok(rules.to_owned());
+    }
+    // Somebody on the host forbids the attempt itself.
+    let why = said.message.split_once(" is forbidden: ").map_or(&*said.message, |(_, why)| why);
+    Err(Status::forbidden_because(request.group_resource(), name, why).into())
+}
+
+fn not_granted(asked: &Asked<'_>, request: &ResourceRequest<'_>, name: &str, missing: &str) -> Refusal {
+    let groups = asked.caller.host.groups().iter().filter_map(|group| match asked.mapping.seen(group) {
+        Seen::Own(group) => Some(group),
+        // The host's counterparts of some of these.
+        Seen::Foreign => None,
+    });
+    let groups: Vec<_> = groups.map(|group| format!("{group:?}")).collect();
+    let user = asked.caller.virtual_name();
+    let sentence = format!("user {user:?} (groups=[{}]) {NOT_HELD}{missing}", groups.join(" "));
+    Status::forbidden_because(request.group_resource(), name, &sentence).into()
+}
+
+/// What of a rule about paths is not held, as `CompactString` in pkg/apis/rbac/v1/helpers.go prints it.
+fn lacking(held: &Rules, rule: &Value) -> Vec<String> {
+    let texts = |key: &str| rule[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
+    let verbs = texts("verbs");
+    let pairs = texts("nonResourceURLs").into_iter().flat_map(|url| verbs.iter().map(move |verb| (url, *verb)));
+    let missing = pairs.filter(|(url, verb)| !held.allow_path(verb, url));
+    missing.map(|(url, verb)| format!("{{NonResourceURLs:[{url:?}], Verbs:[{verb:?}]}}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_about_paths_are_compared_one_by_one() {
+        let held: Rules = serde_json::from_value(json!({
+            "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/api/*", "/version"]}], "resourceRules": [],
+        }))
+        .unwrap();
+        let lacking = |verbs: &[&str], urls: &[&str]| lacking(&held, &json!({"verbs": verbs, "nonResourceURLs": urls}));
+        assert!(lacking(&["get"], &["/api/*", "/api/v1", "/version"]).is_empty());
+        assert_eq!(lacking(&["get", "post"], &["/version"]), [r#"{NonResourceURLs:["/version"], Verbs:["post"]}"#]);
+        assert_eq!(lacking(&["get"], &["*", "/version/*"]).len(), 2);
+        assert_eq!(lacking(&["*"], &["/version"]).len(), 1);
+        let all: Rules =
+            serde_json::from_value(json!({"nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}]})).unwrap();
+        assert!(super::lacking(&all, &json!({"verbs": ["*"], "nonResourceURLs": ["*"]})).is_empty());
+    }
+}

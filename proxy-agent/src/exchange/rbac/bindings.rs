@@ -1,0 +1,171 @@
+//! ClusterRoleBindings: RoleBindings in the root namespace.
+
+use http::Method;
+use kube_wire::gvr::GroupKind;
+use kube_wire::name::SegmentName;
+use kube_wire::request_info::ResourcePath;
+use kube_wire::selector::LabelSelector;
+use kube_wire::status::{CauseType, FieldError};
+use kube_wire::{ResourceRequest, Status, Verb};
+use rewrite::view::Filter;
+use serde_json::Value;
+
+use super::{GROUP, Written, attempt};
+use crate::exchange::Asked;
+use crate::exchange::body::Body;
+use crate::exchange::cluster_scoped::forbidden;
+use crate::exchange::namespaced::segment;
+use crate::exchange::plan::{As, Plan, group_kind, program};
+use crate::host::{empty, full};
+use crate::refusal::Refusal;
+use crate::root::{CLUSTER_ADMIN, INTERNAL_LABEL, PROTECTED_LABEL};
+use crate::translate::Show;
+
+/// Why the administrators' binding is not written.
+const PROTECTED: &str = "it is what makes the administrators of this virtual cluster, and is kept as it is";
+
+impl Asked<'_> {
+    /// A request about ClusterRoleBindings.
+    pub(in crate::exchange) async fn cluster_bindings(
+        &self,
+        request: &ResourceRequest<'_>,
+        body: &Body,
+    ) -> Result<Plan, Refusal> {
+        self.allowed_everywhere(request).await?;
+        if request.subresource().is_some() {
+            return Err(Status::path_not_found().into());
+        }
+        let reserved = request.path_name().filter(|name| name.starts_with(super::RESERVED));
+        match (request.verb(), request.path_name()) {
+            (Verb::Update | Verb::Patch, Some(name)) if reserved.is_some() => {
+                Err(super::reserved(group_kind(request), name))
+            }
+            (_, Some(name)) if reserved.is_some() => Err(Status::not_found(request.group_resource(), name).into()),
+            (Verb::List | Verb::Watch, _) | (Verb::Get, Some(_)) => self.read_bindings(request),
+            (Verb::Create, None) => {
+                let own = self.new_name(request, &body.bytes())?;
+                self.write_binding(request, &own.name, body).await
+            }
+            (Verb::Update | Verb::Patch | Verb::Delete, Some(CLUSTER_ADMIN)) => Err(forbidden(request, PROTECTED)),
+            (Verb::Update | Verb::Patch, Some(name)) => self.write_binding(request, name, body).await,
+            (Verb::Delete, Some(name)) => {
+                let target = Self::target(&self.binding_path(request)?, self.info.query());
+                let mut upstream = self.upstream(Method::DELETE, &target, As::Agent, full(body.bytes()))?;
+                self.json_only(&mut upstream)?;
+                let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
+                let mut plan = self.planned(request, upstream, show);
+                plan.written = (!self.is_dry()?).then(|| Written::Unbound(name.to_owned()));
+                Ok(plan)
+            }
+            (Verb::DeleteCollection, None) => {
+                let kept = format!("!{PROTECTED_LABEL},!{INTERNAL_LABEL}").parse().expect("a constant selector");
+                let query = self.list_query(request, Some(&kept))?;
+                let target = Self::target(&self.binding_path(request)?, &query);
+                let mut upstream = self.upstream(Method::DELETE, &target, As::Agent, full(body.bytes()))?;
+                self.json_only(&mut upstream)?;
+                let show = self.list_show(request, program(request), Filter::Everything)?;
+                let mut plan = self.planned(request, upstream, show);
+                plan.written = (!self.is_dry()?).then_some(Written::SomeUnbound);
+                Ok(plan)
+            }
+            _ => Err(Status::method_not_allowed_here().into()),
+        }
+    }
+
+    /// Where a request about ClusterRoleBindings goes on the host.
+    fn binding_path(&self, request: &ResourceRequest<'_>) -> Result<String, Refusal> {
+        let missing = |_| Status::not_found(request.group_resource(), request.path_name().unwrap_or_default());
+        let name = request.path_name().map(|name| SegmentName::new(name.to_owned())).transpose().map_err(missing)?;
+        let root = Some(segment(&self.cluster.root));
+        Ok(ResourcePath { namespace: root, resource: "rolebindings", name, ..request.path() }.build())
+    }
+
+    fn read_bindings(&self, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
+        let listed = request.verb() != Verb::Get;
+        let query = if listed {
+            let shown: LabelSelector = format!("!{INTERNAL_LABEL}").parse().expect("a constant selector");
+            self.list_query(request, Some(&shown))?
+        } else {
+            self.info.query().borrowed().into_owned()
+        };
+        let target = Self::target(&self.binding_path(request)?, &query);
+        let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
+        self.json_only(&mut upstream)?;
+        let show = if listed {
+            self.list_show(request, program(request), Filter::Everything)?
+        } else {
+            Show::Object { program: program(request), filter: Filter::Everything, only: None }
+        };
+        Ok(self.planned(request, upstream, show))
+    }
+
+    async fn write_binding(&self, request: &ResourceRequest<'_>, name: &str, body: &Body) -> Result<Plan, Refusal> {
+        let path = self.binding_path(request)?;
+        let mut tried = self.tried(request, &path, &body.bytes()).await?;
+        let errors = errors(&tried.result);
+        if !errors.is_empty() {
+            let kind = GroupKind { group: GROUP, kind: "ClusterRoleBinding" };
+            return Err(Status::invalid(kind, name, &errors).into());
+        }
+        attempt::may_bind(self, request, name, &tried.result).await?;
+        self.json_only(&mut tried.request)?;
+        let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
+        let mut plan = self.planned(request, tried.request, show);
+        plan.again = tried.again;
+        plan.written = if self.is_dry()? {
+            None
+        } else if name.is_empty() {
+            // The host makes another name than it has made in the dry run.
+            Some(Written::SomeBound)
+        } else {
+            Some(Written::Bound(tried.result))
+        };
+        Ok(plan)
+    }
+}
+
+/// What `ValidateClusterRoleBinding` (pkg/apis/rbac/validation) asks for beyond what it asks of a RoleBinding.
+fn errors(binding: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let kind = binding["roleRef"]["kind"].as_str().unwrap_or_default();
+    if kind != "ClusterRole" {
+        errors.push(FieldError {
+            cause: CauseType::NotSupported,
+            field: "roleRef.kind".to_owned(),
+            value: Some(kind.to_owned()),
+            detail: "supported values: \"ClusterRole\"".to_owned(),
+        });
+    }
+    for (number, subject) in binding["subjects"].as_array().into_iter().flatten().enumerate() {
+        let has_namespace = subject["namespace"].as_str().is_some_and(|namespace| !namespace.is_empty());
+        if subject["kind"] == "ServiceAccount" && !has_namespace {
+            errors.push(FieldError::required(format!("subjects[{number}].namespace"), ""));
+        }
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_cluster_role_binding_asks_for_more() {
+        let binding =
+            |kind: &str, subject: Value| json!({"roleRef": {"kind": kind, "name": "a"}, "subjects": [subject]});
+        let said = |binding: &Value| errors(binding).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let account = |namespace: &str| json!({"kind": "ServiceAccount", "name": "a", "namespace": namespace});
+        assert!(said(&binding("ClusterRole", account("b"))).is_empty());
+        assert!(said(&binding("ClusterRole", json!({"kind": "User", "name": "a"}))).is_empty());
+        assert!(said(&json!({"roleRef": {"kind": "ClusterRole"}})).is_empty());
+        assert_eq!(
+            said(&binding("Role", json!({"kind": "ServiceAccount", "name": "a"}))),
+            [
+                r#"roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole""#,
+                "subjects[0].namespace: Required value",
+            ]
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! ClusterRoles: own ones under another name on the host, and those that every cluster has, which can only be read.
+
+use http::Method;
+use kube_wire::name::SegmentName;
+use kube_wire::query::ListOptions;
+use kube_wire::selector::LabelSelector;
+use kube_wire::{ResourceRequest, Status, Verb};
+use rewrite::parked::parked;
+use rewrite::request::AGGREGATION_ANNOTATION;
+use rewrite::view::Filter;
+
+use super::{Written, attempt};
+use crate::access::Attributes;
+use crate::exchange::Asked;
+use crate::exchange::body::Body;
+use crate::exchange::cluster_scoped::forbidden;
+use crate::exchange::plan::{As, Plan, group_kind, program};
+use crate::host::{empty, full};
+use crate::refusal::Refusal;
+use crate::translate::Show;
+
+/// Why one of Kubernetes' own roles is not written.
+const SHARED: &str = "it is one of Kubernetes' own, which all virtual clusters of the host share; make one of your own";
+
+impl Asked<'_> {
+    /// A request about ClusterRoles.
+    pub(in crate::exchange) async fn cluster_roles(
+        &self,
+        request: &ResourceRequest<'_>,
+        body: &Body,
+    ) -> Result<Plan, Refusal> {
+        let host = request.name().map(|name| self.host_role(name));
+        let attributes = Attributes { name: host.as_deref().unwrap_or_default(), ..self.attributes(request) };
+        self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?;
+        if request.subresource().is_some() {
+            return Err(Status::path_not_found().into());
+        }
+        match (request.verb(), request.path_name()) {
+            (Verb::List | Verb::Watch | Verb::DeleteCollection, None) => self.role_collection(request),
+            (Verb::Get | Verb::List | Verb::Watch, Some(name)) => self.read_role(request, name),
+            (Verb::Create, None) => {
+                let own = self.new_name(request, &body.bytes())?;
+                if self.mapping.is_shared_role(&own.name) {
+                    return Err(Status::already_exists(request.group_resource(), &own.name).into());
+                }
+                self.write_role(request, &own.name, &request.path().build(), body).await
+            }
+            (Verb::Update | Verb::Patch | Verb::Delete, Some(name)) if self.mapping.is_shared_role(name) => {
+                Err(forbidden(request, SHARED))
+            }
+            (Verb::Update | Verb::Patch, Some(name)) => {
+                let path = self.role_path(request, name)?;
+                self.write_role(request, name, &path, body).await
+            }
+            (Verb::Delete, Some(name)) => {
+                let path = Self::target(&self.role_path(request, name)?, self.info.query());
+                let mut upstream = self.upstream(Method::DELETE, &path, As::Agent, full(body.bytes()))?;
+                self.json_only(&mut upstream)?;
+                let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
+                let mut plan = self.planned(request, upstream, show);
+                plan.written = (!self.is_dry()?).then_some(Written::Role);
+                Ok(plan)
+            }
+            _ => Err(Status::method_not_allowed_here().into()),
+        }
+    }
+
+    /// The host's name for a ClusterRole; one that nothing there has for what nobody here can have made.
+    pub(in crate::exchange) fn host_role(&self, name: &str) -> String {
+        self.mapping.role(name).unwrap_or_else(|_| name.to_owned())
+    }
+
+    /// The path of a ClusterRole on the host.
+    fn role_path(&self, request: &ResourceRequest<'_>, name: &str) -> Result<String, Refusal> {
+        let missing = || Refusal::from(Status::not_found(request.group_resource(), name));
+        if name.starts_with(super::RESERVED) {
+            let is_write = matches!(request.verb(), Verb::Update | Verb::Patch);
+            return Err(if is_write { super::reserved(group_kind(request), name) } else { missing() });
+        }
+        let host = self.mapping.role(name).map_err(|_| missing())?;
+        let segment = SegmentName::new(host).map_err(|_| missing())?;
+        Ok(request.path_with(None, Some(&segment)))
+    }
+
+    fn read_role(&self, request: &ResourceRequest<'_>, name: &str) -> Result<Plan, Refusal> {
+        let path = self.role_path(request, name)?;
+        let listed = request.verb() != Verb::Get;
+        let query = if listed { self.list_query(request, None)? } else { self.info.query().borrowed().into_owned() };
+        let mut upstream = self.upstream(Method::GET, &Self::target(&path, &query), As::Agent, empty())?;
+        self.json_only(&mut upstream)?;
+        let show = if listed {
+            self.list_show(request, program(request), Filter::ByRole)?
+        } else {
+            Show::Object { program: program(request), filter: Filter::ByRole, only: None }
+        };
+        Ok(self.planned(request, upstream, show))
+    }
+
+    /// All that the cluster has, or what is selected of it. Which is told here and not by the host: own roles have other
+    /// labels there than shared ones, and no selector is true of just these two sorts. What is deleted are own ones.
+    fn role_collection(&self, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
+        let mut query = self.list_query(request, None)?;
+        let bad = |error: String| Refusal::from(Status::bad_request(error));
+        let options = ListOptions::parse(self.info.query())?;
+        let selector: LabelSelector = options.label_selector.parse().map_err(|error| bad(format!("{error}")))?;
+        let mut selecting = None;
+        if request.verb() == Verb::DeleteCollection {
+            let own = selector.map_keys(parked).map_err(|error| bad(error.to_string()))?.and(self.own_label());
+            query.set("labelSelector", &own.to_string());
+        } else {
+            query.remove("labelSelector");
+            selecting = Some(selector).filter(|selector| !selector.is_empty());
+        }
+        let target = Self::target(&request.path().build(), &query);
+        let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
+        self.json_only(&mut upstream)?;
+        let mut plan = self.planned(request, upstream, self.list_show(request, program(request), Filter::ByRole)?);
+        plan.selecting = selecting;
+        plan.written = (request.verb() == Verb::DeleteCollection && !self.is_dry()?).then_some(Written::Role);
+        Ok(plan)
+    }
+
+    async fn write_role(
+        &self,
+        request: &ResourceRequest<'_>,
+        name: &str,
+        path: &str,
+        body: &Body,
+    ) -> Result<Plan, Refusal> {
+        let mut tried = self.tried(request, path, &body.bytes()).await?;
+        let host = self.host_role(name);
+        let aggregates = !tried.result["metadata"]["annotations"][AGGREGATION_ANNOTATION].is_null()
+            || self.cluster.roles().aggregates(&self.cluster.name, name);
+        attempt::may_grant(self, request, (&host, name), &tried.result["rules"], aggregates).await?;
+        self.json_only(&mut tried.request)?;
+        let show = Show::Object { program: program(request), filter: Filter::ByRole, only: None };
+        let mut plan = self.planned(request, tried.request, show);
+        plan.again = tried.again;
+        plan.written = (!self.is_dry()?).then_some(Written::Role);
+        Ok(plan)
+    }
+}

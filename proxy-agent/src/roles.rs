@@ -1,0 +1,207 @@
+//! The host's ClusterRoles, as far as virtual clusters have to do with them: those that its API server makes by itself,
+//! which every virtual cluster shares, and those of the virtual clusters.
+//!
+//! They are watched once. What is *not* here: who may write them (the exchange), and whose rules are made of others'
+//! (`root::aggregation`).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use rewrite::ClusterName;
+use rewrite::mapping::SharedRoles;
+use rewrite::name::CLUSTER_LABEL;
+use rewrite::parked::unparked;
+use rewrite::request::AGGREGATION_ANNOTATION;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::clusters::host_api::Following;
+use crate::host::api::Change;
+
+/// The path of all ClusterRoles.
+pub(crate) const PATH: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+
+/// The label of `rbac.authorization.k8s.io` objects that an API server makes and repairs by itself (`bootstrappolicy`), and
+/// its value.
+const BOOTSTRAPPING: (&str, &str) = ("kubernetes.io/bootstrapping", "rbac-defaults");
+
+/// Keeps what is known of ClusterRoles.
+#[derive(Debug, Default)]
+pub(crate) struct Roles {
+    known: Mutex<Known>,
+    synced: watch::Sender<bool>,
+    /// Counts changes.
+    changed: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    shared: BTreeMap<String, Arc<Role>>,
+    /// By virtual cluster, and in it by virtual name.
+    own: HashMap<ClusterName, BTreeMap<String, Arc<Role>>>,
+    names: Arc<SharedRoles>,
+}
+
+/// What is known of a ClusterRole.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Role {
+    /// As clients know them.
+    pub(crate) labels: BTreeMap<String, String>,
+    /// An array, or null.
+    pub(crate) rules: Value,
+    /// The `aggregationRule` of a virtual cluster's role: JSON.
+    pub(crate) aggregation: Option<String>,
+}
+
+/// Whose a ClusterRole is.
+#[derive(Debug, PartialEq)]
+enum Owner {
+    Shared(String),
+    Cluster(ClusterName, String),
+}
+
+// === impl Roles ===
+
+impl Roles {
+    /// Keeps this up to date, for ever.
+    pub(crate) async fn follow(&self, mut following: impl Following) {
+        loop {
+            self.take(&following.next().await);
+        }
+    }
+
+    /// The names of the shared ones, now.
+    pub(crate) fn shared(&self) -> Arc<SharedRoles> {
+        Arc::clone(&self.lock().names)
+    }
+
+    /// Whether every role was told once.
+    pub(crate) fn is_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    /// Whether the rules of a virtual cluster's role are those of others.
+    pub(crate) fn aggregates(&self, cluster: &ClusterName, name: &str) -> bool {
+        let known = self.lock();
+        known
+            .own
+            .get::<ClusterName>(cluster)
+            .and_then(|own| own.get(name))
+            .is_some_and(|role| role.aggregation.is_some())
+    }
+
+    /// Waits until every role was told once.
+    pub(crate) async fn synced(&self) {
+        let mut synced = self.synced.subscribe();
+        synced.wait_for(|synced| *synced).await.expect("the sender is borrowed from self");
+    }
+
+    fn take(&self, change: &Change) {
+        match change {
+            Change::Synced => drop(self.synced.send_replace(true)),
+            Change::Applied(object) => self.put(object, Some(Arc::new(Role::of(object)))),
+            Change::Deleted(object) => self.put(object, None),
+        }
+    }
+
+    fn put(&self, object: &Value, role: Option<Arc<Role>>) {
+        let Some(name) = object["metadata"]["name"].as_str() else { return };
+        let owner = owner(object, name);
+        let mut known = self.lock();
+        if !matches!(owner, Some(Owner::Shared(_))) && known.shared.remove(name).is_some() {
+            known.rename();
+        }
+        match owner {
+            None => return,
+            Some(Owner::Shared(name)) => {
+                match role {
+                    Some(role) => known.shared.insert(name, role),
+                    None => known.shared.remove(&name),
+                };
+                known.rename();
+            }
+            Some(Owner::Cluster(cluster, name)) => {
+                let own = known.own.entry(cluster).or_default();
+                match role {
+                    Some(role) => own.insert(name, role),
+                    None => own.remove(&name),
+                };
+            }
+        }
+        drop(known);
+        self.changed.send_modify(|changes| *changes += 1);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    fn rename(&mut self) {
+        if self.names.len() != self.shared.len() || !self.shared.keys().all(|name| self.names.contains(name.as_bytes()))
+        {
+            self.names = Arc::new(self.shared.keys().map(|name| Bytes::copy_from_slice(name.as_bytes())).collect());
+        }
+    }
+}
+
+// === impl Role ===
+
+impl Role {
+    fn of(object: &Value) -> Self {
+        let metadata = &object["metadata"];
+        let labels = metadata["labels"].as_object().into_iter().flatten();
+        let labels = labels.filter_map(|(key, value)| {
+            let key = unparked(key).map_or_else(|| key.clone(), String::from);
+            Some((key, value.as_str()?.to_owned()))
+        });
+        Self {
+            labels: labels.collect(),
+            rules: object["rules"].clone(),
+            aggregation: metadata["annotations"][AGGREGATION_ANNOTATION].as_str().map(str::to_owned),
+        }
+    }
+}
+
+/// Whose it is: what a virtual cluster has, has both its label and its name.
+fn owner(object: &Value, name: &str) -> Option<Owner> {
+    let labels = &object["metadata"]["labels"];
+    if labels[BOOTSTRAPPING.0] == BOOTSTRAPPING.1 {
+        return Some(Owner::Shared(name.to_owned()));
+    }
+    let cluster = ClusterName::new(labels[CLUSTER_LABEL].as_str()?).ok()?;
+    let own = name.strip_prefix(&format!("vc:{cluster}:"))?.to_owned();
+    Some(Owner::Cluster(cluster, own))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn role(name: &str, labels: &Value) -> Change {
+        Change::Applied(json!({"metadata": {"name": name, "labels": labels}, "rules": []}))
+    }
+
+    #[tokio::test]
+    async fn shared_roles_come_and_go() {
+        let roles = Roles::default();
+        roles.take(&role("view", &json!({"kubernetes.io/bootstrapping": "rbac-defaults"})));
+        roles.take(&role("operators", &json!({"a": "b"})));
+        roles.take(&role("vc:ke:a", &json!({"atoll.dev/virtual-cluster": "ke", "parked.atoll.dev/a": "b"})));
+        roles.take(&role("vc:ke:b", &json!({"atoll.dev/virtual-cluster": "hz"})));
+        roles.take(&Change::Synced);
+        roles.synced().await;
+        assert_eq!(*roles.shared(), SharedRoles::from([Bytes::from("view")]));
+        let own = roles.lock().own.remove(&"ke".parse::<ClusterName>().unwrap()).unwrap();
+        assert_eq!((own.len(), own["a"].labels["a"].as_str()), (1, "b"));
+        // An operator has made it his own.
+        roles.take(&role("view", &json!({})));
+        assert!(roles.shared().is_empty());
+    }
+}

@@ -1,0 +1,151 @@
+//! What a client has written of its cluster's RBAC is put in force before it hears of that.
+//!
+//! The reconciler would do the same a moment later, and does if this future is dropped, or fails. RBAC works from caches,
+//! one for each kind, that take changes in order. So a *canary* is written last: a ClusterRole and a binding to it, each
+//! with a mark that was never there before; when the host says that what they allow is allowed, all that was written before
+//! is in force too (in that API server; others may lag for some milliseconds).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rewrite::{ClusterName, HostNamespace};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, warn};
+
+use super::binding::{Binding, RBAC};
+use super::{INTERNAL_LABEL, Root, Trouble, paths};
+use crate::clusters::host_api::HostApi;
+use crate::namespaces::Phase;
+
+/// The ClusterRole and the RoleBinding.
+const CANARY: &str = "atoll:canary";
+
+/// How long the mirrors of one binding may take before the client is answered anyway.
+const WRITING: Duration = Duration::from_secs(5);
+/// How long to wait for a canary.
+const IN_FORCE: Duration = Duration::from_secs(1);
+/// Namespaces that are written to at once.
+const AT_ONCE: usize = 8;
+/// The first pause between questions; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+/// No pause is longer.
+const LAST_PAUSE: Duration = Duration::from_millis(64);
+
+/// What is to be done in a namespace.
+#[derive(Clone)]
+enum Change {
+    Write(Arc<super::binding::Wanted>),
+    Look,
+}
+
+// === impl Root ===
+
+impl<A: HostApi> Root<A> {
+    /// A ClusterRoleBinding was written: `binding` is what stands in the root namespace. Writes its mirrors.
+    pub async fn bound(&self, cluster: &ClusterName, binding: &Value) {
+        let Some(binding) = Binding::of(binding) else { return };
+        self.catalog().insert(cluster, &binding);
+        self.everywhere(cluster, &Change::Write(Arc::new(binding.mirror()))).await;
+    }
+
+    /// A ClusterRoleBinding was deleted. Removes its mirrors.
+    pub async fn unbound(&self, cluster: &ClusterName, name: &str) {
+        self.catalog().remove(cluster, name);
+        self.everywhere(cluster, &Change::Look).await;
+    }
+
+    /// ClusterRoleBindings were written or deleted, and only the host knows which. Waits until that is mirrored.
+    pub async fn look_again(&self, cluster: &ClusterName) {
+        let root = HostNamespace::root(cluster);
+        match self.shared.api.list(&paths::bindings(&root), "").await {
+            Ok(found) => {
+                let bindings: Vec<_> = found.iter().filter_map(Binding::of).collect();
+                self.catalog().replace(cluster, &bindings);
+            }
+            Err(error) => {
+                warn!(error = &error as &dyn std::error::Error, %cluster, "bindings are mirrored when their watch tells");
+                return;
+            }
+        }
+        self.everywhere(cluster, &Change::Look).await;
+    }
+
+    /// Waits, but not for long, until all that was written to the host before is in force.
+    pub async fn in_force(&self, cluster: &ClusterName) {
+        match timeout(IN_FORCE, self.canary(cluster)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(trouble)) => {
+                let error: &dyn std::error::Error = &trouble;
+                warn!(error, %cluster, "whether rights are in force is not known");
+            }
+            Err(_) => debug!(%cluster, "rights are not in force in time"),
+        }
+    }
+
+    async fn everywhere(&self, cluster: &ClusterName, change: &Change) {
+        let members = self.shared.namespaces.members(cluster);
+        let hosts = members.into_iter().filter(|member| member.phase == Phase::Active).map(|member| member.host);
+        let work = async {
+            let mut working = JoinSet::new();
+            for host in hosts {
+                if working.len() >= AT_ONCE {
+                    working.join_next().await;
+                }
+                let (root, change) = (self.clone(), change.clone());
+                working.spawn(async move {
+                    let done = match change {
+                        Change::Write(mirror) => root.ensure_binding(&host, &mirror).await,
+                        Change::Look => root.mirror(&host).await,
+                    };
+                    if let Err(trouble) = done {
+                        let error: &dyn std::error::Error = &trouble;
+                        warn!(error, namespace = %host, "a mirror is not right yet");
+                    }
+                });
+            }
+            while working.join_next().await.is_some() {}
+        };
+        if timeout(WRITING, work).await.is_err() {
+            warn!(%cluster, "mirrors are not written in time");
+        }
+    }
+
+    async fn canary(&self, cluster: &ClusterName) -> Result<(), Trouble> {
+        let api = &self.shared.api;
+        let mark = format!("{:016x}", fastrand::u64(..));
+        let (name, user) = (format!("vc:{cluster}:{CANARY}"), format!("vc:{cluster}:{CANARY}:{mark}"));
+        let root = HostNamespace::root(cluster);
+        let labels = json!({INTERNAL_LABEL: "true"});
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": name, "labels": labels},
+            "rules": [{"verbs": ["get"], "apiGroups": ["atoll.dev"], "resources": ["canaries"], "resourceNames": [mark]}],
+        });
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": {"name": CANARY, "namespace": root.as_str(), "labels": labels},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
+            "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
+        });
+        let Some(binding_path) = paths::binding(&root, CANARY) else { return Ok(()) };
+        // Whatever is there: an update without a version makes what is not there, too.
+        api.update(&paths::cluster_role(&name), &role).await?;
+        api.update(&binding_path, &binding).await?;
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {"user": user, "resourceAttributes": {
+                "namespace": root.as_str(), "verb": "get", "group": "atoll.dev", "resource": "canaries", "name": mark,
+            }},
+        });
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if api.create(paths::REVIEWS, &review).await?["status"]["allowed"] == true {
+                return Ok(());
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+    }
+}
