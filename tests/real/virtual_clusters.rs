@@ -12,6 +12,7 @@ mod guard;
 mod hostile;
 mod limits;
 mod rights;
+mod roles;
 mod scope;
 mod streams;
 mod watches;
@@ -71,7 +72,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("reviews_are_answered_as_anywhere", Welcome, scope::reviews_are_answered_as_anywhere),
         case("reviews_tell_the_truth", Welcome, scope::reviews_tell_the_truth),
         case("tokens_are_reviewed_at_home", Welcome, scope::tokens_are_reviewed_at_home),
-        case("built_in_bindings_read_plainly", Welcome, scope::built_in_bindings_read_plainly),
+        case("roles_a_binding_holds_at_once", Welcome, roles::a_binding_holds_everywhere_and_at_once),
+        case("roles_a_first_use_is_never_refused", Welcome, roles::a_first_use_is_never_refused),
+        case("roles_nobody_grants_what_they_lack", Welcome, roles::nobody_grants_what_they_lack),
+        case("roles_aggregation_stays_inside", Welcome, roles::aggregation_stays_in_the_cluster),
+        case("roles_kubectl_works_on_them", Welcome, roles::kubectl_works_on_them_as_anywhere),
         case("storage_shows_the_own", Welcome, scope::storage_shows_the_own),
         case("nodes_have_their_leases_and_events", Welcome, scope::nodes_have_their_leases_and_events),
         case("every_cluster_has_the_service", Welcome, scope::every_cluster_has_the_service_kubernetes),

@@ -152,24 +152,6 @@ fn ask(kubectl: &Kubectl, group: &str, kind: &str, spec: &Value) -> anyhow::Resu
     Ok(serde_json::from_str(&kubectl.ok_with(&args, &manifest(group, kind, spec))?)?)
 }
 
-pub(super) fn built_in_bindings_read_plainly(site: &VirtualSite) -> anyhow::Result<()> {
-    let cluster = site.administrator(BEIJING, Way::Proxy)?;
-    let subjects = |kubectl: &Kubectl| {
-        let built_in = "kubernetes.io/bootstrapping=rbac-defaults";
-        let bindings = kubectl.ok(&["get", "clusterrolebindings", "-l", built_in, "-o", "json"])?;
-        let bindings: Value = serde_json::from_str(&bindings)?;
-        let items = bindings["items"].as_array().cloned().unwrap_or_default();
-        let of = |item: &Value| (item["metadata"]["name"].to_string(), item["subjects"].clone());
-        anyhow::Ok(items.iter().map(of).collect::<Vec<_>>())
-    };
-    let own = subjects(&cluster)?;
-    ensure!(own.len() > 10, "{own:?}");
-    ensure!(own == subjects(&site.host().kubectl())?, "{own:?}");
-    let wide = cluster.ok(&["get", "clusterrolebindings", "-o", "wide"])?;
-    ensure!(!wide.contains("host:"), "{wide}");
-    Ok(())
-}
-
 pub(super) fn storage_shows_the_own(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     let own = site.administrator(BEIJING, Way::Proxy)?;

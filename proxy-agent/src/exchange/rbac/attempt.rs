@@ -80,6 +80,10 @@ pub(super) async fn may_bind(
     name: &str,
     binding: &Value,
 ) -> Result<(), Refusal> {
+    let role = binding["roleRef"]["name"].as_str().unwrap_or_default();
+    if allowed(asked, "bind", "clusterroles", role).await? {
+        return Ok(());
+    }
     let binding = json!({"subjects": binding["subjects"], "roleRef": binding["roleRef"]});
     match attempt(asked, request, "rolebindings", "RoleBinding", binding).await? {
         None => Ok(()),

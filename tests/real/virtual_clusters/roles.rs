@@ -1,0 +1,264 @@
+//! ClusterRoles and ClusterRoleBindings are the virtual cluster's own, and no more than their writers hold.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use atoll_tests::kubectl::Kubectl;
+use atoll_tests::{VirtualSite, Way, eventually};
+use serde_json::{Value, json};
+
+use super::{BEIJING, HANGZHOU, namespace};
+
+/// A right that was taken away is gone after this.
+const REVOKED: Duration = Duration::from_secs(5);
+
+/// Rounds of a new role, a new binding and a first use. One in nine of them would be refused if nothing were waited for.
+const ROUNDS: usize = 15;
+
+fn json_of(kubectl: &Kubectl, args: &[&str]) -> anyhow::Result<Value> {
+    let text = kubectl.ok(&[args, &["-o", "json"]].concat())?;
+    serde_json::from_str(&text).with_context(|| text)
+}
+
+fn names(kubectl: &Kubectl, kind: &str) -> anyhow::Result<Vec<String>> {
+    Ok(kubectl.ok(&["get", kind, "-o", "name"])?.lines().map(str::to_owned).collect())
+}
+
+/// What of the host every virtual cluster could be after.
+fn of_the_host(host: &Kubectl) -> anyhow::Result<[Value; 2]> {
+    let roles = json_of(host, &["get", "clusterroles", "view", "edit", "admin"])?;
+    Ok([roles["items"].clone(), json_of(host, &["get", "clusterrolebindings"])?["items"].clone()])
+}
+
+pub(super) fn a_binding_holds_everywhere_and_at_once(site: &VirtualSite) -> anyhow::Result<()> {
+    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let (rosa, namesake) = (site.user(BEIJING, "rosa")?, site.user(HANGZHOU, "rosa")?);
+    let neighbour = site.administrator(HANGZHOU, Way::Path)?;
+    let host = site.host().kubectl();
+    let before = of_the_host(&host)?;
+    admin.ok_with(&["create", "-f", "-"], &namespace("roles-before"))?;
+    rosa.fails(&["get", "configmaps", "-n", "roles-before"])?;
+
+    admin.ok(&["create", "clusterrole", "rosas", "--verb=get,list", "--resource=configmaps,nodes"])?;
+    admin.ok(&["create", "clusterrolebinding", "rosas", "--clusterrole=rosas", "--user=rosa"])?;
+    for args in [&["get", "configmaps", "-n", "roles-before"][..], &["get", "configmaps", "-A"], &["get", "nodes"]] {
+        rosa.ok(args)?;
+    }
+    ensure!(rosa.ok(&["auth", "can-i", "list", "nodes"])?.trim() == "yes");
+    rosa.fails(&["get", "secrets", "-A"])?;
+    admin.ok_with(&["create", "-f", "-"], &namespace("roles-after"))?;
+    rosa.ok(&["get", "configmaps", "-n", "roles-after"])?;
+
+    // What is shown is what was written; others see nothing of it and have nothing of it.
+    let binding = json_of(&admin, &["get", "clusterrolebinding", "rosas"])?;
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "rosas"});
+    ensure!(binding["kind"] == "ClusterRoleBinding" && binding["roleRef"] == role, "{binding}");
+    ensure!(binding["subjects"][0]["name"] == "rosa" && binding["metadata"].get("namespace").is_none(), "{binding}");
+    let wide = admin.ok(&["get", "clusterrolebindings", "-o", "wide"])?;
+    ensure!(wide.contains("ClusterRole/rosas") && !wide.contains("vc:") && !wide.contains("atoll"), "{wide}");
+    for args in [["get", "clusterrole", "rosas"], ["get", "clusterrolebinding", "rosas"]] {
+        ensure!(neighbour.fails(&args)?.contains("(NotFound)"));
+    }
+    ensure!(!names(&neighbour, "clusterroles")?.iter().any(|name| name.contains("rosas")));
+    namesake.fails(&["get", "nodes"])?;
+    ensure!(of_the_host(&host)? == before, "something of the host has changed");
+
+    admin.ok(&["delete", "clusterrolebinding", "rosas"])?;
+    eventually(REVOKED, || {
+        rosa.fails(&["get", "nodes"])?;
+        rosa.fails(&["get", "configmaps", "-n", "roles-after"])
+    })?;
+    admin.ok(&["delete", "clusterrole", "rosas"])?;
+    Ok(())
+}
+
+pub(super) fn a_first_use_is_never_refused(site: &VirtualSite) -> anyhow::Result<()> {
+    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let quick = site.user(BEIJING, "quick")?;
+    for round in 0..ROUNDS {
+        let name = format!("quick-{round}");
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+            "rules": [{"verbs": ["list"], "apiGroups": ["apps"], "resources": ["deployments"]}],
+        });
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "User", "name": "quick", "apiGroup": "rbac.authorization.k8s.io"}],
+        });
+        admin.ok_with(&["create", "-f", "-"], &role.to_string())?;
+        admin.ok_with(&["create", "-f", "-"], &binding.to_string())?;
+        let args = if round % 2 == 0 { ["get", "deployments", "-A"] } else { ["get", "deployments", "-ndefault"] };
+        quick.ok(&args).with_context(|| format!("round {round}"))?;
+        admin.ok(&["delete", &format!("clusterrolebinding/{name}"), &format!("clusterrole/{name}")])?;
+        eventually(REVOKED, || quick.fails(&args))?;
+    }
+    Ok(())
+}
+
+pub(super) fn nobody_grants_what_they_lack(site: &VirtualSite) -> anyhow::Result<()> {
+    let admin = site.administrator(HANGZHOU, Way::Proxy)?;
+    let mia = site.user(HANGZHOU, "mia")?;
+    let writer = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"mias"},"rules":[
+{"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles","clusterrolebindings"],"verbs":["create","get","patch","update"]},
+{"apiGroups":[""],"resources":["configmaps"],"verbs":["get"]},{"nonResourceURLs":["/version"],"verbs":["get"]}]}"#;
+    admin.ok_with(&["create", "-f", "-"], writer)?;
+    admin.ok(&["create", "clusterrolebinding", "mias", "--clusterrole=mias", "--user=mia"])?;
+    mia.ok(&["create", "clusterrole", "mias-own", "--verb=get", "--resource=configmaps"])?;
+    mia.ok(&["create", "clusterrolebinding", "mias-own", "--clusterrole=mias-own", "--user=noa"])?;
+    mia.ok(&["patch", "clusterrole", "mias-own", "-p", r#"{"metadata":{"labels":{"a":"b"}}}"#])?;
+    let lacking =
+        r#"user "mia" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held"#;
+    for args in [
+        &["create", "clusterrole", "more", "--verb=get,list", "--resource=configmaps"][..],
+        &["create", "clusterrole", "more", "--verb=create", "--resource=roles"],
+        &["create", "clusterrole", "more", "--verb=create,update", "--resource=rolebindings.rbac.authorization.k8s.io"],
+        &["create", "clusterrole", "more", "--verb=get", "--non-resource-url=/metrics"],
+        &["create", "clusterrole", "more", "--aggregation-rule=a=b"],
+        &[
+            "patch",
+            "clusterrole",
+            "mias-own",
+            "--type=json",
+            "-p",
+            r#"[{"op":"add","path":"/rules/0/verbs/-","value":"list"}]"#,
+        ],
+        &[
+            "patch",
+            "clusterrole",
+            "mias-own",
+            "--type=merge",
+            "-p",
+            r#"{"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}"#,
+        ],
+        &[
+            "patch",
+            "clusterrole",
+            "mias-own",
+            "-p",
+            r#"{"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"a":"b"}}]}}"#,
+        ],
+        &["create", "clusterrolebinding", "more", "--clusterrole=cluster-admin", "--user=mia"],
+    ] {
+        let refused = mia.fails(args)?;
+        ensure!(refused.contains("is forbidden: ") && refused.contains(lacking), "{args:?}: {refused}");
+        ensure!(!refused.contains("vc:") && !refused.contains("atoll"), "{args:?}: {refused}");
+    }
+    // Who may bind a role, or escalate, need not hold it.
+    admin.ok(&[
+        "create",
+        "clusterrole",
+        "binders",
+        "--verb=bind",
+        "--resource=clusterroles.rbac.authorization.k8s.io",
+        "--resource-name=view",
+        "--resource-name=binders",
+    ])?;
+    admin.ok(&["create", "clusterrolebinding", "binders", "--clusterrole=binders", "--user=mia"])?;
+    mia.ok(&["create", "clusterrolebinding", "mia-views", "--clusterrole=view", "--user=noa"])?;
+    mia.fails(&["create", "clusterrolebinding", "mia-edits", "--clusterrole=edit", "--user=noa"])?;
+    mia.ok(&["create", "clusterrolebinding", "mia-binds", "--clusterrole=binders", "--user=noa"])?;
+    // ClusterRoleBindings are checked as such.
+    let account = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"bad"},
+"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},"subjects":[{"kind":"ServiceAccount","name":"a"}]}"#;
+    for (manifest, why) in [
+        (account.to_owned(), "subjects[0].namespace: Required value"),
+        (account.replace(r#""ClusterRole","#, r#""Role","#), r#"roleRef.kind: Unsupported value: "Role""#),
+    ] {
+        let refused = admin.run_with(&["create", "-f", "-"], &manifest)?.stderr;
+        ensure!(refused.contains(r#"The ClusterRoleBinding "bad" is invalid"#) && refused.contains(why), "{refused}");
+    }
+    for args in [["delete", "clusterrolebinding", "cluster-admin"], ["delete", "clusterrole", "view"]] {
+        ensure!(admin.fails(&args)?.contains("(Forbidden)"));
+    }
+    Ok(())
+}
+
+pub(super) fn aggregation_stays_in_the_cluster(site: &VirtualSite) -> anyhow::Result<()> {
+    let admin = site.administrator(BEIJING, Way::Path)?;
+    let neighbour = site.administrator(HANGZHOU, Way::Proxy)?;
+    let host = site.host().kubectl();
+    let own_aggregate = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"operators"},
+"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"example.com/operators":"true"}}]},"rules":[]}"#;
+    host.ok_with(&["create", "-f", "-"], own_aggregate)?;
+    let before = (of_the_host(&host)?, json_of(&host, &["get", "clusterrole", "operators"])?);
+
+    let labelled = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"widgets","labels":
+{"rbac.authorization.k8s.io/aggregate-to-view":"true","rbac.authorization.k8s.io/aggregate-to-edit":"true",
+"rbac.authorization.k8s.io/aggregate-to-admin":"true","kubernetes.io/bootstrapping":"rbac-defaults","example.com/operators":"true"}},
+"rules":[{"apiGroups":["example.com"],"resources":["widgets"],"verbs":["get"]}]}"#;
+    admin.ok_with(&["create", "-f", "-"], labelled)?;
+    admin.ok_with(&["apply", "-f", "-"], labelled)?;
+    admin.ok_with(&["apply", "--server-side", "--force-conflicts", "-f", "-"], labelled)?;
+    admin.ok(&["label", "clusterrole", "widgets", "more=less"])?;
+    let shown = json_of(&admin, &["get", "clusterrole", "widgets"])?;
+    let mut labels: Value = serde_json::from_str::<Value>(labelled)?["metadata"]["labels"].clone();
+    labels["more"] = json!("less");
+    ensure!(shown["metadata"]["labels"] == labels, "{shown}");
+    for selector in ["more=less", "rbac.authorization.k8s.io/aggregate-to-view=true,more"] {
+        let found = admin.ok(&["get", "clusterroles", "-l", selector, "-o", "name"])?;
+        ensure!(found.trim() == "clusterrole.rbac.authorization.k8s.io/widgets", "{found}");
+    }
+    // Shared roles are among what is selected, too.
+    let found =
+        admin.ok(&["get", "clusterroles", "-l", "rbac.authorization.k8s.io/aggregate-to-view=true", "-o", "name"])?;
+    ensure!(found.contains("system:aggregate-to-view") && found.contains("/widgets"), "{found}");
+
+    ensure!(names(&neighbour, "clusterroles")?.iter().all(|name| !name.contains("widgets")));
+    // The host's controller looks at every change at once.
+    std::thread::sleep(Duration::from_secs(2));
+    ensure!((of_the_host(&host)?, json_of(&host, &["get", "clusterrole", "operators"])?) == before);
+    admin.ok(&["delete", "clusterroles", "-l", "more=less"])?;
+    ensure!(admin.fails(&["get", "clusterrole", "widgets"])?.contains("(NotFound)"));
+    host.ok(&["delete", "clusterrole", "operators"])?;
+    Ok(())
+}
+
+pub(super) fn kubectl_works_on_them_as_anywhere(site: &VirtualSite) -> anyhow::Result<()> {
+    let admin = site.administrator(HANGZHOU, Way::Path)?;
+    let both = |verbs: &str, user: &str| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"List","items":[
+{{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{{"name":"everyday"}},"rules":[{{"apiGroups":[""],"resources":["pods"],"verbs":{verbs}}}]}},
+{{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{{"name":"everyday"}},
+"roleRef":{{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"everyday"}},
+"subjects":[{{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"{user}"}},{{"kind":"ServiceAccount","name":"a","namespace":"default"}}]}}]}}"#
+        )
+    };
+    let subject = |number: usize| format!("jsonpath={{.subjects[{number}].name}}");
+    admin.ok_with(&["apply", "-f", "-"], &both(r#"["get"]"#, "one"))?;
+    let again = admin.ok_with(&["apply", "-f", "-"], &both(r#"["get"]"#, "one"))?;
+    ensure!(again.matches("unchanged").count() == 2, "{again}");
+    admin.ok_with(&["apply", "-f", "-"], &both(r#"["get","list"]"#, "two"))?;
+    ensure!(admin.ok(&["get", "clusterrolebinding", "everyday", "-o", &subject(0)])? == "two");
+    admin.ok_with(&["apply", "--server-side", "--force-conflicts", "-f", "-"], &both(r#"["get","list"]"#, "three"))?;
+    ensure!(admin.ok(&["get", "clusterrolebinding", "everyday", "-o", &subject(0)])? == "three");
+    let diff = admin.ok_with(&["diff", "-f", "-"], &both(r#"["get","list"]"#, "three"))?;
+    ensure!(diff.is_empty(), "{diff}");
+    admin.ok_with(&["auth", "reconcile", "-f", "-"], &both(r#"["get","watch"]"#, "four"))?;
+    let subjects = admin.ok(&["get", "clusterrolebinding", "everyday", "-o", "jsonpath={.subjects[*].name}"])?;
+    ensure!(subjects.contains("three") && subjects.contains("four"), "{subjects}");
+    let patch = r#"[{"op":"replace","path":"/subjects/0/name","value":"five"}]"#;
+    admin.ok(&["patch", "clusterrolebinding", "everyday", "--type=json", "-p", patch])?;
+    ensure!(admin.ok(&["get", "clusterrolebinding", "everyday", "-o", &subject(0)])? == "five");
+    let refused = admin.fails(&["patch", "clusterrolebinding", "everyday", "-p", r#"{"roleRef":{"name":"view"}}"#])?;
+    ensure!(refused.contains("cannot change roleRef"), "{refused}");
+    ensure!(admin.ok(&["describe", "clusterrolebinding", "everyday"])?.contains("Name:  everyday"));
+    let named = ["get", "clusterroles", "--field-selector=metadata.name=everyday", "-o", "name"];
+    ensure!(admin.ok(&named)?.trim() == "clusterrole.rbac.authorization.k8s.io/everyday");
+    ensure!(admin.ok(&["auth", "can-i", "get", "pods", "--as=five"])?.trim() == "yes");
+
+    // A watch tells of a ClusterRoleBinding, whatever it is on the host.
+    let target = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?watch=1&timeoutSeconds=2&fieldSelector=metadata.name%3Deveryday";
+    let begun = Instant::now();
+    let events = admin.ok(&["get", "--raw", target])?;
+    let event: Value = serde_json::from_str(events.lines().next().context("no event")?)?;
+    ensure!(event["type"] == "ADDED" && event["object"]["kind"] == "ClusterRoleBinding", "{event}");
+    ensure!(begun.elapsed() < Duration::from_secs(20));
+
+    let built_in = json_of(&admin, &["get", "clusterrolebinding", "cluster-admin"])?;
+    let masters = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:masters"}]);
+    ensure!(built_in["subjects"] == masters && built_in["metadata"].get("labels").is_none(), "{built_in}");
+    admin.ok(&["delete", "clusterrole/everyday", "clusterrolebinding/everyday"])?;
+    Ok(())
+}
