@@ -100,7 +100,9 @@ class Karmada(Plane):
             "karmada-controller-manager", "karmada-controller-manager",
             f"--kubeconfig={self.client('karmada-controller-manager')}", "--leader-elect=false",
             f"--metrics-bind-address=127.0.0.1:{self.manager_metrics}",
-            f"--health-probe-bind-address=127.0.0.1:{self.manager_health}", "--enable-no-execute-taint-eviction=true", "--v=2")
+            f"--health-probe-bind-address=127.0.0.1:{self.manager_health}", "--v=2",
+            # A taint of effect NoExecute moves what is on a member, which is off by default.
+            "--enable-no-execute-taint-eviction=true", "--feature-gates=Failover=true")
         self.start(
             "karmada-scheduler", "karmada-scheduler", f"--kubeconfig={self.client('karmada-scheduler')}",
             "--leader-elect=false", f"--metrics-bind-address=127.0.0.1:{self.scheduler_metrics}",
