@@ -50,6 +50,11 @@ pub struct NonResourceRequest<'a> {
     verb: &'static str,
 }
 
+/// Whether a path asks an API server how it is: `/healthz`, `/livez`, `/readyz`, or one check of those.
+pub fn is_health_check(path: &str) -> bool {
+    matches!(path.trim_start_matches('/').split('/').next(), Some("healthz" | "livez" | "readyz"))
+}
+
 // === impl RequestInfo ===
 
 impl<'a> RequestInfo<'a> {

@@ -4,6 +4,8 @@
 //! (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go`). The rest of the host's paths show the whole host
 //! cluster, so a rule of a virtual cluster's own can open few of them.
 
+use kube_wire::request_info::is_health_check;
+
 /// Who may have a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathClass {
@@ -30,8 +32,10 @@ impl PathClass {
         if verb != "get" {
             return Self::Never;
         }
+        if is_health_check(path) {
+            return Self::Public;
+        }
         match path.trim_start_matches('/').split('/').next().unwrap_or_default() {
-            "healthz" | "livez" | "readyz" => Self::Public,
             "version" if matches!(path, "/version" | "/version/") => Self::Public,
             "api" | "apis" | "openapi" => Self::Authenticated,
             _ if BY_RULE.contains(&path) => Self::ByRule,

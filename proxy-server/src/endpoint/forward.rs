@@ -60,7 +60,8 @@ async fn exchange(
         return upgrade::exchange(shared, request, &cluster, end, identity, entry).await;
     }
     let head = tunnelled(&mut request, &cluster, identity)?;
-    let tunnel = shared.registry.tunnel(&cluster.name)?;
+    let absent = |absent| Refusal::no_agent(absent, head.uri().path());
+    let tunnel = shared.registry.tunnel(&cluster.name).map_err(absent)?;
     let bodiless = request.body().is_end_stream();
     let (sender, answer) = tunnel.open(head, bodiless).await?.split();
     if !bodiless {

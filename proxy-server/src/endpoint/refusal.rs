@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use kube_wire::Status;
 use kube_wire::media::{Accept, JSON, PROTOBUF, StatusFormat};
+use kube_wire::request_info::is_health_check;
 use kube_wire::status::Reason;
 use ops::tls::ClientCertificateError;
 
@@ -38,6 +39,9 @@ pub(super) enum Refusal {
     /// The site's.
     #[error(transparent)]
     NoAgent(NoAgent),
+    /// The site's, told to who asks whether the cluster is ready.
+    #[error(transparent)]
+    NotReady(NoAgent),
     /// The tunnel's.
     #[error(transparent)]
     Tunnel(TunnelError),
@@ -49,6 +53,11 @@ pub(super) enum Refusal {
 // === impl Refusal ===
 
 impl Refusal {
+    /// Nobody can be asked for this path.
+    pub(super) fn no_agent(absent: NoAgent, path: &str) -> Self {
+        if is_health_check(path) { Self::NotReady(absent) } else { Self::NoAgent(absent) }
+    }
+
     /// In the client's media type, as a kube-apiserver would answer.
     pub(super) fn into_response(self, accept: Option<&HeaderValue>) -> Response<ResponseBody> {
         let status = self.status();
@@ -77,7 +86,7 @@ impl Refusal {
             | Self::NoClusterNamed
             | Self::NoCluster(_)
             | Self::Certificate(_) => "client",
-            Self::NoAgent(_) | Self::Tunnel(_) => "tunnel",
+            Self::NoAgent(_) | Self::NotReady(_) | Self::Tunnel(_) => "tunnel",
             Self::Silent => "host",
         }
     }
@@ -90,17 +99,14 @@ impl Refusal {
             // kube-apiserver says no more either: why a certificate is not accepted is for the log.
             Self::Certificate(_) => Status::unauthorized(message),
             Self::NoAgent(_) => Status::service_unavailable(message).with_retry_after(RETRY_AFTER),
+            // With a Retry-After client-go asks eleven times, a second apart, before it reports what it was told, and
+            // Karmada would be late to call a member not ready. An API server that is not ready gives none either.
+            Self::NotReady(_) => Status::service_unavailable(message),
             Self::Tunnel(error) if error.unsent => Status::service_unavailable(message).with_retry_after(RETRY_AFTER),
             // It may have been executed: a Retry-After would make clients repeat a write.
             Self::Tunnel(_) => Status::failure(502, Reason::InternalError, message),
             Self::Silent => Status::timeout(&message, 0),
         }
-    }
-}
-
-impl From<NoAgent> for Refusal {
-    fn from(absent: NoAgent) -> Self {
-        Self::NoAgent(absent)
     }
 }
 
@@ -113,5 +119,20 @@ impl From<TunnelError> for Refusal {
 impl From<ClientCertificateError> for Refusal {
     fn from(error: ClientCertificateError) -> Self {
         Self::Certificate(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_health_check_is_answered_for_good() {
+        let absent = NoAgent { cluster: "ke-beijing".parse().unwrap(), since: None };
+        for (path, again) in [("/api/v1/pods", true), ("/readyz", false), ("/livez/ping", false), ("/readyzz", true)] {
+            let response = Refusal::no_agent(absent.clone(), path).into_response(None);
+            assert_eq!(response.status(), 503, "{path}");
+            assert_eq!(response.headers().contains_key(header::RETRY_AFTER), again, "{path}");
+        }
     }
 }

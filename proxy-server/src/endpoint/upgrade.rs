@@ -49,7 +49,7 @@ pub(super) async fn exchange(
     *head.method_mut() = Method::CONNECT;
     head.extensions_mut().insert(protocol);
 
-    let tunnel = shared.registry.tunnel(&cluster.name)?;
+    let tunnel = shared.registry.tunnel(&cluster.name).map_err(Refusal::NoAgent)?;
     let (outbound, answer) = tunnel.open(head, false).await?.split();
     let (response, lease) = forward::answered(answer, cluster, &end).await?;
     if let Some(entry) = entry {
