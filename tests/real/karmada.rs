@@ -11,6 +11,8 @@ use atoll_tests::{HostCluster, Karmada, Kubectl, eventually};
 use libtest_mimic::Trial;
 use serde_json::Value;
 
+use crate::physical::site_with_branch;
+
 /// A template, where it is to go, and what differs from member to member.
 const MANIFEST: &str = r#"
 apiVersion: v1
@@ -67,7 +69,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         let world = Arc::clone(&world);
         Trial::test(format!("karmada::{name}"), move || world.run(run).map_err(|error| format!("{error:?}").into()))
     };
-    vec![case("a_plain_cluster_is_a_member", a_plain_cluster_is_a_member)]
+    vec![
+        case("a_plain_cluster_is_a_member", a_plain_cluster_is_a_member),
+        case("a_physical_cluster_is_a_member", a_physical_cluster_is_a_member),
+    ]
 }
 
 // === impl World ===
@@ -87,6 +92,8 @@ struct Member {
     kubeconfig: PathBuf,
     /// Of its kubeconfig.
     context: &'static str,
+    /// What Karmada reaches it by.
+    proxy: Option<String>,
     /// Its administrator.
     kubectl: Kubectl,
 }
@@ -97,7 +104,23 @@ fn a_plain_cluster_is_a_member(host: &HostCluster) -> anyhow::Result<()> {
         nodes: 4,
         kubeconfig: host.dir().join("host.kubeconfig"),
         context: "host",
+        proxy: None,
         kubectl: host.kubectl(),
+    };
+    member.comes_and_goes(&Karmada::beside(host))
+}
+
+/// The same cluster at the far end of a tunnel, with a `proxy-url` that `join` takes over.
+fn a_physical_cluster_is_a_member(host: &HostCluster) -> anyhow::Result<()> {
+    let (site, _agent) = site_with_branch(host)?;
+    let kubectl = site.physical(host.kubectl().kubeconfig())?;
+    let member = Member {
+        name: "branch-7",
+        nodes: 4,
+        kubeconfig: kubectl.kubeconfig().to_owned(),
+        context: "host",
+        proxy: Some(format!("http://127.0.0.1:{}", site.ports.proxy)),
+        kubectl,
     };
     member.comes_and_goes(&Karmada::beside(host))
 }
@@ -128,8 +151,10 @@ impl Member {
         ])
     }
 
-    /// Karmada knows it by its own identity, version and nodes.
+    /// Karmada knows it by its own identity, version and nodes, and the way to it.
     fn is_described(&self, cluster: &Value) -> anyhow::Result<()> {
+        let proxy = cluster["spec"]["proxyURL"].as_str();
+        ensure!(proxy == self.proxy.as_deref(), "it is reached by {proxy:?}, not {:?}", self.proxy);
         let id = self.kubectl.ok(&["get", "namespace", "kube-system", "-o=jsonpath={.metadata.uid}"])?;
         ensure!(cluster["spec"]["id"] == *id, "the id is not {id}: {}", cluster["spec"]);
         let version: Value = serde_json::from_str(&self.kubectl.ok(&["version", "-o=json"])?)?;

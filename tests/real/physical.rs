@@ -23,7 +23,8 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     ]
 }
 
-fn site_with_branch(host: &HostCluster) -> anyhow::Result<(Site, atoll_tests::process::Process)> {
+/// A proxy-server, and the agent of `branch-7`, which is this host.
+pub(crate) fn site_with_branch(host: &HostCluster) -> anyhow::Result<(Site, atoll_tests::process::Process)> {
     let address = &host.api_servers()?[0];
     let entry = format!("{{name: branch-7, agents: [branch-7], mode: physical, apiServer: \"{address}\"}}");
     let site = Site::start(&[&entry], &[])?;
