@@ -77,7 +77,7 @@ pub(crate) struct Args {
 /// Runs until a signal ends it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let filter = std::env::var_os(log::FILTER_VARIABLE).is_none().then_some(LOG);
-    log::init(log::Format::Text, filter, log::Color::Auto)?;
+    let _logging = log::init(log::Format::Text, filter, log::Color::Auto)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(demonstrate(args, out))
 }

@@ -42,7 +42,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 async fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     let mut signals = Signals::install()?;
-    ops::log::init(Format::Text, None, Color::Auto)?;
+    let _logging = ops::log::init(Format::Text, None, Color::Auto)?;
     warn();
     let address: ops::listen::ListenAddr = format!("127.0.0.1:{}", cli.port).parse()?;
     let listener = Listener::bind(&address, CONNECTIONS).await?;

@@ -1,7 +1,12 @@
 //! Log lines: to standard error, as text for people or as JSON for machines.
 //!
+//! Lines of the access log are gathered for a moment, so that a request costs no system call: hold the [`Logging`] that
+//! [`init`] returns until the process ends.
+//!
 //! Standard output belongs to what a command prints for its caller. What is *not* here: the access log (it is made of
 //! ordinary events of the binaries) and any export of traces.
+
+mod lines;
 
 use std::error::Error;
 use std::fmt;
@@ -14,6 +19,9 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+
+use lines::Lines;
+pub use lines::{ACCESS, Logging};
 
 /// The variable that is read when no filter is given.
 pub const FILTER_VARIABLE: &str = "RUST_LOG";
@@ -81,7 +89,7 @@ pub struct Chain<'a>(&'a (dyn Error + 'a));
 ///
 /// # Errors
 /// See [`InitError`]; nothing is logged then.
-pub fn init(format: Format, filter: Option<&str>, color: Color) -> Result<(), InitError> {
+pub fn init(format: Format, filter: Option<&str>, color: Color) -> Result<Logging, InitError> {
     let variable = match std::env::var(FILTER_VARIABLE) {
         Ok(text) => Some(text),
         Err(std::env::VarError::NotPresent) => None,
@@ -91,11 +99,13 @@ pub fn init(format: Format, filter: Option<&str>, color: Color) -> Result<(), In
     let filter = parse_filter(filter, variable.as_deref())?;
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let color = color.resolve(io::stderr().is_terminal(), no_color);
+    let (lines, logging) = Lines::new(io::stderr());
     match format {
-        Format::Text => text(filter, color, io::stderr).try_init(),
-        Format::Json => json(filter, io::stderr).try_init(),
+        Format::Text => text(filter, color, lines).try_init(),
+        Format::Json => json(filter, lines).try_init(),
     }
-    .map_err(InitError::Twice)
+    .map_err(InitError::Twice)?;
+    Ok(logging)
 }
 
 /// An error and its causes on one line.

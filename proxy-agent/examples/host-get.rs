@@ -41,7 +41,7 @@ struct Args {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    ops::log::init(ops::log::Format::Text, None, ops::log::Color::default())?;
+    let _logging = ops::log::init(ops::log::Format::Text, None, ops::log::Color::default())?;
     let (tasks, reloader) = (Tasks::new(), Reloader::new(Reloader::DEFAULT_PERIOD));
     let config = config::Host {
         kubeconfig: Some(args.kubeconfig.clone().into()),

@@ -45,9 +45,10 @@ struct Args {
 #[tokio::main]
 async fn main() -> ExitCode {
     let args = Args::parse();
-    if let Err(error) = log::init(args.log_format, args.log.as_deref(), log::Color::default()) {
-        return refuse(&error);
-    }
+    let _logging = match log::init(args.log_format, args.log.as_deref(), log::Color::default()) {
+        Ok(logging) => logging,
+        Err(error) => return refuse(&error),
+    };
     let config = match ops::config::load::<ProxyAgentConfiguration>(&args.config) {
         Ok(config) => config,
         Err(errors) => return refuse(&errors),

@@ -1,6 +1,6 @@
 //! One line for each request, when its answer has ended: who asked for what, and what came of it.
 //!
-//! An event at level `info` with the target `access`, so that `RUST_LOG=info,access=off` leaves it out. What a line names
+//! An event at level `info` with the target [`ACCESS`], so that `RUST_LOG=info,access=off` leaves it out. What a line names
 //! comes from the path alone: queries and headers may hold credentials or commands, bodies are none of our business. The
 //! certificate says who asks; for bearers of tokens the agent does, with its answer.
 //!
@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use kube_wire::{RequestInfo, Target};
+use ops::log::ACCESS;
 use protocol::identity;
 use protocol::stream::FAULT;
 use tokio::time::Instant;
@@ -20,9 +21,6 @@ use tracing::{Level, enabled, info};
 
 use super::body::{BodyError, ResponseBody};
 use super::refusal::Refusal;
-
-/// See the module.
-pub(super) const TARGET: &str = "access";
 
 /// What is known of a request; the line is written when it is dropped.
 #[derive(Debug)]
@@ -67,7 +65,7 @@ pub(super) struct Logged {
 impl Entry {
     /// Begins with the request as it came; `None` if nobody reads such lines.
     pub(super) fn begin<B>(request: &Request<B>) -> Option<Box<Self>> {
-        enabled!(target: TARGET, Level::INFO).then(|| Box::new(Self::new(request)))
+        enabled!(target: ACCESS, Level::INFO).then(|| Box::new(Self::new(request)))
     }
 
     fn new<B>(request: &Request<B>) -> Self {
@@ -150,7 +148,7 @@ impl Drop for Entry {
             _ => None,
         };
         info!(
-            target: TARGET,
+            target: ACCESS,
             who = self.who.as_deref(),
             acting_as = self.acting_as.as_deref(),
             cluster = self.cluster.as_deref(),
