@@ -5,7 +5,8 @@
 //! who signs certificates is [`crate::pki`].
 //!
 //! Reading order: [`server_config`] and [`client_config`]; [`EndpointTls`] (what clients of a cluster meet) with
-//! [`MintedCertificates`]; [`ClientCa`] and [`PeerIdentity`] (who a client is); [`agent_listener_config`].
+//! [`MintedCertificates`]; [`ClientCa`] and [`PeerIdentity`] (who a client is); [`agent_listener_config`];
+//! [`ReadAhead`] (under all of them).
 
 mod accept_any;
 mod client;
@@ -13,6 +14,7 @@ mod client_ca;
 mod endpoint;
 mod minted;
 mod peer;
+mod read_ahead;
 mod server;
 
 use std::sync::Arc;
@@ -25,6 +27,7 @@ pub use client_ca::{CaError, ClientCa, ClientCertificateError};
 pub use endpoint::EndpointTls;
 pub use minted::{MintedCertificates, SERVER_LIFETIME};
 pub use peer::{PeerIdentity, UnreadableIdentity};
+pub use read_ahead::ReadAhead;
 pub use server::{ClientAuth, TlsVersions, agent_listener_config, server_config};
 
 /// ALPN's name of HTTP/1.1 (RFC 7301 section 6).

@@ -1,8 +1,9 @@
 //! Serves the streams that the proxy-server opens on one tunnel.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 
-use ::tunnel::{Budget, Inbound};
+use ::tunnel::{Batched, Budget, Inbound};
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;
@@ -11,7 +12,7 @@ use ops::drain::Tasks;
 use protocol::stream::StreamKind;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, debug, info_span, warn};
+use tracing::{Instrument, debug, debug_span, warn};
 
 use crate::exchange::Exchange;
 use crate::layer4::Layer4;
@@ -38,6 +39,7 @@ impl Streams {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
+        let (io, turns) = Batched::new(io);
         let mut connection = tunnel::settings::server().handshake(io).await?;
         let pings = connection.ping_pong().expect("nobody took it before");
         let budget = Budget::new(protocol::settings::BUFFER_BUDGET);
@@ -48,10 +50,10 @@ impl Streams {
         let ending = CancellationToken::new();
         loop {
             tokio::select! {
-                accepted = connection.accept() => match accepted {
+                accepted = poll_fn(|cx| turns.poll(cx, |cx| connection.poll_accept(cx))) => match accepted {
                     // Never awaited here: the loop drives the connection for everybody.
                     Some(Ok((request, respond))) => {
-                        let span = info_span!("stream", id = respond.stream_id().as_u32());
+                        let span = debug_span!("stream", id = respond.stream_id().as_u32());
                         let stream = self.clone().stream(request, respond, Arc::clone(&budget), ending.clone());
                         self.tasks.spawn("stream", stream.instrument(span));
                     }
@@ -75,6 +77,8 @@ impl Streams {
         }
     }
 
+    /// What each kind of stream does is boxed: the task that is spawned is moved several times before it is polled, and
+    /// the state of a request is kilobytes.
     async fn stream(
         self,
         request: Request<RecvStream>,
@@ -86,12 +90,14 @@ impl Streams {
         let kind = StreamKind::of(request.method(), extended, request.headers());
         let request = request.map(|body| Inbound::new(body, &budget));
         let result = match (kind, &self.exchange) {
-            (Ok(StreamKind::Api(cluster)), Some(exchange)) => exchange.serve(&cluster, request, respond).await,
-            (Ok(StreamKind::Upgrade(cluster)), Some(exchange)) => {
-                exchange.serve_upgrade(&cluster, request, respond).await
+            (Ok(StreamKind::Api(cluster)), Some(exchange)) => {
+                Box::pin(exchange.serve(&cluster, request, respond)).await
             }
-            (Ok(StreamKind::Physical(cluster)), _) => self.layer4.physical(&cluster, request, respond).await,
-            (Ok(StreamKind::Destination), _) => self.layer4.destination(request, respond).await,
+            (Ok(StreamKind::Upgrade(cluster)), Some(exchange)) => {
+                Box::pin(exchange.serve_upgrade(&cluster, request, respond)).await
+            }
+            (Ok(StreamKind::Physical(cluster)), _) => Box::pin(self.layer4.physical(&cluster, request, respond)).await,
+            (Ok(StreamKind::Destination), _) => Box::pin(self.layer4.destination(request, respond)).await,
             (Ok(StreamKind::Offers), _) => offers::tell(self.offers, request.into_body(), respond, ending).await,
             (Ok(StreamKind::Api(_) | StreamKind::Upgrade(_)), None) | (Err(_), _) => {
                 let mut response = Response::new(());

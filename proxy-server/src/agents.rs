@@ -8,13 +8,15 @@
 mod offers;
 mod register;
 
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use ::tunnel::Batched;
 use hyper_util::rt::TokioIo;
 use ops::drain::Tasks;
 use ops::files::Watched;
-use ops::tls::ClientCa;
+use ops::tls::{ClientCa, ReadAhead};
 use protocol::AgentId;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -75,7 +77,8 @@ impl Agents {
     }
 
     async fn accept(self, socket: TcpStream, acceptor: TlsAcceptor) -> Result<(), AgentError> {
-        let stream = timeout(PATIENCE, acceptor.accept(socket)).await.map_err(|_| AgentError::Silent)?;
+        let stream =
+            timeout(PATIENCE, acceptor.accept(ReadAhead::new(socket))).await.map_err(|_| AgentError::Silent)?;
         let stream = stream.map_err(AgentError::Tls)?;
         let agent = self.identity(&stream)?;
         debug!(%agent, "TLS established");
@@ -97,6 +100,7 @@ impl Agents {
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     {
         let register::Accepted { agent, registration } = accepted;
+        let (io, turns) = Batched::new(io);
         let (requests, mut connection) = tunnel::settings::client().handshake(io).await.map_err(AgentError::Tunnel)?;
         let pings = connection.ping_pong().expect("nobody took it before");
         let protocol::Registration { protocol, instance, version, clusters, capabilities, .. } = registration;
@@ -111,7 +115,7 @@ impl Agents {
         let clusters: Vec<_> = clusters.iter().map(|offer| offer.name.as_str()).collect();
         info!(agent = %tunnel.agent, instance = tunnel.instance, version = tunnel.version, ?clusters, "agent connected");
         let why = tokio::select! {
-            ended = connection => match ended {
+            ended = poll_fn(|cx| turns.poll(cx, |cx| Pin::new(&mut connection).poll(cx))) => match ended {
                 Ok(()) => "the agent closed it".to_owned(),
                 Err(err) => err.to_string(),
             },

@@ -18,6 +18,7 @@ mod upgrade;
 mod who;
 
 use std::convert::Infallible;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,13 +28,15 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use ops::drain::Tasks;
-use ops::tls::EndpointTls;
+use ops::tls::{EndpointTls, ReadAhead};
 use protocol::ClusterName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::server::Acceptor;
+use tokio_rustls::server::TlsStream;
 use tracing::{Instrument, debug};
+use tunnel::{Batched, Turns};
 
 use crate::client_cas::ClientCas;
 use crate::config::Cluster;
@@ -118,11 +121,11 @@ impl Endpoint {
         &self,
         io: S,
         connected: Option<&Cluster>,
-    ) -> std::io::Result<(tokio_rustls::server::TlsStream<S>, Connection)>
+    ) -> std::io::Result<(TlsStream<ReadAhead<S>>, Connection)>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let hello = LazyConfigAcceptor::new(Acceptor::default(), io).await?;
+        let hello = LazyConfigAcceptor::new(Acceptor::default(), ReadAhead::new(io)).await?;
         let tls = &self.shared.tls;
         let (bound, config) = {
             let message = hello.client_hello();
@@ -146,45 +149,50 @@ impl Endpoint {
         Ok((stream, Connection { bound, peer: Peer::new(chain) }))
     }
 
-    async fn serve_http<S>(&self, stream: tokio_rustls::server::TlsStream<S>, connection: Arc<Connection>)
+    /// What ALPN agreed on is what is spoken; a client that offered nothing speaks HTTP/1.1.
+    async fn serve_http<S>(&self, stream: TlsStream<ReadAhead<S>>, connection: Arc<Connection>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        match stream.get_ref().1.alpn_protocol() {
+            Some(protocol) if protocol == ops::tls::ALPN_H2 => {
+                let (stream, turns) = Batched::new(stream);
+                self.serve_requests(http().http2_only(), stream, Some(turns), connection).await;
+            }
+            _ => self.serve_requests(http().http1_only(), stream, None::<Turns<S>>, connection).await,
+        }
+    }
+
+    async fn serve_requests<I, S>(
+        &self,
+        http: auto::Builder<TokioExecutor>,
+        io: I,
+        turns: Option<Turns<S>>,
+        connection: Arc<Connection>,
+    ) where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: AsyncWrite + Unpin,
     {
         let service = service_fn(|request| {
             let this = self.clone();
             let connection = Arc::clone(&connection);
             async move { Ok::<_, Infallible>(this.answer(request, &connection).await) }
         });
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEADER_PATIENCE)
-            .max_buf_size(256 * 1024)
-            .http2()
-            .timer(TokioTimer::new())
-            .initial_stream_window_size(256 * 1024)
-            // As large as HTTP/2 allows: one request body that the tunnel does not take yet must not stop the others.
-            .initial_connection_window_size((1 << 31) - 1)
-            .max_concurrent_streams(250)
-            .max_header_list_size(protocol::settings::MAX_HEADER_LIST)
-            .max_frame_size(64 * 1024)
-            .max_send_buf_size(512 * 1024)
-            .keep_alive_interval(Duration::from_secs(30));
-        // What ALPN agreed on is what is spoken; a client that offered nothing speaks HTTP/1.1.
-        let builder = match stream.get_ref().1.alpn_protocol() {
-            Some(protocol) if protocol == ops::tls::ALPN_H2 => builder.http2_only(),
-            _ => builder.http1_only(),
-        };
-        let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let served = http.serve_connection_with_upgrades(TokioIo::new(io), service);
         let mut served = std::pin::pin!(served);
-        let ended = tokio::select! {
-            ended = &mut served => ended,
-            () = self.shared.tasks.cancelled() => {
+        let mut stopping = std::pin::pin!(self.shared.tasks.cancelled());
+        let mut is_stopping = false;
+        let ended = poll_fn(|cx| {
+            if !is_stopping && stopping.as_mut().poll(cx).is_ready() {
+                is_stopping = true;
                 served.as_mut().graceful_shutdown();
-                served.await
             }
-        };
+            match &turns {
+                Some(turns) => turns.poll(cx, |cx| served.as_mut().poll(cx)),
+                None => served.as_mut().poll(cx),
+            }
+        })
+        .await;
         if let Err(error) = ended {
             debug!(error, "connection ended");
         }
@@ -194,4 +202,25 @@ impl Endpoint {
         let span = tracing::debug_span!("request", method = %request.method(), path = request.uri().path());
         forward::forward(&self.shared, request, connection).instrument(span).await
     }
+}
+
+/// Both versions of HTTP as clients meet them.
+fn http() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_PATIENCE)
+        .max_buf_size(256 * 1024)
+        .http2()
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(256 * 1024)
+        // As large as HTTP/2 allows: one request body that the tunnel does not take yet must not stop the others.
+        .initial_connection_window_size((1 << 31) - 1)
+        .max_concurrent_streams(250)
+        .max_header_list_size(protocol::settings::MAX_HEADER_LIST)
+        .max_frame_size(64 * 1024)
+        .max_send_buf_size(512 * 1024)
+        .keep_alive_interval(Duration::from_secs(30));
+    builder
 }

@@ -4,9 +4,10 @@
 //! ([`protocol::settings`]) and the moment at which a frame is read are decided here. What is *not* here: dialling, TLS,
 //! registration, routing, Kubernetes. Nothing spawns a task; callers do.
 //!
-//! Reading order: [`settings`] (both ends' builders), [`budget`] and [`inbound`] (receiving), [`outbound`] (sending),
+//! Reading order: [`settings`] (both ends' builders), [`batched`] (what they write to), [`budget`] and [`inbound`] (receiving), [`outbound`] (sending),
 //! [`pipe`] (both, for layer 4 and upgrades), [`keepalive`] (a dead peer).
 
+pub mod batched;
 pub mod budget;
 pub mod inbound;
 pub mod keepalive;
@@ -14,5 +15,6 @@ pub mod outbound;
 pub mod pipe;
 pub mod settings;
 
+pub use batched::{Batched, Turns};
 pub use budget::Budget;
 pub use inbound::Inbound;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use ops::tls::ReadAhead;
 use protocol::{Acceptance, Authority};
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -32,7 +33,7 @@ impl Dial {
         let name = ServerName::try_from(server.host().to_owned())
             .map_err(|err| DialError::Connect(server.to_string(), std::io::Error::other(err)))?;
         let connector = TlsConnector::from(std::sync::Arc::clone(&self.tls));
-        let stream = connector.connect(name, socket).await.map_err(DialError::Tls)?;
+        let stream = connector.connect(name, ReadAhead::new(socket)).await.map_err(DialError::Tls)?;
         register::register(stream, server, &self.registration()).await
     }
 

@@ -4,6 +4,7 @@
 //! connection together and ends the connection for a hundred of them; a client library hides the knob. Streams are
 //! counted here, response bodies included, so that a request never waits in a queue behind watches.
 
+use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -14,6 +15,7 @@ use h2::client::{Builder, SendRequest};
 use http::{Request, StatusCode};
 use tokio::time::{Instant, timeout};
 use tunnel::keepalive::{PeerLost, keepalive};
+use tunnel::{Batched, Turns};
 
 use super::dial::BoxIo;
 use super::error::{ConnectReason, Stage};
@@ -35,7 +37,8 @@ pub(super) struct Permit {
 
 /// Moves the bytes; ends with the connection.
 pub(super) struct Driver {
-    connection: h2::client::Connection<BoxIo, Bytes>,
+    connection: h2::client::Connection<Batched<BoxIo>, Bytes>,
+    turns: Turns<BoxIo>,
     pings: h2::PingPong,
 }
 
@@ -66,6 +69,7 @@ impl Connection {
     }
 
     async fn handshake(io: BoxIo) -> Result<(Self, Driver), h2::Error> {
+        let (io, turns) = Batched::new(io);
         let (handle, mut connection) = builder().handshake(io).await?;
         let mut pings = connection.ping_pong().expect("nobody took it before");
         tokio::select! {
@@ -77,7 +81,7 @@ impl Connection {
         };
         let connection_and_count =
             Self { handle, streams: AtomicUsize::new(0), idle_since: Mutex::new(Instant::now()) };
-        Ok((connection_and_count, Driver { connection, pings }))
+        Ok((connection_and_count, Driver { connection, turns, pings }))
     }
 
     /// One request before anybody else uses the connection; its answer's status.
@@ -163,9 +167,9 @@ impl Drop for Permit {
 impl Driver {
     /// Runs the connection to its end.
     pub(super) async fn run(self) -> End {
-        let Self { mut connection, pings } = self;
+        let Self { mut connection, turns, pings } = self;
         tokio::select! {
-            ended = &mut connection => match ended {
+            ended = poll_fn(|cx| turns.poll(cx, |cx| Pin::new(&mut connection).poll(cx))) => match ended {
                 Ok(()) => End::Closed,
                 Err(error) if error.reason() == Some(h2::Reason::NO_ERROR) => End::Closed,
                 Err(error) => End::Broken(error),

@@ -7,7 +7,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use ops::tls::{ALPN_H2, ALPN_HTTP1, TlsVersions, client_config};
+use ops::tls::{ALPN_H2, ALPN_HTTP1, ReadAhead, TlsVersions, client_config};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
@@ -75,7 +75,7 @@ impl TlsDial {
             Version::Http2 => &self.http2,
         };
         let name = self.server_name.as_ref().unwrap_or(address.server_name());
-        let connecting = TlsConnector::from(Arc::clone(config)).connect(name.clone(), socket);
+        let connecting = TlsConnector::from(Arc::clone(config)).connect(name.clone(), ReadAhead::new(socket));
         let stream = timeout(HANDSHAKE, connecting)
             .await
             .map_err(|_| ConnectReason::Silent(Stage::Tls))?

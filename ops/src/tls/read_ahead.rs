@@ -1,0 +1,144 @@
+//! Bytes read from a socket before rustls asks for them.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::io::poll_read_buf;
+
+/// A socket below TLS, read in large pieces.
+///
+/// rustls takes 4 KiB with each read (`READ_SIZE` in its `msgs/deframer/buffers.rs`): five system calls for one full
+/// record, a thousand for each 4 MB of a list. Here the kernel is asked once and rustls is served from memory. What is
+/// held never exceeds [`MOST`], and an idle connection holds nothing.
+#[derive(Debug)]
+pub struct ReadAhead<S> {
+    io: S,
+    buffer: BytesMut,
+    /// How much to ask for: more where the last read filled what it had.
+    size: usize,
+}
+
+/// The first read of a burst: a request, or one full record.
+const FIRST: usize = 16 * 1024 + 512;
+
+/// No read is larger, and so no connection holds more.
+const MOST: usize = 4 * FIRST;
+
+// === impl ReadAhead ===
+
+impl<S> ReadAhead<S> {
+    /// Around a socket that nothing was read from by others.
+    pub fn new(io: S) -> Self {
+        Self { io, buffer: BytesMut::new(), size: FIRST }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for ReadAhead<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.buffer.is_empty() {
+            this.buffer.clear();
+            this.buffer.reserve(this.size);
+            match poll_read_buf(Pin::new(&mut this.io), cx, &mut this.buffer) {
+                Poll::Ready(read) => {
+                    let read = read?;
+                    this.size = if read >= this.size { MOST } else { FIRST };
+                }
+                Poll::Pending => {
+                    // Thousands of connections wait; none of them needs memory for it.
+                    (this.buffer, this.size) = (BytesMut::new(), FIRST);
+                    return Poll::Pending;
+                }
+            }
+        }
+        let taken = this.buffer.len().min(out.remaining());
+        out.put_slice(&this.buffer[..taken]);
+        this.buffer.advance(taken);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for ReadAhead<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    /// Always has more, and counts how often it was asked.
+    struct Endless(usize);
+
+    impl AsyncRead for Endless {
+        fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            self.0 += 1;
+            out.put_slice(&vec![7; out.remaining()]);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn the_kernel_is_asked_seldom_and_for_much() {
+        let mut ahead = ReadAhead::new(Endless(0));
+        let mut piece = [0; 4_096];
+        for _ in 0..((FIRST + 2 * MOST) / piece.len()) {
+            ahead.read_exact(&mut piece).await.unwrap();
+        }
+        assert_eq!(ahead.io.0, 3);
+        assert!(ahead.buffer.capacity() <= MOST);
+    }
+
+    #[tokio::test]
+    async fn every_byte_comes_once_and_in_order_and_waiting_costs_nothing() {
+        let (mut far, near) = duplex(100_000);
+        let mut ahead = ReadAhead::new(near);
+        let sent: Vec<u8> = (0..500_000_u32).map(|number| (number % 251) as u8).collect();
+        let copy = sent.clone();
+        let writer = async move {
+            far.write_all(&copy).await.unwrap();
+            far
+        };
+        let reader = async {
+            let mut received = vec![0; sent.len()];
+            ahead.read_exact(&mut received).await.unwrap();
+            assert_eq!(received, sent);
+            poll_fn(|cx| {
+                let mut byte = [0];
+                assert!(Pin::new(&mut ahead).poll_read(cx, &mut ReadBuf::new(&mut byte)).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            assert_eq!(ahead.buffer.capacity(), 0);
+        };
+        let (_far, ()) = tokio::join!(writer, reader);
+    }
+}

@@ -1,0 +1,260 @@
+//! Many frames in one write.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A connection above TLS on which the frames of many streams leave together.
+///
+/// `h2` flushes behind every DATA frame, and a TLS stream makes a record and a system call of every flush. Within a
+/// [`Turn`], flushes are put off to its end: thirty small answers that are ready together are one record and one call.
+/// Large writes pass by without a copy. Outside of turns, a flush is a flush.
+#[derive(Debug)]
+pub struct Batched<S>(Arc<Mutex<State<S>>>);
+
+/// One poll of what writes to a [`Batched`] connection.
+#[derive(Debug)]
+pub struct Turns<S>(Arc<Mutex<State<S>>>);
+
+#[derive(Debug)]
+struct State<S> {
+    io: S,
+    /// Accepted and not written.
+    waiting: BytesMut,
+    /// A turn is under way.
+    in_turn: bool,
+    /// What the flush at the end of a turn failed with: for the next turn to know.
+    failed: Option<io::ErrorKind>,
+}
+
+/// What is gathered at most: the payload of one full TLS record (RFC 8446 section 5.1).
+const BATCH: usize = 16 * 1024;
+
+// === impl Batched ===
+
+impl<S> Batched<S> {
+    /// Around a connection, for whoever writes frames; and for whoever polls him.
+    pub fn new(io: S) -> (Self, Turns<S>) {
+        let state = Arc::new(Mutex::new(State { io, waiting: BytesMut::new(), in_turn: false, failed: None }));
+        (Self(Arc::clone(&state)), Turns(state))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<S>> {
+        lock(&self.0)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Batched<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let state = &mut *self.lock();
+        if !ready!(state.poll_room(cx, bytes.len()))? {
+            return Pin::new(&mut state.io).poll_write(cx, bytes);
+        }
+        state.waiting.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let state = &mut *self.lock();
+        match state.failed {
+            Some(kind) => Poll::Ready(Err(kind.into())),
+            None if state.in_turn => Poll::Ready(Ok(())),
+            None => state.poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let state = &mut *self.lock();
+        ready!(state.poll_empty(cx))?;
+        Pin::new(&mut state.io).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let state = &mut *self.lock();
+        let bytes = slices.iter().map(|slice| slice.len()).sum();
+        if !ready!(state.poll_room(cx, bytes))? {
+            return Pin::new(&mut state.io).poll_write_vectored(cx, slices);
+        }
+        for slice in slices {
+            state.waiting.extend_from_slice(slice);
+        }
+        Poll::Ready(Ok(bytes))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.lock().io.is_write_vectored()
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Batched<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.lock().io).poll_read(cx, out)
+    }
+}
+
+// === impl Turns ===
+
+impl<S: AsyncWrite + Unpin> Turns<S> {
+    /// Polls, and then flushes once.
+    pub fn poll<T>(&self, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+        lock(&self.0).in_turn = true;
+        let polled = poll(cx);
+        let mut state = lock(&self.0);
+        state.in_turn = false;
+        if state.failed.is_none()
+            && let Poll::Ready(Err(error)) = state.poll_flush(cx)
+        {
+            state.failed = Some(error.kind());
+            cx.waker().wake_by_ref();
+        }
+        polled
+    }
+}
+
+// === impl State ===
+
+impl<S: AsyncWrite + Unpin> State<S> {
+    /// Writes what waits.
+    fn poll_empty(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.waiting.is_empty() {
+            let written = ready!(Pin::new(&mut self.io).poll_write(cx, &self.waiting))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.waiting.advance(written);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_empty(cx))?;
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    /// Makes room for so many bytes; `false` if they are too many to wait.
+    fn poll_room(&mut self, cx: &mut Context<'_>, bytes: usize) -> Poll<io::Result<bool>> {
+        if let Some(kind) = self.failed {
+            return Poll::Ready(Err(kind.into()));
+        }
+        if self.waiting.len() + bytes > BATCH {
+            ready!(self.poll_empty(cx))?;
+        }
+        if bytes > BATCH {
+            return Poll::Ready(Ok(false));
+        }
+        if self.waiting.is_empty() {
+            self.waiting.reserve(BATCH);
+        }
+        Poll::Ready(Ok(true))
+    }
+}
+
+fn lock<S>(state: &Mutex<State<S>>) -> MutexGuard<'_, State<S>> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    /// Keeps what is written, or fails; nothing is ever read.
+    #[derive(Default)]
+    struct Written {
+        writes: Vec<Vec<u8>>,
+        broken: bool,
+    }
+
+    impl AsyncWrite for Written {
+        fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            if self.broken {
+                return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+            }
+            self.writes.push(bytes.to_vec());
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn small_writes_of_a_turn_leave_together_at_its_end() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let (mut batched, turns) = Batched::new(Written::default());
+        let polled = turns.poll(&mut cx, |cx| {
+            for part in ["headers ", "data ", "headers ", "data"] {
+                assert!(Pin::new(&mut batched).poll_write(cx, part.as_bytes()).is_ready());
+                assert!(Pin::new(&mut batched).poll_flush(cx).is_ready());
+            }
+            Poll::Ready(7)
+        });
+        assert_eq!(polled, Poll::Ready(7));
+        assert_eq!(batched.lock().io.writes, [b"headers data headers data"]);
+    }
+
+    #[tokio::test]
+    async fn outside_of_turns_a_flush_is_a_flush() {
+        let (mut batched, _turns) = Batched::new(Written::default());
+        for part in ["preface", "settings"] {
+            batched.write_all(part.as_bytes()).await.unwrap();
+            batched.flush().await.unwrap();
+        }
+        assert_eq!(batched.lock().io.writes, [&b"preface"[..], b"settings"]);
+    }
+
+    #[tokio::test]
+    async fn a_large_write_passes_by_behind_what_waited() {
+        let large = vec![b'x'; BATCH + 1];
+        let (mut batched, _turns) = Batched::new(Written::default());
+        batched.write_all(b"first").await.unwrap();
+        batched.write_all(&large).await.unwrap();
+        batched.write_all(b"last").await.unwrap();
+        batched.shutdown().await.unwrap();
+        assert_eq!(batched.lock().io.writes, [&b"first"[..], &large, b"last"]);
+    }
+
+    #[test]
+    fn a_broken_connection_shows_in_the_next_turn() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let (mut batched, turns) = Batched::new(Written { broken: true, ..Written::default() });
+        let written = turns.poll(&mut cx, |cx| Pin::new(&mut batched).poll_write(cx, b"frame"));
+        assert!(matches!(written, Poll::Ready(Ok(5))));
+        let flushed = turns.poll(&mut cx, |cx| Pin::new(&mut batched).poll_flush(cx));
+        assert!(matches!(flushed, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe));
+    }
+
+    #[tokio::test]
+    async fn a_narrow_way_gets_every_byte_once() {
+        let (near, mut far) = duplex(100);
+        let (mut batched, _turns) = Batched::new(near);
+        let sent: Vec<u8> = (0..200_000_u32).map(|number| (number % 251) as u8).collect();
+        let mut received = Vec::new();
+        let writer = async {
+            for (number, chunk) in sent.chunks(7_000).enumerate() {
+                let (left, right) = chunk.split_at(number * 3);
+                let written = batched.write_vectored(&[IoSlice::new(left), IoSlice::new(right)]).await.unwrap();
+                batched.write_all(&chunk[written..]).await.unwrap();
+            }
+            batched.shutdown().await.unwrap();
+        };
+        tokio::join!(writer, async { far.read_to_end(&mut received).await.unwrap() });
+        assert_eq!(received, sent);
+    }
+}
