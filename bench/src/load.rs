@@ -5,12 +5,14 @@
 //! (`--rate`): requests have their times, whatever the server does, and latency counts from the intended time on. Up to
 //! a millisecond of that is our own timer's; `service` is what each request took once it was sent.
 //!
-//! Reading order: `schedule` (when), `pace` (the loops), `exchange` (one request), `report`.
+//! Reading order: `schedule` (when), `pace` (the loops), `exchange` (one request), `stalled` (who is in the way
+//! meanwhile), `report`.
 
 mod exchange;
 pub(crate) mod pace;
 mod report;
 mod schedule;
+mod stalled;
 
 use std::io::Write;
 use std::num::NonZeroU32;
@@ -25,6 +27,7 @@ use crate::target::{TargetArgs, Version};
 use exchange::HttpExchange;
 pub(crate) use pace::{Limits, Pace};
 use report::Report;
+use stalled::Stalled;
 
 /// Sends GET requests to one target, and tells how many were answered, how fast, and at what cost.
 #[derive(Debug, clap::Args)]
@@ -61,6 +64,12 @@ pub(crate) struct Args {
     /// Threads of this program.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     threads: Option<u8>,
+    /// Readers that ask for `--stalled-path` first, each over a connection of its own, and never read the answer.
+    #[arg(long, value_name = "N", default_value = "0", requires = "stalled_path")]
+    stalled: u32,
+    /// Something larger than all the buffers on the way.
+    #[arg(long, value_name = "PATH")]
+    stalled_path: Option<String>,
     /// A name for this run in the report.
     #[arg(long, value_name = "TEXT", default_value = "")]
     label: String,
@@ -92,6 +101,8 @@ pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> 
     let pace = args.rate.map_or(Pace::Closed, Pace::Open);
     let limits = |duration| Limits { duration, requests: args.requests, timeout: args.timeout };
 
+    let path = args.stalled_path.as_deref().unwrap_or_default();
+    let stalled = Stalled::open(&target, path, args.stalled, &tasks).await?;
     let (warm, exchanges) = pace::run(exchanges, pace, limits(args.warmup)).await;
     ensure!(
         args.warmup.is_zero() || warm.answered() > 0,
@@ -101,7 +112,7 @@ pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> 
     let before = usages(&processes)?;
     let (outcome, exchanges) = pace::run(exchanges, pace, limits(args.duration)).await;
     let after = usages(&processes)?;
-    drop(exchanges);
+    drop((exchanges, stalled));
     tasks.drain(Duration::from_secs(2), std::future::pending::<()>()).await;
 
     let report = Report::new(&args.label, &outcome, processes.iter().zip(before.into_iter().zip(after)));
