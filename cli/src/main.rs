@@ -6,6 +6,7 @@
 mod certs;
 mod check;
 mod demo;
+mod explain;
 mod kubeconfig;
 mod lifetime;
 mod status;
@@ -33,6 +34,7 @@ enum Command {
     Kubeconfig(Box<kubeconfig::Args>),
     Check(check::Args),
     Status(status::Args),
+    Explain(explain::Args),
     Demo(demo::Args),
 }
 
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args, &mut out),
         Command::Demo(args) => demo::run(&args, &mut out).map(done),
         Command::Status(args) => status::run(&args, &mut out),
+        Command::Explain(args) => explain::run(&args, &mut out),
     };
     match result.and_then(|code| Ok(out.flush().map(|()| code)?)) {
         Ok(code) => code,

@@ -9,6 +9,7 @@
 
 mod body;
 mod cluster_scoped;
+pub mod explain;
 mod generate;
 mod head;
 mod lent;

@@ -9,7 +9,7 @@
 //! - `servers` (which address), `health` and `readiness` (is it worth it), `pool` (which connection), `connection`, `dial`;
 //! - `switch` (upgrades), `head` (what is sent), [`RequestBody`], [`HostBody`], [`HostError`];
 //! - `access` (addresses and credentials that change), with `kubeconfig`, `in_cluster`, `means`, `bearer`;
-//! - `upkeep` and `limits`.
+//! - `upkeep` and `limits`; `in_memory` (a host that is not there).
 
 mod access;
 mod address;
@@ -24,6 +24,7 @@ mod head;
 mod health;
 mod host_body;
 mod in_cluster;
+mod in_memory;
 mod kubeconfig;
 mod limits;
 mod means;

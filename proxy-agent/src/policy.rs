@@ -63,6 +63,11 @@ pub(crate) fn class(resource: GroupResource<'_>) -> Class {
     }
 }
 
+/// Whether the table has an entry for this resource, which is then in no namespace.
+pub(crate) fn is_known(resource: GroupResource<'_>) -> bool {
+    class(resource) != Class::Refused(UNKNOWN)
+}
+
 /// Why a write to a resource that can be read is refused.
 pub(crate) fn read_only(class: Class) -> &'static str {
     match class {

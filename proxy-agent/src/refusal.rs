@@ -122,7 +122,8 @@ impl Refusal {
         (response, Bytes::from(body))
     }
 
-    fn into_status(self) -> Status {
+    /// As the Status that it becomes.
+    pub(crate) fn into_status(self) -> Status {
         match self {
             Self::Status(status) => *status,
             Self::Unmapped(unmapped) => unmapped.status,

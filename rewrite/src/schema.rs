@@ -89,6 +89,12 @@ pub fn kind_of(group: &str, name: &str) -> Option<&'static str> {
     Some(KINDS[*row].kind)
 }
 
+/// The plural that stands in the paths of a kind of kube-apiserver's own, in any version; none of custom resources.
+pub fn resource_of(group: &str, kind: &str) -> Option<&'static str> {
+    let row = BY_NAME.get(&(group, kind))?.first().expect("a name is entered with its row");
+    Some(KINDS[*row].resource)
+}
+
 /// The program of an object of which nothing but the metadata is known.
 pub fn program_of_any() -> Program {
     OF_ANY.clone()

@@ -1,0 +1,112 @@
+use std::fs;
+
+use clap::Parser;
+
+use super::*;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
+const CONFIG: &str = "\
+apiVersion: atoll.dev/v1alpha1
+kind: ProxyAgentConfiguration
+servers: [proxy:8091]
+identity: {certificate: a.crt, key: a.key, serverCA: s.crt}
+host: {kubeconfig: h}
+virtualClusters:
+- name: ke-beijing
+  nodeSelector: {location: beijing}
+  tolerations: [{key: location, operator: Exists}]
+physicalClusters: [{name: branch-7, apiServer: 10.2.0.1:6443}]
+";
+
+const OBJECTS: &str = "\
+apiVersion: v1
+kind: Namespace
+metadata: {name: edge}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: edge}
+spec: {template: {spec: {containers: [{name: web, image: nginx}]}}}
+---
+apiVersion: v1
+kind: List
+items:
+- apiVersion: rbac.authorization.k8s.io/v1
+  kind: RoleBinding
+  metadata: {name: b, namespace: edge}
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: r}
+  subjects: [{kind: User, name: jane, apiGroup: rbac.authorization.k8s.io}, {kind: ServiceAccount, name: s, namespace: other}]
+";
+
+fn explain(words: &[&str]) -> anyhow::Result<(String, bool)> {
+    let dir = tempfile::tempdir()?;
+    let (config, objects) = (dir.path().join("agent.yaml"), dir.path().join("objects.yaml"));
+    fs::write(&config, CONFIG)?;
+    fs::write(&objects, OBJECTS)?;
+    let [config, objects] = [&config, &objects].map(|path| path.to_str().unwrap());
+    let words = words.iter().map(|word| if *word == "OBJECTS" { objects } else { word });
+    let line = Line::try_parse_from(["explain", "--config", config].into_iter().chain(words))?;
+    let mut out = Vec::new();
+    let code = run(&line.args, &mut out)?;
+    Ok((String::from_utf8(out)?, code == ExitCode::SUCCESS))
+}
+
+#[test]
+fn a_list_is_told_from_end_to_end() {
+    let url = "https://x/clusters/ke-beijing/api/v1/pods?fieldSelector=metadata.namespace%3Dedge";
+    let (text, sent) = explain(&["--cluster", "ke-beijing", "--user", "jane", "GET", url]).unwrap();
+    let expected = "\
+GET /api/v1/pods?fieldSelector=metadata.namespace%3Dedge to ke-beijing, by jane
+  it is:        list pods of the whole cluster
+  first asks:   is this resource served? (as a rule known already; it is in namespaces)
+  first asks:   may vc:ke-beijing:jane list pods in atoll-root-ke-beijing, the cluster scope of ke-beijing? \
+(SubjectAccessReview)
+  sends:        GET /api/v1/pods?fieldSelector=metadata.namespace%3Dedge-ke-beijing
+  as:           the agent itself, since what the caller may was asked before
+  shows:        of the list, in the names of ke-beijing, what is in its namespaces
+";
+    assert_eq!((text.as_str(), sent), (expected, true));
+}
+
+#[test]
+fn objects_are_told_field_by_field() {
+    let (text, sent) = explain(&["--cluster", "ke-beijing", "-f", "OBJECTS"]).unwrap();
+    assert!(sent, "{text}");
+    for line in [
+        "  field:        metadata.name: edge -> edge-ke-beijing   (a namespace of the virtual cluster, by its name on the host)",
+        "  field:        metadata.labels[atoll.dev/namespace]: + edge   (says on the host whose the namespace is; hidden when \
+         read)",
+        "  field:        spec.template.spec.nodeSelector.location: + beijing   (the guard: keeps pods on the nodes of \
+         ke-beijing; hidden when read)",
+        "  field:        subjects[0].name: jane -> vc:ke-beijing:jane   (a user or group of the virtual cluster, who is nobody \
+         else on the host)",
+        "  field:        subjects[1].namespace: other -> other-ke-beijing   (a namespace of the virtual cluster, by its name \
+         on the host)",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    assert!(text.contains("spec.template.spec.tolerations"), "{text}");
+}
+
+#[test]
+fn a_refusal_is_told_and_ends_with_one() {
+    let url = "/api/v1/nodes/beijing-1";
+    let (text, sent) = explain(&["--cluster", "ke-beijing", "DELETE", url]).unwrap();
+    assert!(!sent && text.contains("refuses:      403 Forbidden: "), "{text}");
+    assert!(text.contains("nodes belong to the operator of the host cluster"), "{text}");
+}
+
+#[test]
+fn clusters_that_are_not_virtual_are_said_to_be_none() {
+    let physical = explain(&["--cluster", "branch-7", "GET", "/api"]).unwrap_err().to_string();
+    assert!(physical.contains("byte for byte"), "{physical}");
+    let unknown = explain(&["--cluster", "x", "GET", "/api"]).unwrap_err().to_string();
+    assert!(unknown.contains("it has: ke-beijing"), "{unknown}");
+    assert!(explain(&["--cluster", "ke-beijing", "GET"]).is_err());
+    assert!(explain(&["--cluster", "ke-beijing"]).is_err());
+}

@@ -1,0 +1,285 @@
+//! What the agent would do with a request, and what it would ask the host about it first.
+//!
+//! Nothing is decided here: the request is planned by the code that plans all requests, for a host that is not there
+//! ([`paper`]) and that says yes to whatever it is asked. What it was asked is told ([`Question`]); where an answer of a
+//! real host could change the outcome, that is one of the questions.
+
+mod paper;
+mod question;
+
+use std::future::pending;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request};
+use http_body_util::BodyExt as _;
+use kube_wire::{RequestInfo, Status};
+use ops::drain::Tasks;
+use ops::files::Watched;
+use protocol::ClusterName;
+use protocol::identity::Identity;
+use rewrite::view::{Certificate, Filter};
+
+use super::body::Body;
+use super::plan::{After, Plan};
+use super::{Asked, Parts};
+use crate::access::Access;
+use crate::clusters::host_api::Following;
+use crate::clusters::{ClusterError, VirtualClusters, engine_name};
+use crate::config::ProxyAgentConfiguration;
+use crate::discovery::Discovery;
+use crate::host::Host;
+use crate::host::api::{Api, Change};
+use crate::namespaces::Namespaces;
+use crate::nodes::Nodes;
+use crate::policy;
+use crate::root::Root;
+use crate::seal::Seal;
+use crate::translate::Show;
+use crate::who::Who;
+use paper::Paper;
+pub use question::Question;
+
+/// What would become of a request.
+#[derive(Debug)]
+pub struct Explanation {
+    /// What the host would be asked first, in this order; every answer was assumed to be yes.
+    pub questions: Vec<Question>,
+    /// And then.
+    pub outcome: Outcome,
+}
+
+/// How it goes on.
+#[derive(Debug)]
+pub enum Outcome {
+    /// This is sent upstream.
+    Sent(Box<Sent>),
+    /// Nothing is.
+    Refused(Box<Status>),
+}
+
+/// A request as the host gets it.
+#[derive(Debug)]
+pub struct Sent {
+    /// A patch may become a PUT.
+    pub method: Method,
+    /// Path and query, in host names.
+    pub target: String,
+    /// The agent's credential is added on the way.
+    pub headers: HeaderMap,
+    /// In host names.
+    pub body: Bytes,
+    /// What the client sees of the answer.
+    pub shown: Shown,
+    /// What is asked instead if there is no such object.
+    pub otherwise: Option<String>,
+    /// Whether a success is followed by the bindings that every namespace of the cluster has.
+    pub is_birth: bool,
+}
+
+/// What the client sees of the host's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// All of it, as it is.
+    Verbatim,
+    /// One object in virtual names; a 404 if it does not have these labels.
+    Object(Option<String>),
+    /// The answer to a review, in virtual names, with what the agent knows better.
+    Review,
+    /// A list in virtual names, of what passes.
+    List(Passing),
+    /// A watch in virtual names, of what passes.
+    Watch(Passing),
+}
+
+/// Which objects of a list or a watch a client sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passing {
+    /// All that the host sends: it was asked for no others.
+    Everything,
+    /// Those in namespaces of the virtual cluster.
+    InNamespaces,
+    /// Namespaces of the virtual cluster.
+    Namespaces,
+    /// Those claimed in namespaces of the virtual cluster.
+    Claimed,
+    /// Those of the virtual cluster's nodes.
+    OfNodes,
+}
+
+/// The configuration does not say what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExplainError {
+    /// There is no such cluster.
+    #[error("the proxy-agent's configuration has no virtual cluster {0}")]
+    NoCluster(ClusterName),
+    /// What it says of a virtual cluster cannot be done.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The operating system gives no random numbers.
+    #[error("no randomness for a key")]
+    Randomness,
+}
+
+/// An agent on paper.
+struct Agent {
+    parts: Parts,
+    namespaces: Arc<Namespaces>,
+    asked: Arc<Mutex<Vec<Question>>>,
+}
+
+/// A host where nothing happens: everything that is there has been told.
+struct Quiet(bool);
+
+/// Explains a request of `who` to a virtual cluster. Must be called within a tokio runtime; sends nothing anywhere.
+pub async fn explain(
+    config: &ProxyAgentConfiguration,
+    cluster: &ClusterName,
+    who: &Identity,
+    request: Request<Bytes>,
+) -> Result<Explanation, ExplainError> {
+    let (mut head, body) = request.into_parts();
+    who.write(&mut head.headers);
+    let info = match RequestInfo::parse(&head.method, head.uri.path(), head.uri.query()) {
+        Ok(info) => info,
+        Err(error) => return Ok(Explanation::refused(Vec::new(), Status::from(&error))),
+    };
+    let agent = Agent::new(config, Paper::new(cluster, &info))?;
+    let clusters = &agent.parts.clusters;
+    let Some(virtual_cluster) = clusters.get(cluster) else { return Err(ExplainError::NoCluster(cluster.clone())) };
+    let nodes = clusters.nodes();
+    let planned = async {
+        let asked = Asked::identify(&agent.parts, &virtual_cluster, info, head.headers).await?;
+        let body = if asked.is_opaque() { Body::Stream(Mutex::new(None)) } else { Body::Whole(body) };
+        asked.plan(&body).await
+    };
+    let planned = tokio::select! {
+        biased;
+        () = agent.namespaces.follow(Quiet(false)) => unreachable!("namespaces are followed for ever"),
+        () = nodes.follow(Quiet(false)) => unreachable!("nodes are followed for ever"),
+        planned = planned => planned,
+    };
+    let questions = agent.asked.lock().map(|mut asked| std::mem::take(&mut *asked)).unwrap_or_default();
+    Ok(match planned {
+        Ok(plan) => Explanation { questions, outcome: Outcome::Sent(Box::new(Sent::of(plan).await)) },
+        Err(refusal) => Explanation::refused(questions, refusal.into_status()),
+    })
+}
+
+/// Whether objects of this resource are in namespaces, for resources of Kubernetes' own; of others only the host knows.
+pub fn is_namespaced(group: &str, resource: &str) -> Option<bool> {
+    // What no policy knows and is in no namespace all the same.
+    const SCOPELESS: [(&str, &str); 5] = [
+        ("internal.apiserver.k8s.io", "storageversions"),
+        ("networking.k8s.io", "ipaddresses"),
+        ("resource.k8s.io", "devicetaintrules"),
+        ("resource.k8s.io", "resourceslices"),
+        ("storagemigration.k8s.io", "storageversionmigrations"),
+    ];
+    let is_namespaced = match (group, resource) {
+        ("certificates.k8s.io", "podcertificaterequests") => true,
+        pair => !SCOPELESS.contains(&pair) && !policy::is_known(kube_wire::gvr::GroupResource { group, resource }),
+    };
+    (rewrite::schema::kind_of(group, resource).is_some() || !is_namespaced).then_some(is_namespaced)
+}
+
+// === impl Explanation ===
+
+impl Explanation {
+    /// Whether an object that only a real host has decides what is sent.
+    pub fn depends_on_the_host(&self) -> bool {
+        self.questions.iter().any(|question| matches!(question, Question::Live { .. }))
+    }
+
+    fn refused(questions: Vec<Question>, status: Status) -> Self {
+        Self { questions, outcome: Outcome::Refused(Box::new(status)) }
+    }
+}
+
+// === impl Sent ===
+
+impl Sent {
+    async fn of(plan: Plan) -> Self {
+        let (head, body) = plan.request.into_parts();
+        // A body that is a stream is a pod's own business, and there is none here.
+        let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        Self {
+            method: head.method,
+            target: head.uri.to_string(),
+            headers: head.headers,
+            body,
+            shown: Shown::of(&plan.show),
+            otherwise: plan.otherwise.map(|other| other.request.uri().to_string()),
+            is_birth: plan.after == After::Birth,
+        }
+    }
+}
+
+// === impl Shown ===
+
+impl Shown {
+    fn of(show: &Show) -> Self {
+        match show {
+            Show::Verbatim => Self::Verbatim,
+            Show::Object { only, .. } => Self::Object(only.as_ref().map(ToString::to_string)),
+            Show::Review { .. } => Self::Review,
+            Show::List { filter, .. } => Self::List(Passing::of(*filter)),
+            Show::Watch { filter, .. } => Self::Watch(Passing::of(*filter)),
+        }
+    }
+}
+
+// === impl Passing ===
+
+impl Passing {
+    fn of(filter: Filter) -> Self {
+        match filter {
+            Filter::Everything => Self::Everything,
+            Filter::ByNamespace => Self::InNamespaces,
+            Filter::ByName => Self::Namespaces,
+            Filter::ByClaim => Self::Claimed,
+            Filter::ByNode => Self::OfNodes,
+        }
+    }
+}
+
+// === impl Agent ===
+
+impl Agent {
+    /// As `app` puts a real one together.
+    fn new(config: &ProxyAgentConfiguration, paper: Paper) -> Result<Self, ExplainError> {
+        let asked = paper.asked();
+        let host = Host::answered_by(Arc::new(move |request| paper.answer(request)), &Tasks::new());
+        let names = config.virtual_clusters.iter().map(|cluster| engine_name(&cluster.name));
+        let namespaces = Arc::new(Namespaces::new(names));
+        let clusters = config.virtual_clusters.iter().map(|cluster| &**cluster);
+        let clusters = Arc::new(VirtualClusters::new(clusters, &namespaces)?);
+        let parts = Parts {
+            access: Access::new(host.clone()),
+            who: Who::new(host.clone()),
+            root: Root::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
+            discovery: Discovery::new(host.clone()),
+            nodes: Nodes::new(host.clone()),
+            endpoint_ca: Watched::fixed(Certificate::new("")),
+            seal: Arc::new(Seal::new().map_err(|_| ExplainError::Randomness)?),
+            clusters,
+            host,
+        };
+        Ok(Self { parts, namespaces, asked })
+    }
+}
+
+// === impl Quiet ===
+
+impl Following for Quiet {
+    async fn next(&mut self) -> Change {
+        if std::mem::replace(&mut self.0, true) {
+            return pending().await;
+        }
+        Change::Synced
+    }
+}
+
+#[cfg(test)]
+mod tests;

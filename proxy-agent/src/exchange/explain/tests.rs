@@ -1,0 +1,119 @@
+use std::path::Path;
+
+use http::header;
+
+use super::*;
+
+const CONFIG: &str = "\
+apiVersion: atoll.dev/v1alpha1
+kind: ProxyAgentConfiguration
+servers: [proxy:8091]
+identity: {certificate: a.crt, key: a.key, serverCA: s.crt}
+host: {kubeconfig: h}
+virtualClusters:
+- {name: ke-beijing, nodeSelector: {location: beijing}}
+";
+
+async fn explained(method: &str, target: &str, body: &'static str) -> Explanation {
+    let config: ProxyAgentConfiguration = ops::config::parse(CONFIG, Path::new("c.yaml")).unwrap();
+    let groups = vec!["system:masters".to_owned()];
+    let who = Identity { user: "admin".into(), groups, uid: None, credential: None };
+    let request = Request::builder().method(method).uri(target).header(header::CONTENT_TYPE, "application/json");
+    let request = request.body(Bytes::from(body)).unwrap();
+    explain(&config, &"ke-beijing".parse().unwrap(), &who, request).await.unwrap()
+}
+
+fn sent(explanation: &Explanation) -> (&Method, &str, Option<&str>, &Shown) {
+    let Outcome::Sent(sent) = &explanation.outcome else { panic!("{explanation:?}") };
+    let caller = sent.headers.get("impersonate-user").map(|user| user.to_str().unwrap());
+    (&sent.method, &sent.target, caller, &sent.shown)
+}
+
+#[tokio::test]
+async fn a_list_in_a_namespace_is_the_caller_s() {
+    let said = explained("GET", "/api/v1/namespaces/edge/pods?limit=5", "").await;
+    let user = Some("vc:ke-beijing:admin");
+    let shown = Shown::List(Passing::InNamespaces);
+    assert_eq!(sent(&said), (&Method::GET, "/api/v1/namespaces/edge-ke-beijing/pods?limit=5", user, &shown));
+    assert_eq!(said.questions, [Question::Namespace { name: "edge-ke-beijing".into() }]);
+}
+
+#[tokio::test]
+async fn nodes_are_reviewed_in_the_root_namespace_and_selected() {
+    let said = explained("GET", "/api/v1/nodes", "").await;
+    let shown = Shown::List(Passing::Everything);
+    assert_eq!(sent(&said), (&Method::GET, "/api/v1/nodes?labelSelector=location%3Dbeijing", None, &shown));
+    let Question::Access { user, verb, resource, namespace, .. } = said.questions.last().unwrap() else { panic!() };
+    let found = [user, verb, resource, namespace].map(String::as_str);
+    assert_eq!(found, ["vc:ke-beijing:admin", "list", "nodes", "atoll-root-ke-beijing"]);
+}
+
+#[tokio::test]
+async fn an_object_is_mapped_and_guarded() {
+    let pod = r#"{"metadata":{"name":"a","namespace":"edge"},"spec":{"containers":[]}}"#;
+    let said = explained("POST", "/api/v1/namespaces/edge/pods", pod).await;
+    let Outcome::Sent(sent) = &said.outcome else { panic!("{said:?}") };
+    let body: serde_json::Value = serde_json::from_slice(&sent.body).unwrap();
+    assert_eq!(body["metadata"]["namespace"], "edge-ke-beijing");
+    assert_eq!(body["spec"]["nodeSelector"]["location"], "beijing");
+    assert!(!said.depends_on_the_host());
+}
+
+#[tokio::test]
+async fn a_namespace_is_made_in_the_agent_s_name() {
+    let said = explained("POST", "/api/v1/namespaces", r#"{"metadata":{"name":"edge"}}"#).await;
+    let Outcome::Sent(sent) = &said.outcome else { panic!("{said:?}") };
+    assert!(sent.is_birth && String::from_utf8_lossy(&sent.body).contains("edge-ke-beijing"));
+}
+
+#[tokio::test]
+async fn refusals_are_the_agent_s() {
+    let pod = r#"{"metadata":{"name":"a"},"spec":{"nodeSelector":{"location":"hangzhou"}}}"#;
+    for (method, target, body, code) in [
+        ("POST", "/api/v1/namespaces/edge/pods", pod, 422),
+        ("GET", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", "", 403),
+        ("DELETE", "/api/v1/nodes/a", "", 403),
+        ("GET", "/metrics", "", 403),
+    ] {
+        let said = explained(method, target, body).await;
+        let Outcome::Refused(status) = &said.outcome else { panic!("{method} {target}: {said:?}") };
+        assert_eq!(status.code, code, "{target}");
+    }
+}
+
+#[tokio::test]
+async fn what_depends_on_the_host_is_said_to() {
+    let patch = r#"[{"op":"remove","path":"/spec/template/spec/nodeSelector"}]"#;
+    let config: ProxyAgentConfiguration = ops::config::parse(CONFIG, Path::new("c.yaml")).unwrap();
+    let who = Identity { user: "jane".into(), groups: Vec::new(), uid: None, credential: None };
+    let request = Request::patch("/apis/apps/v1/namespaces/edge/deployments/web")
+        .header(header::CONTENT_TYPE, "application/json-patch+json")
+        .body(Bytes::from(patch))
+        .unwrap();
+    let said = explain(&config, &"ke-beijing".parse().unwrap(), &who, request).await.unwrap();
+    assert!(said.depends_on_the_host(), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_none_is_an_error() {
+    let config: ProxyAgentConfiguration = ops::config::parse(CONFIG, Path::new("c.yaml")).unwrap();
+    let who = Identity { user: "jane".into(), groups: Vec::new(), uid: None, credential: None };
+    let request = Request::get("/api").body(Bytes::new()).unwrap();
+    let error = explain(&config, &"other".parse().unwrap(), &who, request).await.unwrap_err();
+    assert!(matches!(error, ExplainError::NoCluster(_)));
+}
+
+#[test]
+fn scopes_of_kubernetes_own_resources() {
+    for (group, resource, namespaced) in [
+        ("", "pods", Some(true)),
+        ("", "nodes", Some(false)),
+        ("apps", "deployments", Some(true)),
+        ("certificates.k8s.io", "certificatesigningrequests", Some(false)),
+        ("certificates.k8s.io", "podcertificaterequests", Some(true)),
+        ("networking.k8s.io", "ipaddresses", Some(false)),
+        ("example.com", "widgets", None),
+    ] {
+        assert_eq!(is_namespaced(group, resource), namespaced, "{resource}.{group}");
+    }
+}
