@@ -20,6 +20,7 @@ use rewrite::{Guard, HostNamespace, Mapping};
 use tokio_util::sync::CancellationToken;
 
 use crate::config;
+use crate::gate::Slice;
 use crate::namespaces::Namespaces;
 use crate::nodes::own::{AllNodes, OwnNodes};
 use crate::roles::Roles;
@@ -155,6 +156,13 @@ impl VirtualClusters {
     /// All, in no order.
     pub fn all(&self) -> Vec<Arc<VirtualCluster>> {
         self.by_name.load().values().cloned().collect()
+    }
+
+    /// What the host's policies for them are made of, in no order.
+    pub fn slices(&self) -> Vec<Slice> {
+        let slice =
+            |cluster: &Arc<VirtualCluster>| Slice { cluster: cluster.name.clone(), guard: Arc::clone(&cluster.guard) };
+        self.by_name.load().values().map(slice).collect()
     }
 
     /// Their names, in no order.

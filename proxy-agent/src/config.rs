@@ -62,6 +62,8 @@ pub struct Host {
     pub in_cluster: bool,
     /// More API servers of the same cluster, as `https://host:port`; used when the first does not answer.
     pub servers: Vec<Located<String>>,
+    /// Whether virtual clusters are served though the host cannot refuse what a token of theirs may not do there.
+    pub unsafe_direct_access: bool,
 }
 
 /// A slice of the host cluster.

@@ -47,6 +47,7 @@ use tracing::debug;
 use crate::access::{Access, SETTLING_ATTEMPTS, SETTLING_PAUSE};
 use crate::clusters::{VirtualCluster, VirtualClusters};
 use crate::discovery::Discovery;
+use crate::gate::{Gate, Standing};
 use crate::host::Host;
 use crate::host::api::Api;
 use crate::impersonate::acting_as;
@@ -76,6 +77,7 @@ pub(crate) struct Parts {
     pub(crate) who: Who,
     pub(crate) access: Access,
     pub(crate) root: Root<Api>,
+    pub(crate) gate: Gate<Api>,
     pub(crate) discovery: Discovery,
     pub(crate) nodes: Nodes,
     /// What clients of the endpoints have to trust: shown where the host publishes its own authority.
@@ -183,6 +185,7 @@ impl Exchange {
         request: Request<Inbound>,
         told: &mut Told,
     ) -> Result<Response<ShownBody>, Refusal> {
+        self.parts.admit(cluster)?;
         let (head, body) = request.into_parts();
         let query = head.uri.query();
         let info = RequestInfo::parse(&head.method, head.uri.path(), query).map_err(|error| Refusal::from(&error))?;
@@ -246,6 +249,19 @@ fn refuse(
     told.write_refusal(response.headers_mut(), fault);
     let mut stream = respond.send_response(response, bodiless)?;
     if bodiless { Ok(()) } else { stream.send_data(body, true) }
+}
+
+// === impl Parts ===
+
+impl Parts {
+    /// Nobody is served before the host itself refuses what tokens of the cluster may not do there.
+    fn admit(&self, cluster: &VirtualCluster) -> Result<(), Refusal> {
+        let standing = self.gate.standing(&cluster.name).unwrap_or(Standing::Pending);
+        standing.admits().map_err(|reason| {
+            let message = format!("cluster {} is not served yet: {reason}", cluster.name);
+            Status::service_unavailable(message).with_retry_after(1).into()
+        })
+    }
 }
 
 // === impl Asked ===

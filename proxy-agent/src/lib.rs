@@ -3,7 +3,8 @@
 //! In reading order: [`dial`] (tunnels), [`serve`] (streams), [`offers`] (what may be asked for), then [`exchange`] for API requests to virtual clusters or
 //! [`layer4`] for physical clusters and destinations. An exchange is `who` (is asking), `access` (may they), `policy`
 //! (what is done with it), [`host`] (the API server), `translate` (bodies); `clusters`, `namespaces` and `root` keep what
-//! a virtual cluster consists of. [`app`] puts the parts together, and [`status`] is what it says of them.
+//! a virtual cluster consists of, and [`gate`] what the host itself refuses. [`app`] puts the parts together, and
+//! [`status`] is what it says of them.
 
 pub mod access;
 pub mod app;
@@ -12,6 +13,7 @@ pub mod config;
 pub mod dial;
 mod discovery;
 pub mod exchange;
+pub mod gate;
 pub mod host;
 pub mod impersonate;
 pub mod layer4;

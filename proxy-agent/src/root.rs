@@ -158,6 +158,6 @@ impl<A> fmt::Debug for Root<A> {
 }
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

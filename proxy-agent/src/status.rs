@@ -71,7 +71,8 @@ pub struct TunnelStatus {
 pub struct VirtualClusterStatus {
     /// Its name.
     pub name: String,
-    /// Whether it is founded: its root namespace, its four namespaces and its administrators' binding are there.
+    /// Whether it is founded (its root namespace, its four namespaces and its administrators' binding are there) and
+    /// the host's policies for it are in force.
     pub ready: bool,
     /// Its nodes, by label selector.
     pub node_selector: String,
@@ -79,7 +80,7 @@ pub struct VirtualClusterStatus {
     pub nodes: usize,
     /// How many namespaces it has.
     pub namespaces: usize,
-    /// Why it is not ready.
+    /// Why it is not ready, or what is not safe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

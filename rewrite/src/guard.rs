@@ -67,6 +67,16 @@ impl Guard {
         self.selector.is_empty() && self.tolerations.is_empty()
     }
 
+    /// The node labels, in order.
+    pub fn selector(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.selector.iter().map(|entry| (entry.key.as_str(), entry.value.as_str()))
+    }
+
+    /// The tolerations, in order.
+    pub fn tolerated(&self) -> impl Iterator<Item = &Toleration> {
+        self.tolerations.iter().map(|(toleration, _)| toleration)
+    }
+
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.selector
     }

@@ -8,6 +8,7 @@ mod clients;
 mod credentials;
 mod endpoints;
 mod errors;
+mod gate;
 mod guard;
 mod hostile;
 mod limits;
@@ -52,7 +53,12 @@ pub(crate) fn trials() -> Vec<Trial> {
             world.run(company, run).map_err(|error| format!("{error:?}").into())
         })
     };
+    let own = |name: &str, run: fn() -> anyhow::Result<()>| {
+        Trial::test(format!("virtual::{name}"), move || run().map_err(|error| format!("{error:?}").into()))
+    };
     vec![
+        own("the_gate_needs_no_mutation", gate::shut_where_the_host_only_refuses),
+        own("a_host_without_a_gate_is_refused", gate::a_host_without_one_is_refused),
         case("watches_show_their_own", Welcome, watches::show_their_own),
         case("daemon_sets_stay_on_their_nodes", Welcome, guard::daemon_sets_stay_on_their_nodes),
         case("another_location_is_refused", Welcome, guard::another_location_is_refused),
@@ -66,6 +72,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             apply::who_cannot_see_the_guard_has_no_conflict_over_it,
         ),
         case("an_applier_keeps_its_selector", Welcome, apply::an_applier_keeps_its_selector),
+        case("the_host_keeps_its_gate_shut", Welcome, gate::shut_where_the_host_guards),
         case("rights_end_with_their_namespace", Welcome, rights::end_with_their_namespace),
         case("the_administrator_stays_one", Welcome, rights::the_administrator_stays_one),
         case("a_stuck_namespace_can_be_repaired", Welcome, rights::a_stuck_namespace_can_be_repaired),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, bail};
 use tempfile::TempDir;
@@ -12,6 +13,7 @@ use crate::{Kubectl, paths};
 #[derive(Debug)]
 pub struct HostCluster {
     dir: PathBuf,
+    holders: AtomicUsize,
     _parent: TempDir,
 }
 
@@ -21,6 +23,12 @@ impl HostCluster {
     /// Starts one with so many API servers.
     pub fn up(api_servers: u32) -> anyhow::Result<Self> {
         Self::start(&["--apiservers", &api_servers.to_string()])
+    }
+
+    /// Starts one whose API server has these flags too.
+    pub fn up_with(flags: &[&str]) -> anyhow::Result<Self> {
+        let flags: Vec<_> = flags.iter().map(|flag| format!("--apiserver-flag={flag}")).collect();
+        Self::start(&flags.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// Starts one, and a Karmada control plane beside it: see [`crate::Karmada::beside`].
@@ -45,7 +53,7 @@ impl HostCluster {
                 String::from_utf8_lossy(&output.stderr)
             );
         }
-        Ok(Self { dir, _parent: parent })
+        Ok(Self { dir, holders: AtomicUsize::new(0), _parent: parent })
     }
 
     /// The folder with its files.
@@ -56,6 +64,16 @@ impl HostCluster {
     /// kubectl as the host's administrator.
     pub fn kubectl(&self) -> Kubectl {
         Kubectl::new(self.dir.join("host.kubeconfig"))
+    }
+
+    /// kubectl as whoever has this token, straight at the API server.
+    pub fn holder(&self, token: &str) -> anyhow::Result<Kubectl> {
+        let file = self.dir.join(format!("{}.kubeconfig", self.holders.fetch_add(1, Ordering::Relaxed)));
+        std::fs::copy(self.dir.join("host.kubeconfig"), &file)?;
+        let kubectl = Kubectl::new(file);
+        kubectl.ok(&["config", "set-credentials", "holder", &format!("--token={token}")])?;
+        kubectl.ok(&["config", "set-context", "--current", "--user=holder"])?;
+        Ok(kubectl)
     }
 
     /// The agent's credentials.

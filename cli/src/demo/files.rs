@@ -87,8 +87,13 @@ impl Files {
             files.put(&dir.join(AGENT_KUBECONFIG), &agent.to_yaml()?, Secrecy::Secret)?;
         }
         files.put(&files.server_config(), &server_config(ports), Secrecy::Public)?;
-        let host = if accounts.agent.is_some() { AGENT_KUBECONFIG } else { HOST_KUBECONFIG };
-        files.put(&files.agent_config(), &agent_config(ports, host), Secrecy::Public)?;
+        // Only a dev-apiserver gives the agent an account of its own, and it has no admission policies.
+        let host = if accounts.agent.is_some() {
+            format!("{AGENT_KUBECONFIG}, unsafeDirectAccess: true")
+        } else {
+            HOST_KUBECONFIG.to_owned()
+        };
+        files.put(&files.agent_config(), &agent_config(ports, &host), Secrecy::Public)?;
         for slice in SLICES {
             for way in [Way::Proxy, Way::Direct] {
                 let kubeconfig = files.document(slice, way).to_yaml()?;

@@ -154,6 +154,7 @@ fn shows(cluster: &ClusterName, shown: &Shown) -> String {
         Passing::Namespaces => "its namespaces",
         Passing::Claimed => "what is claimed in its namespaces",
         Passing::OfNodes => "what belongs to its nodes",
+        Passing::Roles => "its own roles and those that every cluster has",
     };
     match shown {
         Shown::Verbatim => "the answer as it is".to_owned(),

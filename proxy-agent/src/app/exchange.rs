@@ -12,6 +12,7 @@ use crate::clusters::{ByName, ClusterError, VirtualClusters};
 use crate::config::ProxyAgentConfiguration;
 use crate::discovery::Discovery;
 use crate::exchange::{Exchange, Parts};
+use crate::gate::Gate;
 use crate::host::Host;
 use crate::host::api::{Api, Selection, Shape};
 use crate::namespaces::{self, Namespaces};
@@ -28,6 +29,7 @@ pub(super) struct Slices {
     pub(super) namespaces: Arc<Namespaces>,
     pub(super) root: Root<Api>,
     pub(super) host: Host,
+    pub(super) gate: Gate<Api>,
 }
 
 /// `None` if there is no host. Without virtual clusters it waits for the first one.
@@ -36,16 +38,17 @@ pub(super) fn open(
     reloader: &Reloader,
     tasks: &Tasks,
 ) -> anyhow::Result<Option<(Exchange, Slices)>> {
-    let Some(host) = config.host.as_ref() else {
+    let Some(configured) = config.host.as_ref() else {
         return Ok(None);
     };
-    let host = Host::open(host, reloader, tasks.child()).context("host")?;
+    let host = Host::open(configured, reloader, tasks.child()).context("host")?;
     let api = Api::new(host.clone());
     let names = config.virtual_clusters.iter().map(|cluster| crate::clusters::engine_name(&cluster.name));
     let namespaces = Arc::new(Namespaces::new(names));
     let clusters = VirtualClusters::new(config.virtual_clusters.iter().map(|cluster| &**cluster), &namespaces)?;
     let clusters = Arc::new(clusters);
     let root = Root::new(api.clone(), Arc::clone(&namespaces), &clusters);
+    let gate = Gate::new(api.clone(), configured.unsafe_direct_access, clusters.slices());
 
     let reflector = api.reflect(namespaces::PATH, Selection::default());
     let followed = Arc::clone(&namespaces);
@@ -57,16 +60,24 @@ pub(super) fn open(
     let followed = clusters.roles();
     keep(tasks, "roles", async move { followed.follow(reflector).await });
     keep(tasks, "root", root.clone().run());
+    keep(tasks, "gate", gate.clone().run());
 
     let endpoint_ca = reloader
         .watch([config.identity.server_ca.to_path_buf()], |[pem]| std::str::from_utf8(pem).map(Certificate::new));
     let endpoint_ca = endpoint_ca.context("identity.serverCA")?;
-    let slices = Slices { clusters: Arc::clone(&clusters), namespaces, root: root.clone(), host: host.clone() };
+    let slices = Slices {
+        clusters: Arc::clone(&clusters),
+        namespaces,
+        root: root.clone(),
+        gate: gate.clone(),
+        host: host.clone(),
+    };
     let exchange = Exchange::new(Parts {
         clusters,
         access: Access::new(host.clone()),
         who: Who::new(host.clone()),
         root,
+        gate,
         discovery: Discovery::new(host.clone()),
         nodes: Nodes::new(host.clone()),
         endpoint_ca,
@@ -88,6 +99,7 @@ impl Slices {
     pub(super) fn exchange(&self, clusters: ByName) {
         // In this order, what is not ours any more is not asked for when it is let go.
         self.clusters.exchange(clusters);
+        self.gate.serve(self.clusters.slices());
         self.namespaces.serve(self.clusters.names());
         self.root.serve(self.clusters.names());
     }

@@ -10,12 +10,16 @@ use protocol::AgentId;
 
 use super::exchange::Slices;
 use crate::config::PhysicalCluster;
+use crate::gate;
 use crate::ready::{Tunnels, WayState};
 use crate::root::Founding;
 use crate::status::{
     AgentStatus, CertificateStatus, HostServerStatus, HostStatus, KIND, PhysicalClusterStatus, TunnelStatus,
     VirtualClusterStatus,
 };
+
+/// What is said of a cluster whose host has no admission policies.
+const DIRECT_ACCESS: &str = "unsafe: its tokens, used straight against the host, can leave the slice";
 
 /// Who knows.
 pub(super) struct Standing {
@@ -90,14 +94,16 @@ impl Slices {
             .iter()
             .map(|cluster| {
                 let founding = self.root.founding(&cluster.name).unwrap_or(Founding::Pending);
-                let message = match &founding {
-                    Founding::Founded => None,
-                    Founding::Pending => Some("not founded yet".to_owned()),
-                    Founding::Failed(why) => Some(why.to_string()),
+                let gate = self.gate.standing(&cluster.name).unwrap_or(gate::Standing::Pending);
+                let message = match (&founding, &gate) {
+                    (Founding::Pending, _) => Some("not founded yet".to_owned()),
+                    (Founding::Failed(why), _) => Some(why.to_string()),
+                    (Founding::Founded, gate::Standing::Open) => Some(DIRECT_ACCESS.to_owned()),
+                    (Founding::Founded, gate) => gate.admits().err().map(str::to_owned),
                 };
                 VirtualClusterStatus {
                     name: cluster.name.to_string(),
-                    ready: founding == Founding::Founded,
+                    ready: founding == Founding::Founded && gate.admits().is_ok(),
                     node_selector: cluster.node_selector.text.to_string(),
                     nodes: cluster.count_nodes(),
                     namespaces: self.namespaces.members(&cluster.name).len(),

@@ -5,7 +5,7 @@ use std::future::Future;
 
 use serde_json::Value;
 
-use crate::host::api::{Api, ApiError, Change, Reflector, Selection};
+use crate::host::api::{Api, ApiError, Change, PatchKind, Reflector, Selection};
 
 /// A host's API server. Clones are the same. Paths are absolute; every call is bounded in time and size.
 pub trait HostApi: Clone + Send + Sync + 'static {
@@ -23,6 +23,9 @@ pub trait HostApi: Clone + Send + Sync + 'static {
 
     /// Replaces an object, if its `resourceVersion` is still the present one.
     fn update(&self, path: &str, object: &Value) -> impl Future<Output = Result<Value, ApiError>> + Send;
+
+    /// Server-side apply; `path` says who is the manager of the fields, and whether to take them by force.
+    fn apply(&self, path: &str, object: &Value) -> impl Future<Output = Result<Value, ApiError>> + Send;
 
     /// Deletes an object; `options` is a `DeleteOptions`.
     fn delete(&self, path: &str, options: &Value) -> impl Future<Output = Result<Value, ApiError>> + Send;
@@ -56,6 +59,10 @@ impl HostApi for Api {
 
     async fn update(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         Self::update(self, path, object).await
+    }
+
+    async fn apply(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
+        self.patch(path, PatchKind::Apply, object).await
     }
 
     async fn delete(&self, path: &str, options: &Value) -> Result<Value, ApiError> {

@@ -28,6 +28,7 @@ use crate::clusters::host_api::Following;
 use crate::clusters::{ClusterError, VirtualClusters, engine_name};
 use crate::config::ProxyAgentConfiguration;
 use crate::discovery::Discovery;
+use crate::gate::Gate;
 use crate::host::Host;
 use crate::host::api::{Api, Change};
 use crate::namespaces::Namespaces;
@@ -105,6 +106,8 @@ pub enum Passing {
     Claimed,
     /// Those of the virtual cluster's nodes.
     OfNodes,
+    /// Those that are its own, and those that every cluster has: ClusterRoles.
+    Roles,
 }
 
 /// The configuration does not say what to do.
@@ -240,6 +243,7 @@ impl Passing {
             Filter::ByName => Self::Namespaces,
             Filter::ByClaim => Self::Claimed,
             Filter::ByNode => Self::OfNodes,
+            Filter::ByRole => Self::Roles,
         }
     }
 }
@@ -259,6 +263,7 @@ impl Agent {
             access: Access::new(host.clone()),
             who: Who::new(host.clone()),
             root: Root::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
+            gate: Gate::new(Api::new(host.clone()), true, clusters.slices()),
             discovery: Discovery::new(host.clone()),
             nodes: Nodes::new(host.clone()),
             endpoint_ca: Watched::fixed(Certificate::new("")),

@@ -17,66 +17,66 @@ use crate::namespaces;
 
 /// Clones are the same host.
 #[derive(Clone)]
-pub(super) struct FakeHost {
+pub(crate) struct FakeHost {
     state: Arc<Mutex<State>>,
     changes: watch::Sender<()>,
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(crate) struct State {
     /// By path.
-    pub(super) objects: BTreeMap<String, Value>,
+    pub(crate) objects: BTreeMap<String, Value>,
     version: u64,
     followers: Vec<(String, String, mpsc::UnboundedSender<Change>)>,
     /// So many reviews will say no before one says what is written.
-    pub(super) reviews_behind: u32,
-    pub(super) reviews: u32,
+    pub(crate) reviews_behind: u32,
+    pub(crate) reviews: u32,
     /// So many calls will get a 503.
-    pub(super) failing: u32,
+    pub(crate) failing: u32,
     /// Before an update is looked at, somebody else changes the object, so many times.
-    pub(super) meddling: u32,
+    pub(crate) meddling: u32,
 }
 
-pub(super) struct FakeFollowing(mpsc::UnboundedReceiver<Change>);
+pub(crate) struct FakeFollowing(mpsc::UnboundedReceiver<Change>);
 
 // === impl FakeHost ===
 
 impl FakeHost {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { state: Arc::default(), changes: watch::Sender::new(()) }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
     /// Waits until the host is like this. With paused time, a host that never will be fails the test by its deadline.
-    pub(super) async fn until(&self, is_so: impl Fn(&State) -> bool) {
+    pub(crate) async fn until(&self, is_so: impl Fn(&State) -> bool) {
         let mut changes = self.changes.subscribe();
         while !is_so(&self.lock()) {
             changes.changed().await.unwrap();
         }
     }
 
-    pub(super) fn put(&self, path: &str, object: Value) {
+    pub(crate) fn put(&self, path: &str, object: Value) {
         self.lock().store(path, object);
         self.changes.send_replace(());
     }
 
-    pub(super) fn edit(&self, path: &str, edit: impl FnOnce(&mut Value)) {
+    pub(crate) fn edit(&self, path: &str, edit: impl FnOnce(&mut Value)) {
         let mut object = self.lock().objects[path].clone();
         edit(&mut object);
         self.put(path, object);
     }
 
-    pub(super) fn remove(&self, path: &str) {
+    pub(crate) fn remove(&self, path: &str) {
         self.lock().delete(path);
         self.changes.send_replace(());
     }
 
     /// One pass of the namespace controller over a namespace that is being deleted. `others` is what else is left in
     /// it, in the words of its condition.
-    pub(super) fn empty(&self, namespace: &str, others: &[&str]) {
+    pub(crate) fn empty(&self, namespace: &str, others: &[&str]) {
         let mut state = self.lock();
         let path = format!("{}/{namespace}", namespaces::PATH);
         let bindings = paths_under(&state, namespace);
@@ -170,6 +170,24 @@ impl HostApi for FakeHost {
                 state.take(path);
             }
             Ok(object.clone())
+        })
+    }
+
+    async fn apply(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
+        let (path, _query) = path.split_once('?').expect("a field manager");
+        self.call(|state| {
+            // Of what is stored only what nobody applies: applying the same again changes nothing.
+            let mut stored = state.objects.get(path).cloned().unwrap_or_default();
+            let metadata = stored["metadata"].take();
+            let mut applied = object.clone();
+            for key in ["uid", "resourceVersion"].iter().filter(|key| !metadata[**key].is_null()) {
+                applied["metadata"][key] = metadata[key].clone();
+            }
+            stored["metadata"] = metadata;
+            if stored != applied {
+                state.store(path, applied.clone());
+            }
+            Ok(applied)
         })
     }
 

@@ -1,0 +1,222 @@
+//! The second gate: admission policies on the host, for those who hold a token of a virtual cluster and use it straight
+//! against the host.
+//!
+//! A service account's token is the host's own. Whoever holds one can leave the endpoint aside; RBAC still keeps him in
+//! the namespaces of the virtual cluster, but there he could give his Namespace the label of another cluster, or a pod
+//! the node of another site. Policies of the host refuse that (KEP-3488, ValidatingAdmissionPolicy, since 1.30), and
+//! where the host has MutatingAdmissionPolicy (KEP-3962, since 1.36) one puts the guard into every pod, also into those
+//! that an operator of the host makes out of a custom resource.
+//!
+//! What comes through an endpoint carries `vc:<cluster>:system:authenticated`, a group that only the agent gives. What
+//! the host's own controllers and administrators do, they may do in every namespace. Everybody else is stopped.
+//!
+//! Level-triggered like [`root`](crate::root): policies are applied again when one changes, and several agents may do the
+//! same work at once.
+//!
+//! Reading order: [`Gate`], `policies` (what stands on the host), `policy` (how it is written), `served` (what of it the
+//! host knows), `changes` (that somebody touched it).
+
+mod changes;
+mod policies;
+mod policy;
+mod served;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rewrite::{ClusterName, Guard};
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+use crate::clusters::host_api::HostApi;
+use crate::host::api::ApiError;
+use changes::Changes;
+use served::Served;
+
+/// The label of everything here.
+const LABEL: &str = "atoll.dev/gate";
+
+/// After this long everything is applied again, whatever is told.
+const PERIOD: Duration = Duration::from_secs(600);
+/// Two passes are at least so far apart: agents of two versions may not agree on what should be there.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause after failures.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Keeps the policies of one agent's virtual clusters in force. Clones are the same.
+pub struct Gate<A> {
+    shared: Arc<Shared<A>>,
+}
+
+struct Shared<A> {
+    api: A,
+    /// Whether clients are served on a host that has no such policies.
+    unsafe_direct_access: bool,
+    slices: watch::Sender<Arc<[Slice]>>,
+    standing: watch::Sender<BTreeMap<ClusterName, Standing>>,
+}
+
+/// What a virtual cluster's policies are made of.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    /// Whose.
+    pub cluster: ClusterName,
+    /// What keeps its pods on its nodes.
+    pub guard: Arc<Guard>,
+}
+
+/// How far the policies of one virtual cluster are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Not looked at yet.
+    Pending,
+    /// The host refuses what it should.
+    Shut {
+        /// Whether the host also puts the guard into pods.
+        guards: bool,
+    },
+    /// The host has no such policies, and the configuration says that this is accepted.
+    Open,
+    /// They could not be made, and why; it is tried again.
+    Failed(Arc<str>),
+}
+
+/// Why the policies are not there.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error(transparent)]
+    Host(#[from] ApiError),
+    #[error(
+        "the host cluster has no ValidatingAdmissionPolicy (Kubernetes 1.30 or newer has), so a token of a virtual \
+         cluster could be used straight against it to leave the slice; if nobody but you can reach its API server, \
+         accept that with `unsafeDirectAccess: true` below `host`"
+    )]
+    Unserved,
+}
+
+// === impl Gate ===
+
+impl<A: HostApi> Gate<A> {
+    /// For these virtual clusters. Does nothing until [`run`](Self::run).
+    pub fn new(api: A, unsafe_direct_access: bool, slices: Vec<Slice>) -> Self {
+        let standing = slices.iter().map(|slice| (slice.cluster.clone(), Standing::Pending)).collect();
+        let (slices, standing) = (watch::Sender::new(slices.into()), watch::Sender::new(standing));
+        Self { shared: Arc::new(Shared { api, unsafe_direct_access, slices, standing }) }
+    }
+
+    /// From now on, for exactly these. The policies of others stay, for as long as their namespaces may.
+    pub fn serve(&self, slices: Vec<Slice>) {
+        self.shared.standing.send_modify(|standing| {
+            standing.retain(|cluster, _| slices.iter().any(|slice| slice.cluster == *cluster));
+            for slice in &slices {
+                standing.entry(slice.cluster.clone()).or_insert(Standing::Pending);
+            }
+        });
+        self.shared.slices.send_replace(slices.into());
+    }
+
+    /// How far the policies of this virtual cluster are; `None` if it is not one of this agent's.
+    pub fn standing(&self, cluster: &ClusterName) -> Option<Standing> {
+        self.shared.standing.borrow().get(cluster).cloned()
+    }
+
+    /// Makes the policies and keeps them, for ever.
+    pub async fn run(self) {
+        let mut slices = self.shared.slices.subscribe();
+        let mut changes = Changes::new(self.shared.api.clone());
+        let mut pause = PAUSE;
+        loop {
+            let wanted = Arc::clone(&slices.borrow_and_update());
+            let installed = self.install(&wanted).await;
+            self.tell(&wanted, &installed);
+            let again = if let Ok(served) = installed {
+                changes.follow(served);
+                pause = PAUSE;
+                PERIOD
+            } else {
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause
+            };
+            tokio::select! {
+                changed = slices.changed() => changed.expect("the sender is borrowed from self"),
+                () = changes.next() => sleep(PAUSE).await,
+                () = sleep(again) => {}
+            }
+        }
+    }
+
+    async fn install(&self, slices: &[Slice]) -> Result<Served, Trouble> {
+        let api = &self.shared.api;
+        let served = served::read(api).await?;
+        if served.validating.is_none() && !self.shared.unsafe_direct_access {
+            return Err(Trouble::Unserved);
+        }
+        for object in policies::all(served, slices) {
+            api.apply(&object.path, &object.body).await?;
+        }
+        Ok(served)
+    }
+
+    fn tell(&self, slices: &[Slice], installed: &Result<Served, Trouble>) {
+        let now = match installed {
+            Ok(Served { validating: Some(_), mutating }) => Standing::Shut { guards: mutating.is_some() },
+            Ok(Served { validating: None, .. }) => Standing::Open,
+            Err(trouble) => Standing::Failed(trouble.to_string().into()),
+        };
+        self.shared.standing.send_if_modified(|standing| {
+            let mut is_news = false;
+            for Slice { cluster, .. } in slices {
+                let Some(before) = standing.get_mut(cluster).filter(|before| **before != now) else { continue };
+                is_news = true;
+                match &now {
+                    // What stands on the host stays there while the agent cannot ask.
+                    Standing::Failed(reason) if matches!(before, Standing::Shut { .. }) => {
+                        warn!(%cluster, %reason, "the host's policies could not be looked at");
+                        continue;
+                    }
+                    Standing::Failed(reason) => warn!(%cluster, %reason, "the host's policies are not in force"),
+                    Standing::Open => warn!(
+                        %cluster,
+                        "the host has no admission policies, which unsafeDirectAccess accepts: whoever has a token of \
+                         this cluster and reaches the host's API server can leave the slice"
+                    ),
+                    Standing::Shut { guards } => info!(%cluster, guards, "the host's policies are in force"),
+                    Standing::Pending => {}
+                }
+                *before = now.clone();
+            }
+            is_news
+        });
+    }
+}
+
+impl<A> Clone for Gate<A> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<A> fmt::Debug for Gate<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate").field("standing", &*self.shared.standing.borrow()).finish_non_exhaustive()
+    }
+}
+
+// === impl Standing ===
+
+impl Standing {
+    /// Whether clients may be served; if not, why.
+    pub fn admits(&self) -> Result<(), &str> {
+        match self {
+            Self::Shut { .. } | Self::Open => Ok(()),
+            Self::Pending => Err("the agent has not looked at the host cluster yet"),
+            Self::Failed(reason) => Err(reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

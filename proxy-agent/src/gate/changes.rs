@@ -1,0 +1,68 @@
+//! Whether somebody has touched the policies.
+
+use std::future::pending;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::LABEL;
+use super::served::Served;
+use crate::clusters::host_api::{Following, HostApi};
+use crate::host::api::Change;
+
+/// What has changed; nothing follows the collections before they are known to be served.
+pub(super) struct Changes<A> {
+    api: A,
+    followed: Served,
+    followers: JoinSet<()>,
+    told: Option<mpsc::Receiver<()>>,
+}
+
+// === impl Changes ===
+
+impl<A: HostApi> Changes<A> {
+    pub(super) fn new(api: A) -> Self {
+        Self { api, followed: Served::default(), followers: JoinSet::new(), told: None }
+    }
+
+    /// Follows what is served. Does nothing if that is followed already.
+    pub(super) fn follow(&mut self, served: Served) {
+        if served == self.followed {
+            return;
+        }
+        self.followed = served;
+        self.followers.abort_all();
+        // One place: that something has changed is all there is to tell.
+        let (tell, told) = mpsc::channel(1);
+        self.told = Some(told);
+        let kinds = [(served.validating, "validating"), (served.mutating, "mutating")];
+        for (version, kind) in kinds.into_iter().filter_map(|(version, kind)| Some((version?, kind))) {
+            for plural in ["policies", "policybindings"] {
+                let path = format!("/apis/admissionregistration.k8s.io/{version}/{kind}admission{plural}");
+                self.followers.spawn(forward(self.api.follow(&path, LABEL), tell.clone()));
+            }
+        }
+    }
+
+    /// Waits until one was changed or deleted. Dropping the future loses nothing.
+    pub(super) async fn next(&mut self) {
+        if let Some(told) = &mut self.told
+            && told.recv().await.is_some()
+        {
+            return;
+        }
+        pending::<()>().await;
+    }
+}
+
+/// What is there when the following begins was looked at already.
+async fn forward(mut following: impl Following, tell: mpsc::Sender<()>) {
+    let mut is_synced = false;
+    loop {
+        match following.next().await {
+            Change::Synced => is_synced = true,
+            Change::Applied(_) if !is_synced => {}
+            Change::Applied(_) | Change::Deleted(_) => _ = tell.try_send(()),
+        }
+    }
+}

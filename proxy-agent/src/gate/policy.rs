@@ -1,0 +1,78 @@
+//! How policies are written: a policy and its binding, for server-side apply.
+//!
+//! Fields as in `k8s.io/api/admissionregistration/v1/types.go`. What has a default there is written out where it matters
+//! for safety, so that applying sets it right again.
+
+use serde_json::{Value, json};
+
+use super::LABEL;
+
+/// An object that should be on the host.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Object {
+    /// For server-side apply, with everything that the query needs.
+    pub(super) path: String,
+    pub(super) body: Value,
+}
+
+/// One of the two kinds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Validating,
+    Mutating,
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// The policy of this name and its binding, in this version of the group.
+    pub(super) fn objects(self, version: &str, name: &str, spec: &Value) -> [Object; 2] {
+        let binding = match self {
+            Self::Validating => json!({"policyName": name, "validationActions": ["Deny"]}),
+            Self::Mutating => json!({"policyName": name}),
+        };
+        let (kind, plural) = match self {
+            Self::Validating => ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+            Self::Mutating => ("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+        };
+        let bindings = plural.replace("policies", "policybindings");
+        [
+            object(version, kind, plural, name, spec),
+            object(version, &format!("{kind}Binding"), &bindings, name, &binding),
+        ]
+    }
+}
+
+fn object(version: &str, kind: &str, plural: &str, name: &str, spec: &Value) -> Object {
+    // With force: whoever else wrote one of our fields loses it.
+    let path =
+        format!("/apis/admissionregistration.k8s.io/{version}/{plural}/{name}?fieldManager=proxy-agent&force=true");
+    let labels = json!({LABEL: "", "app.kubernetes.io/managed-by": "atoll"});
+    let body = json!({
+        "apiVersion": format!("admissionregistration.k8s.io/{version}"), "kind": kind,
+        "metadata": {"name": name, "labels": labels}, "spec": spec,
+    });
+    Object { path, body }
+}
+
+/// What a policy is about. An empty operation list would be refused by the host.
+pub(super) fn rule(group: &str, resources: &[&str], operations: &[&str]) -> Value {
+    json!({
+        "apiGroups": [group], "apiVersions": ["*"], "resources": resources, "operations": operations, "scope": "*",
+    })
+}
+
+/// A variable of a policy, for the expressions after it.
+pub(super) fn variable(name: &str, expression: &str) -> Value {
+    json!({"name": name, "expression": expression})
+}
+
+/// What must be true, and what is said if it is not.
+pub(super) fn validation(expression: &str, message: &str) -> Value {
+    json!({"expression": expression, "message": message, "reason": "Forbidden"})
+}
+
+/// A text as a literal of CEL: JSON's escapes are a part of CEL's (cel-spec, doc/langdef.md, "String and Bytes Values").
+pub(super) fn literal(text: &str) -> String {
+    Value::from(text).to_string()
+}

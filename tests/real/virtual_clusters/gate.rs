@@ -1,0 +1,176 @@
+//! The second gate: a token of a virtual cluster, used straight against the host.
+
+use anyhow::{Context, ensure};
+use atoll_tests::{HostCluster, Kubectl, VirtualSite, Way, eventually, kubectl::SOON};
+use serde_json::{Value, json};
+
+use super::{BEIJING, CLUSTERS, HANGZHOU, namespace};
+
+/// What the host's policies say of namespaces, of nodes, of guards, and of root namespaces.
+const WORDS: [&str; 4] = ["namespaces.atoll.dev", "nodes.atoll.dev", "pods.ke-beijing.atoll.dev", "roots.atoll.dev"];
+const GROUP: &str = "admissionregistration.k8s.io/v1";
+
+pub(super) fn shut_where_the_host_guards(site: &VirtualSite) -> anyhow::Result<()> {
+    let thief = thief(site, "gate")?;
+    refused(&thief, "gate").context("what a token may not")?;
+    // Whatever the pod says, its nodes are those of the cluster.
+    for (name, selector) in [("bare", Value::Null), ("elsewhere", json!({"location": "hangzhou", "disk": "ssd"}))] {
+        thief.ok_with(&["create", "-f", "-"], &pod("gate-ke-beijing", name, &json!({"nodeSelector": selector})))?;
+        let path = "jsonpath={.spec.nodeSelector.location}";
+        let location = thief.ok(&["get", "pod", name, "-n", "gate-ke-beijing", "-o", path])?;
+        ensure!(location == "beijing", "{name} is for {location:?}");
+    }
+    allowed(site, &thief, "gate").context("what goes on as before")?;
+    kept(site)
+}
+
+pub(super) fn shut_where_the_host_only_refuses() -> anyhow::Result<()> {
+    let host =
+        without(&["MutatingAdmissionPolicy"], &["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"])?;
+    let site = VirtualSite::on(host, &CLUSTERS)?;
+    let thief = thief(&site, "gate")?;
+    refused(&thief, "gate").context("what a token may not")?;
+    for selector in [Value::Null, json!({"location": "hangzhou"})] {
+        let pod = pod("gate-ke-beijing", "elsewhere", &json!({"nodeSelector": selector}));
+        says(&thief.run_with(&["create", "-f", "-"], &pod)?, WORDS[2])?;
+    }
+    // A template is nobody's pod yet; what it makes is refused.
+    let bare = ["create", "deployment", "bare", "--image=image:1", "-n", "gate-ke-beijing"];
+    thief.ok(&bare)?;
+    eventually(SOON, || {
+        let events = thief.ok(&["get", "events", "-n", "gate-ke-beijing", "-o", "jsonpath={.items[*].message}"])?;
+        ensure!(events.contains(WORDS[2]), "{events}");
+        Ok(())
+    })?;
+    allowed(&site, &thief, "gate").context("what goes on as before")
+}
+
+pub(super) fn a_host_without_one_is_refused() -> anyhow::Result<()> {
+    let plugins = ["MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"];
+    let kinds =
+        ["mutating", "validating"].map(|kind| ["policies", "policybindings"].map(|it| format!("{kind}admission{it}")));
+    let kinds: Vec<&str> = kinds.iter().flatten().map(String::as_str).collect();
+    let site = VirtualSite::on(without(&plugins, &kinds)?, &CLUSTERS)?;
+    let answer = site.curl(BEIJING, Way::Proxy)?.get("/api/v1/namespaces")?;
+    answer.refused(503, "ServiceUnavailable", "unsafeDirectAccess: true")?;
+    Ok(())
+}
+
+/// A host without these plugins of admission, which does not serve their kinds either.
+fn without(plugins: &[&str], kinds: &[&str]) -> anyhow::Result<HostCluster> {
+    let kinds: Vec<_> = kinds.iter().map(|kind| format!("{GROUP}/{kind}=false")).collect();
+    let flags =
+        [format!("--disable-admission-plugins={}", plugins.join(",")), format!("--runtime-config={}", kinds.join(","))];
+    HostCluster::up_with(&flags.each_ref().map(String::as_str))
+}
+
+/// Somebody with every right that a namespace can give, and every right of the virtual cluster, by a service account of
+/// it. He uses its token against the host itself.
+fn thief(site: &VirtualSite, name: &str) -> anyhow::Result<Kubectl> {
+    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    kubectl.ok_with(&["create", "-f", "-"], &namespace(name))?;
+    kubectl.ok(&["create", "serviceaccount", "thief", "-n", name])?;
+    let bind = ["create", "rolebinding", "thief", "--clusterrole=cluster-admin"];
+    kubectl.ok(&[&bind, &[&format!("--serviceaccount={name}:thief"), "-n", name][..]].concat())?;
+    // As a ClusterRoleBinding would.
+    let account = format!("--serviceaccount={name}-{BEIJING}:thief");
+    let root = format!("atoll-root-{BEIJING}");
+    site.host().kubectl().ok(&[&bind, &[&account[..], "-n", &root][..]].concat())?;
+    let token = kubectl.ok(&["create", "token", "thief", "-n", name])?;
+    site.host().holder(token.trim())
+}
+
+fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
+    let host = format!("{name}-{BEIJING}");
+    let label = format!("atoll.dev/virtual-cluster={HANGZHOU}");
+    says(&thief.run(&["label", "namespace", &host, "--overwrite", &label])?, WORDS[0])?;
+    says(&thief.run(&["label", "namespace", &host, "mine=yes"])?, WORDS[0])?;
+    says(&thief.run(&["delete", "namespace", &host, "--wait=false"])?, WORDS[0])?;
+    let mut finalized: Value = serde_json::from_str(&thief.ok(&["get", "namespace", &host, "-o", "json"])?)?;
+    finalized["spec"]["finalizers"] = json!([]);
+    let finalize = format!("/api/v1/namespaces/{host}/finalize");
+    says(&thief.run_with(&["replace", "--raw", &finalize, "-f", "-"], &finalized.to_string())?, WORDS[0])?;
+
+    let own = json!({"location": "beijing"});
+    let named = pod(&host, "named", &json!({"nodeName": "hangzhou-1", "nodeSelector": own}));
+    says(&thief.run_with(&["create", "-f", "-"], &named)?, WORDS[1])?;
+    let waiting = pod(&host, "waiting", &json!({"schedulerName": "nobody", "nodeSelector": own}));
+    thief.ok_with(&["create", "-f", "-"], &waiting)?;
+    let target = json!({"kind": "Node", "name": "hangzhou-1"});
+    let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "waiting"}, "target": target});
+    for path in ["pods/waiting/binding", "bindings"] {
+        let path = format!("/api/v1/namespaces/{host}/{path}");
+        says(&thief.run_with(&["create", "--raw", &path, "-f", "-"], &binding.to_string())?, WORDS[1])?;
+    }
+    for (group, kind) in [("apps/v1", "Deployment"), ("apps/v1", "DaemonSet"), ("batch/v1", "Job")] {
+        says(&thief.run_with(&["create", "-f", "-"], &workload(group, kind, &host))?, WORDS[1]).context(kind)?;
+    }
+    let root = format!("atoll-root-{BEIJING}");
+    says(&thief.run(&["create", "configmap", "mine", "-n", &root])?, WORDS[3])?;
+    says(&thief.run(&["delete", "rolebinding", "cluster-admin", "-n", &root])?, WORDS[3])
+}
+
+fn allowed(site: &VirtualSite, thief: &Kubectl, name: &str) -> anyhow::Result<()> {
+    let host = format!("{name}-{BEIJING}");
+    thief.ok(&["create", "configmap", "mine", "-n", &host])?;
+    thief.ok(&["label", "pod", "waiting", "mine=yes", "-n", &host])?;
+    site.host().kubectl().ok(&["label", "namespace", &host, "operator=yes"])?;
+    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    kubectl.ok(&["label", "namespace", name, "client=yes"])?;
+    kubectl.ok_with(&["create", "-f", "-"], &pod(name, "named", &json!({"nodeName": "beijing-1"})))?;
+    kubectl.ok(&["create", "deployment", "web", "--image=image:1", "-n", name])?;
+    kubectl.ok(&["rollout", "status", "deployment/web", "-n", name, "--timeout=30s"])?;
+    kubectl.ok(&["delete", "namespace", name, "--timeout=50s"])?;
+    Ok(())
+}
+
+/// What the host's administrator takes away comes back.
+fn kept(site: &VirtualSite) -> anyhow::Result<()> {
+    let host = site.host().kubectl();
+    host.ok(&["delete", "validatingadmissionpolicy", "namespaces.atoll.dev"])?;
+    host.ok(&["delete", "mutatingadmissionpolicybinding", "pods.ke-beijing.atoll.dev"])?;
+    let policy = "validatingadmissionpolicy/nodes.atoll.dev";
+    let nothing = r#"[{"op": "replace", "path": "/spec/validations/0/expression", "value": "true"}]"#;
+    host.ok(&["patch", policy, "--type=json", "-p", nothing])?;
+    eventually(SOON, || {
+        host.ok(&["get", "validatingadmissionpolicy/namespaces.atoll.dev"])?;
+        host.ok(&["get", "mutatingadmissionpolicybinding/pods.ke-beijing.atoll.dev"])?;
+        let expression = host.ok(&["get", policy, "-o", "jsonpath={.spec.validations[0].expression}"])?;
+        ensure!(expression != "true", "it stays");
+        Ok(())
+    })
+}
+
+/// The host has refused, and says by which policy.
+fn says(output: &atoll_tests::Output, policy: &str) -> anyhow::Result<()> {
+    ensure!(output.code != 0, "it was done: {}", output.stdout);
+    let refusal = format!("ValidatingAdmissionPolicy '{policy}'");
+    ensure!(output.stderr.contains("Forbidden") || output.stderr.contains("forbidden"), "{output:?}");
+    ensure!(output.stderr.contains(&refusal), "{output:?}");
+    Ok(())
+}
+
+fn pod(namespace: &str, name: &str, more: &Value) -> String {
+    let mut spec = json!({"containers": [{"name": "main", "image": "image:1"}]});
+    for (key, value) in more.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+        spec[key] = value.clone();
+    }
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}, "spec": spec})
+        .to_string()
+}
+
+/// One whose pods would be on a node of another cluster, whatever the scheduler says.
+fn workload(group: &str, kind: &str, namespace: &str) -> String {
+    let pod = json!({
+        "nodeName": "hangzhou-1", "nodeSelector": {"location": "beijing"}, "restartPolicy": "Always",
+        "containers": [{"name": "main", "image": "image:1"}],
+    });
+    let mut spec = json!({"template": {"metadata": {"labels": {"app": "named"}}, "spec": pod}});
+    if kind == "Job" {
+        spec["template"]["spec"]["restartPolicy"] = json!("Never");
+    } else {
+        spec["selector"] = json!({"matchLabels": {"app": "named"}});
+    }
+    let metadata = json!({"name": "named", "namespace": namespace});
+    json!({"apiVersion": group, "kind": kind, "metadata": metadata, "spec": spec}).to_string()
+}
