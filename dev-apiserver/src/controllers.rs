@@ -5,11 +5,13 @@
 //! at the present state only and may be repeated at any time.
 
 mod account;
+mod budget;
 mod daemon_set;
 mod deployment;
 mod endpoints;
 mod event;
 mod garbage;
+mod history;
 mod job;
 mod kubelet;
 mod namespace;
@@ -25,16 +27,25 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
+use crate::access::tokens::Tokens;
 use crate::kinds::Kind;
 use crate::object;
 use crate::serve::Api;
 use crate::store::State;
 use kubelet::Kubelet;
+pub(crate) use scheduler::label_topology;
+
+/// What service accounts get.
+struct Issuer<'a> {
+    serving_ca: &'a str,
+    tokens: &'a Tokens,
+}
 
 /// Works until the server ends.
 pub(crate) async fn run(api: Arc<Api>) {
     let mut revision = api.store.subscribe();
     let mut kubelet = Kubelet::default();
+    let issuer = Issuer { serving_ca: &api.serving_ca, tokens: &api.tokens };
     let mut seen = 0;
     loop {
         let dirty = api.store.read(|state| {
@@ -53,7 +64,7 @@ pub(crate) async fn run(api: Arc<Api>) {
             continue;
         }
         for namespace in dirty.into_iter().chain(due) {
-            api.store.write(|state| reconcile(state, &namespace, &api.serving_ca, &mut kubelet, now));
+            api.store.write(|state| reconcile(state, &namespace, &issuer, &mut kubelet, now));
         }
     }
 }
@@ -83,7 +94,7 @@ fn dirty(state: &State, seen: u64) -> BTreeSet<String> {
     dirty
 }
 
-fn reconcile(state: &mut State, namespace: &str, serving_ca: &str, kubelet: &mut Kubelet, now: Instant) {
+fn reconcile(state: &mut State, namespace: &str, issuer: &Issuer<'_>, kubelet: &mut Kubelet, now: Instant) {
     let Some(found) = state.get(Kind::of("", "namespaces"), "", namespace).cloned() else { return };
     garbage::collect(state, namespace);
     if object::is_deleted(&found) {
@@ -91,7 +102,8 @@ fn reconcile(state: &mut State, namespace: &str, serving_ca: &str, kubelet: &mut
         namespace::finish(state, &found);
         return;
     }
-    account::ensure(state, namespace, serving_ca);
+    account::ensure(state, namespace, issuer.serving_ca);
+    account::give_tokens(state, namespace, issuer);
     for (group, resource, control) in CONTROLLERS {
         let owners: Vec<_> = state.list(Kind::of(group, resource), Some(namespace)).cloned().collect();
         for owner in owners.iter().filter(|owner| !object::is_deleted(owner)) {
@@ -101,6 +113,12 @@ fn reconcile(state: &mut State, namespace: &str, serving_ca: &str, kubelet: &mut
     scheduler::schedule(state, namespace);
     kubelet.run(state, namespace, now);
     endpoints::publish(state, namespace);
+    for (group, resource, control) in COUNTERS {
+        let found: Vec<_> = state.list(Kind::of(group, resource), Some(namespace)).cloned().collect();
+        for object in &found {
+            control(state, object);
+        }
+    }
 }
 
 type Control = fn(&mut State, &Arc<Value>);
@@ -113,6 +131,10 @@ const CONTROLLERS: [(&str, &str, Control); 5] = [
     ("apps", "statefulsets", stateful_set::control),
     ("batch", "jobs", job::control),
 ];
+
+/// After everything else, since they say what there is.
+const COUNTERS: [(&str, &str, Control); 2] =
+    [("policy", "poddisruptionbudgets", budget::control), ("", "resourcequotas", budget::count)];
 
 /// Stores an object if it differs from what is there.
 fn put_if_changed(state: &mut State, kind: &'static Kind, found: &Value, mut object: Value) {

@@ -21,6 +21,8 @@ pub(crate) fn apply(kind: &Kind, object: &mut Value) {
         ("", "services") => service::apply(&mut object["spec"]),
         ("", "secrets") => secret(object),
         ("", "namespaces") => namespace(object),
+        ("", "persistentvolumeclaims") => object::default(&mut object["spec"], "volumeMode", "Filesystem"),
+        ("networking.k8s.io", "networkpolicies") => network_policy(&mut object["spec"]),
         ("apps", _) => workload::apply(kind.resource, &mut object["spec"]),
         ("batch", "jobs") => workload::job(&mut object["spec"]),
         ("batch", "cronjobs") => workload::cron_job(&mut object["spec"]),
@@ -35,8 +37,12 @@ pub(crate) fn born(state: &State, kind: &Kind, object: &mut Value) -> Result<(),
     match (kind.group, kind.resource) {
         ("", "pods") => pod::born(state, object)?,
         ("", "services") => service::born(state, object)?,
-        ("", "namespaces") => object["status"] = json!({"phase": "Active"}),
+        ("", "namespaces") => {
+            object["status"] = json!({"phase": "Active"});
+            object::map(object, "spec").entry("finalizers").or_insert_with(|| json!(["kubernetes"]));
+        }
         ("", "persistentvolumeclaims") => object["status"] = json!({"phase": "Pending"}),
+        ("networking.k8s.io", "ingresses") => object["status"] = json!({"loadBalancer": {}}),
         ("batch", "jobs") => workload::job_born(object),
         ("apps", "deployments" | "statefulsets" | "daemonsets" | "replicasets") | ("batch", "cronjobs") => {
             object["status"] = json!({});
@@ -88,7 +94,11 @@ fn namespace(object: &mut Value) {
     if let Some(labels) = labels.as_object_mut() {
         labels.insert("kubernetes.io/metadata.name".to_owned(), name.into());
     }
-    object::map(object, "spec").entry("finalizers").or_insert_with(|| json!(["kubernetes"]));
+}
+
+fn network_policy(spec: &mut Value) {
+    let types = if spec["egress"].is_array() { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
+    object::default(spec, "policyTypes", types);
 }
 
 fn binding(object: &mut Value) {

@@ -151,6 +151,11 @@ pub(crate) fn now() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// The same with microseconds (`MicroTime`).
+pub(crate) fn now_in_micros() -> String {
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
 /// A random version 4 UUID (RFC 9562 section 5.4). It names and does not guard, so it need not be unguessable.
 pub(crate) fn new_uid() -> String {
     let bits = fastrand::u128(..) & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;

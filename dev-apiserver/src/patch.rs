@@ -3,21 +3,22 @@
 mod apply;
 mod json;
 mod keys;
+mod managed;
 mod strategic;
 
 use kube_wire::Status;
 use kube_wire::media::BodyType;
 use serde_json::Value;
 
-use crate::kinds::Kind;
 use crate::object;
 pub(crate) use apply::{Applied, apply, first_apply};
+pub(crate) use managed::note;
 
 /// `MaxJSONPatchOperations` in apiserver's `patch.go`.
 const MOST_OPERATIONS: usize = 10_000;
 
 /// Applies a patch that is no server-side apply.
-pub(crate) fn patched(kind: &Kind, patch_type: BodyType, live: &Value, patch: &Value) -> Result<Value, Status> {
+pub(crate) fn patched(patch_type: BodyType, live: &Value, patch: &Value) -> Result<Value, Status> {
     let mut patched = live.clone();
     match patch_type {
         BodyType::JsonPatch => {
@@ -37,11 +38,13 @@ pub(crate) fn patched(kind: &Kind, patch_type: BodyType, live: &Value, patch: &V
     if !patched.is_object() {
         return Err(Status::bad_request("the patch leaves no object"));
     }
-    for field in ["name", "namespace"] {
-        if patched["metadata"][field] != live["metadata"][field] {
-            let message = format!("metadata.{field} of {} {:?} cannot be changed", kind.resource, object::name(live));
-            return Err(Status::bad_request(message));
-        }
+    if patched["metadata"]["namespace"] != live["metadata"]["namespace"] {
+        return Err(Status::bad_request(crate::rest::ELSEWHERE));
+    }
+    let (name, stated) = (object::name(live), object::name(&patched));
+    if stated != name {
+        let message = format!("the name of the object ({stated}) does not match the name on the URL ({name})");
+        return Err(Status::bad_request(message));
     }
     Ok(patched)
 }

@@ -149,6 +149,13 @@ mod tests {
     }
 
     #[test]
+    fn options_to_delete_come_in_every_group() {
+        let raw = message(&[(2, &message(&[(1, b"u")]))]);
+        let read = object(&wrapped("rbac.authorization.k8s.io/v1", "DeleteOptions", &raw)).unwrap();
+        assert_eq!(read["preconditions"]["uid"], "u");
+    }
+
+    #[test]
     fn an_inline_field_is_part_of_its_object() {
         let volume = message(&[(1, b"v"), (2, &message(&[(2, b"")]))]);
         let raw = message(&[(2, &message(&[(1, &volume)]))]);

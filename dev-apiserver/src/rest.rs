@@ -28,8 +28,8 @@ use kube_wire::{ResourceRequest, Status, Verb};
 use crate::answer::Body;
 use crate::kinds::{Kind, Means};
 use crate::serve::{Call, Sent};
-pub(crate) use commit::{Part, settle};
-pub(crate) use create::create;
+pub(crate) use commit::{Part, Writer, settle};
+pub(crate) use create::{ELSEWHERE, create};
 pub(crate) use delete::{Deletion, delete};
 pub(crate) use shape::partial;
 
@@ -54,7 +54,8 @@ pub(crate) async fn serve(
     }
     // kubectl asks the reviews of a namespace there, and all others everywhere.
     let is_homeless = kind.namespaced && inside.is_none() && !matches!(request.verb(), Verb::List | Verb::Watch);
-    if is_homeless || !kind.allows(request.verb()) {
+    let is_nameless = matches!(request.verb(), Verb::Update | Verb::Patch) && request.path_name().is_none();
+    if is_homeless || is_nameless || !kind.allows(request.verb()) {
         return Err(not_allowed());
     }
     match request.verb() {
@@ -76,6 +77,6 @@ fn scope<'r>(kind: &Kind, request: &'r ResourceRequest<'_>) -> Option<&'r str> {
 }
 
 /// 405
-fn not_allowed() -> Status {
+pub(crate) fn not_allowed() -> Status {
     Status::method_not_allowed_here()
 }

@@ -27,6 +27,14 @@ pub(crate) fn seed(store: &Store) {
         put(state, Kind::of("", "services"), api_service());
         for (name, location) in NODES {
             put(state, Kind::of("", "nodes"), node(name, location));
+            put(state, Kind::of("coordination.k8s.io", "leases"), lease(name));
+        }
+        for (name, value) in [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)] {
+            let class = json!({
+                "metadata": {"name": name}, "value": value, "preemptionPolicy": "PreemptLowerPriority",
+                "description": "Used for pods of the cluster itself.",
+            });
+            put(state, Kind::of("scheduling.k8s.io", "priorityclasses"), class);
         }
         for role in builtin::cluster_roles() {
             put(state, Kind::of(RBAC, "clusterroles"), role);
@@ -61,6 +69,14 @@ fn api_service() -> Value {
     })
 }
 
+/// That the node was there when the server began; nobody renews it, since nobody looks.
+fn lease(node: &str) -> Value {
+    json!({
+        "metadata": {"name": node, "namespace": "kube-node-lease"},
+        "spec": {"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": object::now_in_micros()},
+    })
+}
+
 fn node(name: &str, location: &str) -> Value {
     let now = object::now();
     let condition = |kind: &str, status: &str, reason: &str| {
@@ -74,7 +90,8 @@ fn node(name: &str, location: &str) -> Value {
     json!({
         "metadata": {"name": name, "labels": {
             "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux",
-            "location": location,
+            "beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux", "location": location,
+            "topology.kubernetes.io/region": location, "topology.kubernetes.io/zone": name,
         }},
         "spec": {},
         "status": {

@@ -6,7 +6,7 @@ mod paths;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use http::{HeaderMap, Request, Response, header};
+use http::{HeaderMap, Method, Request, Response, header};
 use hyper::body::Incoming;
 use kube_wire::media::{Accept, Form};
 use kube_wire::{RequestInfo, Status, Target};
@@ -89,6 +89,8 @@ impl Api {
         let call = Call { api: self, user, info: &info, headers: &head.headers };
         match info.target() {
             Target::NonResource(request) => call.path(request),
+            // A stored object has no head without it (apiserver's installer registers no HEAD).
+            Target::Resource(_) if head.method == Method::HEAD => Err(rest::not_allowed()),
             Target::Resource(request) => rest::serve(&call, request, Sent::new(body, upgrade)).await,
         }
     }

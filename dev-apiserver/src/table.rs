@@ -3,6 +3,7 @@
 
 mod age;
 mod columns;
+mod other;
 mod pod;
 mod rbac;
 mod workload;

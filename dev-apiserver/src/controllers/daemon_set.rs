@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::node_fit::fits;
 use super::pods::{active, is_ready, make, remove};
-use super::put_status;
+use super::{history, put_status};
 use crate::kinds::Kind;
 use crate::object;
 use crate::store::State;
@@ -15,6 +15,7 @@ const HASH: &str = "controller-revision-hash";
 
 pub(super) fn control(state: &mut State, set: &Arc<Value>) {
     let hash = object::hash(&set["spec"]["template"]);
+    history::keep(state, set, &hash);
     let spec = &set["spec"]["template"]["spec"];
     let nodes: Vec<String> = state
         .list(Kind::of("", "nodes"), None)

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::pods::{owned, owner_reference, share};
-use super::{condition, put_if_changed, put_status};
+use super::{condition, event, put_if_changed, put_status};
 use crate::kinds::Kind;
 use crate::object;
-use crate::rest::create;
+use crate::rest::{Writer, create};
 use crate::store::State;
 
 const HASH: &str = "pod-template-hash";
@@ -27,15 +27,14 @@ pub(super) fn control(state: &mut State, deployment: &Arc<Value>) {
             make(state, deployment, &hash, revision);
             all = owned(state, sets, deployment);
         }
-        Some(set) if revision_of(set) < revision => {
+        Some(set) => {
             // Rolled back: what was old is the latest again.
             let mut latest = Value::clone(set);
-            object::map(object::metadata_value(&mut latest), "annotations")
-                .insert(REVISION.to_owned(), revision.to_string().into());
-            state.put(sets, latest);
+            *object::map(object::metadata_value(&mut latest), "annotations") =
+                annotations(deployment, revision.max(revision_of(set)));
+            put_if_changed(state, sets, set, latest);
             all = owned(state, sets, deployment);
         }
-        Some(_) => {}
     }
     let wanted = number(&deployment["spec"]["replicas"]);
     let (new, old): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|set| is_new(set));
@@ -73,7 +72,7 @@ fn make(state: &mut State, deployment: &Value, hash: &str, revision: u64) {
         "metadata": {
             "name": format!("{}-{hash}", object::name(deployment)),
             "labels": template["metadata"]["labels"],
-            "annotations": {REVISION: revision.to_string()},
+            "annotations": annotations(deployment, revision),
             "ownerReferences": [owner_reference(deployment)],
         },
         "spec": {
@@ -82,7 +81,17 @@ fn make(state: &mut State, deployment: &Value, hash: &str, revision: u64) {
         },
     });
     // It is refused only if the template is, which was looked at when the Deployment was written.
-    let _ = create(state, Kind::of("apps", "replicasets"), object::namespace(deployment), set, None, false);
+    let _ =
+        create(state, Kind::of("apps", "replicasets"), object::namespace(deployment), set, Writer::CONTROLLER, false);
+}
+
+/// Those of the Deployment, among them the cause of a change, but for what speaks of the Deployment itself.
+fn annotations(deployment: &Value, revision: u64) -> Map<String, Value> {
+    let all = object::texts(&deployment["metadata"]["annotations"]).into_iter();
+    let own = all.filter(|(key, _)| *key != REVISION && *key != "kubectl.kubernetes.io/last-applied-configuration");
+    let mut annotations: Map<_, _> = own.map(|(key, value)| (key.to_owned(), value.into())).collect();
+    annotations.insert(REVISION.to_owned(), revision.to_string().into());
+    annotations
 }
 
 fn note_revision(state: &mut State, deployment: &Value, revision: u64) {
@@ -100,10 +109,10 @@ fn roll(state: &mut State, deployment: &Value, wanted: u64, new: &Arc<Value>, ol
     let is_old_left = old.iter().any(|set| asked(set) > 0 || there(set) > 0);
     if strategy["type"] == "Recreate" {
         for set in old {
-            scale(state, set, 0);
+            scale(state, deployment, set, 0);
         }
         if !is_old_left {
-            scale(state, new, wanted);
+            scale(state, deployment, new, wanted);
         }
         return;
     }
@@ -116,7 +125,7 @@ fn roll(state: &mut State, deployment: &Value, wanted: u64, new: &Arc<Value>, ol
     let old_asked: u64 = old.iter().map(|set| asked(set)).sum();
     let room = (wanted + surge).saturating_sub(old_asked + asked(new));
     let target = if is_old_left { wanted.min(asked(new) + room) } else { wanted };
-    scale(state, new, target);
+    scale(state, deployment, new, target);
     let available: u64 = old.iter().chain([new]).map(|set| number(&set["status"]["availableReplicas"])).sum();
     let mut spare = available.saturating_sub(wanted.saturating_sub(unavailable));
     for set in old {
@@ -124,11 +133,11 @@ fn roll(state: &mut State, deployment: &Value, wanted: u64, new: &Arc<Value>, ol
         let broken = asked(set).saturating_sub(number(&set["status"]["availableReplicas"]));
         let go = (spare + broken).min(asked(set));
         spare = spare.saturating_sub(go.saturating_sub(broken));
-        scale(state, set, asked(set) - go);
+        scale(state, deployment, set, asked(set) - go);
     }
 }
 
-fn scale(state: &mut State, set: &Arc<Value>, replicas: u64) {
+fn scale(state: &mut State, deployment: &Value, set: &Arc<Value>, replicas: u64) {
     let mut scaled = Value::clone(set);
     if number(&scaled["spec"]["replicas"]) == replicas {
         return;
@@ -136,7 +145,11 @@ fn scale(state: &mut State, set: &Arc<Value>, replicas: u64) {
     scaled["spec"]["replicas"] = replicas.into();
     let generation = number(&scaled["metadata"]["generation"]) + 1;
     scaled["metadata"]["generation"] = generation.into();
+    let before = number(&set["spec"]["replicas"]);
     state.put(Kind::of("apps", "replicasets"), scaled);
+    let (way, name) = (if replicas > before { "up" } else { "down" }, object::name(set));
+    let message = format!("Scaled {way} replica set {name} from {before} to {replicas}");
+    event::record(state, deployment, "Normal", "ScalingReplicaSet", &message, "deployment-controller");
 }
 
 fn forget_history(state: &mut State, deployment: &Value, old: &[Arc<Value>]) {

@@ -8,7 +8,7 @@ use super::pods::{is_ready, owned, owner_reference};
 use super::put_if_changed;
 use crate::kinds::Kind;
 use crate::object;
-use crate::rest::create;
+use crate::rest::{Writer, create};
 use crate::store::State;
 
 const NAME: &str = "kubernetes.io/service-name";
@@ -60,7 +60,7 @@ fn slice(state: &mut State, service: &Value, pods: &[Arc<Value>]) {
         "addressType": "IPv4", "endpoints": endpoints, "ports": ports,
     });
     // Only an ending namespace refuses it.
-    let _ = create(state, kind, object::namespace(service), slice, None, false);
+    let _ = create(state, kind, object::namespace(service), slice, Writer::CONTROLLER, false);
 }
 
 fn endpoints(state: &mut State, service: &Value, pods: &[Arc<Value>]) {
@@ -81,7 +81,7 @@ fn endpoints(state: &mut State, service: &Value, pods: &[Arc<Value>]) {
     }
     let mut object = json!({"metadata": {"name": name, "labels": service["metadata"]["labels"]}, "subsets": subsets});
     object::drop_nulls(&mut object);
-    let _ = create(state, kind, namespace, object, None, false);
+    let _ = create(state, kind, namespace, object, Writer::CONTROLLER, false);
 }
 
 fn target(pod: &Value) -> Value {

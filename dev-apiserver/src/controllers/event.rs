@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::Kind;
 use crate::object;
-use crate::rest::create;
+use crate::rest::{Writer, create};
 use crate::store::State;
 
 /// So many are kept in a namespace.
@@ -32,5 +32,5 @@ pub(super) fn record(state: &mut State, about: &Value, kind: &str, reason: &str,
         state.remove(events, namespace, object::name(oldest));
     }
     // An event that cannot be told is no reason to stop what it tells of.
-    let _ = create(state, events, namespace, event, None, false);
+    let _ = create(state, events, namespace, event, Writer::CONTROLLER, false);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::pods::{is_active, is_ready, make, owned, remove};
-use super::{condition, put_status};
+use super::{condition, event, put_status};
 use crate::kinds::Kind;
 use crate::object;
 use crate::store::State;
@@ -56,4 +56,7 @@ pub(super) fn control(state: &mut State, job: &Arc<Value>) {
         status["conditions"] = json!([condition(job, "Failed", true, "BackoffLimitExceeded", message)]);
     }
     put_status(state, Kind::of("batch", "jobs"), job, status);
+    if is_complete {
+        event::record(state, job, "Normal", "Completed", "Job completed", "job-controller");
+    }
 }

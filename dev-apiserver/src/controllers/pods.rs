@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::Kind;
 use crate::object;
-use crate::rest::{Deletion, create, delete};
+use crate::rest::{Deletion, Writer, create, delete};
 use crate::store::State;
 
 /// What a controller owns of a kind.
@@ -56,7 +56,7 @@ pub(super) fn make(state: &mut State, owner: &Value, edit: impl FnOnce(&mut Valu
     edit(&mut pod);
     object::drop_nulls(&mut pod);
     // What the template gets wrong is told where the template is written; a namespace that ends takes no new pods.
-    if let Err(status) = create(state, Kind::of("", "pods"), object::namespace(owner), pod, None, false) {
+    if let Err(status) = create(state, Kind::of("", "pods"), object::namespace(owner), pod, Writer::CONTROLLER, false) {
         tracing::debug!(owner = object::name(owner), %status, "no pod");
     }
 }

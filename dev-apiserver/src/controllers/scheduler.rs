@@ -37,6 +37,7 @@ pub(super) fn schedule(state: &mut State, namespace: &str) {
                 let mut bound = Value::clone(&pod);
                 bound["spec"]["nodeName"] = node.as_str().into();
                 set_condition(&mut bound, &condition(&pod, "PodScheduled", true, "", ""));
+                label_topology(state, &mut bound);
                 let bound = state.put(pods, bound);
                 let message = format!("Successfully assigned {namespace}/{} to {node}", object::name(&pod));
                 event::record(state, &bound, "Normal", "Scheduled", &message, "default-scheduler");
@@ -83,6 +84,18 @@ fn choose(pod: &Value, nodes: &[Arc<Value>], load: &HashMap<String, usize>) -> R
         reasons.sort_unstable();
         format!("0/{} nodes are available: {}.", nodes.len(), reasons.join(", "))
     })
+}
+
+/// Where its node is, as the admission `PodTopologyLabels` tells a pod that is bound (KEP-4742).
+pub(crate) fn label_topology(state: &State, pod: &mut Value) {
+    let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+    let Some(node) = state.get(Kind::of("", "nodes"), "", node).cloned() else { return };
+    for key in ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"] {
+        if node["metadata"]["labels"][key].is_string() {
+            object::map(object::metadata_value(pod), "labels")
+                .insert(key.to_owned(), node["metadata"]["labels"][key].clone());
+        }
+    }
 }
 
 /// Puts a condition in the place of the one of its type.

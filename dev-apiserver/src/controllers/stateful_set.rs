@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::pods::{is_active, is_ready, make, owned, remove};
-use super::put_status;
+use super::{history, put_status};
 use crate::kinds::Kind;
 use crate::object;
 use crate::store::State;
@@ -17,6 +17,7 @@ pub(super) fn control(state: &mut State, set: &Arc<Value>) {
     let wanted = set["spec"]["replicas"].as_u64().unwrap_or(1);
     let is_parallel = set["spec"]["podManagementPolicy"] == "Parallel";
     let revision = format!("{name}-{}", object::hash(&set["spec"]["template"]));
+    history::keep(state, set, &revision);
     let pods_kind = Kind::of("", "pods");
     for ordinal in 0..wanted {
         let pod_name = format!("{name}-{ordinal}");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
-use crate::rest::{Deletion, create, delete};
+use crate::rest::{Deletion, Writer, create, delete};
 use crate::store::Store;
 
 fn world() -> Store {
@@ -17,6 +17,8 @@ fn world() -> Store {
 /// Reconciles until nothing changes.
 fn settle(store: &Store) {
     let mut kubelet = Kubelet::default();
+    let tokens = Tokens::new(Arc::new(Store::new()));
+    let issuer = Issuer { serving_ca: "CA", tokens: &tokens };
     let mut seen = 0;
     let mut now = Instant::now();
     for _ in 0..200 {
@@ -31,14 +33,14 @@ fn settle(store: &Store) {
             }
         }
         for namespace in namespaces.into_iter().chain(due) {
-            store.write(|state| reconcile(state, &namespace, "CA", &mut kubelet, now));
+            store.write(|state| reconcile(state, &namespace, &issuer, &mut kubelet, now));
         }
     }
     panic!("the controllers do not come to rest");
 }
 
 fn make(store: &Store, group: &'static str, resource: &'static str, object: Value) -> Arc<Value> {
-    store.write(|state| create(state, Kind::of(group, resource), "default", object, None, false)).unwrap()
+    store.write(|state| create(state, Kind::of(group, resource), "default", object, Writer::CONTROLLER, false)).unwrap()
 }
 
 fn list(store: &Store, group: &'static str, resource: &'static str) -> Vec<Arc<Value>> {
@@ -137,11 +139,11 @@ async fn a_namespace_ends_when_nothing_is_left_in_it() {
     let store = world();
     let namespaces = Kind::of("", "namespaces");
     store.write(|state| {
-        create(state, namespaces, "", json!({"metadata": {"name": "gone"}}), None, false).unwrap();
+        create(state, namespaces, "", json!({"metadata": {"name": "gone"}}), Writer::CONTROLLER, false).unwrap();
     });
     settle(&store);
     let kept = json!({"metadata": {"name": "kept", "finalizers": ["a/b"]}});
-    store.write(|state| create(state, Kind::of("", "configmaps"), "gone", kept, None, false).unwrap());
+    store.write(|state| create(state, Kind::of("", "configmaps"), "gone", kept, Writer::CONTROLLER, false).unwrap());
     store.write(|state| {
         let found = Arc::clone(state.get(namespaces, "", "gone").unwrap());
         delete(state, namespaces, &found, &Deletion::default()).unwrap();
@@ -150,11 +152,107 @@ async fn a_namespace_ends_when_nothing_is_left_in_it() {
     store.write(|state| {
         let ending = state.get(namespaces, "", "gone").expect("a finalizer keeps it");
         assert_eq!(ending["status"]["conditions"][4]["status"], "True");
-        let refused =
-            create(state, Kind::of("", "configmaps"), "gone", json!({"metadata": {"name": "x"}}), None, false);
+        let refused = create(
+            state,
+            Kind::of("", "configmaps"),
+            "gone",
+            json!({"metadata": {"name": "x"}}),
+            Writer::CONTROLLER,
+            false,
+        );
         assert_eq!(refused.unwrap_err().details.unwrap().causes[0].cause_type, "NamespaceTerminating");
         state.remove(Kind::of("", "configmaps"), "gone", "kept");
     });
     settle(&store);
     assert!(store.read(|state| state.get(namespaces, "", "gone").is_none()));
+}
+
+#[test]
+fn a_stateful_set_remembers_its_templates() {
+    let store = world();
+    let spec = |image: &str| {
+        json!({"replicas": 1, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}}, "template": {
+            "metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "db", "image": image}]},
+        }})
+    };
+    let set = make(&store, "apps", "statefulsets", json!({"metadata": {"name": "db"}, "spec": spec("db:1")}));
+    settle(&store);
+    let sets = Kind::of("apps", "statefulsets");
+    let write = |template: &Value| {
+        store.write(|state| {
+            let mut changed = Value::clone(state.get(sets, "default", "db").unwrap());
+            changed["spec"]["template"] = template.clone();
+            state.put(sets, changed);
+        });
+        settle(&store);
+    };
+    let mut second = set["spec"]["template"].clone();
+    second["spec"]["containers"][0]["image"] = "db:2".into();
+    write(&second);
+    let revisions = || {
+        let list = |state: &State| {
+            let all = state.list(Kind::of("apps", "controllerrevisions"), Some("default"));
+            let shown = all.map(|one| {
+                let image = &one["data"]["spec"]["template"]["spec"]["containers"][0]["image"];
+                (one["revision"].as_u64().unwrap(), image.as_str().unwrap().to_owned())
+            });
+            shown.collect::<BTreeSet<_>>()
+        };
+        store.read(list)
+    };
+    let set = |pairs: [(u64, &str); 2]| pairs.map(|(number, image)| (number, image.to_owned())).into_iter().collect();
+    assert_eq!(revisions(), set([(1, "db:1"), (2, "db:2")]));
+    write(&first_template(&second));
+    assert_eq!(revisions(), set([(2, "db:2"), (3, "db:1")]), "rolled back");
+}
+
+fn first_template(template: &Value) -> Value {
+    let mut first = template.clone();
+    first["spec"]["containers"][0]["image"] = "db:1".into();
+    first
+}
+
+#[test]
+fn a_secret_gets_the_token_it_asks_for() {
+    let store = world();
+    make(&store, "", "serviceaccounts", json!({"metadata": {"name": "robot"}}));
+    let secret = |name: &str, account: &str| {
+        json!({"type": "kubernetes.io/service-account-token", "metadata": {"name": name, "annotations": {
+            "kubernetes.io/service-account.name": account,
+        }}})
+    };
+    make(&store, "", "secrets", secret("one", "robot"));
+    make(&store, "", "secrets", secret("two", "nobody"));
+    settle(&store);
+    store.read(|state| {
+        let one = state.get(Kind::of("", "secrets"), "default", "one").unwrap();
+        assert_eq!(one["data"]["namespace"], "ZGVmYXVsdA==");
+        assert!(one["data"]["token"].is_string());
+        assert!(state.get(Kind::of("", "secrets"), "default", "two").is_none());
+    });
+}
+
+#[test]
+fn a_budget_counts_what_may_go() {
+    let store = world();
+    for name in ["a", "b"] {
+        let pod = json!({
+            "metadata": {"name": name, "labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+        });
+        make(&store, "", "pods", pod);
+    }
+    let budget = json!({"metadata": {"name": "web"}, "spec": {
+        "minAvailable": 1, "selector": {"matchLabels": {"app": "web"}},
+    }});
+    make(&store, "policy", "poddisruptionbudgets", budget);
+    let quota = json!({"metadata": {"name": "few"}, "spec": {"hard": {"pods": "5", "requests.cpu": "1"}}});
+    make(&store, "", "resourcequotas", quota);
+    settle(&store);
+    store.read(|state| {
+        let status = &state.get(Kind::of("policy", "poddisruptionbudgets"), "default", "web").unwrap()["status"];
+        let counts = ["currentHealthy", "desiredHealthy", "disruptionsAllowed"].map(|field| status[field].as_u64());
+        assert_eq!(counts, [Some(2), Some(1), Some(1)]);
+        let quota = state.get(Kind::of("", "resourcequotas"), "default", "few").unwrap();
+        assert_eq!(quota["status"]["used"], json!({"pods": "2"}));
+    });
 }

@@ -1,9 +1,9 @@
 //! Server-side apply (KEP-555), as far as one needs it: who applied which fields is remembered, fields that a manager no
 //! longer applies go, and two managers that apply one field differently are in conflict.
 //!
-//! Ownership by plain updates is not tracked, so there an apply takes a field over without asking.
+//! What plain writes own is noted in [`super::managed`].
 
-mod fields;
+pub(super) mod fields;
 
 use kube_wire::Status;
 use kube_wire::status::{Cause, Details, Reason};
@@ -25,6 +25,9 @@ pub(crate) struct Applied<'a> {
     pub(crate) subresource: &'a str,
 }
 
+/// The annotation of `kubectl apply`, as a JSON pointer.
+const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
+
 /// What the first apply makes.
 pub(crate) fn first_apply(kind: &Kind, applied: Applied<'_>, config: &Value) -> Value {
     let mut object = config.clone();
@@ -43,6 +46,8 @@ pub(crate) fn apply(kind: &Kind, applied: Applied<'_>, live: &Value, config: &Va
             && entry["operation"] == "Apply"
             && entry["subresource"].as_str().unwrap_or_default() == applied.subresource
     };
+    let excused = excused(applied, live);
+    let is_excused = |path: &Path| excused.contains(path);
     let mut conflicts = Vec::new();
     for entry in entries.iter_mut().filter(|entry| !is_own(entry)) {
         let theirs = fields::paths(&entry["fieldsV1"]);
@@ -52,13 +57,12 @@ pub(crate) fn apply(kind: &Kind, applied: Applied<'_>, live: &Value, config: &Va
                 !path.is_item() && theirs.contains(path) && fields::value(live, path) != fields::value(config, path)
             })
             .collect();
-        if applied.force {
-            for path in &contested {
-                fields::forget(&mut entry["fieldsV1"], path);
-            }
+        for path in contested.iter().filter(|path| applied.force || is_excused(path)) {
+            fields::forget(&mut entry["fieldsV1"], path);
         }
         let manager = entry["manager"].as_str().unwrap_or_default().to_owned();
-        conflicts.extend(contested.into_iter().map(|path| (manager.clone(), path.clone())));
+        let disputed = contested.into_iter().filter(|path| !is_excused(path));
+        conflicts.extend(disputed.map(|path| (manager.clone(), path.clone())));
     }
     if !conflicts.is_empty() && !applied.force {
         return Err(conflict(&conflicts));
@@ -72,6 +76,7 @@ pub(crate) fn apply(kind: &Kind, applied: Applied<'_>, live: &Value, config: &Va
         }
     }
     merge(&mut object, config);
+    note_last_applied(applied, &mut object, config);
     let mut entry = entry(kind, applied, &wanted);
     match entries.iter().position(is_own) {
         // The time is that of the last change.
@@ -82,9 +87,27 @@ pub(crate) fn apply(kind: &Kind, applied: Applied<'_>, live: &Value, config: &Va
         Some(at) => entries[at] = entry,
         None => entries.push(entry),
     }
-    entries.retain(|entry| entry["fieldsV1"].as_object().is_some_and(|fields| !fields.is_empty()));
-    object::metadata(&mut object).insert("managedFields".to_owned(), entries.into());
+    super::managed::store(&mut object, entries);
     Ok(object)
+}
+
+/// What kubectl itself applied on the client, and nobody has changed since, is no conflict when it begins to apply on the
+/// server (apiserver's `lastAppliedManager`).
+fn excused(applied: Applied<'_>, live: &Value) -> Vec<Path> {
+    let last = live.pointer(LAST_APPLIED).and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok());
+    let Some(last) = last.filter(|_: &Value| applied.manager == "kubectl") else { return Vec::new() };
+    let mut paths = fields::paths(&fields::of(&last));
+    paths.retain(|path| fields::value(live, path) == fields::value(&last, path));
+    paths
+}
+
+/// Who applied on the client before and goes back to it finds what was applied last (apiserver's `lastAppliedUpdater`).
+fn note_last_applied(applied: Applied<'_>, object: &mut Value, config: &Value) {
+    if let Some(text) = object.pointer_mut(LAST_APPLIED)
+        && applied.manager == "kubectl"
+    {
+        *text = format!("{config}\n").into();
+    }
 }
 
 fn same_but_for_managers(one: &Value, other: &Value) -> bool {

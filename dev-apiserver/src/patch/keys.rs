@@ -56,6 +56,7 @@ pub(super) fn is_atomic_map(field: &str) -> bool {
             | "namespaceSelector"
             | "claimRef"
             | "secretRef"
+            | "involvedObject"
     )
 }
 

@@ -77,6 +77,8 @@ impl Schema {
     }
 
     pub(super) fn root(&self, api_version: &str, kind: &str) -> Option<&Message> {
+        // Options are part of every group (`metav1.AddToGroupVersion`): a client of a group sends them in its version.
+        let api_version = if kind == "DeleteOptions" { "v1" } else { api_version };
         let found = self.roots.iter().find(|((version, name), _)| *version == api_version && *name == kind);
         self.message(found?.1)
     }

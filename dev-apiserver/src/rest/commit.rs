@@ -10,6 +10,7 @@ use crate::access::User;
 use crate::access::rbac::check_grant;
 use crate::kinds::Kind;
 use crate::object;
+use crate::patch::note;
 use crate::store::State;
 
 /// Which part of an object is written.
@@ -19,6 +20,15 @@ pub(crate) enum Part {
     Main,
     /// Its status only.
     Status,
+}
+
+/// Who writes, and as whom it is remembered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writer<'a> {
+    /// Whose rights count; without one it is a controller of ours.
+    pub(crate) user: Option<&'a User>,
+    /// Who owns the fields that change; an apply has noted it by itself.
+    pub(crate) manager: Option<&'a str>,
 }
 
 /// What became of a write.
@@ -37,7 +47,7 @@ const OWN: [&str; 6] =
 pub(crate) fn settle(
     state: &mut State,
     kind: &'static Kind,
-    user: Option<&User>,
+    by: Writer<'_>,
     found: &Arc<Value>,
     mut object: Value,
     part: Part,
@@ -61,7 +71,7 @@ pub(crate) fn settle(
         validate::object(kind, &object)?;
         validate::change(kind, found, &object)?;
         if let Some(user) =
-            user.filter(|_| object["rules"] != found["rules"] || object["subjects"] != found["subjects"])
+            by.user.filter(|_| object["rules"] != found["rules"] || object["subjects"] != found["subjects"])
         {
             check_grant(state, user, kind, &object)?;
         }
@@ -70,8 +80,15 @@ pub(crate) fn settle(
             object::metadata(&mut object).insert("generation".to_owned(), generation.into());
         }
     }
+    if by.manager.is_some() && object::items(&object["metadata"]["managedFields"]).is_empty() {
+        set(object::metadata_value(&mut object), "managedFields", found["metadata"]["managedFields"].clone());
+    }
     if object == **found {
         return Ok(Written { object: Arc::clone(found) });
+    }
+    if let Some(manager) = by.manager {
+        let subresource = if part == Part::Status { "status" } else { "" };
+        note(kind, manager, subresource, Some(found), &mut object);
     }
     if dry_run {
         return Ok(Written { object: Arc::new(object) });
@@ -85,6 +102,13 @@ pub(crate) fn settle(
         state.remove(kind, object::namespace(&written), object::name(&written));
     }
     Ok(Written { object: written })
+}
+
+// === impl Writer ===
+
+impl Writer<'static> {
+    /// What Kubernetes has a program of its own for.
+    pub(crate) const CONTROLLER: Self = Self { user: None, manager: Some("kube-controller-manager") };
 }
 
 /// Who writes says which object they mean.

@@ -9,13 +9,13 @@ use kube_wire::status::Cause;
 use kube_wire::{ResourceRequest, Status};
 use serde_json::Value;
 
-use super::commit::tidy;
+use super::commit::{Writer, tidy};
 use super::{scope, validate};
-use crate::access::User;
 use crate::access::rbac::check_grant;
 use crate::answer::Body;
 use crate::kinds::Kind;
 use crate::object;
+use crate::patch::note;
 use crate::protobuf;
 use crate::serve::{Call, Sent};
 use crate::store::State;
@@ -23,6 +23,10 @@ use crate::store::State;
 /// What apiserver appends to `generateName`, and how often it tries.
 const SUFFIX: usize = 5;
 const ATTEMPTS: usize = 8;
+
+/// What is said of a namespace that is not that of the path.
+pub(crate) const ELSEWHERE: &str =
+    "the namespace of the provided object does not match the namespace sent on the request";
 
 // === impl Call ===
 
@@ -34,11 +38,12 @@ impl Call<'_> {
         sent: Sent,
     ) -> Result<Response<Body>, Status> {
         let options = self.write_options()?;
+        let manager = self.manager()?;
         let mut object = sent.object(self.header(header::CONTENT_TYPE)).await?;
         check_type(kind, &object)?;
         self.conform(kind, &mut object)?;
         let namespace = scope(kind, request).unwrap_or_default();
-        let write = |state: &mut State| create(state, kind, namespace, object, Some(&self.user), options.dry_run);
+        let write = |state: &mut State| create(state, kind, namespace, object, self.writer(&manager), options.dry_run);
         let created = self.api.store.write(write)?;
         let mut response = self.show(StatusCode::CREATED, kind, &created)?;
         if let Some(warning) = idle(kind) {
@@ -64,18 +69,31 @@ impl Call<'_> {
         Err(Status::bad_request(message))
     }
 
+    /// As whom a plain write is remembered: what the client says, or the program that it is.
+    pub(super) fn manager(&self) -> Result<String, Status> {
+        let stated = self.write_options()?.field_manager;
+        let agent = self.header(header::USER_AGENT).unwrap_or_default();
+        let stated = if stated.is_empty() { agent.split('/').next().unwrap_or_default() } else { &stated };
+        Ok(stated.to_owned())
+    }
+
+    /// The caller, whose fields are remembered as the manager's.
+    pub(super) fn writer<'w>(&'w self, manager: &'w str) -> Writer<'w> {
+        Writer { user: Some(&self.user), manager: Some(manager) }
+    }
+
     pub(super) fn write_options(&self) -> Result<WriteOptions<'_>, Status> {
         WriteOptions::parse(self.info.query()).map_err(|error| Status::bad_request(error.to_string()))
     }
 }
 
-/// Stores a new object. Without a user, a controller of ours writes it.
+/// Stores a new object.
 pub(crate) fn create(
     state: &mut State,
     kind: &'static Kind,
     namespace: &str,
     mut object: Value,
-    user: Option<&User>,
+    by: Writer<'_>,
     dry_run: bool,
 ) -> Result<Arc<Value>, Status> {
     validate::types(&object)?;
@@ -97,9 +115,13 @@ pub(crate) fn create(
     }
     fill(kind, namespace, &mut object);
     crate::defaults::apply(kind, &mut object);
+    if let Some(manager) = by.manager {
+        object::metadata(&mut object).remove("managedFields");
+        note(kind, manager, "", None, &mut object);
+    }
     crate::defaults::born(state, kind, &mut object)?;
     validate::object(kind, &object)?;
-    if let Some(user) = user {
+    if let Some(user) = by.user {
         check_grant(state, user, kind, &object)?;
     }
     Ok(if dry_run { Arc::new(object) } else { state.put(kind, object) })
@@ -116,7 +138,6 @@ fn idle(kind: &Kind) -> Option<HeaderValue> {
             | "networkpolicies"
             | "persistentvolumeclaims"
             | "persistentvolumes"
-            | "poddisruptionbudgets"
             | "resourcequotas"
     );
     let text = format!("299 - \"dev-apiserver stores a {} and does nothing with it\"", kind.kind);
@@ -142,10 +163,7 @@ pub(super) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
 fn name(state: &State, kind: &'static Kind, namespace: &str, object: &mut Value) -> Result<(), Status> {
     let stated = object["metadata"]["namespace"].as_str().unwrap_or_default();
     if !stated.is_empty() && stated != namespace {
-        return Err(Status::bad_request(format!(
-            "the namespace of the provided object does not match the namespace sent on the request: {stated:?}, \
-             {namespace:?}"
-        )));
+        return Err(Status::bad_request(ELSEWHERE));
     }
     if !object::name(object).is_empty() {
         return Ok(());
@@ -199,7 +217,13 @@ fn fill(kind: &Kind, namespace: &str, object: &mut Value) {
     }
     metadata.insert("uid".to_owned(), object::new_uid().into());
     metadata.insert("creationTimestamp".to_owned(), object::now().into());
-    if kind.has_status() && !matches!(kind.resource, "namespaces" | "nodes" | "services") {
+    let has_generation = kind.resource == "networkpolicies"
+        || kind.has_status()
+            && !matches!(
+                kind.resource,
+                "namespaces" | "nodes" | "persistentvolumeclaims" | "persistentvolumes" | "resourcequotas" | "services"
+            );
+    if has_generation {
         metadata.insert("generation".to_owned(), 1.into());
     }
     tidy(metadata);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode, header};
+use kube_wire::gvr::GroupResource;
 use kube_wire::query::DeleteOptions;
 use kube_wire::{ResourceRequest, Status};
 use serde_json::{Value, json};
@@ -198,9 +199,13 @@ impl Deletion {
         {
             let live = found["metadata"][field].as_str().unwrap_or_default();
             if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != live) {
-                let why =
-                    format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {live}");
-                return Err(Status::conflict(kind.group_resource(), object::name(found), &why));
+                let why = format!(
+                    "the {what} in the precondition ({wanted}) does not match the {what} in record ({live}). The object \
+                     might have been deleted and then recreated"
+                );
+                // The generic store names the kind where others name the resource.
+                let kind = GroupResource { resource: kind.kind, ..kind.group_resource() };
+                return Err(Status::conflict(kind, object::name(found), &why));
             }
         }
         Ok(())

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Response;
+use kube_wire::gvr::GroupKind;
 use kube_wire::query::ListOptions;
+use kube_wire::status::{Cause, FieldError};
 use kube_wire::{ResourceRequest, Status};
 use serde_json::{Value, json};
 
@@ -41,10 +43,11 @@ impl Call<'_> {
 
     /// A number above zero; zero, what is negative and nothing are the same.
     pub(super) fn number<N: TryFrom<i64>>(&self, key: &'static str) -> Result<Option<N>, Status> {
-        let refused = |why: String| Status::bad_request(format!("query parameter {key:?}: {why}"));
+        let refused = |why: String| Status::bad_request(why);
         let text = self.info.query().first(key).map_err(|error| refused(error.to_string()))?;
         let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
-        let number: i64 = text.parse().map_err(|_| refused(format!("{text:?} is not an integer")))?;
+        let number: i64 =
+            text.parse().map_err(|_| refused(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?;
         Ok(Some(number).filter(|number| *number > 0).and_then(|number| N::try_from(number).ok()))
     }
 
@@ -88,16 +91,31 @@ fn check_version(state: &State, options: &ListOptions<'_>, from: Option<&From>) 
         }
         return Ok(());
     }
+    if !options.resource_version_match.is_empty() && options.resource_version.is_empty() {
+        return forbid("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
+    }
     let version = parse_version(&options.resource_version)?;
     if version > state.revision() {
         let message = format!("Too large resource version: {version}, current: {}", state.revision());
-        return Err(Status::timeout(&message, 1));
+        let mut status = Status::timeout(&message, 1);
+        status.details.get_or_insert_default().causes.push(Cause {
+            cause_type: "ResourceVersionTooLarge".into(),
+            message: "Too large resource version".to_owned(),
+            field: String::new(),
+        });
+        return Err(status);
     }
     let is_exact = options.resource_version_match == "Exact";
     if is_exact && version != state.revision() {
         return Err(too_old(version, TooOld { oldest: state.revision() }));
     }
     Ok(())
+}
+
+/// Options that do not go together (`ValidateListOptions` in apimachinery).
+pub(super) fn forbid(field: &str, why: &str) -> Result<(), Status> {
+    let kind = GroupKind { group: "meta.k8s.io", kind: "ListOptions" };
+    Err(Status::invalid(kind, "", &[FieldError::forbidden(field, why)]))
 }
 
 /// A resource version; the empty text is 0.

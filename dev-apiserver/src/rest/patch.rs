@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode, header};
+use kube_wire::gvr::GroupKind;
 use kube_wire::media::BodyType;
+use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status};
 use serde_json::Value;
 
 use super::create::{check_type, create};
 use super::read::find;
-use super::{Part, scope, settle, validate};
+use super::{Part, Writer, scope, settle, validate};
 use crate::answer::Body;
 use crate::kinds::Kind;
 use crate::object;
@@ -35,11 +37,12 @@ impl Call<'_> {
         }
         let patch = parse_json(&bytes)?;
         let options = self.write_options()?;
+        let manager = self.manager()?;
         let written = self.api.store.write(|state| {
             let found = Arc::clone(find(state, kind, request)?);
-            let mut object = patched(kind, patch_type, &found, &patch)?;
+            let mut object = patched(patch_type, &found, &patch)?;
             self.conform(kind, &mut object)?;
-            settle(state, kind, Some(&self.user), &found, object, part, options.dry_run)
+            settle(state, kind, self.writer(&manager), &found, object, part, options.dry_run)
         })?;
         self.show(StatusCode::OK, kind, &written.object)
     }
@@ -62,9 +65,9 @@ impl Call<'_> {
     ) -> Result<Response<Body>, Status> {
         let options = self.write_options()?;
         if options.field_manager.is_empty() {
-            return Err(Status::bad_request(
-                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-            ));
+            let kind = GroupKind { group: "meta.k8s.io", kind: "PatchOptions" };
+            let missing = FieldError::required("fieldManager", "is required for apply patch");
+            return Err(Status::invalid(kind, "", &[missing]));
         }
         validate::types(&config)?;
         self.conform(kind, &mut config)?;
@@ -87,17 +90,18 @@ impl Call<'_> {
         let subresource = if part == Part::Status { "status" } else { "" };
         let applied = Applied { manager: &options.field_manager, force: options.force, subresource };
         let namespace = scope(kind, request).unwrap_or_default();
+        let by = Writer { user: Some(&self.user), manager: None };
         let write = |state: &mut State| {
             let Some(found) = state.get(kind, namespace, name).map(Arc::clone) else {
                 if part == Part::Status {
                     return Err(Status::not_found(kind.group_resource(), name));
                 }
                 let object = first_apply(kind, applied, &config);
-                return create(state, kind, namespace, object, Some(&self.user), options.dry_run)
+                return create(state, kind, namespace, object, by, options.dry_run)
                     .map(|created| (StatusCode::CREATED, created));
             };
             let object = apply(kind, applied, &found, &config)?;
-            let written = settle(state, kind, Some(&self.user), &found, object, part, options.dry_run)?;
+            let written = settle(state, kind, by, &found, object, part, options.dry_run)?;
             Ok((StatusCode::OK, written.object))
         };
         let (code, object) = self.api.store.write(write)?;

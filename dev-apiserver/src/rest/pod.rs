@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode, header};
+use kube_wire::status::Cause;
 use kube_wire::{ResourceRequest, Status};
 use serde_json::{Value, json};
 
 use super::read::find;
 use super::{Deletion, delete, validate};
 use crate::answer::{self, Body};
+use crate::controllers::label_topology;
 use crate::kinds::Kind;
 use crate::object;
 use crate::serve::{Call, Sent};
+use crate::store::State;
 
 // === impl Call ===
 
@@ -38,13 +41,14 @@ impl Call<'_> {
             }
             let mut bound = Value::clone(&found);
             bound["spec"]["nodeName"] = node.into();
+            label_topology(state, &mut bound);
             state.put(kind, bound);
             Ok(())
         })?;
         Ok(success())
     }
 
-    /// Removes a pod politely. Disruption budgets are not looked at.
+    /// Removes a pod politely: not if a disruption budget forbids it.
     pub(super) async fn evict(
         &self,
         kind: &'static Kind,
@@ -55,10 +59,36 @@ impl Call<'_> {
         sent.object(self.header(header::CONTENT_TYPE)).await?;
         self.api.store.write(|state| {
             let found = Arc::clone(find(state, kind, request)?);
+            check_budgets(state, &found)?;
             delete(state, kind, &found, &Deletion::default())
         })?;
         Ok(success())
     }
+}
+
+/// 429, as kube-apiserver's eviction REST says it.
+fn check_budgets(state: &State, pod: &Value) -> Result<(), Status> {
+    let budgets = state.list(Kind::of("policy", "poddisruptionbudgets"), Some(object::namespace(pod)));
+    for budget in budgets {
+        let covers = object::label_selector(&budget["spec"]["selector"])
+            .is_some_and(|selector| object::is_selected(&selector, pod));
+        if !covers || budget["status"]["disruptionsAllowed"].as_u64().unwrap_or(0) > 0 {
+            continue;
+        }
+        let count = |field: &str| budget["status"][field].as_u64().unwrap_or(0);
+        let message = format!(
+            "The disruption budget {} needs {} healthy pods and has {} currently",
+            object::name(budget),
+            count("desiredHealthy"),
+            count("currentHealthy")
+        );
+        let mut status =
+            Status::too_many_requests("Cannot evict pod as it would violate the pod's disruption budget.", 0);
+        let cause = Cause { cause_type: "DisruptionBudget".into(), message, field: String::new() };
+        status.details.get_or_insert_default().causes.push(cause);
+        return Err(status);
+    }
+    Ok(())
 }
 
 fn success() -> Response<Body> {

@@ -8,7 +8,7 @@ use kube_wire::{ResourceRequest, Status, Verb};
 use serde_json::{Value, json};
 
 use super::read::find;
-use super::{Part, settle};
+use super::{Part, Writer, settle};
 use crate::answer::{self, Body};
 use crate::kinds::Kind;
 use crate::object;
@@ -37,10 +37,11 @@ impl Call<'_> {
             None => sent.object(self.header(header::CONTENT_TYPE)).await?,
         };
         let dry_run = self.write_options()?.dry_run;
+        let manager = self.manager()?;
         let written = self.api.store.write(|state| {
             let found = Arc::clone(find(state, kind, request)?);
             let asked = match patch {
-                Some(patch_type) => patched(kind, patch_type, &scale(&found), &body)?,
+                Some(patch_type) => patched(patch_type, &scale(&found), &body)?,
                 None => body,
             };
             let replicas = asked["spec"]["replicas"].as_u64().unwrap_or(0);
@@ -49,7 +50,7 @@ impl Call<'_> {
             if let Some(version) = asked["metadata"]["resourceVersion"].as_str() {
                 object["metadata"]["resourceVersion"] = version.into();
             }
-            settle(state, kind, None, &found, object, Part::Main, dry_run)
+            settle(state, kind, Writer { user: None, ..self.writer(&manager) }, &found, object, Part::Main, dry_run)
         })?;
         Ok(answer::json(StatusCode::OK, &scale(&written.object)))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode, header};
 use kube_wire::Status;
 use kube_wire::media::Form;
 use serde::ser::{SerializeMap as _, SerializeSeq as _, SerializeStruct as _};
@@ -77,7 +77,7 @@ impl Call<'_> {
 
     /// Answers with one object.
     pub(super) fn show(&self, code: StatusCode, kind: &Kind, object: &Value) -> Result<Response<Body>, Status> {
-        Ok(answer::json(code, &self.shape()?.of(kind, object)))
+        Ok(deprecated(kind, answer::json(code, &self.shape()?.of(kind, object))))
     }
 
     /// Answers with a list.
@@ -97,9 +97,9 @@ impl Call<'_> {
                 column_definitions: table::definitions(kind),
                 rows,
             };
-            return Ok(answer::json(StatusCode::OK, &table));
+            return Ok(deprecated(kind, answer::json(StatusCode::OK, &table)));
         }
-        Ok(answer::json(StatusCode::OK, &List { kind, shape, meta, items }))
+        Ok(deprecated(kind, answer::json(StatusCode::OK, &List { kind, shape, meta, items })))
     }
 }
 
@@ -120,6 +120,15 @@ impl Shape {
             Self::Metadata => partial(object),
         }
     }
+}
+
+/// The warning that kube-apiserver gives with Endpoints since 1.33 (KEP-4974).
+fn deprecated(kind: &Kind, mut response: Response<Body>) -> Response<Body> {
+    if (kind.group, kind.resource) == ("", "endpoints") {
+        let text = "299 - \"v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice\"";
+        response.headers_mut().insert(header::WARNING, HeaderValue::from_static(text));
+    }
+    response
 }
 
 /// `PartialObjectMetadata` of an object.

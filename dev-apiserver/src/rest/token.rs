@@ -2,6 +2,8 @@
 
 use http::{Response, StatusCode, header};
 use jiff::Timestamp;
+use kube_wire::gvr::GroupKind;
+use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status};
 use serde_json::{Value, json};
 
@@ -31,7 +33,14 @@ impl Call<'_> {
         let spec = &asked["spec"];
         let lifetime = spec["expirationSeconds"].as_i64().unwrap_or(DEFAULT);
         if !(SHORTEST..=LONGEST).contains(&lifetime) {
-            return Err(Status::bad_request("spec.expirationSeconds: must be between 10 minutes and 2^32 seconds"));
+            let kind = GroupKind { group: "authentication.k8s.io", kind: "TokenRequest" };
+            let why = if lifetime < SHORTEST {
+                "may not specify a duration less than 10 minutes"
+            } else {
+                "may not specify a duration larger than 2^32 seconds"
+            };
+            let error = FieldError::invalid("spec.expirationSeconds", lifetime.to_string(), why);
+            return Err(Status::invalid(kind, "", &[error]));
         }
         let mut audiences = object::text_list(&spec["audiences"]);
         if audiences.is_empty() {

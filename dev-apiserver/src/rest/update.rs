@@ -3,7 +3,7 @@
 use http::{Response, StatusCode, header};
 use kube_wire::{ResourceRequest, Status};
 
-use super::create::check_type;
+use super::create::{ELSEWHERE, check_type};
 use super::read::find;
 use super::{Part, settle};
 use crate::answer::Body;
@@ -22,6 +22,7 @@ impl Call<'_> {
         sent: Sent,
     ) -> Result<Response<Body>, Status> {
         let options = self.write_options()?;
+        let manager = self.manager()?;
         let mut object = sent.object(self.header(header::CONTENT_TYPE)).await?;
         check_type(kind, &object)?;
         self.conform(kind, &mut object)?;
@@ -34,13 +35,11 @@ impl Call<'_> {
         }
         let namespace = object::namespace(&object);
         if kind.namespaced && !namespace.is_empty() && request.namespace() != Some(namespace) {
-            return Err(Status::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
+            return Err(Status::bad_request(ELSEWHERE));
         }
         let written = self.api.store.write(|state| {
             let found = std::sync::Arc::clone(find(state, kind, request)?);
-            settle(state, kind, Some(&self.user), &found, object, part, options.dry_run)
+            settle(state, kind, self.writer(&manager), &found, object, part, options.dry_run)
         })?;
         self.show(StatusCode::OK, kind, &written.object)
     }

@@ -39,6 +39,7 @@ pub(super) fn object(kind: &Kind, object: &Value) -> Result<(), Status> {
         ("apps", "deployments" | "replicasets" | "daemonsets" | "statefulsets") => {
             workload(&object["spec"], &mut errors);
         }
+        ("", "events") => event(object, &mut errors),
         ("batch", "jobs") => pod_spec(&object["spec"]["template"]["spec"], "spec.template.spec", &mut errors),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => binding(kind, object, &mut errors),
         ("rbac.authorization.k8s.io", "roles" | "clusterroles") => role(kind, object, &mut errors),
@@ -72,6 +73,15 @@ pub(super) fn change(kind: &Kind, found: &Value, object: &Value) -> Result<(), S
         errors.push(forbidden("data", "field is immutable when `immutable` is set"));
     }
     refuse(kind, object, &errors)
+}
+
+/// An event is kept where the object is that it tells of.
+fn event(object: &Value, errors: &mut Vec<FieldError>) {
+    let about = object["involvedObject"]["namespace"].as_str().unwrap_or_default();
+    let expected = if about.is_empty() { "default" } else { about };
+    if object::namespace(object) != expected && !(about.is_empty() && object::namespace(object) == "kube-system") {
+        errors.push(FieldError::invalid("involvedObject.namespace", about, "does not match event.namespace"));
+    }
 }
 
 fn refuse(kind: &Kind, object: &Value, errors: &[FieldError]) -> Result<(), Status> {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
-use super::list::{parse_version, too_old};
+use super::list::{forbid, parse_version, too_old};
 use super::scope;
 use super::selection::Selection;
 use super::shape::Shape;
@@ -89,7 +89,7 @@ impl Call<'_> {
                 () = watch.run(&api, first, &sender) => {}
             }
         });
-        Ok(answer::stream("application/json;stream=watch", told))
+        Ok(answer::stream(kube_wire::media::JSON, told))
     }
 }
 
@@ -98,13 +98,11 @@ fn check(options: &ListOptions<'_>) -> Result<(), Status> {
     let is_not_older = options.resource_version_match == "NotOlderThan";
     match options.send_initial_events {
         Some(_) if !is_not_older => {
-            Err(Status::bad_request("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
-        }
-        Some(_) if !options.allow_watch_bookmarks => {
-            Err(Status::bad_request("sendInitialEvents requires allowWatchBookmarks"))
+            forbid("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
         }
         None if !options.resource_version_match.is_empty() => {
-            Err(Status::bad_request("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+            let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            forbid("resourceVersionMatch", why)
         }
         _ => Ok(()),
     }
@@ -188,7 +186,7 @@ impl Watch {
     }
 
     fn bookmark(&self, is_initial_end: bool) -> Bytes {
-        let mut metadata = json!({"resourceVersion": self.told.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": self.told.to_string()});
         if is_initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{pairs, pod, rbac, since, text_or, workload};
+use super::{other, pairs, pod, rbac, since, text_or, workload};
 use crate::kinds::Kind;
 use crate::object;
 
@@ -121,7 +121,15 @@ pub(super) fn columns(kind: &Kind) -> &'static [Column] {
         ("apps", "replicasets") => workload::REPLICA_SETS,
         ("apps", "daemonsets") => workload::DAEMON_SETS,
         ("apps", "statefulsets") => workload::STATEFUL_SETS,
+        ("apps", "controllerrevisions") => other::REVISIONS,
         ("batch", "jobs") => workload::JOBS,
+        ("batch", "cronjobs") => other::CRON_JOBS,
+        ("", "resourcequotas") => other::QUOTAS,
+        ("", "persistentvolumeclaims") => other::CLAIMS,
+        ("networking.k8s.io", "ingresses") => other::INGRESSES,
+        ("networking.k8s.io", "networkpolicies") => other::NETWORK_POLICIES,
+        ("policy", "poddisruptionbudgets") => other::BUDGETS,
+        ("scheduling.k8s.io", "priorityclasses") => other::PRIORITY_CLASSES,
         ("rbac.authorization.k8s.io", "roles" | "clusterroles") | ("", "limitranges") => CREATED,
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => rbac::BINDINGS,
         _ => DEFAULT,
@@ -131,6 +139,11 @@ pub(super) fn columns(kind: &Kind) -> &'static [Column] {
 // === impl Column ===
 
 impl Column {
+    /// A column of truth values.
+    pub(super) const fn boolean(name: &'static str, cell: fn(&Value) -> Value) -> Self {
+        Self { name, kind: "boolean", priority: 0, cell }
+    }
+
     pub(super) fn definition(&self) -> Value {
         let format = if self.name == "Name" { "name" } else { "" };
         json!({"name": self.name, "type": self.kind, "format": format, "description": "", "priority": self.priority})

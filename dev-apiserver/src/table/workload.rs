@@ -73,15 +73,15 @@ fn joined(object: &Value, field: &str) -> Value {
     texts.join(",").into()
 }
 
-fn containers(object: &Value) -> Value {
+pub(super) fn containers(object: &Value) -> Value {
     joined(object, "name")
 }
 
-fn images(object: &Value) -> Value {
+pub(super) fn images(object: &Value) -> Value {
     joined(object, "image")
 }
 
-fn selector(object: &Value) -> Value {
+pub(super) fn selector(object: &Value) -> Value {
     object::label_selector(&object["spec"]["selector"])
         .map_or_else(|| "<none>".into(), |selector| selector.to_string().into())
 }
