@@ -17,7 +17,11 @@ use crate::store::State;
 /// Fills in fields, on every write.
 pub(crate) fn apply(kind: &Kind, object: &mut Value) {
     match (kind.group, kind.resource) {
-        ("", "pods") => pod::spec(&mut object["spec"]),
+        ("", "pods") => {
+            pod::spec(&mut object["spec"]);
+            // A template does not say it.
+            object::default(&mut object["spec"], "enableServiceLinks", true);
+        }
         ("", "services") => service::apply(&mut object["spec"]),
         ("", "secrets") => secret(object),
         ("", "namespaces") => namespace(object),

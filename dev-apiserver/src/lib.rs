@@ -4,7 +4,8 @@
 //! What it does it does as kube-apiserver does it, so that kubectl and the proxy-agent work with it unmodified:
 //! discovery, CRUD with versions and conflicts, lists in pages, watches, patches, Tables, namespaces that end, RBAC that
 //! is enforced, impersonation, reviews and tokens. Controllers, a scheduler and make-believe nodes bring workloads to
-//! `Running`. What it does not do it refuses with a `Status`: custom resources, webhooks, admission policies, CBOR.
+//! `Running`. What it does not do it refuses with a `Status`: custom resources, webhooks, admission policies,
+//! port-forward, SPDY, CBOR. `exec` of a command that it would have to run ends with exit code 126.
 //!
 //! It knows nothing of virtual clusters: to it the agent is a client like any other.
 //!

@@ -28,6 +28,7 @@ pub(crate) fn seed(store: &Store) {
         for (name, location) in NODES {
             put(state, Kind::of("", "nodes"), node(name, location));
             put(state, Kind::of("coordination.k8s.io", "leases"), lease(name));
+            put(state, Kind::of("", "events"), registered(name));
         }
         for (name, value) in [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)] {
             let class = json!({
@@ -74,6 +75,18 @@ fn lease(node: &str) -> Value {
     json!({
         "metadata": {"name": node, "namespace": "kube-node-lease"},
         "spec": {"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": object::now_in_micros()},
+    })
+}
+
+/// What the node controller says of a new node.
+fn registered(node: &str) -> Value {
+    let now = object::now();
+    json!({
+        "metadata": {"name": format!("{node}.{:016x}", fastrand::u64(..)), "namespace": "default"},
+        "involvedObject": {"kind": "Node", "name": node, "uid": node},
+        "type": "Normal", "reason": "RegisteredNode", "count": 1, "firstTimestamp": now, "lastTimestamp": now,
+        "message": format!("Node {node} event: Registered Node {node} in Controller"),
+        "source": {"component": "node-controller"}, "reportingComponent": "node-controller", "reportingInstance": "",
     })
 }
 

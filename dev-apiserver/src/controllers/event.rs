@@ -16,7 +16,7 @@ pub(super) fn record(state: &mut State, about: &Value, kind: &str, reason: &str,
     let metadata = &about["metadata"];
     let now = object::now();
     let event = json!({
-        "metadata": {"name": format!("{}.{}", object::name(about), object::suffix(16))},
+        "metadata": {"name": format!("{}.{:016x}", object::name(about), fastrand::u64(..))},
         "involvedObject": {
             "apiVersion": about["apiVersion"], "kind": about["kind"], "name": metadata["name"],
             "namespace": metadata["namespace"], "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],

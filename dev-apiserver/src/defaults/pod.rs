@@ -79,7 +79,6 @@ pub(super) fn born(state: &State, pod: &mut Value) -> Result<(), Status> {
             format!("error looking up service account {namespace}/{account}: serviceaccount {account:?} not found");
         return Err(Status::forbidden_because(Kind::of("", "pods").group_resource(), &name, &sentence));
     }
-    default(spec, "enableServiceLinks", true);
     default(spec, "priority", 0);
     default(spec, "preemptionPolicy", "PreemptLowerPriority");
     if !spec["tolerations"].is_array() {

@@ -24,14 +24,21 @@ const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
 
 const STDIN: u8 = 0;
 const STDOUT: u8 = 1;
+const STDERR: u8 = 2;
 const ERROR: u8 = 3;
 const CLOSE: u8 = 255;
 
-/// What there is to say, and whether what is typed comes back.
+/// What a shell says of a command that is there and cannot be run (POSIX, 2.8.2).
+const CANNOT_RUN: u8 = 126;
+
+/// What there is to say, whether what is typed comes back, and how it ends.
 #[derive(Debug, PartialEq, Eq)]
 struct Answer {
     first: String,
+    channel: u8,
     echo: bool,
+    /// Of the command that would have run.
+    exit_code: u8,
 }
 
 // === impl Call ===
@@ -129,16 +136,25 @@ fn answer(pod: &Value, container: &str, command: &[String], has_input: bool, is_
             })
         }
         ["cat"] if has_input => String::new(),
-        words => format!("dev-apiserver runs no containers; {name}/{container} would run: {}{end}", words.join(" ")),
+        // Whoever attaches, talks to what does not run.
+        [] => String::new(),
+        words => {
+            let command = words.join(" ");
+            let first = format!("dev-apiserver runs no containers; {name}/{container} would run: {command}{end}");
+            let channel = if is_terminal { STDOUT } else { STDERR };
+            return Answer { first, channel, echo: has_input && is_terminal, exit_code: CANNOT_RUN };
+        }
     };
-    Answer { first, echo: has_input }
+    Answer { first, channel: STDOUT, echo: has_input, exit_code: 0 }
 }
 
 /// Says it, gives back what is typed, says that all went well.
 async fn talk(upgrade: OnUpgrade, answer: Answer) -> anyhow::Result<()> {
     let mut stream: TokioIo<Upgraded> = TokioIo::new(upgrade.await?);
     let channel = |channel: u8, bytes: &[u8]| frame(Opcode::Data, &[&[channel], bytes].concat());
-    stream.write_all(&channel(STDOUT, answer.first.as_bytes())).await?;
+    if !answer.first.is_empty() {
+        stream.write_all(&channel(answer.channel, answer.first.as_bytes())).await?;
+    }
     let (mut arrived, mut chunk, mut open) = (Vec::new(), vec![0; 16 * 1024], answer.echo);
     let mut current = STDIN;
     while open {
@@ -167,7 +183,7 @@ async fn talk(upgrade: OnUpgrade, answer: Answer) -> anyhow::Result<()> {
             }
         }
     }
-    let status = json!({"metadata": {}, "status": "Success"});
+    let status = status(answer.exit_code);
     stream.write_all(&channel(ERROR, status.to_string().as_bytes())).await?;
     // 1000: normal closure (RFC 6455 section 7.4.1).
     stream.write_all(&frame(Opcode::Close, &1000_u16.to_be_bytes())).await?;
@@ -175,6 +191,18 @@ async fn talk(upgrade: OnUpgrade, answer: Answer) -> anyhow::Result<()> {
     // The client closes; whatever it still says is of no interest.
     while stream.read(&mut chunk).await? > 0 {}
     Ok(())
+}
+
+/// How it ended, as kubelet says it on the error channel (`remotecommand.NonZeroExitCodeReason`).
+fn status(exit_code: u8) -> Value {
+    if exit_code == 0 {
+        return json!({"metadata": {}, "status": "Success"});
+    }
+    let cause = json!({"reason": "ExitCode", "message": exit_code.to_string()});
+    json!({
+        "metadata": {}, "status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": [cause]},
+        "message": format!("command terminated with non-zero exit code: exit status {exit_code}"),
+    })
 }
 
 #[cfg(test)]
@@ -191,5 +219,8 @@ mod tests {
         assert_eq!(said(&["echo", "a", "b"]), "a b\n");
         assert_eq!(said(&["env"]), "HOSTNAME=p\nA=1\n");
         assert!(said(&["rm", "-rf", "/"]).ends_with("p/c would run: rm -rf /\n"));
+        let refused = answer(&pod, "c", &["rm".to_owned()], true, false);
+        assert_eq!((refused.channel, refused.echo, refused.exit_code), (STDERR, false, CANNOT_RUN));
+        assert_eq!(status(CANNOT_RUN)["details"]["causes"][0]["message"], "126");
     }
 }

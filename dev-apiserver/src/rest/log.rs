@@ -48,6 +48,10 @@ impl Call<'_> {
         for number in LINES - tail + 1..=LINES {
             text += &line(number, &container, since);
         }
+        // The lines are ASCII but for what a container is called, and that is ASCII too.
+        if let Some(limit) = option("limitBytes").and_then(|text| text.parse().ok()) {
+            text.truncate(limit);
+        }
         let is_running = pod["status"]["phase"] == "Running";
         if is_set("follow") && is_running {
             return Ok(self.follow(kind, &pod, text, container, since.is_some()));

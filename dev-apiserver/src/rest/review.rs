@@ -30,6 +30,9 @@ impl Call<'_> {
         review["apiVersion"] = kind.api_version().into();
         review["kind"] = kind.kind.into();
         object::default(&mut review, "metadata", json!({}));
+        if kind.resource == "selfsubjectreviews" {
+            object::metadata(&mut review).insert("creationTimestamp".to_owned(), object::now().into());
+        }
         let spec = review["spec"].clone();
         let status = match kind.resource {
             "tokenreviews" => self.token_review(&spec),

@@ -48,6 +48,12 @@ pub(super) fn object(kind: &Kind, object: &Value) -> Result<(), Status> {
     refuse(kind, object, &errors)
 }
 
+/// In Kubernetes' words, without the specification that it prints after them.
+const POD_FIELDS: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
+                          `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only \
+                          additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set \
+                          to 1 if it was previously negative)";
+
 /// What may not be changed.
 pub(super) fn change(kind: &Kind, found: &Value, object: &Value) -> Result<(), Status> {
     let mut errors = Vec::new();
@@ -56,13 +62,14 @@ pub(super) fn change(kind: &Kind, found: &Value, object: &Value) -> Result<(), S
         ("apps", "deployments" | "replicasets" | "daemonsets" | "statefulsets") => &["/spec/selector"],
         ("batch", "jobs") => &["/spec/template", "/spec/selector"],
         ("", "services") if found["spec"]["clusterIP"].is_string() => &["/spec/clusterIP"],
-        ("", "pods") => &["/spec/nodeName", "/spec/nodeSelector", "/spec/restartPolicy", "/spec/serviceAccountName"],
         ("", "secrets") => &["/type"],
         _ => &[],
     };
+    if kind.is_pod() && fixed(&found["spec"]) != fixed(&object["spec"]) {
+        errors.push(forbidden("spec", POD_FIELDS));
+    }
     for field in fields {
         let (before, after) = (found.pointer(field), object.pointer(field));
-        // Scheduling gates aside, the scheduler alone names the node, by a binding.
         if before != after {
             let path = field.trim_start_matches('/').replace('/', ".");
             let shown = after.map(Value::to_string).unwrap_or_default();
@@ -73,6 +80,21 @@ pub(super) fn change(kind: &Kind, found: &Value, object: &Value) -> Result<(), S
         errors.push(forbidden("data", "field is immutable when `immutable` is set"));
     }
     refuse(kind, object, &errors)
+}
+
+/// What may not be changed of a pod (`ValidatePodUpdate`); the scheduler alone names the node, by a binding.
+fn fixed(spec: &Value) -> Value {
+    let mut fixed = spec.clone();
+    for field in ["activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "schedulingGates"] {
+        object::map_of(&mut fixed).remove(field);
+    }
+    for field in ["containers", "initContainers"] {
+        for container in fixed[field].as_array_mut().into_iter().flatten() {
+            object::map_of(container).remove("image");
+        }
+    }
+    object::drop_nulls(&mut fixed);
+    fixed
 }
 
 /// An event is kept where the object is that it tells of.
