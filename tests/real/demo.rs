@@ -94,7 +94,7 @@ fn what_it_needs_is_said() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn start(host: Option<&HostCluster>, dir: &Path, name: &str) -> anyhow::Result<Process> {
+pub(crate) fn start(host: Option<&HostCluster>, dir: &Path, name: &str) -> anyhow::Result<Process> {
     let kubeconfig: Option<PathBuf> = host.map(|host| host.dir().join("host.kubeconfig"));
     let mut args = vec!["demo", "--dir", path(dir)?, "--port-base", "0"];
     if let Some(kubeconfig) = &kubeconfig {
@@ -104,7 +104,7 @@ fn start(host: Option<&HostCluster>, dir: &Path, name: &str) -> anyhow::Result<P
     Process::start("atoll demo", &paths::binary("atoll"), &args, log)
 }
 
-fn ready(demo: &mut Process) -> anyhow::Result<()> {
+pub(crate) fn ready(demo: &mut Process) -> anyhow::Result<()> {
     eventually(kubectl::SOON, || {
         if demo.log().lines().any(|line| line == "ready") {
             return Ok(());

@@ -63,10 +63,7 @@ impl Slice {
         let [kubectl, neighbour] = CLUSTERS.map(|(name, _)| administrator(&site, name));
         furnish(&neighbour?, scripts)?;
         let kubectl = kubectl?;
-        // The namespaces that exist from the start, with what controllers put into a new one.
-        eventually(Duration::from_secs(30), || {
-            kubectl.ok(&["get", "-n", "default", "sa/default", "cm/kube-root-ca.crt"])
-        })?;
+        founded(&kubectl)?;
         Ok(Self { kubectl, _agent: agent, _site: site, _host: host })
     }
 
@@ -84,8 +81,15 @@ fn administrator(site: &Site, cluster: &str) -> anyhow::Result<Kubectl> {
     Ok(Kubectl::new(output))
 }
 
+/// Waits for the namespaces that exist from the start, with what controllers put into a new one.
+pub(super) fn founded(kubectl: &Kubectl) -> anyhow::Result<()> {
+    let what = ["get", "-n", "default", "sa/default", "cm/kube-root-ca.crt"];
+    eventually(Duration::from_secs(30), || kubectl.ok(&what))?;
+    Ok(())
+}
+
 /// Gives the neighbour the namespaces of all scripts.
-fn furnish(neighbour: &Kubectl, scripts: &[Script]) -> anyhow::Result<()> {
+pub(super) fn furnish(neighbour: &Kubectl, scripts: &[Script]) -> anyhow::Result<()> {
     eventually(Duration::from_secs(30), || neighbour.ok(&["get", "namespaces"]))?;
     let namespaces = scripts.iter().flat_map(|script| &script.namespaces);
     let manifests: Vec<_> = namespaces.map(|namespace| NEIGHBOUR.replace("NAMESPACE", namespace)).collect();

@@ -6,12 +6,24 @@
 //!   shows forbidden
 //! ```
 //!
-//! An entry names a script and one of its lines. `shows` is a text that the second side's output must have then: a
+//! An entry names a script and one of its lines; where the script has that line more than once, `raw 2:` is about the
+//! second time. `shows` is a text that the second side's output must have then: a
 //! difference of another kind is not known. An entry whose commands do not differ is stale, which is a failure too.
+//!
+//! `left-out` says that the second side does not do this step: it would wait in vain, or hear nothing it could answer, and
+//! the script could not go on.
+//!
+//! Many entries may have one reason. Then it stands before them, at the margin, and holds up to the next such line:
+//!
+//! ```text
+//! because it knows few kinds
+//! raw: kubectl get --raw /apis/batch/v1
+//!   shows NotFound
+//! ```
 
 use anyhow::{Context, bail, ensure};
 
-use super::script::Script;
+use super::script::{Script, Step};
 
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,10 +32,14 @@ pub struct Known {
     pub script: String,
     /// The step, as it is written.
     pub step: String,
+    /// Which time, if the script has it more than once.
+    pub time: Option<usize>,
     /// Why it differs.
     pub reason: String,
     /// What the second side shows.
     pub shows: Vec<String>,
+    /// Whether the second side does not do it at all.
+    pub left_out: bool,
 }
 
 // === impl Known ===
@@ -32,18 +48,28 @@ impl Known {
     /// Parses a list.
     pub fn parse(text: &str) -> anyhow::Result<Vec<Self>> {
         let mut list: Vec<Self> = Vec::new();
+        let mut shared = "";
         for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
             if let Some(directive) = line.strip_prefix("  ") {
                 let entry = list.last_mut().with_context(|| format!("{line}: before the first entry"))?;
                 match directive.split_once(' ') {
                     Some(("because", reason)) => reason.clone_into(&mut entry.reason),
                     Some(("shows", shows)) => entry.shows.push(shows.to_owned()),
-                    _ => bail!("{line}: neither `because` nor `shows`"),
+                    None if directive == "left-out" => entry.left_out = true,
+                    _ => bail!("{line}: neither `because` nor `shows` nor `left-out`"),
                 }
+            } else if let Some(reason) = line.strip_prefix("because ") {
+                shared = reason;
             } else {
                 let (script, step) = line.split_once(": ").with_context(|| format!("{line}: not SCRIPT: STEP"))?;
-                let (script, step) = (script.to_owned(), step.to_owned());
-                list.push(Self { script, step, reason: String::new(), shows: Vec::new() });
+                let (script, time) = match script.split_once(' ') {
+                    Some((script, time)) => {
+                        (script, Some(time.parse().with_context(|| format!("{line}: not a number"))?))
+                    }
+                    None => (script, None),
+                };
+                let (script, step, reason) = (script.to_owned(), step.to_owned(), shared.to_owned());
+                list.push(Self { script, step, time, reason, shows: Vec::new(), left_out: false });
             }
         }
         for entry in &list {
@@ -52,16 +78,33 @@ impl Known {
         Ok(list)
     }
 
+    /// A list over another one: of two entries about the same step, that of `upper` counts.
+    #[must_use]
+    pub fn over(upper: Vec<Self>, lower: Vec<Self>) -> Vec<Self> {
+        let is_said = |entry: &Self| upper.iter().any(|one| one.is_same(entry));
+        let rest: Vec<_> = lower.into_iter().filter(|entry| !is_said(entry)).collect();
+        upper.into_iter().chain(rest).collect()
+    }
+
     /// Checks that each entry names exactly one step of these scripts, and no two the same.
     pub fn check(list: &[Self], scripts: &[Script]) -> anyhow::Result<()> {
         for (at, entry) in list.iter().enumerate() {
-            let steps = scripts.iter().filter(|script| script.name == entry.script).flat_map(|script| &script.steps);
-            let found = steps.filter(|step| step.text == entry.step).count();
+            let steps = |script: &Script| script.steps.iter().filter(|step| entry.names(&script.name, step)).count();
+            let found: usize = scripts.iter().map(steps).sum();
             ensure!(found == 1, "{}: {}: names {found} steps instead of one", entry.script, entry.step);
-            let twice = list[..at].iter().any(|other| (&other.script, &other.step) == (&entry.script, &entry.step));
+            let twice = list[..at].iter().any(|other| other.is_same(entry));
             ensure!(!twice, "{}: {}: is there twice", entry.script, entry.step);
         }
         Ok(())
+    }
+
+    /// Whether it is about this step of a script.
+    pub(super) fn names(&self, script: &str, step: &Step) -> bool {
+        self.script == script && self.step == step.text && self.time.is_none_or(|time| time == step.time)
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        (&self.script, &self.step, self.time) == (&other.script, &other.step, other.time)
     }
 }
 
@@ -78,9 +121,29 @@ mod tests {
         assert_eq!(list.len(), 1);
         assert_eq!((list[0].script.as_str(), list[0].step.as_str()), ("raw", "kubectl get --raw /metrics"));
         assert_eq!((list[0].reason.as_str(), list[0].shows.len()), ("of the host", 2));
-        for bad in ["raw: kubectl get\n", "  because x\n", "raw: x\n  why x\n", "kubectl get\n  because x\n"] {
+        for bad in [
+            "raw: kubectl get\n",
+            "  because x\n",
+            "raw: x\n  why x\n",
+            "kubectl get\n  because x\n",
+            "raw x: y\n  because x\n",
+        ] {
             assert!(Known::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn entries_may_share_a_reason() {
+        let text = format!(
+            "because of all\n{LIST}raw: kubectl get x\n  shows y\nbecause of few\nraw: kubectl get z\n  left-out\n"
+        );
+        let list = Known::parse(&text).unwrap();
+        let reasons: Vec<_> = list.iter().map(|entry| entry.reason.as_str()).collect();
+        assert_eq!(reasons, ["of the host", "of all", "of few"]);
+        assert_eq!(list.iter().map(|entry| entry.left_out).collect::<Vec<_>>(), [false, false, true]);
+        let over =
+            Known::over(list[..1].to_vec(), Known::parse("raw: kubectl get --raw /metrics\n  because x\n").unwrap());
+        assert_eq!(over, list[..1]);
     }
 
     #[test]
@@ -90,6 +153,9 @@ mod tests {
         assert!(Known::check(&list, &script("kubectl get --raw /metrics\n")).is_ok());
         assert!(Known::check(&list, &script("kubectl get --raw /metrics/x\n")).is_err());
         assert!(Known::check(&list, &script("kubectl get --raw /metrics\nkubectl get --raw /metrics\n")).is_err());
+        let second = Known::parse("raw 2: kubectl get --raw /metrics\n  because x\n").unwrap();
+        assert!(Known::check(&second, &script("kubectl get --raw /metrics\nkubectl get --raw /metrics\n")).is_ok());
+        assert!(Known::check(&second, &script("kubectl get --raw /metrics\n")).is_err());
         let twice = [&list[..], &list[..]].concat();
         assert!(Known::check(&twice, &script("kubectl get --raw /metrics\n")).is_err());
     }

@@ -60,6 +60,8 @@ pub(super) struct Step {
     pub(super) line: usize,
     /// That line as it is written, without a here-document's mark: its name in the list of known differences.
     pub(super) text: String,
+    /// How often that line has come in its script, this time included.
+    pub(super) time: usize,
     /// What is done.
     pub(super) action: Action,
     /// How its outcome is compared.
@@ -112,13 +114,13 @@ pub(super) struct View {
 // === impl Script ===
 
 impl Script {
-    /// Parses all `.txt` files of a folder but `other`, in the order of their names.
-    pub fn folder(folder: &Path, other: &str) -> anyhow::Result<Vec<Self>> {
+    /// Parses all `.txt` files of a folder, in the order of their names.
+    pub fn folder(folder: &Path) -> anyhow::Result<Vec<Self>> {
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
             paths.push(entry?.path());
         }
-        paths.retain(|path| path.extension().is_some_and(|end| end == "txt") && !path.ends_with(other));
+        paths.retain(|path| path.extension().is_some_and(|end| end == "txt"));
         paths.sort_unstable();
         let parse = |path: &PathBuf| {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -168,7 +170,8 @@ impl Script {
             _ => (line, None),
         };
         let action = action(text, input)?;
-        self.steps.push(Step { line: number, text: text.to_owned(), action, view: View::default() });
+        let time = 1 + self.steps.iter().filter(|step| step.text == text).count();
+        self.steps.push(Step { line: number, text: text.to_owned(), time, action, view: View::default() });
         Ok(())
     }
 }
