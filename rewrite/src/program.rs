@@ -77,8 +77,6 @@ pub enum Place {
     BindingTarget,
     /// A subject of a role binding: a reference, or a user or group.
     Subject,
-    /// A subject of a binding that every cluster has by itself.
-    SharedSubject,
     /// `claimRef` of a PersistentVolume: a reference that says whose it is.
     Claim,
     /// The node that says whose the object is.

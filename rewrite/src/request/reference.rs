@@ -31,7 +31,7 @@ impl Named {
         match place {
             // Even without a kind, as `assignPod` in pkg/registry/core/pod takes it.
             Place::BindingTarget => Self::Node,
-            Place::Subject | Place::SharedSubject if says("User") || says("Group") => Self::Identity,
+            Place::Subject if says("User") || says("Group") => Self::Identity,
             Place::Reference | Place::Claim | Place::EventObject if says("Namespace") => Self::Namespace,
             Place::ResourceAttributes if says("namespaces") => Self::Namespace,
             Place::ResourceAttributes if says("clusterroles") => Self::Role,

@@ -180,7 +180,6 @@ impl Visitor for Reader<'_> {
             Place::Reference | Place::BindingTarget => self.reference(cursor, edits)?,
             Place::Subject => self.subject(cursor, edits)?,
             Place::Rule | Place::ShownRule => self.rule(cursor, edits)?,
-            Place::SharedSubject => self.shared_subject(cursor, edits)?,
             Place::Claim => self.claim(cursor, edits)?,
             Place::OfNode => self.of_node(cursor)?,
             Place::LentName => self.lent_name(cursor)?,

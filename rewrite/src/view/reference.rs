@@ -3,9 +3,6 @@
 use super::object::Reader;
 use crate::json::{Cursor, Edits, Fate, Malformed};
 
-/// Where the control plane's own service accounts are (`NamespaceSystem` in apimachinery's meta/v1).
-const SYSTEM_NAMESPACE: &str = "kube-system";
-
 // === impl Reader ===
 
 impl Reader<'_> {
@@ -25,21 +22,6 @@ impl Reader<'_> {
             "name" if is_identity => reader.identity(cursor, edits).map(drop),
             _ => cursor.skip(),
         })
-    }
-
-    /// The same of a binding that the host has by itself. Who is somebody in every cluster reads as in every cluster:
-    /// components of the control plane, the groups that an API server gives, and controllers' accounts.
-    pub(super) fn shared_subject(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        let name = cursor.look_up("name")?.map(|name| name.decode()).unwrap_or_default();
-        let namespace = cursor.look_up("namespace")?;
-        // The accounts of one namespace are not in every cluster.
-        let of_namespace = ["system:serviceaccount:", "system:serviceaccounts:"];
-        let is_standard = if let Some(namespace) = namespace {
-            namespace.is(SYSTEM_NAMESPACE)
-        } else {
-            name.starts_with("system:") && !of_namespace.iter().any(|prefix| name.starts_with(prefix))
-        };
-        if is_standard { cursor.skip() } else { self.subject(cursor, edits) }
     }
 
     pub(super) fn named(

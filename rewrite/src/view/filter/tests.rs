@@ -59,37 +59,6 @@ fn what_is_a_nodes_is_shown_with_the_node() {
 }
 
 #[test]
-fn bindings_of_every_cluster_read_as_in_every_cluster() {
-    let mut program = program_for("rbac.authorization.k8s.io", "v1", "clusterrolebindings");
-    program.add("subjects[]", crate::program::Place::SharedSubject).unwrap();
-    let standard = [
-        json!({"kind": "Group", "name": "system:masters"}),
-        json!({"kind": "Group", "name": "system:serviceaccounts"}),
-        json!({"kind": "ServiceAccount", "name": "a", "namespace": "kube-system"}),
-    ];
-    let subjects = |more: Value| json!({"subjects": [standard[0], standard[1], standard[2], more]});
-    for (host, expected) in [
-        (
-            json!({"kind": "Group", "name": "oidc:host-admins"}),
-            json!({"kind": "Group", "name": "host:oidc:host-admins"}),
-        ),
-        (json!({"kind": "User", "name": "vc:hz:eve"}), json!({"kind": "User", "name": "host:vc:hz:eve"})),
-        (
-            json!({"kind": "Group", "name": "system:serviceaccounts:edge-hz"}),
-            json!({"kind": "Group", "name": "host:system:serviceaccounts:edge-hz"}),
-        ),
-        (
-            json!({"kind": "ServiceAccount", "name": "a", "namespace": "edge-ke"}),
-            json!({"kind": "ServiceAccount", "name": "a", "namespace": "edge"}),
-        ),
-    ] {
-        let mut out: Vec<Bytes> = Vec::new();
-        view().object(&program, Filter::Everything, &subjects(host).to_string().into(), &mut out).unwrap();
-        assert_eq!(serde_json::from_slice::<Value>(&out.concat()).unwrap(), subjects(expected));
-    }
-}
-
-#[test]
 fn the_host_lends_what_is_to_be_lent() {
     let lending = |what, only| {
         let (from, to) = ("kube-system".parse().unwrap(), "default".parse().unwrap());
