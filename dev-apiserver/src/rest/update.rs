@@ -3,13 +3,19 @@
 use http::{Response, StatusCode, header};
 use kube_wire::{ResourceRequest, Status};
 
-use super::create::{ELSEWHERE, check_type};
+use super::create::{ELSEWHERE, check_type, create};
 use super::read::find;
-use super::{Part, settle};
+use super::{Part, scope, settle};
+use crate::access::rbac::{Asked, allows};
 use crate::answer::Body;
 use crate::kinds::Kind;
 use crate::object;
 use crate::serve::{Call, Sent};
+use crate::store::State;
+
+/// The group whose objects an update makes if they are not there (`AllowCreateOnUpdate` in the strategies of
+/// pkg/registry/rbac).
+const RBAC: &str = "rbac.authorization.k8s.io";
 
 // === impl Call ===
 
@@ -37,10 +43,34 @@ impl Call<'_> {
         if kind.namespaced && !namespace.is_empty() && request.namespace() != Some(namespace) {
             return Err(Status::bad_request(ELSEWHERE));
         }
-        let written = self.api.store.write(|state| {
-            let found = std::sync::Arc::clone(find(state, kind, request)?);
-            settle(state, kind, self.writer(&manager), &found, object, part, options.dry_run)
+        let (code, written) = self.api.store.write(|state| {
+            let found = match find(state, kind, request) {
+                Ok(found) => std::sync::Arc::clone(found),
+                Err(status) if kind.group != RBAC || part != Part::Main => return Err(status),
+                Err(_) => {
+                    self.may_create(state, kind, request)?;
+                    let namespace = scope(kind, request).unwrap_or_default();
+                    let created = create(state, kind, namespace, object, self.writer(&manager), options.dry_run)?;
+                    return Ok((StatusCode::CREATED, created));
+                }
+            };
+            let written = settle(state, kind, self.writer(&manager), &found, object, part, options.dry_run)?;
+            Ok((StatusCode::OK, written.object))
         })?;
-        self.show(StatusCode::OK, kind, &written.object)
+        self.show(code, kind, &written)
+    }
+
+    /// An update that makes what is not there needs the right to create it, too (`withAuthorization` in apiserver's
+    /// `handlers/create.go`).
+    fn may_create(&self, state: &State, kind: &Kind, request: &ResourceRequest<'_>) -> Result<(), Status> {
+        let asked = Asked::Resource {
+            verb: "create",
+            group: kind.group,
+            resource: kind.resource,
+            subresource: None,
+            namespace: request.namespace(),
+            name: request.path_name(),
+        };
+        if allows(state, &self.user, &asked) { Ok(()) } else { Err(asked.forbidden(&self.user)) }
     }
 }
