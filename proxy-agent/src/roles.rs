@@ -1,8 +1,11 @@
 //! The host's ClusterRoles, as far as virtual clusters have to do with them: those that its API server makes by itself,
 //! which every virtual cluster shares, and those of the virtual clusters.
 //!
-//! They are watched once. What is *not* here: who may write them (the exchange), and whose rules are made of others'
-//! (`root::aggregation`).
+//! They are watched once. What is *not* here: who may write them (the exchange).
+//!
+//! Reading order: [`Roles`], [`aggregation`] (whose rules are made of others').
+
+pub(crate) mod aggregation;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

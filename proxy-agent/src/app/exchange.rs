@@ -59,6 +59,7 @@ pub(super) fn open(
     let reflector = api.reflect(roles::PATH, Selection::default());
     let followed = clusters.roles();
     keep(tasks, "roles", async move { followed.follow(reflector).await });
+    keep(tasks, "aggregation", roles::aggregation::keep(api, clusters.roles(), Arc::clone(&clusters)));
     keep(tasks, "root", root.clone().run());
     keep(tasks, "gate", gate.clone().run());
 

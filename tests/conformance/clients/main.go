@@ -56,6 +56,7 @@ func checks() []check {
 		{"typed/chunks", typedChunks},
 		{"typed/watch", typedWatch},
 		{"typed/reviews", typedReviews},
+		{"typed/rbac", typedRBAC},
 		{"dynamic", dynamicClient},
 		{"metadata", metadataClient},
 		{"informers/watch-list", informersWatchList},
