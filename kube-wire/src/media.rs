@@ -1,8 +1,8 @@
 //! Media types of the Kubernetes API: what a client accepts, and what a request body is.
 //!
 //! [`Accept`] is read as apiserver's `pkg/endpoints/handlers/negotiation` reads it. [`Accept::json_only`] is the header
-//! to send upstream when whoever stands in between understands JSON only; its result says in types which
-//! representations may come back. [`BodyType`] is what a `Content-Type` says of a request.
+//! to send upstream when whoever stands in between understands JSON only, [`Accept::protobuf_only`] the one where the
+//! client does not; the result says in types which representations may come back. [`BodyType`] is what a `Content-Type` says of a request.
 //!
 //! Which representations an endpoint has is not known here: the API server skips what it cannot serve.
 
@@ -11,7 +11,7 @@ mod body;
 #[cfg(test)]
 mod tests;
 
-pub use accept::{Accept, AcceptClause, Form, JsonOnly, NotAcceptable, StatusFormat};
+pub use accept::{Accept, AcceptClause, Form, NotAcceptable, Only, StatusFormat};
 pub use body::{BodyType, UnsupportedMediaType};
 
 /// `application/json`

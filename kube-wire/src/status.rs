@@ -3,7 +3,7 @@
 //! Every refusal is one of the named constructors below, whose code, reason, details and message are those of
 //! `k8s.io/apimachinery/pkg/api/errors`, so that client-go's `IsNotFound`, `IsConflict`, `IsForbidden`... understand it.
 //! [`Status::to_json`] and [`Status::to_protobuf`] write the very bytes that a kube-apiserver writes;
-//! [`Status::from_json`] reads what one wrote.
+//! [`Status::from_json`] and [`Status::from_protobuf`] read what one wrote.
 //!
 //! What is not here: which error becomes which refusal, and HTTP headers such as `Retry-After`.
 
@@ -18,6 +18,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use crate::envelope::EnvelopeError;
+use crate::proto::WireError;
 
 pub use constructors::{Denied, FieldError};
 pub use reason::{CauseType, Reason};
@@ -110,6 +113,9 @@ pub enum NotAStatus {
     /// Not JSON, or a field of another type.
     #[error("malformed JSON")]
     Json(#[from] serde_json::Error),
+    /// Not protobuf, or a field of another type.
+    #[error("malformed protobuf")]
+    Protobuf(#[from] EnvelopeError),
     /// Another kind of object.
     #[error("not a Status but {kind:?} of {api_version:?}")]
     Kind {
@@ -152,6 +158,17 @@ impl Status {
     /// Reads what an API server wrote. Unknown fields are passed over, absent ones are empty, as in Go.
     pub fn from_json(bytes: &[u8]) -> Result<Self, NotAStatus> {
         json::read(bytes)
+    }
+
+    /// The same in protobuf, inside its [`crate::envelope::Envelope`].
+    pub fn from_protobuf(bytes: &[u8]) -> Result<Self, NotAStatus> {
+        protobuf::read(bytes)
+    }
+}
+
+impl From<WireError> for NotAStatus {
+    fn from(error: WireError) -> Self {
+        Self::Protobuf(error.into())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Encoding, JSON, essence};
+use super::{Encoding, JSON, PROTOBUF, essence};
 
 /// Which encoding a refusal is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +46,9 @@ pub enum Form {
     ApiGroupDiscoveryList,
 }
 
-/// What remains of an [`Accept`] for someone who understands JSON only.
+/// What remains of an [`Accept`] for someone who understands one encoding only.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JsonOnly<'a> {
+pub struct Only<'a> {
     header: Cow<'a, str>,
     forms: Vec<Form>,
 }
@@ -105,14 +105,23 @@ impl<'a> Accept<'a> {
     /// transformation that is not one of [`Form`].
     ///
     /// Meant for answers that will be read; those that are passed on as bytes (logs, OpenAPI) keep the client's header.
-    pub fn json_only(&self) -> Result<JsonOnly<'a>, NotAcceptable> {
+    pub fn json_only(&self) -> Result<Only<'a>, NotAcceptable> {
         if !self.stated {
-            return Ok(JsonOnly { header: Cow::Borrowed(JSON), forms: vec![Form::Object] });
+            return Ok(Only { header: Cow::Borrowed(JSON), forms: vec![Form::Object] });
         }
+        self.only(JSON, AcceptClause::may_be_json)
+    }
+
+    /// The same for protobuf, which only those get who ask for it by its name.
+    pub fn protobuf_only(&self) -> Result<Only<'a>, NotAcceptable> {
+        self.only(PROTOBUF, |clause| clause.encoding() == Some(Encoding::Protobuf))
+    }
+
+    fn only(&self, media_type: &str, may_be: impl Fn(&AcceptClause<'a>) -> bool) -> Result<Only<'a>, NotAcceptable> {
         let mut header = String::new();
         let mut forms = Vec::new();
         for (position, clause) in self.clauses.iter().enumerate() {
-            if !clause.may_be_json() {
+            if !may_be(clause) {
                 continue;
             }
             let Some(form) = clause.form() else {
@@ -122,14 +131,14 @@ impl<'a> Accept<'a> {
                 forms.push(form);
             }
             // `application/json, */*` would become the same thing twice.
-            let said = |earlier: &AcceptClause<'_>| earlier.may_be_json() && earlier.params == clause.params;
+            let said = |earlier: &AcceptClause<'a>| may_be(earlier) && earlier.params == clause.params;
             if self.clauses[..position].iter().any(said) {
                 continue;
             }
             if !header.is_empty() {
                 header.push(',');
             }
-            header.push_str(JSON);
+            header.push_str(media_type);
             if !clause.params.is_empty() {
                 header.push(';');
                 header.push_str(clause.params);
@@ -138,7 +147,7 @@ impl<'a> Accept<'a> {
         if forms.is_empty() {
             return Err(NotAcceptable);
         }
-        Ok(JsonOnly { header: Cow::Owned(header), forms })
+        Ok(Only { header: Cow::Owned(header), forms })
     }
 }
 
@@ -210,9 +219,9 @@ impl<'a> AcceptClause<'a> {
     }
 }
 
-// === impl JsonOnly ===
+// === impl Only ===
 
-impl JsonOnly<'_> {
+impl Only<'_> {
     /// The value of the `Accept` header to send.
     pub fn header(&self) -> &str {
         &self.header

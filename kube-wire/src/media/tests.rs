@@ -53,6 +53,25 @@ fn nothing_left_is_not_acceptable() {
 }
 
 #[test]
+fn protobuf_is_for_those_who_ask_for_it() {
+    let only = |accept: &str| Accept::parse([accept]).protobuf_only().map(|only| only.header().to_owned());
+    let watch = "application/vnd.kubernetes.protobuf;stream=watch,application/vnd.kubernetes.protobuf";
+    let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    for (accept, header) in [
+        ("application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf"),
+        ("application/yaml, application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf"),
+        ("Application/VND.kubernetes.protobuf, */*", "application/vnd.kubernetes.protobuf"),
+        (watch, watch),
+        (metadata, metadata),
+    ] {
+        assert_eq!(only(accept), Ok(header.to_owned()), "{accept}");
+    }
+    for accept in ["", "*/*", "application/json", "application/vnd.kubernetes.protobuf;q=0"] {
+        assert_eq!(only(accept), Err(NotAcceptable), "{accept}");
+    }
+}
+
+#[test]
 fn the_best_comes_first() {
     let accept =
         Accept::parse(["*/*;q=1, text/plain;q=0.2", "application/json;q=0.2, application/yaml;q=0.85,nonsense"]);

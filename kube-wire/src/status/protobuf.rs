@@ -1,9 +1,11 @@
 //! The protobuf form: field numbers of apimachinery's `pkg/apis/meta/v1/generated.proto`. Go's generated code writes
 //! every text and number, empty ones too, and in the order of the numbers; so does this.
 
-use super::{Cause, Details, ListMeta, Status};
+use std::borrow::Cow;
+
+use super::{Cause, Details, ListMeta, NotAStatus, Outcome, Reason, Status};
 use crate::envelope::Envelope;
-use crate::proto::Writer;
+use crate::proto::{Field, Reader, WireError, Writer};
 
 pub(super) fn write(status: &Status) -> Vec<u8> {
     let mut message = Writer::new();
@@ -51,4 +53,81 @@ fn write_cause(cause: &Cause) -> Vec<u8> {
     message.bytes(2, cause.message.as_bytes());
     message.bytes(3, cause.field.as_bytes());
     message.into_bytes()
+}
+
+pub(super) fn read(bytes: &[u8]) -> Result<Status, NotAStatus> {
+    let envelope = Envelope::decode(bytes)?;
+    if envelope.kind != "Status" || !matches!(envelope.api_version, "v1" | "meta.k8s.io/v1") {
+        let (api_version, kind) = (envelope.api_version.to_owned(), envelope.kind.to_owned());
+        return Err(NotAStatus::Kind { api_version, kind });
+    }
+    let mut status = Status::default();
+    each(envelope.raw, |field| {
+        match field.number {
+            1 => status.metadata = read_list_meta(field.bytes()?)?,
+            2 if field.text()? == "Success" => status.outcome = Outcome::Success,
+            3 => field.text()?.clone_into(&mut status.message),
+            4 => status.reason = Reason::from(field.text()?.to_owned()),
+            5 => status.details = Some(read_details(field.bytes()?)?),
+            // What is no HTTP status code says nothing.
+            6 => status.code = u16::try_from(field.varint()?).ok().filter(|code| *code < 1000).unwrap_or_default(),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(status)
+}
+
+fn read_list_meta(message: &[u8]) -> Result<ListMeta, WireError> {
+    let mut metadata = ListMeta::default();
+    each(message, |field| {
+        match field.number {
+            2 => field.text()?.clone_into(&mut metadata.resource_version),
+            3 => field.text()?.clone_into(&mut metadata.continue_token),
+            4 => metadata.remaining_item_count = Some(field.varint()?.cast_signed()),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(metadata)
+}
+
+fn read_details(message: &[u8]) -> Result<Details, WireError> {
+    let mut details = Details::default();
+    each(message, |field| {
+        match field.number {
+            1 => field.text()?.clone_into(&mut details.name),
+            2 => field.text()?.clone_into(&mut details.group),
+            3 => field.text()?.clone_into(&mut details.kind),
+            4 => details.causes.push(read_cause(field.bytes()?)?),
+            // What is no int32 says nothing.
+            5 => details.retry_after_seconds = i32::try_from(field.varint()?.cast_signed()).unwrap_or_default(),
+            6 => field.text()?.clone_into(&mut details.uid),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(details)
+}
+
+fn read_cause(message: &[u8]) -> Result<Cause, WireError> {
+    let mut cause = Cause::default();
+    each(message, |field| {
+        match field.number {
+            1 => cause.cause_type = Cow::Owned(field.text()?.to_owned()),
+            2 => field.text()?.clone_into(&mut cause.message),
+            3 => field.text()?.clone_into(&mut cause.field),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(cause)
+}
+
+fn each(message: &[u8], mut read: impl FnMut(&Field<'_>) -> Result<(), WireError>) -> Result<(), WireError> {
+    let mut reader = Reader::new(message);
+    while let Some(field) = reader.next_field()? {
+        read(&field)?;
+    }
+    Ok(())
 }

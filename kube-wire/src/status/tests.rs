@@ -97,6 +97,7 @@ fn writes_the_bytes_that_kubernetes_writes() {
         assert_eq!(String::from_utf8(status.to_json()).unwrap(), case.json, "{}", case.name);
         assert_eq!(status.to_protobuf(), bytes_of(&case.protobuf), "{}", case.name);
         assert_eq!(Status::from_json(case.json.as_bytes()).unwrap(), status, "{}", case.name);
+        assert_eq!(Status::from_protobuf(&bytes_of(&case.protobuf)).unwrap(), status, "{}", case.name);
     }
 }
 
@@ -112,6 +113,9 @@ fn reads_as_go_does() {
     assert!(matches!(Status::from_json(br#"{"kind":"Pod","apiVersion":"v1"}"#), Err(NotAStatus::Kind { .. })));
     assert!(matches!(Status::from_json(b"{"), Err(NotAStatus::Json(_))));
     assert!(matches!(Status::from_json(b"[]"), Err(NotAStatus::Kind { .. } | NotAStatus::Json(_))));
+    let pod = crate::envelope::Envelope { api_version: "v1", kind: "Pod", ..Default::default() }.encode();
+    assert!(matches!(Status::from_protobuf(&pod), Err(NotAStatus::Kind { .. })));
+    assert!(matches!(Status::from_protobuf(b"{}"), Err(NotAStatus::Protobuf(_))));
 }
 
 #[test]
