@@ -12,6 +12,7 @@ import (
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsbeta "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -28,7 +29,14 @@ var besides = []string{
 // words are lists beside which names stand: what the names are of.
 var words = []string{"apiGroups", "resources"}
 
-var rawExtension = reflect.TypeFor[runtime.RawExtension]()
+// alike are places that are no references, of every kind that has them (`EVERY_OBJECT` and `additions` in generate.rs).
+var alike = []string{
+	"metadata.ownerReferences[].name", "metadata.managedFields[].fieldsV1", "status.conditions[].message", "spec.nodeName",
+	"status.evaluationError", "status.resourceRules[].resourceNames[]",
+}
+
+// bytes are messages that hold JSON, in their first field.
+var bytes = []reflect.Type{reflect.TypeFor[runtime.RawExtension](), reflect.TypeFor[metav1.FieldsV1]()}
 
 type field struct {
 	numbers []string
@@ -48,7 +56,7 @@ func main() {
 	note := func(t reflect.Type, key string, f field) {
 		holds := "text"
 		switch {
-		case f.holds == rawExtension:
+		case slices.Contains(bytes, f.holds):
 			holds = "json"
 			f.numbers = append(slices.Clone(f.numbers), "1")
 		case f.holds.Kind() == reflect.Struct:
@@ -57,25 +65,9 @@ func main() {
 		lines[strings.Join([]string{"field", name(t), key, strings.Join(f.numbers, "."), f.shape, holds}, "\t")] = true
 	}
 
-	in := bufio.NewScanner(os.Stdin)
-	for in.Scan() {
-		columns := strings.Split(in.Text(), "\t")
-		if strings.HasPrefix(in.Text(), "#") || columns[3] == "TEXT" || columns[3] == "RAW" {
-			continue
-		}
-		kind := schema.GroupVersionKind{Group: columns[0], Version: columns[1], Kind: columns[2]}
-		at := scheme.Scheme.AllKnownTypes()[kind]
-		if at == nil {
-			fmt.Fprintln(os.Stderr, "no type:", kind)
-			continue
-		}
-		if _, ok := reflect.PointerTo(at).MethodByName("Marshal"); !ok {
-			fmt.Fprintln(os.Stderr, "no protobuf:", kind)
-			continue
-		}
-		lines[strings.Join([]string{"kind", kind.Group, kind.Version, kind.Kind, name(at)}, "\t")] = true
-		for _, step := range append(strings.Split(columns[4], "."), "") {
-			if at.Kind() != reflect.Struct || at == rawExtension {
+	follow := func(at reflect.Type, path string, exists bool) {
+		for _, step := range append(strings.Split(path, "."), "") {
+			if at.Kind() != reflect.Struct || slices.Contains(bytes, at) {
 				break
 			}
 			for _, key := range besides {
@@ -93,11 +85,37 @@ func main() {
 				break
 			}
 			f, ok := find(at, key)
+			if !ok && exists {
+				panic(path)
+			}
 			if !ok {
-				panic(in.Text())
+				break
 			}
 			note(at, key, f)
 			at = f.holds
+		}
+	}
+
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		columns := strings.Split(in.Text(), "\t")
+		if strings.HasPrefix(in.Text(), "#") || columns[3] == "RAW" {
+			continue
+		}
+		kind := schema.GroupVersionKind{Group: columns[0], Version: columns[1], Kind: columns[2]}
+		at := scheme.Scheme.AllKnownTypes()[kind]
+		if at == nil {
+			fmt.Fprintln(os.Stderr, "no type:", kind)
+			continue
+		}
+		if _, ok := reflect.PointerTo(at).MethodByName("Marshal"); !ok {
+			fmt.Fprintln(os.Stderr, "no protobuf:", kind)
+			continue
+		}
+		lines[strings.Join([]string{"kind", kind.Group, kind.Version, kind.Kind, name(at)}, "\t")] = true
+		follow(at, columns[4], true)
+		for _, path := range alike {
+			follow(at, path, false)
 		}
 	}
 	sorted := []string{}

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use crate::json::Text;
+use crate::protobuf::KindMessage;
 
 mod path;
 mod rule;
@@ -129,6 +130,8 @@ pub enum Place {
 #[derive(Clone, Default)]
 pub struct Program {
     root: Arc<Node>,
+    /// What the kind is in protobuf, if it is known there.
+    message: Option<&'static KindMessage>,
 }
 
 /// One level of a [`Program`].
@@ -240,6 +243,24 @@ impl Program {
     pub fn node_field(&self) -> Option<String> {
         let path = |place| self.root.path_to(place);
         path(Place::NodeName).or_else(|| path(Place::BindingTarget).map(|target| target + ".name"))
+    }
+
+    /// The same places of a kind that is known in protobuf too.
+    #[must_use]
+    pub(crate) fn with_message(mut self, message: Option<&'static KindMessage>) -> Self {
+        self.message = message;
+        self
+    }
+
+    /// What objects are in responses in protobuf. ClusterRoles are stored in pieces and ClusterRoleBindings as another
+    /// kind: those are put together again in JSON only.
+    pub(crate) fn shown_message(&self) -> Option<&'static KindMessage> {
+        self.message.filter(|_| !self.is_of_roles() && !self.is_of_cluster_bindings())
+    }
+
+    /// Whether objects can be shown in protobuf.
+    pub fn has_protobuf(&self) -> bool {
+        self.shown_message().is_some()
     }
 
     /// Whether the objects are Namespaces.

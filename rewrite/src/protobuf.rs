@@ -9,16 +9,17 @@
 //! read more strictly than Go does, which takes a second value of a field for the right one, merges a second message
 //! into the first, and looks at no wire type inside the entries of a map. All that is refused.
 //!
-//! What is *not* here: what is done at each place (`request/protobuf.rs`), and responses, which are asked for as JSON.
+//! What is *not* here: what is done at each place (`request/protobuf.rs`, `view/protobuf.rs`).
 //!
-//! Reading order: `descriptor`, `program`, `splice`.
+//! Reading order: `descriptor`, `program`, `splice`, `toleration`.
 
 pub(crate) mod descriptor;
 mod named;
 mod program;
 mod splice;
+pub(crate) mod toleration;
 
-pub use named::ObjectName;
+pub use named::{ObjectMetadata, ObjectName, event_namespace};
 pub use program::ProtoProgram;
-pub(crate) use program::{Field, Inside, KindProgram, Message};
+pub(crate) use program::{Field, Inside, KindMessage, KindProgram, Message};
 pub(crate) use splice::{Found, Splice};

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::program::{Place, Program};
-use crate::protobuf::{KindProgram, ProtoProgram};
+use crate::protobuf::{KindMessage, KindProgram, ProtoProgram};
 
 #[rustfmt::skip]
 mod generated;
@@ -56,8 +56,9 @@ static BY_NAME: LazyLock<HashMap<(&str, &str), Vec<usize>>> = LazyLock::new(|| {
 
 /// What the kinds are in protobuf, in the order of group, version and kind.
 static MESSAGES: LazyLock<Vec<KindProgram>> = LazyLock::new(|| {
-    let kind = |&(group, version, kind, message)| {
-        let compiled = KindProgram::compile((group, version, kind), &program_for(group, version, kind), message);
+    let kind = |message: &'static KindMessage| {
+        let (group, version, kind, _) = message;
+        let compiled = KindProgram::of_requests(message, &program_for(group, version, kind));
         compiled.expect("every place has its number, as a test shows")
     };
     messages::KINDS.iter().map(kind).collect()
@@ -70,16 +71,20 @@ pub fn program_for(group: &str, version: &str, name: &str) -> Program {
     let Some(rows) = BY_NAME.get(&(group, name)) else { return OF_ANY.clone() };
     let exact = rows.iter().find(|row| KINDS[**row].versions.contains(&version));
     let row = exact.or(rows.first()).expect("a name is entered with its row");
-    PROGRAMS[*row].clone()
+    PROGRAMS[*row].clone().with_message(message(group, version, *row).map(|position| &messages::KINDS[position]))
 }
 
 /// The same for protobuf. Here nothing is taken to be like anything else: a field number of one version may mean
 /// something else in another. Custom resources have no protobuf at all.
 pub fn proto_program_for(group: &str, version: &str, name: &str) -> Option<ProtoProgram> {
     let row = BY_NAME.get(&(group, name))?.first().expect("a name is entered with its row");
-    let wanted = (group, version, KINDS[*row].kind);
-    let found = MESSAGES.binary_search_by(|kind| (kind.group, kind.version, kind.kind).cmp(&wanted)).ok()?;
-    Some(ProtoProgram::of(&MESSAGES[found]))
+    message(group, version, *row).map(|position| ProtoProgram::of(&MESSAGES[position]))
+}
+
+/// Which of the messages is the kind of a row in this very version.
+fn message(group: &str, version: &str, row: usize) -> Option<usize> {
+    let wanted = (group, version, KINDS[row].kind);
+    messages::KINDS.binary_search_by(|&(group, version, kind, _)| (group, version, kind).cmp(&wanted)).ok()
 }
 
 /// The kind of a resource or kind of kube-apiserver's own, in any version; none of custom resources and of aggregated

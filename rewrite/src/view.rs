@@ -3,7 +3,8 @@
 //! Names of the host become virtual names, objects of others are left out, and what Atoll put into an object is taken
 //! out again. Nothing here fails because an object is unusual: what cannot be a name stays as it is.
 //!
-//! Reading order: [`View`], [`object`](self) (what happens at each place), [`ListStream`], [`WatchStream`].
+//! Reading order: [`View`], [`object`](self) (what happens at each place), [`ListStream`], [`WatchStream`]; then the same
+//! in protobuf.
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ mod list;
 mod namespace;
 mod object;
 mod pod;
+mod protobuf;
 mod reference;
 mod review;
 mod role;
@@ -37,6 +39,7 @@ pub use credential::Certificate;
 pub(crate) use credential::Credential;
 pub use filter::{Filter, Lending, Lent};
 pub use list::{ListStream, StreamError};
+pub use protobuf::{DEFAULT_LIST_LIMIT, ProtoListStream, ProtoWatchStream, Unreadable};
 pub use watch::{Beginning, WatchStream};
 
 use object::Reader;

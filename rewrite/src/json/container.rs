@@ -121,7 +121,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The range to cut so that the member from `start` to `end` of an object is gone, with one comma if there is one.
-    /// Only right if none of its neighbours is cut too.
+    /// Two neighbours of which the first has nothing before it share that comma: see [`next_member`](Self::next_member).
     pub fn cut_around(&self, start: usize, end: usize) -> std::ops::Range<usize> {
         let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         let before = self.slice(0..start);
@@ -129,15 +129,20 @@ impl<'a> Cursor<'a> {
         if before[..start - space].ends_with(b",") {
             return start - space - 1..end;
         }
+        start..self.next_member(end)
+    }
+
+    /// Where the member begins that follows one which ends at `end`; `end` if there is none.
+    pub fn next_member(&self, end: usize) -> usize {
         let mut behind = self.clone();
         behind.move_to(end);
         if behind.peek().is_ok_and(|byte| byte == b',') {
             behind.bump();
             // The start of the next member, if the text is whole.
             let _ = behind.peek();
-            return start..behind.at();
+            return behind.at();
         }
-        start..end
+        end
     }
 
     #[inline]

@@ -1,5 +1,7 @@
 //! How an object calls itself, for a caller that has to know before it sends it on.
 
+use std::collections::BTreeMap;
+
 use kube_wire::envelope::{Envelope, EnvelopeError};
 use kube_wire::proto::Reader;
 
@@ -9,6 +11,18 @@ const METADATA: u32 = 1;
 const NAME: u32 = 1;
 /// Ibidem.
 const GENERATE_NAME: u32 = 2;
+/// Ibidem.
+const NAMESPACE: u32 = 3;
+/// Ibidem.
+const UID: u32 = 5;
+/// Ibidem.
+const RESOURCE_VERSION: u32 = 6;
+/// Ibidem.
+const LABELS: u32 = 11;
+/// `WatchEvent`, ibidem.
+const OBJECT: u32 = 2;
+/// `RawExtension` in apimachinery's runtime generated.proto.
+const RAW: u32 = 1;
 
 /// The name in an object's metadata. What is absent is empty, as it is for Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +31,19 @@ pub struct ObjectName {
     pub name: String,
     /// `metadata.generateName`
     pub generate_name: String,
+}
+
+/// What an object of the host says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectMetadata {
+    /// `metadata.name`
+    pub name: String,
+    /// `metadata.uid`
+    pub uid: String,
+    /// `metadata.resourceVersion`
+    pub resource_version: String,
+    /// `metadata.labels`
+    pub labels: BTreeMap<String, String>,
 }
 
 // === impl ObjectName ===
@@ -32,6 +59,41 @@ impl ObjectName {
         found.generate_name = text(only(metadata, GENERATE_NAME)?).unwrap_or_default();
         Ok(found)
     }
+}
+
+// === impl ObjectMetadata ===
+
+impl ObjectMetadata {
+    /// Reads the metadata of an enveloped object of any kind.
+    pub fn of(body: &[u8]) -> Result<Self, EnvelopeError> {
+        let object = Envelope::decode(body)?.raw;
+        let mut found = Self::default();
+        let Some(metadata) = only(object, METADATA)? else { return Ok(found) };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut reader = Reader::new(metadata);
+        while let Some(field) = reader.next_field()? {
+            match field.number {
+                NAME => found.name = text(field.bytes()?),
+                UID => found.uid = text(field.bytes()?),
+                RESOURCE_VERSION => found.resource_version = text(field.bytes()?),
+                LABELS => {
+                    let [key, value] = [1, 2].map(|number| only(field.bytes()?, number).map(Option::unwrap_or_default));
+                    found.labels.insert(text(key?), text(value?));
+                }
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The namespace of the object in an event of a watch; its name, if it is a Namespace. Nothing if there is none.
+pub fn event_namespace(frame: &[u8]) -> Option<&[u8]> {
+    let raw = only(only(frame, OBJECT).ok()??, RAW).ok()??;
+    let envelope = Envelope::decode(raw).ok()?;
+    let metadata = only(envelope.raw, METADATA).ok()??;
+    let number = if (envelope.api_version, envelope.kind) == ("v1", "Namespace") { NAME } else { NAMESPACE };
+    only(metadata, number).ok()?.filter(|name| !name.is_empty())
 }
 
 /// What is in a field of a message.

@@ -10,7 +10,10 @@ use crate::program::{Node, Place};
 #[derive(Clone, Copy)]
 pub struct ProtoProgram(&'static KindProgram);
 
-/// What a [`ProtoProgram`] refers to.
+/// Group, version and kind, and the message of such an object.
+pub(crate) type KindMessage = (&'static str, &'static str, &'static str, &'static Descriptor);
+
+/// The places of one kind, of requests or of responses.
 pub(crate) struct KindProgram {
     /// The API group; empty for the core.
     pub(crate) group: &'static str,
@@ -43,6 +46,13 @@ pub(crate) enum Inside {
     /// A map: a place of its own, and places of the values of some keys.
     Entries(Option<Place>, Vec<(Box<str>, Place)>),
     Json(Node),
+}
+
+/// Whose bodies the places are looked for in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Requests,
+    Responses,
 }
 
 /// A place that cannot be reached by field numbers, given as the key before it.
@@ -92,24 +102,41 @@ impl fmt::Display for ProtoProgram {
 // === impl KindProgram ===
 
 impl KindProgram {
-    /// Finds the numbers of the keys of `program`.
-    pub(crate) fn compile(
-        (group, version, kind): (&'static str, &'static str, &'static str),
+    /// Finds the numbers of the keys of `program` that matter in requests.
+    pub(crate) fn of_requests(message: &KindMessage, program: &Program) -> Result<Self, Unreachable> {
+        Self::compile(message, program, Direction::Requests)
+    }
+
+    /// The same for responses, in which all of them matter.
+    pub(crate) fn of_responses(message: &KindMessage, program: &Program) -> Result<Self, Unreachable> {
+        Self::compile(message, program, Direction::Responses)
+    }
+
+    fn compile(
+        &(group, version, kind, descriptor): &KindMessage,
         program: &Program,
-        descriptor: &'static Descriptor,
+        direction: Direction,
     ) -> Result<Self, Unreachable> {
-        Ok(Self { group, version, kind, root: Message::compile(program.root(), descriptor)? })
+        Ok(Self { group, version, kind, root: Message::compile(program.root(), descriptor, direction)? })
+    }
+
+    pub(crate) fn root(&self) -> &Message {
+        &self.root
     }
 }
 
 // === impl Message ===
 
 impl Message {
-    fn compile(node: &Node, descriptor: &'static Descriptor) -> Result<Self, Unreachable> {
+    fn compile(node: &Node, descriptor: &'static Descriptor, direction: Direction) -> Result<Self, Unreachable> {
         let mut message = Self { place: node.place(), fields: Vec::new(), descriptor };
-        for (key, member) in node.members().filter(|(_, member)| matters(member)) {
-            let field = descriptor.field(key).ok_or_else(|| Unreachable(key.to_owned()))?;
-            let inside = inside(member, field)?;
+        for (key, member) in node.members().filter(|(_, member)| direction.cares_for(member)) {
+            let field = match descriptor.field(key) {
+                Some(field) => field,
+                None if is_convention(key, member) => continue,
+                None => return Err(Unreachable(key.to_owned())),
+            };
+            let inside = inside(member, field, direction)?;
             message.insert(field.numbers, field, inside);
         }
         // A set of them fits a word.
@@ -153,29 +180,52 @@ impl Field {
     }
 }
 
-fn inside(node: &Node, field: &'static FieldDescriptor) -> Result<Inside, Unreachable> {
+fn inside(node: &Node, field: &'static FieldDescriptor, direction: Direction) -> Result<Inside, Unreachable> {
     let unreachable = || Unreachable(field.key.to_owned());
     if field.shape == Shape::Map {
-        let values = node.members().filter(|(_, member)| matters(member));
+        let values = node.members().filter(|(_, member)| direction.cares_for(member));
         let values = values.map(|(key, member)| Some((key.into(), member.place()?)));
         let values = values.collect::<Option<Vec<_>>>().ok_or_else(unreachable)?;
         return Ok(Inside::Entries(node.place(), values));
     }
     // The place of a whole list is that of its elements: in protobuf there is nothing around them.
-    let node = match node.element() {
-        Some(element) if field.shape == Shape::Many => element,
-        _ => node,
+    let (list, node) = match node.element() {
+        Some(element) if field.shape == Shape::Many => (node.place(), element),
+        _ => (None, node),
     };
     match field.holds {
         Holds::Text => node.place().map(Inside::Text).ok_or_else(unreachable),
         Holds::Json => Ok(Inside::Json(node.clone())),
-        Holds::Message(message) => Message::compile(node, message).map(Inside::Message),
+        Holds::Message(message) => {
+            let mut message = Message::compile(node, message, direction)?;
+            message.place = message.place.or(list);
+            Ok(Inside::Message(message))
+        }
     }
 }
 
-/// Whether something is to be done at a node or below it in a request.
-fn matters(node: &Node) -> bool {
-    // What kind an object is says the envelope around it.
-    let here = node.place().is_some_and(|place| !place.is_the_hosts() && place != Place::BindingKind);
-    here || node.members().any(|(_, member)| matters(member)) || node.element().is_some_and(matters)
+/// Whether this is a part of `status.conditions[].message`, which is looked for in every kind and is not in all.
+fn is_convention(key: &str, node: &Node) -> bool {
+    fn is_message(node: &Node) -> bool {
+        node.place().is_none_or(|place| place == Place::Message)
+            && node.members().all(|(_, member)| is_message(member))
+            && node.element().is_none_or(is_message)
+    }
+    matches!(key, "status" | "conditions" | "message") && is_message(node)
+}
+
+// === impl Direction ===
+
+impl Direction {
+    /// Whether something is to be done at a node or below it.
+    fn cares_for(self, node: &Node) -> bool {
+        let here = node.place().is_some_and(|place| self.cares_for_place(place));
+        here || node.members().any(|(_, member)| self.cares_for(member))
+            || node.element().is_some_and(|element| self.cares_for(element))
+    }
+
+    fn cares_for_place(self, place: Place) -> bool {
+        // What kind an object is says the envelope around it.
+        self == Self::Responses || !(place.is_the_hosts() || place == Place::BindingKind)
+    }
 }

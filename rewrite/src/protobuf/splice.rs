@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use kube_wire::envelope::EnvelopeError;
 use kube_wire::proto::{Reader, Value, WireError, Writer, varint_len};
 
 use crate::Sink;
@@ -70,15 +71,36 @@ impl<'b> Splice<'b> {
         self.edits.replace(found.inside.clone(), with);
     }
 
-    /// Takes a field out of the message in hand.
+    /// Steps into a message, which is the one in hand until [`leave`](Self::leave).
+    pub(crate) fn enter(&mut self) -> Outer {
+        Outer(std::mem::take(&mut self.grown))
+    }
+
+    /// Takes a field out of the message in hand. Nothing in it may have been changed.
     pub(crate) fn remove(&mut self, found: &Found) {
         self.grown -= signed(found.inside.end - found.start);
         self.edits.delete(found.start..found.inside.end);
     }
 
-    /// Steps into a message, which is the one in hand until [`leave`](Self::leave).
-    pub(crate) fn enter(&mut self) -> Outer {
-        Outer(std::mem::take(&mut self.grown))
+    /// The only field with this number.
+    pub(crate) fn only(&self, range: &Range<usize>, number: u32) -> Result<Option<Found>, EnvelopeError> {
+        let mut fields = self.fields(range.clone());
+        let found = fields.next(|other| other == number)?;
+        if found.is_some() && fields.next(|other| other == number)?.is_some() {
+            return Err(EnvelopeError::Repeated(number));
+        }
+        Ok(found)
+    }
+
+    /// What is in the only field with this number; nothing if there is none, which means the same.
+    pub(crate) fn text(&self, range: &Range<usize>, number: Option<u32>) -> Result<&'b [u8], EnvelopeError> {
+        let Some(number) = number else { return Ok(b"") };
+        Ok(self.only(range, number)?.map_or(b"", |found| self.bytes(&found)))
+    }
+
+    /// By how many bytes the outermost message has grown.
+    pub(crate) fn grown(&self) -> isize {
+        self.grown
     }
 
     /// Steps out of the message in a field, and corrects its length.

@@ -5,156 +5,206 @@ use crate::protobuf::descriptor::{Descriptor, FieldDescriptor, Holds, Shape};
 
 /// The message of each kind, by group, version and kind.
 pub(super) static KINDS: &[(&str, &str, &str, &Descriptor)] = &[
-    ("", "v1", "Binding", &M122),
-    ("", "v1", "ComponentStatus", &M56),
-    ("", "v1", "ConfigMap", &M23),
-    ("", "v1", "Endpoints", &M121),
-    ("", "v1", "Event", &M41),
-    ("", "v1", "LimitRange", &M56),
-    ("", "v1", "Namespace", &M56),
-    ("", "v1", "Node", &M92),
-    ("", "v1", "PersistentVolume", &M94),
-    ("", "v1", "PersistentVolumeClaim", &M93),
-    ("", "v1", "Pod", &M95),
-    ("", "v1", "PodTemplate", &M123),
-    ("", "v1", "ReplicationController", &M96),
-    ("", "v1", "ResourceQuota", &M56),
-    ("", "v1", "Secret", &M24),
-    ("", "v1", "Service", &M56),
-    ("", "v1", "ServiceAccount", &M64),
-    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", &M66),
-    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding", &M65),
-    ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", &M124),
-    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", &M68),
-    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", &M67),
-    ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", &M125),
-    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicy", &M70),
-    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicyBinding", &M69),
-    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicy", &M72),
-    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicyBinding", &M71),
-    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicy", &M74),
-    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicyBinding", &M73),
-    ("admissionregistration.k8s.io", "v1beta1", "MutatingWebhookConfiguration", &M126),
-    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicy", &M76),
-    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicyBinding", &M75),
-    ("admissionregistration.k8s.io", "v1beta1", "ValidatingWebhookConfiguration", &M127),
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", &M112),
-    ("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition", &M113),
-    ("apiregistration.k8s.io", "v1", "APIService", &M114),
-    ("apiregistration.k8s.io", "v1beta1", "APIService", &M115),
-    ("apps", "v1", "ControllerRevision", &M25),
-    ("apps", "v1", "DaemonSet", &M77),
-    ("apps", "v1", "Deployment", &M78),
-    ("apps", "v1", "ReplicaSet", &M79),
-    ("apps", "v1", "StatefulSet", &M80),
-    ("authentication.k8s.io", "v1", "SelfSubjectReview", &M116),
-    ("authentication.k8s.io", "v1", "TokenRequest", &M56),
-    ("authentication.k8s.io", "v1", "TokenReview", &M119),
-    ("authentication.k8s.io", "v1alpha1", "SelfSubjectReview", &M117),
-    ("authentication.k8s.io", "v1beta1", "SelfSubjectReview", &M118),
-    ("authentication.k8s.io", "v1beta1", "TokenReview", &M120),
-    ("authorization.k8s.io", "v1", "LocalSubjectAccessReview", &M83),
-    ("authorization.k8s.io", "v1", "SelfSubjectAccessReview", &M81),
-    ("authorization.k8s.io", "v1", "SelfSubjectRulesReview", &M82),
-    ("authorization.k8s.io", "v1", "SubjectAccessReview", &M83),
-    ("authorization.k8s.io", "v1beta1", "LocalSubjectAccessReview", &M86),
-    ("authorization.k8s.io", "v1beta1", "SelfSubjectAccessReview", &M84),
-    ("authorization.k8s.io", "v1beta1", "SelfSubjectRulesReview", &M85),
-    ("authorization.k8s.io", "v1beta1", "SubjectAccessReview", &M86),
-    ("autoscaling", "v1", "HorizontalPodAutoscaler", &M56),
-    ("autoscaling", "v1", "Scale", &M56),
-    ("autoscaling", "v2", "HorizontalPodAutoscaler", &M56),
-    ("batch", "v1", "CronJob", &M87),
-    ("batch", "v1", "Job", &M88),
-    ("batch", "v1beta1", "CronJob", &M89),
-    ("certificates.k8s.io", "v1", "CertificateSigningRequest", &M90),
-    ("certificates.k8s.io", "v1alpha1", "ClusterTrustBundle", &M56),
-    ("certificates.k8s.io", "v1beta1", "CertificateSigningRequest", &M91),
-    ("certificates.k8s.io", "v1beta1", "ClusterTrustBundle", &M56),
-    ("certificates.k8s.io", "v1beta1", "PodCertificateRequest", &M56),
-    ("coordination.k8s.io", "v1", "Lease", &M56),
-    ("coordination.k8s.io", "v1alpha2", "LeaseCandidate", &M56),
-    ("coordination.k8s.io", "v1beta1", "Lease", &M56),
-    ("coordination.k8s.io", "v1beta1", "LeaseCandidate", &M56),
-    ("discovery.k8s.io", "v1", "EndpointSlice", &M28),
-    ("discovery.k8s.io", "v1beta1", "EndpointSlice", &M29),
-    ("events.k8s.io", "v1", "Event", &M57),
-    ("events.k8s.io", "v1beta1", "Event", &M57),
-    ("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", &M97),
-    ("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", &M56),
-    ("flowcontrol.apiserver.k8s.io", "v1beta1", "FlowSchema", &M98),
-    ("flowcontrol.apiserver.k8s.io", "v1beta1", "PriorityLevelConfiguration", &M56),
-    ("flowcontrol.apiserver.k8s.io", "v1beta2", "FlowSchema", &M99),
-    ("flowcontrol.apiserver.k8s.io", "v1beta2", "PriorityLevelConfiguration", &M56),
-    ("flowcontrol.apiserver.k8s.io", "v1beta3", "FlowSchema", &M100),
-    ("flowcontrol.apiserver.k8s.io", "v1beta3", "PriorityLevelConfiguration", &M56),
-    ("internal.apiserver.k8s.io", "v1alpha1", "StorageVersion", &M56),
-    ("networking.k8s.io", "v1", "IPAddress", &M101),
-    ("networking.k8s.io", "v1", "Ingress", &M56),
-    ("networking.k8s.io", "v1", "IngressClass", &M102),
-    ("networking.k8s.io", "v1", "NetworkPolicy", &M103),
-    ("networking.k8s.io", "v1", "ServiceCIDR", &M56),
-    ("networking.k8s.io", "v1beta1", "IPAddress", &M104),
-    ("networking.k8s.io", "v1beta1", "Ingress", &M56),
-    ("networking.k8s.io", "v1beta1", "IngressClass", &M105),
-    ("networking.k8s.io", "v1beta1", "ServiceCIDR", &M56),
-    ("node.k8s.io", "v1", "RuntimeClass", &M56),
-    ("node.k8s.io", "v1alpha1", "RuntimeClass", &M56),
-    ("node.k8s.io", "v1beta1", "RuntimeClass", &M56),
-    ("policy", "v1", "Eviction", &M56),
-    ("policy", "v1", "PodDisruptionBudget", &M56),
-    ("policy", "v1beta1", "Eviction", &M56),
-    ("policy", "v1beta1", "PodDisruptionBudget", &M56),
+    ("", "v1", "Binding", &M209),
+    ("", "v1", "ComponentStatus", &M94),
+    ("", "v1", "ConfigMap", &M52),
+    ("", "v1", "Endpoints", &M208),
+    ("", "v1", "Event", &M75),
+    ("", "v1", "LimitRange", &M145),
+    ("", "v1", "Namespace", &M146),
+    ("", "v1", "Node", &M147),
+    ("", "v1", "PersistentVolume", &M150),
+    ("", "v1", "PersistentVolumeClaim", &M149),
+    ("", "v1", "Pod", &M152),
+    ("", "v1", "PodTemplate", &M210),
+    ("", "v1", "ReplicationController", &M153),
+    ("", "v1", "ResourceQuota", &M154),
+    ("", "v1", "Secret", &M53),
+    ("", "v1", "Service", &M155),
+    ("", "v1", "ServiceAccount", &M102),
+    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", &M104),
+    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding", &M103),
+    ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", &M211),
+    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", &M106),
+    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", &M105),
+    ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", &M212),
+    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicy", &M108),
+    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicyBinding", &M107),
+    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicy", &M110),
+    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicyBinding", &M109),
+    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicy", &M112),
+    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicyBinding", &M111),
+    ("admissionregistration.k8s.io", "v1beta1", "MutatingWebhookConfiguration", &M213),
+    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicy", &M114),
+    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicyBinding", &M113),
+    ("admissionregistration.k8s.io", "v1beta1", "ValidatingWebhookConfiguration", &M214),
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", &M201),
+    ("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition", &M202),
+    ("apiregistration.k8s.io", "v1", "APIService", &M203),
+    ("apiregistration.k8s.io", "v1beta1", "APIService", &M204),
+    ("apps", "v1", "ControllerRevision", &M54),
+    ("apps", "v1", "DaemonSet", &M116),
+    ("apps", "v1", "Deployment", &M117),
+    ("apps", "v1", "ReplicaSet", &M118),
+    ("apps", "v1", "StatefulSet", &M119),
+    ("authentication.k8s.io", "v1", "SelfSubjectReview", &M205),
+    ("authentication.k8s.io", "v1", "TokenRequest", &M120),
+    ("authentication.k8s.io", "v1", "TokenReview", &M121),
+    ("authentication.k8s.io", "v1alpha1", "SelfSubjectReview", &M206),
+    ("authentication.k8s.io", "v1beta1", "SelfSubjectReview", &M207),
+    ("authentication.k8s.io", "v1beta1", "TokenReview", &M122),
+    ("authorization.k8s.io", "v1", "LocalSubjectAccessReview", &M125),
+    ("authorization.k8s.io", "v1", "SelfSubjectAccessReview", &M123),
+    ("authorization.k8s.io", "v1", "SelfSubjectRulesReview", &M124),
+    ("authorization.k8s.io", "v1", "SubjectAccessReview", &M125),
+    ("authorization.k8s.io", "v1beta1", "LocalSubjectAccessReview", &M128),
+    ("authorization.k8s.io", "v1beta1", "SelfSubjectAccessReview", &M126),
+    ("authorization.k8s.io", "v1beta1", "SelfSubjectRulesReview", &M127),
+    ("authorization.k8s.io", "v1beta1", "SubjectAccessReview", &M128),
+    ("autoscaling", "v1", "HorizontalPodAutoscaler", &M129),
+    ("autoscaling", "v1", "Scale", &M130),
+    ("autoscaling", "v2", "HorizontalPodAutoscaler", &M131),
+    ("batch", "v1", "CronJob", &M132),
+    ("batch", "v1", "Job", &M134),
+    ("batch", "v1beta1", "CronJob", &M135),
+    ("certificates.k8s.io", "v1", "CertificateSigningRequest", &M136),
+    ("certificates.k8s.io", "v1alpha1", "ClusterTrustBundle", &M137),
+    ("certificates.k8s.io", "v1beta1", "CertificateSigningRequest", &M138),
+    ("certificates.k8s.io", "v1beta1", "ClusterTrustBundle", &M139),
+    ("certificates.k8s.io", "v1beta1", "PodCertificateRequest", &M140),
+    ("coordination.k8s.io", "v1", "Lease", &M141),
+    ("coordination.k8s.io", "v1alpha2", "LeaseCandidate", &M142),
+    ("coordination.k8s.io", "v1beta1", "Lease", &M144),
+    ("coordination.k8s.io", "v1beta1", "LeaseCandidate", &M143),
+    ("discovery.k8s.io", "v1", "EndpointSlice", &M57),
+    ("discovery.k8s.io", "v1beta1", "EndpointSlice", &M58),
+    ("events.k8s.io", "v1", "Event", &M95),
+    ("events.k8s.io", "v1beta1", "Event", &M95),
+    ("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", &M156),
+    ("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", &M157),
+    ("flowcontrol.apiserver.k8s.io", "v1beta1", "FlowSchema", &M158),
+    ("flowcontrol.apiserver.k8s.io", "v1beta1", "PriorityLevelConfiguration", &M159),
+    ("flowcontrol.apiserver.k8s.io", "v1beta2", "FlowSchema", &M160),
+    ("flowcontrol.apiserver.k8s.io", "v1beta2", "PriorityLevelConfiguration", &M161),
+    ("flowcontrol.apiserver.k8s.io", "v1beta3", "FlowSchema", &M162),
+    ("flowcontrol.apiserver.k8s.io", "v1beta3", "PriorityLevelConfiguration", &M163),
+    ("internal.apiserver.k8s.io", "v1alpha1", "StorageVersion", &M115),
+    ("networking.k8s.io", "v1", "IPAddress", &M164),
+    ("networking.k8s.io", "v1", "Ingress", &M166),
+    ("networking.k8s.io", "v1", "IngressClass", &M165),
+    ("networking.k8s.io", "v1", "NetworkPolicy", &M167),
+    ("networking.k8s.io", "v1", "ServiceCIDR", &M168),
+    ("networking.k8s.io", "v1beta1", "IPAddress", &M169),
+    ("networking.k8s.io", "v1beta1", "Ingress", &M171),
+    ("networking.k8s.io", "v1beta1", "IngressClass", &M170),
+    ("networking.k8s.io", "v1beta1", "ServiceCIDR", &M172),
+    ("node.k8s.io", "v1", "RuntimeClass", &M94),
+    ("node.k8s.io", "v1alpha1", "RuntimeClass", &M173),
+    ("node.k8s.io", "v1beta1", "RuntimeClass", &M94),
+    ("policy", "v1", "Eviction", &M94),
+    ("policy", "v1", "PodDisruptionBudget", &M174),
+    ("policy", "v1beta1", "Eviction", &M94),
+    ("policy", "v1beta1", "PodDisruptionBudget", &M175),
     ("rbac.authorization.k8s.io", "v1", "ClusterRole", &M5),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", &M58),
-    ("rbac.authorization.k8s.io", "v1", "Role", &M61),
-    ("rbac.authorization.k8s.io", "v1", "RoleBinding", &M58),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", &M96),
+    ("rbac.authorization.k8s.io", "v1", "Role", &M99),
+    ("rbac.authorization.k8s.io", "v1", "RoleBinding", &M96),
     ("rbac.authorization.k8s.io", "v1alpha1", "ClusterRole", &M6),
-    ("rbac.authorization.k8s.io", "v1alpha1", "ClusterRoleBinding", &M59),
-    ("rbac.authorization.k8s.io", "v1alpha1", "Role", &M62),
-    ("rbac.authorization.k8s.io", "v1alpha1", "RoleBinding", &M59),
+    ("rbac.authorization.k8s.io", "v1alpha1", "ClusterRoleBinding", &M97),
+    ("rbac.authorization.k8s.io", "v1alpha1", "Role", &M100),
+    ("rbac.authorization.k8s.io", "v1alpha1", "RoleBinding", &M97),
     ("rbac.authorization.k8s.io", "v1beta1", "ClusterRole", &M7),
-    ("rbac.authorization.k8s.io", "v1beta1", "ClusterRoleBinding", &M60),
-    ("rbac.authorization.k8s.io", "v1beta1", "Role", &M63),
-    ("rbac.authorization.k8s.io", "v1beta1", "RoleBinding", &M60),
-    ("resource.k8s.io", "v1", "DeviceClass", &M56),
-    ("resource.k8s.io", "v1", "ResourceClaim", &M56),
-    ("resource.k8s.io", "v1", "ResourceClaimTemplate", &M106),
-    ("resource.k8s.io", "v1", "ResourceSlice", &M56),
-    ("resource.k8s.io", "v1alpha3", "DeviceTaintRule", &M56),
-    ("resource.k8s.io", "v1alpha3", "ResourcePoolStatusRequest", &M56),
-    ("resource.k8s.io", "v1beta1", "DeviceClass", &M56),
-    ("resource.k8s.io", "v1beta1", "ResourceClaim", &M56),
-    ("resource.k8s.io", "v1beta1", "ResourceClaimTemplate", &M107),
-    ("resource.k8s.io", "v1beta1", "ResourceSlice", &M56),
-    ("resource.k8s.io", "v1beta2", "DeviceClass", &M56),
-    ("resource.k8s.io", "v1beta2", "DeviceTaintRule", &M56),
-    ("resource.k8s.io", "v1beta2", "ResourceClaim", &M56),
-    ("resource.k8s.io", "v1beta2", "ResourceClaimTemplate", &M108),
-    ("resource.k8s.io", "v1beta2", "ResourceSlice", &M56),
-    ("scheduling.k8s.io", "v1", "PriorityClass", &M56),
-    ("scheduling.k8s.io", "v1alpha2", "PodGroup", &M56),
-    ("scheduling.k8s.io", "v1alpha2", "Workload", &M56),
-    ("scheduling.k8s.io", "v1beta1", "PriorityClass", &M56),
-    ("storage.k8s.io", "v1", "CSIDriver", &M56),
-    ("storage.k8s.io", "v1", "CSINode", &M56),
-    ("storage.k8s.io", "v1", "CSIStorageCapacity", &M56),
-    ("storage.k8s.io", "v1", "StorageClass", &M56),
-    ("storage.k8s.io", "v1", "VolumeAttachment", &M109),
-    ("storage.k8s.io", "v1", "VolumeAttributesClass", &M56),
-    ("storage.k8s.io", "v1alpha1", "CSIStorageCapacity", &M56),
-    ("storage.k8s.io", "v1alpha1", "VolumeAttachment", &M110),
-    ("storage.k8s.io", "v1alpha1", "VolumeAttributesClass", &M56),
-    ("storage.k8s.io", "v1beta1", "CSIDriver", &M56),
-    ("storage.k8s.io", "v1beta1", "CSINode", &M56),
-    ("storage.k8s.io", "v1beta1", "CSIStorageCapacity", &M56),
-    ("storage.k8s.io", "v1beta1", "StorageClass", &M56),
-    ("storage.k8s.io", "v1beta1", "VolumeAttachment", &M111),
-    ("storage.k8s.io", "v1beta1", "VolumeAttributesClass", &M56),
-    ("storagemigration.k8s.io", "v1beta1", "StorageVersionMigration", &M56),
+    ("rbac.authorization.k8s.io", "v1beta1", "ClusterRoleBinding", &M98),
+    ("rbac.authorization.k8s.io", "v1beta1", "Role", &M101),
+    ("rbac.authorization.k8s.io", "v1beta1", "RoleBinding", &M98),
+    ("resource.k8s.io", "v1", "DeviceClass", &M176),
+    ("resource.k8s.io", "v1", "ResourceClaim", &M177),
+    ("resource.k8s.io", "v1", "ResourceClaimTemplate", &M178),
+    ("resource.k8s.io", "v1", "ResourceSlice", &M179),
+    ("resource.k8s.io", "v1alpha3", "DeviceTaintRule", &M180),
+    ("resource.k8s.io", "v1alpha3", "ResourcePoolStatusRequest", &M181),
+    ("resource.k8s.io", "v1beta1", "DeviceClass", &M182),
+    ("resource.k8s.io", "v1beta1", "ResourceClaim", &M183),
+    ("resource.k8s.io", "v1beta1", "ResourceClaimTemplate", &M184),
+    ("resource.k8s.io", "v1beta1", "ResourceSlice", &M185),
+    ("resource.k8s.io", "v1beta2", "DeviceClass", &M186),
+    ("resource.k8s.io", "v1beta2", "DeviceTaintRule", &M187),
+    ("resource.k8s.io", "v1beta2", "ResourceClaim", &M188),
+    ("resource.k8s.io", "v1beta2", "ResourceClaimTemplate", &M189),
+    ("resource.k8s.io", "v1beta2", "ResourceSlice", &M190),
+    ("scheduling.k8s.io", "v1", "PriorityClass", &M94),
+    ("scheduling.k8s.io", "v1alpha2", "PodGroup", &M191),
+    ("scheduling.k8s.io", "v1alpha2", "Workload", &M192),
+    ("scheduling.k8s.io", "v1beta1", "PriorityClass", &M94),
+    ("storage.k8s.io", "v1", "CSIDriver", &M193),
+    ("storage.k8s.io", "v1", "CSINode", &M194),
+    ("storage.k8s.io", "v1", "CSIStorageCapacity", &M94),
+    ("storage.k8s.io", "v1", "StorageClass", &M94),
+    ("storage.k8s.io", "v1", "VolumeAttachment", &M195),
+    ("storage.k8s.io", "v1", "VolumeAttributesClass", &M94),
+    ("storage.k8s.io", "v1alpha1", "CSIStorageCapacity", &M94),
+    ("storage.k8s.io", "v1alpha1", "VolumeAttachment", &M196),
+    ("storage.k8s.io", "v1alpha1", "VolumeAttributesClass", &M94),
+    ("storage.k8s.io", "v1beta1", "CSIDriver", &M197),
+    ("storage.k8s.io", "v1beta1", "CSINode", &M198),
+    ("storage.k8s.io", "v1beta1", "CSIStorageCapacity", &M94),
+    ("storage.k8s.io", "v1beta1", "StorageClass", &M94),
+    ("storage.k8s.io", "v1beta1", "VolumeAttachment", &M199),
+    ("storage.k8s.io", "v1beta1", "VolumeAttributesClass", &M94),
+    ("storagemigration.k8s.io", "v1beta1", "StorageVersionMigration", &M200),
 ];
 
+// k8s.io.api.apiserverinternal.v1alpha1.StorageVersionSpec
+// k8s.io.api.authentication.v1.TokenRequestSpec
+// k8s.io.api.authentication.v1.TokenRequestStatus
+// k8s.io.api.authentication.v1.TokenReviewSpec
+// k8s.io.api.authentication.v1beta1.TokenReviewSpec
+// k8s.io.api.autoscaling.v1.HorizontalPodAutoscalerSpec
+// k8s.io.api.autoscaling.v1.HorizontalPodAutoscalerStatus
+// k8s.io.api.autoscaling.v1.ScaleSpec
+// k8s.io.api.autoscaling.v1.ScaleStatus
+// k8s.io.api.autoscaling.v2.HorizontalPodAutoscalerSpec
+// k8s.io.api.certificates.v1alpha1.ClusterTrustBundleSpec
+// k8s.io.api.certificates.v1beta1.ClusterTrustBundleSpec
+// k8s.io.api.coordination.v1alpha2.LeaseCandidateSpec
+// k8s.io.api.coordination.v1beta1.LeaseCandidateSpec
+// k8s.io.api.core.v1.LimitRangeSpec
+// k8s.io.api.core.v1.NamespaceSpec
+// k8s.io.api.core.v1.NodeSelector
+// k8s.io.api.core.v1.ResourceQuotaSpec
+// k8s.io.api.core.v1.ResourceQuotaStatus
 // k8s.io.api.core.v1.Toleration
+// k8s.io.api.networking.v1.IngressSpec
+// k8s.io.api.networking.v1.IngressStatus
+// k8s.io.api.networking.v1.ServiceCIDRSpec
+// k8s.io.api.networking.v1beta1.IngressSpec
+// k8s.io.api.networking.v1beta1.IngressStatus
+// k8s.io.api.networking.v1beta1.ServiceCIDRSpec
+// k8s.io.api.node.v1alpha1.RuntimeClassSpec
+// k8s.io.api.policy.v1.PodDisruptionBudgetSpec
+// k8s.io.api.policy.v1beta1.PodDisruptionBudgetSpec
+// k8s.io.api.resource.v1.DeviceClassSpec
+// k8s.io.api.resource.v1.ResourceClaimSpec
+// k8s.io.api.resource.v1.ResourceClaimStatus
+// k8s.io.api.resource.v1alpha3.DeviceTaintRuleSpec
+// k8s.io.api.resource.v1alpha3.ResourcePoolStatusRequestSpec
+// k8s.io.api.resource.v1beta1.DeviceClassSpec
+// k8s.io.api.resource.v1beta1.ResourceClaimSpec
+// k8s.io.api.resource.v1beta1.ResourceClaimStatus
+// k8s.io.api.resource.v1beta2.DeviceClassSpec
+// k8s.io.api.resource.v1beta2.DeviceTaintRuleSpec
+// k8s.io.api.resource.v1beta2.ResourceClaimSpec
+// k8s.io.api.resource.v1beta2.ResourceClaimStatus
+// k8s.io.api.scheduling.v1alpha2.PodGroupSpec
+// k8s.io.api.scheduling.v1alpha2.WorkloadSpec
+// k8s.io.api.storage.v1.CSIDriverSpec
+// k8s.io.api.storage.v1.CSINodeSpec
+// k8s.io.api.storage.v1.VolumeAttachmentStatus
+// k8s.io.api.storage.v1alpha1.VolumeAttachmentStatus
+// k8s.io.api.storage.v1beta1.CSIDriverSpec
+// k8s.io.api.storage.v1beta1.CSINodeSpec
+// k8s.io.api.storage.v1beta1.VolumeAttachmentStatus
+// k8s.io.apimachinery.pkg.apis.meta.v1.GroupResource
 // k8s.io.apimachinery.pkg.apis.meta.v1.LabelSelector
 static M0: Descriptor = Descriptor { fields: &[
 ] };
@@ -162,29 +212,29 @@ static M0: Descriptor = Descriptor { fields: &[
 // k8s.io.api.batch.v1.CronJobStatus
 // k8s.io.api.batch.v1beta1.CronJobStatus
 static M1: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "active", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M45) },
+    FieldDescriptor { key: "active", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M79) },
 ] };
 
 // k8s.io.api.core.v1.NodeConfigStatus
 static M2: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "active", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M18) },
-    FieldDescriptor { key: "assigned", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M18) },
-    FieldDescriptor { key: "lastKnownGood", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M18) },
+    FieldDescriptor { key: "active", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M47) },
+    FieldDescriptor { key: "assigned", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M47) },
+    FieldDescriptor { key: "lastKnownGood", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M47) },
 ] };
 
 // k8s.io.api.core.v1.EndpointSubset
 static M3: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "addresses", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M140) },
-    FieldDescriptor { key: "notReadyAddresses", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M140) },
+    FieldDescriptor { key: "addresses", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M228) },
+    FieldDescriptor { key: "notReadyAddresses", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M228) },
 ] };
 
 // k8s.io.api.core.v1.PodSpec
 static M4: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "affinity", numbers: &[18], shape: Shape::One, holds: Holds::Message(&M146) },
+    FieldDescriptor { key: "affinity", numbers: &[18], shape: Shape::One, holds: Holds::Message(&M235) },
     FieldDescriptor { key: "nodeName", numbers: &[10], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "nodeSelector", numbers: &[7], shape: Shape::Map, holds: Holds::Text },
     FieldDescriptor { key: "tolerations", numbers: &[22], shape: Shape::Many, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "volumes", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M31) },
+    FieldDescriptor { key: "volumes", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M60) },
 ] };
 
 // k8s.io.api.rbac.v1.ClusterRole
@@ -213,9 +263,10 @@ static M8: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "annotations", numbers: &[12], shape: Shape::Map, holds: Holds::Text },
     FieldDescriptor { key: "generateName", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "labels", numbers: &[11], shape: Shape::Map, holds: Holds::Text },
+    FieldDescriptor { key: "managedFields", numbers: &[17], shape: Shape::Many, holds: Holds::Message(&M64) },
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "ownerReferences", numbers: &[13], shape: Shape::Many, holds: Holds::Message(&M44) },
+    FieldDescriptor { key: "ownerReferences", numbers: &[13], shape: Shape::Many, holds: Holds::Message(&M78) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.ResourcePolicyRule
@@ -228,6 +279,8 @@ static M9: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "resources", numbers: &[3], shape: Shape::Many, holds: Holds::Text },
 ] };
 
+// k8s.io.api.authorization.v1.ResourceRule
+// k8s.io.api.authorization.v1beta1.ResourceRule
 // k8s.io.api.rbac.v1.PolicyRule
 // k8s.io.api.rbac.v1beta1.PolicyRule
 static M10: Descriptor = Descriptor { fields: &[
@@ -245,23 +298,23 @@ static M11: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.core.v1.PersistentVolumeSpec
 static M12: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "azureFile", numbers: &[2, 13], shape: Shape::One, holds: Holds::Message(&M160) },
-    FieldDescriptor { key: "cephfs", numbers: &[2, 9], shape: Shape::One, holds: Holds::Message(&M165) },
-    FieldDescriptor { key: "cinder", numbers: &[2, 8], shape: Shape::One, holds: Holds::Message(&M163) },
-    FieldDescriptor { key: "claimRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M45) },
-    FieldDescriptor { key: "csi", numbers: &[2, 22], shape: Shape::One, holds: Holds::Message(&M20) },
-    FieldDescriptor { key: "flexVolume", numbers: &[2, 12], shape: Shape::One, holds: Holds::Message(&M162) },
-    FieldDescriptor { key: "glusterfs", numbers: &[2, 4], shape: Shape::One, holds: Holds::Message(&M30) },
-    FieldDescriptor { key: "iscsi", numbers: &[2, 7], shape: Shape::One, holds: Holds::Message(&M161) },
-    FieldDescriptor { key: "rbd", numbers: &[2, 6], shape: Shape::One, holds: Holds::Message(&M166) },
-    FieldDescriptor { key: "scaleIO", numbers: &[2, 19], shape: Shape::One, holds: Holds::Message(&M162) },
-    FieldDescriptor { key: "storageos", numbers: &[2, 21], shape: Shape::One, holds: Holds::Message(&M164) },
+    FieldDescriptor { key: "azureFile", numbers: &[2, 13], shape: Shape::One, holds: Holds::Message(&M250) },
+    FieldDescriptor { key: "cephfs", numbers: &[2, 9], shape: Shape::One, holds: Holds::Message(&M255) },
+    FieldDescriptor { key: "cinder", numbers: &[2, 8], shape: Shape::One, holds: Holds::Message(&M253) },
+    FieldDescriptor { key: "claimRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M79) },
+    FieldDescriptor { key: "csi", numbers: &[2, 22], shape: Shape::One, holds: Holds::Message(&M49) },
+    FieldDescriptor { key: "flexVolume", numbers: &[2, 12], shape: Shape::One, holds: Holds::Message(&M252) },
+    FieldDescriptor { key: "glusterfs", numbers: &[2, 4], shape: Shape::One, holds: Holds::Message(&M59) },
+    FieldDescriptor { key: "iscsi", numbers: &[2, 7], shape: Shape::One, holds: Holds::Message(&M251) },
+    FieldDescriptor { key: "rbd", numbers: &[2, 6], shape: Shape::One, holds: Holds::Message(&M256) },
+    FieldDescriptor { key: "scaleIO", numbers: &[2, 19], shape: Shape::One, holds: Holds::Message(&M252) },
+    FieldDescriptor { key: "storageos", numbers: &[2, 21], shape: Shape::One, holds: Holds::Message(&M254) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingWebhook
 // k8s.io.api.admissionregistration.v1.ValidatingWebhook
 static M13: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M167) },
+    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M257) },
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespaceSelector", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
@@ -269,14 +322,14 @@ static M13: Descriptor = Descriptor { fields: &[
 // k8s.io.api.admissionregistration.v1beta1.MutatingWebhook
 // k8s.io.api.admissionregistration.v1beta1.ValidatingWebhook
 static M14: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M168) },
+    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M258) },
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespaceSelector", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.WebhookConversion
 static M15: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M169) },
+    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M259) },
 ] };
 
 // k8s.io.api.rbac.v1.AggregationRule
@@ -286,185 +339,374 @@ static M16: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "clusterRoleSelectors", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.api.core.v1.NodeStatus
+// k8s.io.api.batch.v1.JobStatus
 static M17: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M93) },
+] };
+
+// k8s.io.api.certificates.v1.CertificateSigningRequestStatus
+static M18: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M91) },
+] };
+
+// k8s.io.api.certificates.v1beta1.CertificateSigningRequestStatus
+static M19: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M91) },
+] };
+
+// k8s.io.api.flowcontrol.v1.FlowSchemaStatus
+static M20: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.flowcontrol.v1.PriorityLevelConfigurationStatus
+static M21: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.flowcontrol.v1beta1.FlowSchemaStatus
+static M22: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.flowcontrol.v1beta1.PriorityLevelConfigurationStatus
+static M23: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.flowcontrol.v1beta2.FlowSchemaStatus
+static M24: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.flowcontrol.v1beta2.PriorityLevelConfigurationStatus
+static M25: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.flowcontrol.v1beta3.FlowSchemaStatus
+static M26: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.flowcontrol.v1beta3.PriorityLevelConfigurationStatus
+static M27: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus
+static M28: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinitionStatus
+static M29: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.certificates.v1beta1.PodCertificateRequestStatus
+// k8s.io.api.networking.v1.ServiceCIDRStatus
+// k8s.io.api.networking.v1beta1.ServiceCIDRStatus
+// k8s.io.api.resource.v1alpha3.DeviceTaintRuleStatus
+// k8s.io.api.resource.v1beta2.DeviceTaintRuleStatus
+// k8s.io.api.scheduling.v1alpha2.PodGroupStatus
+// k8s.io.api.storagemigration.v1beta1.StorageVersionMigrationStatus
+static M30: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M93) },
+] };
+
+// k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIServiceStatus
+static M31: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIServiceStatus
+static M32: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.apps.v1.DaemonSetStatus
+static M33: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[10], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.apps.v1.StatefulSetStatus
+static M34: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[10], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.core.v1.NamespaceStatus
+static M35: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M93) },
+] };
+
+// k8s.io.api.core.v1.PodStatus
+static M36: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M93) },
+] };
+
+// k8s.io.api.core.v1.ServiceStatus
+static M37: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M93) },
+] };
+
+// k8s.io.api.apiserverinternal.v1alpha1.StorageVersionStatus
+static M38: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M93) },
+] };
+
+// k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicyStatus
+// k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicyStatus
+// k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicyStatus
+// k8s.io.api.resource.v1alpha3.ResourcePoolStatusRequestStatus
+static M39: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M93) },
+] };
+
+// k8s.io.api.core.v1.NodeStatus
+static M40: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M93) },
     FieldDescriptor { key: "config", numbers: &[11], shape: Shape::One, holds: Holds::Message(&M2) },
 ] };
 
+// k8s.io.api.core.v1.PersistentVolumeClaimStatus
+static M41: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M93) },
+] };
+
+// k8s.io.api.apps.v1.DeploymentStatus
+static M42: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.apps.v1.ReplicaSetStatus
+static M43: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.autoscaling.v2.HorizontalPodAutoscalerStatus
+static M44: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.core.v1.ReplicationControllerStatus
+static M45: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.policy.v1.PodDisruptionBudgetStatus
+// k8s.io.api.policy.v1beta1.PodDisruptionBudgetStatus
+static M46: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[7], shape: Shape::Many, holds: Holds::Message(&M93) },
+] };
+
 // k8s.io.api.core.v1.NodeConfigSource
-static M18: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "configMap", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M130) },
+static M47: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "configMap", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M217) },
 ] };
 
 // k8s.io.api.core.v1.NodeSpec
-static M19: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "configSource", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M18) },
+static M48: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "configSource", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M47) },
 ] };
 
 // k8s.io.api.core.v1.CSIPersistentVolumeSource
-static M20: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "controllerExpandSecretRef", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M129) },
-    FieldDescriptor { key: "controllerPublishSecretRef", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M129) },
-    FieldDescriptor { key: "nodeExpandSecretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M129) },
-    FieldDescriptor { key: "nodePublishSecretRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M129) },
-    FieldDescriptor { key: "nodeStageSecretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M129) },
+static M49: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "controllerExpandSecretRef", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M216) },
+    FieldDescriptor { key: "controllerPublishSecretRef", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M216) },
+    FieldDescriptor { key: "nodeExpandSecretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M216) },
+    FieldDescriptor { key: "nodePublishSecretRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M216) },
+    FieldDescriptor { key: "nodeStageSecretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M216) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec
-static M21: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conversion", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M183) },
+static M50: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conversion", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M275) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinitionSpec
-static M22: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conversion", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M184) },
+static M51: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conversion", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M276) },
 ] };
 
 // k8s.io.api.core.v1.ConfigMap
-static M23: Descriptor = Descriptor { fields: &[
+static M52: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "data", numbers: &[2], shape: Shape::Map, holds: Holds::Text },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.core.v1.Secret
-static M24: Descriptor = Descriptor { fields: &[
+static M53: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "data", numbers: &[2], shape: Shape::Map, holds: Holds::Text },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "type", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.apps.v1.ControllerRevision
-static M25: Descriptor = Descriptor { fields: &[
+static M54: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "data", numbers: &[2, 1], shape: Shape::One, holds: Holds::Json },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolumeClaimSpec
-static M26: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "dataSourceRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M48) },
+static M55: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "dataSourceRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M82) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicySpec
-static M27: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "egress", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M177) },
-    FieldDescriptor { key: "ingress", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M32) },
+static M56: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "egress", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M267) },
+    FieldDescriptor { key: "ingress", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M65) },
 ] };
 
 // k8s.io.api.discovery.v1.EndpointSlice
-static M28: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M141) },
+static M57: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M230) },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.discovery.v1beta1.EndpointSlice
-static M29: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M141) },
+static M58: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M230) },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.core.v1.GlusterfsPersistentVolumeSource
-static M30: Descriptor = Descriptor { fields: &[
+static M59: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "endpointsNamespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.Volume
-static M31: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "ephemeral", numbers: &[2, 29], shape: Shape::One, holds: Holds::Message(&M181) },
+static M60: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "ephemeral", numbers: &[2, 29], shape: Shape::One, holds: Holds::Message(&M273) },
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "storageos", numbers: &[2, 27], shape: Shape::One, holds: Holds::Message(&M182) },
+    FieldDescriptor { key: "storageos", numbers: &[2, 27], shape: Shape::One, holds: Holds::Message(&M274) },
+] };
+
+// k8s.io.api.authorization.v1.SubjectAccessReviewStatus
+// k8s.io.api.authorization.v1beta1.SubjectAccessReviewStatus
+static M61: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "evaluationError", numbers: &[3], shape: Shape::One, holds: Holds::Text },
+    FieldDescriptor { key: "reason", numbers: &[2], shape: Shape::One, holds: Holds::Text },
+] };
+
+// k8s.io.api.authorization.v1.SubjectRulesReviewStatus
+static M62: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "evaluationError", numbers: &[4], shape: Shape::One, holds: Holds::Text },
+    FieldDescriptor { key: "resourceRules", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M10) },
+] };
+
+// k8s.io.api.authorization.v1beta1.SubjectRulesReviewStatus
+static M63: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "evaluationError", numbers: &[4], shape: Shape::One, holds: Holds::Text },
+    FieldDescriptor { key: "resourceRules", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M10) },
+] };
+
+// k8s.io.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry
+static M64: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "fieldsV1", numbers: &[7, 1], shape: Shape::One, holds: Holds::Json },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicyIngressRule
-static M32: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "from", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M135) },
+static M65: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "from", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M222) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.Subject
-static M33: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M128) },
+static M66: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M215) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M130) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M128) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M217) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M215) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta1.Subject
-static M34: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M128) },
+static M67: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M215) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M130) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M128) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M217) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M215) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta2.Subject
-static M35: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M128) },
+static M68: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M215) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M130) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M128) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M217) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M215) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta3.Subject
-static M36: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M128) },
+static M69: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M215) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M130) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M128) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M217) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M215) },
 ] };
 
 // k8s.io.api.authentication.v1.UserInfo
 // k8s.io.api.authentication.v1beta1.UserInfo
-static M37: Descriptor = Descriptor { fields: &[
+static M70: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "groups", numbers: &[3], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "username", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.authorization.v1.SubjectAccessReviewSpec
-static M38: Descriptor = Descriptor { fields: &[
+static M71: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "groups", numbers: &[4], shape: Shape::Many, holds: Holds::Text },
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M132) },
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M219) },
     FieldDescriptor { key: "user", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.certificates.v1.CertificateSigningRequestSpec
 // k8s.io.api.certificates.v1beta1.CertificateSigningRequestSpec
-static M39: Descriptor = Descriptor { fields: &[
+static M72: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "groups", numbers: &[4], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "username", numbers: &[2], shape: Shape::One, holds: Holds::Text },
+] };
+
+// k8s.io.api.coordination.v1.LeaseSpec
+// k8s.io.api.coordination.v1beta1.LeaseSpec
+static M73: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "holderIdentity", numbers: &[1], shape: Shape::One, holds: Holds::Text },
+    FieldDescriptor { key: "preferredHolder", numbers: &[7], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.storage.v1.VolumeAttachmentSource
 // k8s.io.api.storage.v1alpha1.VolumeAttachmentSource
 // k8s.io.api.storage.v1beta1.VolumeAttachmentSource
-static M40: Descriptor = Descriptor { fields: &[
+static M74: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "inlineVolumeSpec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M12) },
 ] };
 
 // k8s.io.api.core.v1.Event
-static M41: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "involvedObject", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M45) },
+static M75: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "involvedObject", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M79) },
+    FieldDescriptor { key: "message", numbers: &[4], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "related", numbers: &[13], shape: Shape::One, holds: Holds::Message(&M45) },
+    FieldDescriptor { key: "related", numbers: &[13], shape: Shape::One, holds: Holds::Message(&M79) },
+    FieldDescriptor { key: "reportingInstance", numbers: &[15], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "type", numbers: &[9], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.batch.v1.CronJobSpec
-static M42: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M88) },
+static M76: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M133) },
 ] };
 
 // k8s.io.api.batch.v1beta1.CronJobSpec
-static M43: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M88) },
+static M77: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M133) },
 ] };
 
 // k8s.io.apimachinery.pkg.apis.meta.v1.OwnerReference
-static M44: Descriptor = Descriptor { fields: &[
+static M78: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.ObjectReference
-static M45: Descriptor = Descriptor { fields: &[
+static M79: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[2], shape: Shape::One, holds: Holds::Text },
@@ -473,7 +715,7 @@ static M45: Descriptor = Descriptor { fields: &[
 // k8s.io.api.rbac.v1.Subject
 // k8s.io.api.rbac.v1alpha1.Subject
 // k8s.io.api.rbac.v1beta1.Subject
-static M46: Descriptor = Descriptor { fields: &[
+static M80: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
@@ -482,13 +724,13 @@ static M46: Descriptor = Descriptor { fields: &[
 // k8s.io.api.rbac.v1.RoleRef
 // k8s.io.api.rbac.v1alpha1.RoleRef
 // k8s.io.api.rbac.v1beta1.RoleRef
-static M47: Descriptor = Descriptor { fields: &[
+static M81: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.TypedObjectReference
-static M48: Descriptor = Descriptor { fields: &[
+static M82: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
@@ -496,7 +738,7 @@ static M48: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.networking.v1.IngressClassParametersReference
 // k8s.io.api.networking.v1beta1.IngressClassParametersReference
-static M49: Descriptor = Descriptor { fields: &[
+static M83: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[5], shape: Shape::One, holds: Holds::Text },
@@ -504,551 +746,905 @@ static M49: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicySpec
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicySpec
-static M50: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M134) },
+static M84: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicySpec
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicySpec
-static M51: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M134) },
+static M85: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicySpec
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicySpec
-static M52: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M134) },
+static M86: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec
-static M53: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M134) },
-    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M129) },
+static M87: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M221) },
+    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M216) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicyBindingSpec
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicyBindingSpec
-static M54: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M134) },
-    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M129) },
+static M88: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M221) },
+    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M216) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicyBindingSpec
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicyBindingSpec
-static M55: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M134) },
-    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M129) },
+static M89: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M221) },
+    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M216) },
 ] };
 
-// k8s.io.api.apiserverinternal.v1alpha1.StorageVersion
-// k8s.io.api.authentication.v1.TokenRequest
-// k8s.io.api.autoscaling.v1.HorizontalPodAutoscaler
-// k8s.io.api.autoscaling.v1.Scale
-// k8s.io.api.autoscaling.v2.HorizontalPodAutoscaler
-// k8s.io.api.certificates.v1alpha1.ClusterTrustBundle
-// k8s.io.api.certificates.v1beta1.ClusterTrustBundle
-// k8s.io.api.certificates.v1beta1.PodCertificateRequest
-// k8s.io.api.coordination.v1.Lease
-// k8s.io.api.coordination.v1alpha2.LeaseCandidate
-// k8s.io.api.coordination.v1beta1.Lease
-// k8s.io.api.coordination.v1beta1.LeaseCandidate
+// k8s.io.api.core.v1.PersistentVolumeStatus
+static M90: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "message", numbers: &[2], shape: Shape::One, holds: Holds::Text },
+] };
+
+// k8s.io.api.certificates.v1.CertificateSigningRequestCondition
+// k8s.io.api.certificates.v1beta1.CertificateSigningRequestCondition
+static M91: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "message", numbers: &[3], shape: Shape::One, holds: Holds::Text },
+    FieldDescriptor { key: "type", numbers: &[1], shape: Shape::One, holds: Holds::Text },
+] };
+
+// k8s.io.api.apps.v1.DaemonSetCondition
+// k8s.io.api.apps.v1.DeploymentCondition
+// k8s.io.api.apps.v1.ReplicaSetCondition
+// k8s.io.api.apps.v1.StatefulSetCondition
+// k8s.io.api.autoscaling.v2.HorizontalPodAutoscalerCondition
+// k8s.io.api.core.v1.ReplicationControllerCondition
+// k8s.io.api.flowcontrol.v1.FlowSchemaCondition
+// k8s.io.api.flowcontrol.v1.PriorityLevelConfigurationCondition
+// k8s.io.api.flowcontrol.v1beta1.FlowSchemaCondition
+// k8s.io.api.flowcontrol.v1beta1.PriorityLevelConfigurationCondition
+// k8s.io.api.flowcontrol.v1beta2.FlowSchemaCondition
+// k8s.io.api.flowcontrol.v1beta2.PriorityLevelConfigurationCondition
+// k8s.io.api.flowcontrol.v1beta3.FlowSchemaCondition
+// k8s.io.api.flowcontrol.v1beta3.PriorityLevelConfigurationCondition
+// k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionCondition
+// k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinitionCondition
+// k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIServiceCondition
+// k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIServiceCondition
+static M92: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "message", numbers: &[5], shape: Shape::One, holds: Holds::Text },
+    FieldDescriptor { key: "type", numbers: &[1], shape: Shape::One, holds: Holds::Text },
+] };
+
+// k8s.io.api.apiserverinternal.v1alpha1.StorageVersionCondition
+// k8s.io.api.batch.v1.JobCondition
+// k8s.io.api.core.v1.NamespaceCondition
+// k8s.io.api.core.v1.NodeCondition
+// k8s.io.api.core.v1.PersistentVolumeClaimCondition
+// k8s.io.api.core.v1.PodCondition
+// k8s.io.apimachinery.pkg.apis.meta.v1.Condition
+static M93: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "message", numbers: &[6], shape: Shape::One, holds: Holds::Text },
+    FieldDescriptor { key: "type", numbers: &[1], shape: Shape::One, holds: Holds::Text },
+] };
+
 // k8s.io.api.core.v1.ComponentStatus
-// k8s.io.api.core.v1.LimitRange
-// k8s.io.api.core.v1.Namespace
-// k8s.io.api.core.v1.ResourceQuota
-// k8s.io.api.core.v1.Service
-// k8s.io.api.flowcontrol.v1.PriorityLevelConfiguration
-// k8s.io.api.flowcontrol.v1beta1.PriorityLevelConfiguration
-// k8s.io.api.flowcontrol.v1beta2.PriorityLevelConfiguration
-// k8s.io.api.flowcontrol.v1beta3.PriorityLevelConfiguration
-// k8s.io.api.networking.v1.Ingress
-// k8s.io.api.networking.v1.ServiceCIDR
-// k8s.io.api.networking.v1beta1.Ingress
-// k8s.io.api.networking.v1beta1.ServiceCIDR
 // k8s.io.api.node.v1.RuntimeClass
-// k8s.io.api.node.v1alpha1.RuntimeClass
 // k8s.io.api.node.v1beta1.RuntimeClass
 // k8s.io.api.policy.v1.Eviction
-// k8s.io.api.policy.v1.PodDisruptionBudget
 // k8s.io.api.policy.v1beta1.Eviction
-// k8s.io.api.policy.v1beta1.PodDisruptionBudget
-// k8s.io.api.resource.v1.DeviceClass
-// k8s.io.api.resource.v1.ResourceClaim
 // k8s.io.api.resource.v1.ResourceClaimTemplateSpec
-// k8s.io.api.resource.v1.ResourceSlice
-// k8s.io.api.resource.v1alpha3.DeviceTaintRule
-// k8s.io.api.resource.v1alpha3.ResourcePoolStatusRequest
-// k8s.io.api.resource.v1beta1.DeviceClass
-// k8s.io.api.resource.v1beta1.ResourceClaim
 // k8s.io.api.resource.v1beta1.ResourceClaimTemplateSpec
-// k8s.io.api.resource.v1beta1.ResourceSlice
-// k8s.io.api.resource.v1beta2.DeviceClass
-// k8s.io.api.resource.v1beta2.DeviceTaintRule
-// k8s.io.api.resource.v1beta2.ResourceClaim
 // k8s.io.api.resource.v1beta2.ResourceClaimTemplateSpec
-// k8s.io.api.resource.v1beta2.ResourceSlice
 // k8s.io.api.scheduling.v1.PriorityClass
-// k8s.io.api.scheduling.v1alpha2.PodGroup
-// k8s.io.api.scheduling.v1alpha2.Workload
 // k8s.io.api.scheduling.v1beta1.PriorityClass
-// k8s.io.api.storage.v1.CSIDriver
-// k8s.io.api.storage.v1.CSINode
 // k8s.io.api.storage.v1.CSIStorageCapacity
 // k8s.io.api.storage.v1.StorageClass
 // k8s.io.api.storage.v1.VolumeAttributesClass
 // k8s.io.api.storage.v1alpha1.CSIStorageCapacity
 // k8s.io.api.storage.v1alpha1.VolumeAttributesClass
-// k8s.io.api.storage.v1beta1.CSIDriver
-// k8s.io.api.storage.v1beta1.CSINode
 // k8s.io.api.storage.v1beta1.CSIStorageCapacity
 // k8s.io.api.storage.v1beta1.StorageClass
 // k8s.io.api.storage.v1beta1.VolumeAttributesClass
-// k8s.io.api.storagemigration.v1beta1.StorageVersionMigration
-static M56: Descriptor = Descriptor { fields: &[
+static M94: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.events.v1.Event
 // k8s.io.api.events.v1beta1.Event
-static M57: Descriptor = Descriptor { fields: &[
+static M95: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "regarding", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M45) },
-    FieldDescriptor { key: "related", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M45) },
+    FieldDescriptor { key: "note", numbers: &[10], shape: Shape::One, holds: Holds::Text },
+    FieldDescriptor { key: "regarding", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M79) },
+    FieldDescriptor { key: "related", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M79) },
+    FieldDescriptor { key: "reportingInstance", numbers: &[5], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "type", numbers: &[11], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.rbac.v1.ClusterRoleBinding
 // k8s.io.api.rbac.v1.RoleBinding
-static M58: Descriptor = Descriptor { fields: &[
+static M96: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M47) },
-    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M46) },
+    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M81) },
+    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M80) },
 ] };
 
 // k8s.io.api.rbac.v1alpha1.ClusterRoleBinding
 // k8s.io.api.rbac.v1alpha1.RoleBinding
-static M59: Descriptor = Descriptor { fields: &[
+static M97: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M47) },
-    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M46) },
+    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M81) },
+    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M80) },
 ] };
 
 // k8s.io.api.rbac.v1beta1.ClusterRoleBinding
 // k8s.io.api.rbac.v1beta1.RoleBinding
-static M60: Descriptor = Descriptor { fields: &[
+static M98: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M47) },
-    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M46) },
+    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M81) },
+    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M80) },
 ] };
 
 // k8s.io.api.rbac.v1.Role
-static M61: Descriptor = Descriptor { fields: &[
+static M99: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
 ] };
 
 // k8s.io.api.rbac.v1alpha1.Role
-static M62: Descriptor = Descriptor { fields: &[
+static M100: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M11) },
 ] };
 
 // k8s.io.api.rbac.v1beta1.Role
-static M63: Descriptor = Descriptor { fields: &[
+static M101: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
 ] };
 
 // k8s.io.api.core.v1.ServiceAccount
-static M64: Descriptor = Descriptor { fields: &[
+static M102: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "secrets", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M45) },
+    FieldDescriptor { key: "secrets", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M79) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicyBinding
-static M65: Descriptor = Descriptor { fields: &[
+static M103: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M53) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M87) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicy
-static M66: Descriptor = Descriptor { fields: &[
+static M104: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M50) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M84) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding
-static M67: Descriptor = Descriptor { fields: &[
+static M105: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M53) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M87) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicy
-static M68: Descriptor = Descriptor { fields: &[
+static M106: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M50) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M84) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M39) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicyBinding
-static M69: Descriptor = Descriptor { fields: &[
+static M107: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M54) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M88) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicy
-static M70: Descriptor = Descriptor { fields: &[
+static M108: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M51) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M85) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicyBinding
-static M71: Descriptor = Descriptor { fields: &[
+static M109: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M54) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M88) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicy
-static M72: Descriptor = Descriptor { fields: &[
+static M110: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M51) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M85) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M39) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicyBinding
-static M73: Descriptor = Descriptor { fields: &[
+static M111: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M55) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M89) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicy
-static M74: Descriptor = Descriptor { fields: &[
+static M112: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M52) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M86) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicyBinding
-static M75: Descriptor = Descriptor { fields: &[
+static M113: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M55) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M89) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicy
-static M76: Descriptor = Descriptor { fields: &[
+static M114: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M52) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M86) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M39) },
+] };
+
+// k8s.io.api.apiserverinternal.v1alpha1.StorageVersion
+static M115: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M38) },
 ] };
 
 // k8s.io.api.apps.v1.DaemonSet
-static M77: Descriptor = Descriptor { fields: &[
+static M116: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M173) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M263) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M33) },
 ] };
 
 // k8s.io.api.apps.v1.Deployment
-static M78: Descriptor = Descriptor { fields: &[
+static M117: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M174) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M264) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M42) },
 ] };
 
 // k8s.io.api.apps.v1.ReplicaSet
-static M79: Descriptor = Descriptor { fields: &[
+static M118: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M174) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M264) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M43) },
 ] };
 
 // k8s.io.api.apps.v1.StatefulSet
-static M80: Descriptor = Descriptor { fields: &[
+static M119: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M175) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M265) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M34) },
+] };
+
+// k8s.io.api.authentication.v1.TokenRequest
+static M120: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.authentication.v1.TokenReview
+static M121: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M270) },
+] };
+
+// k8s.io.api.authentication.v1beta1.TokenReview
+static M122: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M271) },
 ] };
 
 // k8s.io.api.authorization.v1.SelfSubjectAccessReview
-static M81: Descriptor = Descriptor { fields: &[
+static M123: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M149) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M239) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M61) },
 ] };
 
 // k8s.io.api.authorization.v1.SelfSubjectRulesReview
-static M82: Descriptor = Descriptor { fields: &[
+static M124: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M133) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M220) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M62) },
 ] };
 
 // k8s.io.api.authorization.v1.LocalSubjectAccessReview
 // k8s.io.api.authorization.v1.SubjectAccessReview
-static M83: Descriptor = Descriptor { fields: &[
+static M125: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M38) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M71) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M61) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SelfSubjectAccessReview
-static M84: Descriptor = Descriptor { fields: &[
+static M126: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M150) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M240) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M61) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SelfSubjectRulesReview
-static M85: Descriptor = Descriptor { fields: &[
+static M127: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M133) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M220) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M63) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.LocalSubjectAccessReview
 // k8s.io.api.authorization.v1beta1.SubjectAccessReview
-static M86: Descriptor = Descriptor { fields: &[
+static M128: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M151) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M241) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M61) },
+] };
+
+// k8s.io.api.autoscaling.v1.HorizontalPodAutoscaler
+static M129: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.autoscaling.v1.Scale
+static M130: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.autoscaling.v2.HorizontalPodAutoscaler
+static M131: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M44) },
 ] };
 
 // k8s.io.api.batch.v1.CronJob
-static M87: Descriptor = Descriptor { fields: &[
+static M132: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M42) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M76) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M1) },
 ] };
 
-// k8s.io.api.batch.v1.Job
 // k8s.io.api.batch.v1.JobTemplateSpec
 // k8s.io.api.batch.v1beta1.JobTemplateSpec
-static M88: Descriptor = Descriptor { fields: &[
+static M133: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M176) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M266) },
+] };
+
+// k8s.io.api.batch.v1.Job
+static M134: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M266) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M17) },
 ] };
 
 // k8s.io.api.batch.v1beta1.CronJob
-static M89: Descriptor = Descriptor { fields: &[
+static M135: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M43) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M77) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M1) },
 ] };
 
 // k8s.io.api.certificates.v1.CertificateSigningRequest
-static M90: Descriptor = Descriptor { fields: &[
+static M136: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M39) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M72) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M18) },
+] };
+
+// k8s.io.api.certificates.v1alpha1.ClusterTrustBundle
+static M137: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.certificates.v1beta1.CertificateSigningRequest
-static M91: Descriptor = Descriptor { fields: &[
+static M138: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M39) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M72) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M19) },
+] };
+
+// k8s.io.api.certificates.v1beta1.ClusterTrustBundle
+static M139: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.certificates.v1beta1.PodCertificateRequest
+static M140: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M229) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M30) },
+] };
+
+// k8s.io.api.coordination.v1.Lease
+static M141: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M73) },
+] };
+
+// k8s.io.api.coordination.v1alpha2.LeaseCandidate
+static M142: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.coordination.v1beta1.LeaseCandidate
+static M143: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.coordination.v1beta1.Lease
+static M144: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M73) },
+] };
+
+// k8s.io.api.core.v1.LimitRange
+static M145: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.core.v1.Namespace
+static M146: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
 ] };
 
 // k8s.io.api.core.v1.Node
-static M92: Descriptor = Descriptor { fields: &[
+static M147: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M19) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M17) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M48) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M40) },
+] };
+
+// k8s.io.api.core.v1.PersistentVolumeClaimTemplate
+static M148: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M55) },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolumeClaim
-// k8s.io.api.core.v1.PersistentVolumeClaimTemplate
-static M93: Descriptor = Descriptor { fields: &[
+static M149: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M26) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M55) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M41) },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolume
-static M94: Descriptor = Descriptor { fields: &[
+static M150: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M12) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M90) },
 ] };
 
-// k8s.io.api.core.v1.Pod
 // k8s.io.api.core.v1.PodTemplateSpec
-static M95: Descriptor = Descriptor { fields: &[
+static M151: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M4) },
 ] };
 
-// k8s.io.api.core.v1.ReplicationController
-static M96: Descriptor = Descriptor { fields: &[
+// k8s.io.api.core.v1.Pod
+static M152: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M174) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M4) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M36) },
+] };
+
+// k8s.io.api.core.v1.ReplicationController
+static M153: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M264) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M45) },
+] };
+
+// k8s.io.api.core.v1.ResourceQuota
+static M154: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.core.v1.Service
+static M155: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M269) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M37) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.FlowSchema
-static M97: Descriptor = Descriptor { fields: &[
+static M156: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M156) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M246) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M20) },
+] };
+
+// k8s.io.api.flowcontrol.v1.PriorityLevelConfiguration
+static M157: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M268) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M21) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta1.FlowSchema
-static M98: Descriptor = Descriptor { fields: &[
+static M158: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M157) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M247) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M22) },
+] };
+
+// k8s.io.api.flowcontrol.v1beta1.PriorityLevelConfiguration
+static M159: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M268) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M23) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta2.FlowSchema
-static M99: Descriptor = Descriptor { fields: &[
+static M160: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M158) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M248) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M24) },
+] };
+
+// k8s.io.api.flowcontrol.v1beta2.PriorityLevelConfiguration
+static M161: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M268) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M25) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta3.FlowSchema
-static M100: Descriptor = Descriptor { fields: &[
+static M162: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M159) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M249) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M26) },
+] };
+
+// k8s.io.api.flowcontrol.v1beta3.PriorityLevelConfiguration
+static M163: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M268) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M27) },
 ] };
 
 // k8s.io.api.networking.v1.IPAddress
-static M101: Descriptor = Descriptor { fields: &[
+static M164: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M144) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M233) },
 ] };
 
 // k8s.io.api.networking.v1.IngressClass
-static M102: Descriptor = Descriptor { fields: &[
+static M165: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M142) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M231) },
+] };
+
+// k8s.io.api.networking.v1.Ingress
+static M166: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicy
-static M103: Descriptor = Descriptor { fields: &[
+static M167: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M27) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M56) },
+] };
+
+// k8s.io.api.networking.v1.ServiceCIDR
+static M168: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M30) },
 ] };
 
 // k8s.io.api.networking.v1beta1.IPAddress
-static M104: Descriptor = Descriptor { fields: &[
+static M169: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M145) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M234) },
 ] };
 
 // k8s.io.api.networking.v1beta1.IngressClass
-static M105: Descriptor = Descriptor { fields: &[
+static M170: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M143) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M232) },
+] };
+
+// k8s.io.api.networking.v1beta1.Ingress
+static M171: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.networking.v1beta1.ServiceCIDR
+static M172: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M30) },
+] };
+
+// k8s.io.api.node.v1alpha1.RuntimeClass
+static M173: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.policy.v1.PodDisruptionBudget
+static M174: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M46) },
+] };
+
+// k8s.io.api.policy.v1beta1.PodDisruptionBudget
+static M175: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M46) },
+] };
+
+// k8s.io.api.resource.v1.DeviceClass
+static M176: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.resource.v1.ResourceClaim
+static M177: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.resource.v1.ResourceClaimTemplate
-static M106: Descriptor = Descriptor { fields: &[
+static M178: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M56) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M94) },
+] };
+
+// k8s.io.api.resource.v1.ResourceSlice
+static M179: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M224) },
+] };
+
+// k8s.io.api.resource.v1alpha3.DeviceTaintRule
+static M180: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M30) },
+] };
+
+// k8s.io.api.resource.v1alpha3.ResourcePoolStatusRequest
+static M181: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M39) },
+] };
+
+// k8s.io.api.resource.v1beta1.DeviceClass
+static M182: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.resource.v1beta1.ResourceClaim
+static M183: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.resource.v1beta1.ResourceClaimTemplate
-static M107: Descriptor = Descriptor { fields: &[
+static M184: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M56) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M94) },
+] };
+
+// k8s.io.api.resource.v1beta1.ResourceSlice
+static M185: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M224) },
+] };
+
+// k8s.io.api.resource.v1beta2.DeviceClass
+static M186: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.resource.v1beta2.DeviceTaintRule
+static M187: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M30) },
+] };
+
+// k8s.io.api.resource.v1beta2.ResourceClaim
+static M188: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.resource.v1beta2.ResourceClaimTemplate
-static M108: Descriptor = Descriptor { fields: &[
+static M189: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M56) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M94) },
+] };
+
+// k8s.io.api.resource.v1beta2.ResourceSlice
+static M190: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M224) },
+] };
+
+// k8s.io.api.scheduling.v1alpha2.PodGroup
+static M191: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M30) },
+] };
+
+// k8s.io.api.scheduling.v1alpha2.Workload
+static M192: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.storage.v1.CSIDriver
+static M193: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.storage.v1.CSINode
+static M194: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.storage.v1.VolumeAttachment
-static M109: Descriptor = Descriptor { fields: &[
+static M195: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M137) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M225) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.storage.v1alpha1.VolumeAttachment
-static M110: Descriptor = Descriptor { fields: &[
+static M196: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M138) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M226) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.storage.v1beta1.CSIDriver
+static M197: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.storage.v1beta1.CSINode
+static M198: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.storage.v1beta1.VolumeAttachment
-static M111: Descriptor = Descriptor { fields: &[
+static M199: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M139) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M227) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.storagemigration.v1beta1.StorageVersionMigration
+static M200: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M238) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M30) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition
-static M112: Descriptor = Descriptor { fields: &[
+static M201: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M21) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M50) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M28) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinition
-static M113: Descriptor = Descriptor { fields: &[
+static M202: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M22) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M51) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M29) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIService
-static M114: Descriptor = Descriptor { fields: &[
+static M203: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M171) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M261) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M31) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIService
-static M115: Descriptor = Descriptor { fields: &[
+static M204: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M172) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M262) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M32) },
 ] };
 
 // k8s.io.api.authentication.v1.SelfSubjectReview
-static M116: Descriptor = Descriptor { fields: &[
+static M205: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M180) },
+    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M272) },
 ] };
 
 // k8s.io.api.authentication.v1alpha1.SelfSubjectReview
-static M117: Descriptor = Descriptor { fields: &[
+static M206: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M180) },
+    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M272) },
 ] };
 
 // k8s.io.api.authentication.v1beta1.SelfSubjectReview
-static M118: Descriptor = Descriptor { fields: &[
+static M207: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M180) },
-] };
-
-// k8s.io.api.authentication.v1.TokenReview
-static M119: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M178) },
-] };
-
-// k8s.io.api.authentication.v1beta1.TokenReview
-static M120: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M179) },
+    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M272) },
 ] };
 
 // k8s.io.api.core.v1.Endpoints
-static M121: Descriptor = Descriptor { fields: &[
+static M208: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "subsets", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M3) },
 ] };
 
 // k8s.io.api.core.v1.Binding
-static M122: Descriptor = Descriptor { fields: &[
+static M209: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "target", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M45) },
+    FieldDescriptor { key: "target", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M79) },
 ] };
 
 // k8s.io.api.core.v1.PodTemplate
-static M123: Descriptor = Descriptor { fields: &[
+static M210: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M95) },
+    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M151) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingWebhookConfiguration
-static M124: Descriptor = Descriptor { fields: &[
+static M211: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M13) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.ValidatingWebhookConfiguration
-static M125: Descriptor = Descriptor { fields: &[
+static M212: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M13) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingWebhookConfiguration
-static M126: Descriptor = Descriptor { fields: &[
+static M213: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M14) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.ValidatingWebhookConfiguration
-static M127: Descriptor = Descriptor { fields: &[
+static M214: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M14) },
 ] };
@@ -1061,7 +1657,7 @@ static M127: Descriptor = Descriptor { fields: &[
 // k8s.io.api.flowcontrol.v1beta2.UserSubject
 // k8s.io.api.flowcontrol.v1beta3.GroupSubject
 // k8s.io.api.flowcontrol.v1beta3.UserSubject
-static M128: Descriptor = Descriptor { fields: &[
+static M215: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
@@ -1069,7 +1665,7 @@ static M128: Descriptor = Descriptor { fields: &[
 // k8s.io.api.admissionregistration.v1alpha1.ParamRef
 // k8s.io.api.admissionregistration.v1beta1.ParamRef
 // k8s.io.api.core.v1.SecretReference
-static M129: Descriptor = Descriptor { fields: &[
+static M216: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
@@ -1085,14 +1681,14 @@ static M129: Descriptor = Descriptor { fields: &[
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.ServiceReference
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.ServiceReference
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.ServiceReference
-static M130: Descriptor = Descriptor { fields: &[
+static M217: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.networking.v1.ParentReference
 // k8s.io.api.networking.v1beta1.ParentReference
-static M131: Descriptor = Descriptor { fields: &[
+static M218: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[4], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "resource", numbers: &[2], shape: Shape::One, holds: Holds::Text },
@@ -1100,7 +1696,7 @@ static M131: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.authorization.v1.ResourceAttributes
 // k8s.io.api.authorization.v1beta1.ResourceAttributes
-static M132: Descriptor = Descriptor { fields: &[
+static M219: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[7], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "resource", numbers: &[5], shape: Shape::One, holds: Holds::Text },
@@ -1108,285 +1704,316 @@ static M132: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.authorization.v1.SelfSubjectRulesReviewSpec
 // k8s.io.api.authorization.v1beta1.SelfSubjectRulesReviewSpec
-static M133: Descriptor = Descriptor { fields: &[
+static M220: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespace", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MatchResources
 // k8s.io.api.admissionregistration.v1alpha1.MatchResources
 // k8s.io.api.admissionregistration.v1beta1.MatchResources
-static M134: Descriptor = Descriptor { fields: &[
+static M221: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespaceSelector", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicyPeer
-static M135: Descriptor = Descriptor { fields: &[
+static M222: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespaceSelector", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.core.v1.PodAffinityTerm
-static M136: Descriptor = Descriptor { fields: &[
+static M223: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespaceSelector", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "namespaces", numbers: &[2], shape: Shape::Many, holds: Holds::Text },
 ] };
 
-// k8s.io.api.storage.v1.VolumeAttachmentSpec
-static M137: Descriptor = Descriptor { fields: &[
+// k8s.io.api.resource.v1.ResourceSliceSpec
+// k8s.io.api.resource.v1beta1.ResourceSliceSpec
+// k8s.io.api.resource.v1beta2.ResourceSliceSpec
+static M224: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M40) },
+    FieldDescriptor { key: "nodeSelector", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.storage.v1.VolumeAttachmentSpec
+static M225: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "nodeName", numbers: &[3], shape: Shape::One, holds: Holds::Text },
+    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M74) },
 ] };
 
 // k8s.io.api.storage.v1alpha1.VolumeAttachmentSpec
-static M138: Descriptor = Descriptor { fields: &[
+static M226: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M40) },
+    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M74) },
 ] };
 
 // k8s.io.api.storage.v1beta1.VolumeAttachmentSpec
-static M139: Descriptor = Descriptor { fields: &[
+static M227: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M40) },
+    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M74) },
 ] };
 
 // k8s.io.api.core.v1.EndpointAddress
-static M140: Descriptor = Descriptor { fields: &[
+static M228: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[4], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "targetRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M45) },
+    FieldDescriptor { key: "targetRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M79) },
+] };
+
+// k8s.io.api.certificates.v1beta1.PodCertificateRequestSpec
+static M229: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "nodeName", numbers: &[6], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.discovery.v1.Endpoint
 // k8s.io.api.discovery.v1beta1.Endpoint
-static M141: Descriptor = Descriptor { fields: &[
+static M230: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[6], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "targetRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M45) },
+    FieldDescriptor { key: "targetRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M79) },
 ] };
 
 // k8s.io.api.networking.v1.IngressClassSpec
-static M142: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M49) },
+static M231: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M83) },
 ] };
 
 // k8s.io.api.networking.v1beta1.IngressClassSpec
-static M143: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M49) },
+static M232: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M83) },
 ] };
 
 // k8s.io.api.networking.v1.IPAddressSpec
-static M144: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M131) },
+static M233: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M218) },
 ] };
 
 // k8s.io.api.networking.v1beta1.IPAddressSpec
-static M145: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M131) },
+static M234: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M218) },
 ] };
 
 // k8s.io.api.core.v1.Affinity
-static M146: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "podAffinity", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M148) },
-    FieldDescriptor { key: "podAntiAffinity", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M148) },
+static M235: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "podAffinity", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M237) },
+    FieldDescriptor { key: "podAntiAffinity", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M237) },
 ] };
 
 // k8s.io.api.core.v1.WeightedPodAffinityTerm
-static M147: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "podAffinityTerm", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M136) },
+static M236: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "podAffinityTerm", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M223) },
 ] };
 
 // k8s.io.api.core.v1.PodAffinity
 // k8s.io.api.core.v1.PodAntiAffinity
-static M148: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "preferredDuringSchedulingIgnoredDuringExecution", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M147) },
-    FieldDescriptor { key: "requiredDuringSchedulingIgnoredDuringExecution", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M136) },
+static M237: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "preferredDuringSchedulingIgnoredDuringExecution", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M236) },
+    FieldDescriptor { key: "requiredDuringSchedulingIgnoredDuringExecution", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M223) },
+] };
+
+// k8s.io.api.storagemigration.v1beta1.StorageVersionMigrationSpec
+static M238: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resource", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.authorization.v1.SelfSubjectAccessReviewSpec
-static M149: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M132) },
+static M239: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M219) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SelfSubjectAccessReviewSpec
-static M150: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M132) },
+static M240: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M219) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SubjectAccessReviewSpec
-static M151: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M132) },
+static M241: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M219) },
     FieldDescriptor { key: "user", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.flowcontrol.v1.PolicyRulesWithSubjects
-static M152: Descriptor = Descriptor { fields: &[
+static M242: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
-    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M33) },
+    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M66) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta1.PolicyRulesWithSubjects
-static M153: Descriptor = Descriptor { fields: &[
+static M243: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
-    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M34) },
+    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M67) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta2.PolicyRulesWithSubjects
-static M154: Descriptor = Descriptor { fields: &[
+static M244: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
-    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M35) },
+    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M68) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta3.PolicyRulesWithSubjects
-static M155: Descriptor = Descriptor { fields: &[
+static M245: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
-    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M36) },
+    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M69) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.FlowSchemaSpec
-static M156: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M152) },
+static M246: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M242) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta1.FlowSchemaSpec
-static M157: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M153) },
+static M247: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M243) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta2.FlowSchemaSpec
-static M158: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M154) },
+static M248: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M244) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta3.FlowSchemaSpec
-static M159: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M155) },
+static M249: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M245) },
 ] };
 
 // k8s.io.api.core.v1.AzureFilePersistentVolumeSource
-static M160: Descriptor = Descriptor { fields: &[
+static M250: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "secretNamespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.ISCSIPersistentVolumeSource
-static M161: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M129) },
+static M251: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M216) },
 ] };
 
 // k8s.io.api.core.v1.FlexPersistentVolumeSource
 // k8s.io.api.core.v1.ScaleIOPersistentVolumeSource
-static M162: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M129) },
+static M252: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M216) },
 ] };
 
 // k8s.io.api.core.v1.CinderPersistentVolumeSource
-static M163: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M129) },
+static M253: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M216) },
 ] };
 
 // k8s.io.api.core.v1.StorageOSPersistentVolumeSource
-static M164: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M45) },
+static M254: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M79) },
     FieldDescriptor { key: "volumeNamespace", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.CephFSPersistentVolumeSource
-static M165: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M129) },
+static M255: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M216) },
 ] };
 
 // k8s.io.api.core.v1.RBDPersistentVolumeSource
-static M166: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M129) },
+static M256: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M216) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.WebhookClientConfig
-static M167: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M130) },
+static M257: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M217) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.WebhookClientConfig
-static M168: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M130) },
+static M258: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M217) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig
-static M169: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M130) },
+static M259: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M217) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.WebhookClientConfig
-static M170: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M130) },
+static M260: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M217) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIServiceSpec
-static M171: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M130) },
+static M261: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M217) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIServiceSpec
-static M172: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M130) },
+static M262: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M217) },
 ] };
 
 // k8s.io.api.apps.v1.DaemonSetSpec
-static M173: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M95) },
+static M263: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M151) },
 ] };
 
 // k8s.io.api.apps.v1.DeploymentSpec
 // k8s.io.api.apps.v1.ReplicaSetSpec
 // k8s.io.api.core.v1.ReplicationControllerSpec
-static M174: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M95) },
+static M264: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M151) },
 ] };
 
 // k8s.io.api.apps.v1.StatefulSetSpec
-static M175: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M95) },
-    FieldDescriptor { key: "volumeClaimTemplates", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M93) },
+static M265: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M151) },
+    FieldDescriptor { key: "volumeClaimTemplates", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M149) },
 ] };
 
 // k8s.io.api.batch.v1.JobSpec
-static M176: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M95) },
+static M266: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M151) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicyEgressRule
-static M177: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "to", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M135) },
+static M267: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "to", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M222) },
+] };
+
+// k8s.io.api.flowcontrol.v1.PriorityLevelConfigurationSpec
+// k8s.io.api.flowcontrol.v1beta1.PriorityLevelConfigurationSpec
+// k8s.io.api.flowcontrol.v1beta2.PriorityLevelConfigurationSpec
+// k8s.io.api.flowcontrol.v1beta3.PriorityLevelConfigurationSpec
+static M268: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "type", numbers: &[1], shape: Shape::One, holds: Holds::Text },
+] };
+
+// k8s.io.api.core.v1.ServiceSpec
+static M269: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "type", numbers: &[4], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.authentication.v1.TokenReviewStatus
-static M178: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M37) },
+static M270: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M70) },
 ] };
 
 // k8s.io.api.authentication.v1beta1.TokenReviewStatus
-static M179: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M37) },
+static M271: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M70) },
 ] };
 
 // k8s.io.api.authentication.v1.SelfSubjectReviewStatus
 // k8s.io.api.authentication.v1alpha1.SelfSubjectReviewStatus
 // k8s.io.api.authentication.v1beta1.SelfSubjectReviewStatus
-static M180: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "userInfo", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M37) },
+static M272: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "userInfo", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M70) },
 ] };
 
 // k8s.io.api.core.v1.EphemeralVolumeSource
-static M181: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "volumeClaimTemplate", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M93) },
+static M273: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "volumeClaimTemplate", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M148) },
 ] };
 
 // k8s.io.api.core.v1.StorageOSVolumeSource
-static M182: Descriptor = Descriptor { fields: &[
+static M274: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "volumeNamespace", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion
-static M183: Descriptor = Descriptor { fields: &[
+static M275: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "webhook", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M15) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceConversion
-static M184: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "webhookClientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M170) },
+static M276: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "webhookClientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M260) },
 ] };

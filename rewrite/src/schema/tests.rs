@@ -90,6 +90,69 @@ fn every_message_is_one_that_can_be_mapped() {
 }
 
 #[test]
+fn every_place_of_a_response_has_its_number() {
+    fn check(message: &Message) {
+        for field in &message.fields {
+            match &field.inside {
+                Inside::Message(message) => {
+                    assert!(matches!(
+                        message.place,
+                        None | Some(
+                            Place::NamespaceMeta
+                                | Place::PodSpec
+                                | Place::NamespaceSelector
+                                | Place::NamespaceConditions
+                                | Place::Tolerations
+                                | Place::Rule
+                                | Place::ShownRule
+                                | Place::Reference
+                                | Place::BindingTarget
+                                | Place::Subject
+                                | Place::Claim
+                                | Place::EventObject
+                                | Place::ResourceAttributes
+                                | Place::RoleRef
+                        )
+                    ));
+                    check(message);
+                }
+                Inside::Text(place) => assert!(matches!(
+                    place,
+                    Place::OwnNamespace
+                        | Place::OwnName
+                        | Place::OwnGenerateName
+                        | Place::Namespace
+                        | Place::AskedNamespace
+                        | Place::Identity
+                        | Place::IdentityElement
+                        | Place::Message
+                        | Place::OfNode
+                        | Place::LentName
+                        | Place::NodeName
+                        | Place::SecretType
+                        | Place::ConfigMapName
+                )),
+                Inside::Entries(..) | Inside::Json(_) => {}
+            }
+        }
+    }
+    for message in messages::KINDS {
+        let (group, version, kind, _) = message;
+        let program = program_for(group, version, kind);
+        assert_eq!(program.has_protobuf(), !matches!(*kind, "ClusterRole" | "ClusterRoleBinding"), "{kind}");
+        if !program.has_protobuf() {
+            continue;
+        }
+        let shown = KindProgram::of_responses(message, &program).unwrap_or_else(|error| panic!("{kind}: {error:?}"));
+        check(shown.root());
+        // What is said of every object is said of this one.
+        let Some((_, metadata)) = shown.root().field(1) else { panic!("{kind} has no metadata") };
+        let Inside::Message(metadata) = &metadata.inside else { panic!("{kind} has no metadata") };
+        assert!([3, 12, 13].iter().all(|number| metadata.field(*number).is_some()), "{kind}");
+    }
+}
+
+#[test]
 fn every_row_is_a_program() {
     assert_eq!(PROGRAMS.len(), KINDS.len());
 }

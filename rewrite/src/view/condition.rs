@@ -10,7 +10,7 @@ use crate::name::HIDDEN_PREFIX;
 use crate::program::{Node, descend};
 
 /// A condition that counts.
-struct Counting {
+pub(super) struct Counting {
     kind: &'static str,
     /// What its message begins with.
     prefix: &'static str,
@@ -18,6 +18,14 @@ struct Counting {
     between: &'static str,
     /// Reason and message when there is nothing.
     nothing: (&'static str, &'static str),
+}
+
+/// Such a condition as it is shown.
+pub(super) struct Recounted {
+    pub(super) message: String,
+    /// Other than it was, if nothing is left.
+    pub(super) status: Option<&'static str>,
+    pub(super) reason: Option<&'static str>,
 }
 
 const CONTENT: Counting = Counting {
@@ -43,6 +51,31 @@ const MIRRORS: &str = "rolebindings.rbac.authorization.k8s.io";
 // === impl Counting ===
 
 impl Counting {
+    /// The condition of this type, if it is one that counts.
+    pub(super) fn of(kind: impl Fn(&str) -> bool) -> Option<Self> {
+        [CONTENT, FINALIZERS].into_iter().find(|known| kind(known.kind))
+    }
+
+    /// The condition without `mirrors` mirrors; `None` if they are not in its message.
+    pub(super) fn recounted(&self, message: &str, mirrors: u64) -> Option<Recounted> {
+        let message = self.without(message, mirrors)?;
+        let (reason, nothing) = self.nothing;
+        Some(if message.is_empty() {
+            Recounted { message: nothing.to_owned(), status: Some("False"), reason: Some(reason) }
+        } else {
+            Recounted { message, status: None, reason: None }
+        })
+    }
+
+    /// How many mirrors a condition with this message counts.
+    pub(super) fn mirrors(kind: impl Fn(&str) -> bool, message: &str) -> u64 {
+        if !kind(FINALIZERS.kind) {
+            return 0;
+        }
+        let entries = FINALIZERS.parse(message).unwrap_or_default();
+        entries.iter().filter(|(name, _)| name.starts_with(HIDDEN_PREFIX)).map(|(_, number)| number).sum()
+    }
+
     /// The names and numbers in a message; `None` if it is another kind of message.
     fn parse<'m>(&self, message: &'m str) -> Option<Vec<(&'m str, u64)>> {
         let entries = message.strip_prefix(self.prefix)?.split(", ");
@@ -91,50 +124,40 @@ impl Reader<'_> {
                 b'{' => cursor.look_up("type")?,
                 _ => None,
             };
-            let counting =
-                [CONTENT, FINALIZERS].into_iter().find(|known| counting.is_some_and(|kind| kind.is(known.kind)));
+            let counting = Counting::of(|known| counting.is_some_and(|kind| kind.is(known)));
             let message = match counting {
                 Some(_) => cursor.look_up("message")?,
                 None => None,
             };
-            let without = counting.as_ref().zip(message);
-            let without = without.and_then(|(counting, message)| counting.without(&message.decode(), mirrors));
-            match (counting, without) {
-                (Some(counting), Some(message)) => self.recounted(&counting, &message, cursor, edits)?,
-                _ => descend(self, element, cursor, edits).map(drop)?,
+            let recounted = counting.zip(message);
+            let recounted = recounted.and_then(|(counting, message)| counting.recounted(&message.decode(), mirrors));
+            match recounted {
+                Some(recounted) => self.recounted(&recounted, cursor, edits)?,
+                None => descend(self, element, cursor, edits).map(drop)?,
             }
             Ok::<_, Malformed>(Fate::Keep)
         })?;
         Ok(())
     }
 
-    /// A condition with another message; an empty one says that it is not the case.
-    fn recounted(
-        &self,
-        counting: &Counting,
-        message: &str,
-        cursor: &mut Cursor<'_>,
-        edits: &mut Edits,
-    ) -> Result<(), Malformed> {
-        let (reason, nothing) = counting.nothing;
-        let is_nothing = message.is_empty();
+    /// A condition with another message.
+    fn recounted(&self, recounted: &Recounted, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
         cursor.object(edits, |cursor, edits, key| {
             if cursor.peek()? != b'"' {
                 cursor.skip()?;
                 return Ok(Fate::Keep);
             }
             let text = cursor.string()?;
+            let readable = self.view.mapping.readable(&recounted.message);
             let new = match &*key.decode() {
-                "message" if is_nothing => unquoted(nothing),
-                "message" => {
-                    let readable = self.view.mapping.readable(message);
-                    unquoted(readable.as_deref().unwrap_or(message))
-                }
-                "status" if is_nothing => unquoted("False"),
-                "reason" if is_nothing => unquoted(reason),
-                _ => return Ok(Fate::Keep),
+                "message" => Some(readable.as_deref().unwrap_or(&recounted.message)),
+                "status" => recounted.status,
+                "reason" => recounted.reason,
+                _ => None,
             };
-            edits.replace(text.range(), new);
+            if let Some(new) = new {
+                edits.replace(text.range(), unquoted(new));
+            }
             Ok::<_, Malformed>(Fate::Keep)
         })?;
         Ok(())
@@ -147,16 +170,10 @@ fn mirrors(cursor: &Cursor<'_>) -> Result<u64, Malformed> {
     let mut counted = 0;
     ahead.array(&mut Edits::new(), |ahead, _, _| {
         if ahead.peek()? == b'{'
-            && ahead.look_up("type")?.is_some_and(|kind| kind.is(FINALIZERS.kind))
+            && let Some(kind) = ahead.look_up("type")?
             && let Some(message) = ahead.look_up("message")?
         {
-            let message = message.decode();
-            let entries = FINALIZERS.parse(&message).unwrap_or_default();
-            counted += entries
-                .iter()
-                .filter(|(name, _)| name.starts_with(HIDDEN_PREFIX))
-                .map(|(_, number)| number)
-                .sum::<u64>();
+            counted += Counting::mirrors(|known| kind.is(known), &message.decode());
         }
         ahead.skip()?;
         Ok::<_, Malformed>(Fate::Keep)

@@ -12,9 +12,9 @@ use crate::json::{Cursor, Edits, Malformed, quoted};
 use crate::program::Place;
 
 /// `SecretTypeServiceAccountToken` in core/v1 types.go.
-const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
+pub(super) const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
 /// `RootCACertConfigMapName` in pkg/controller/certificates/rootcacertpublisher.
-const ROOT_CERTIFICATE: &str = "kube-root-ca.crt";
+pub(super) const ROOT_CERTIFICATE: &str = "kube-root-ca.crt";
 
 /// The certificate that clients are to verify the virtual cluster's endpoint with.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct Certificate {
     base64: Bytes,
     /// As the inside of a JSON string.
     text: Bytes,
+    /// As it is.
+    pem: Bytes,
 }
 
 /// What was found of a credential; whether it is one is known at the end.
@@ -43,7 +45,13 @@ impl Certificate {
         Self {
             base64: Bytes::from(STANDARD.encode(pem)),
             text: Bytes::copy_from_slice(&text.as_bytes()[1..text.len() - 1]),
+            pem: Bytes::copy_from_slice(pem.as_bytes()),
         }
+    }
+
+    /// As it is in protobuf.
+    pub(super) fn pem(&self) -> Bytes {
+        self.pem.clone()
     }
 }
 

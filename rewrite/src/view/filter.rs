@@ -3,6 +3,8 @@
 //! What decides is a name somewhere in the object. In a Table, whose rows hold only metadata unless asked for more, the
 //! same name stands in a cell (`pkg/printers/internalversion/printers.go`).
 
+use bytes::Bytes;
+
 use super::Verdict;
 use super::object::Reader;
 use crate::json::{Cursor, Edits, Malformed};
@@ -59,26 +61,44 @@ impl Reader<'_> {
             return cursor.skip();
         }
         let text = cursor.string()?;
+        if let Some(name) = self.decide_by(&text.bytes()) {
+            edits.rename(text.range(), text.raw, &name);
+        }
+        Ok(())
+    }
+
+    /// Decides by the host's name of a namespace, and says how it is shown.
+    pub(super) fn decide_by(&mut self, host: &[u8]) -> Option<Bytes> {
         let lending = self.view.lending.as_deref();
         let name = match lending {
-            Some(lending) if lending.from.as_ref() == &*text.bytes() => {
+            Some(lending) if lending.from.as_ref() == host => {
                 self.is_lent = true;
                 Some(&lending.to)
             }
             _ => {
-                let name = self.view.mapping.member_or_late(&text.bytes());
+                let name = self.view.mapping.member_or_late(host);
                 name.filter(|name| lending.is_none_or(|lending| !lending.only || lending.to == **name))
             }
         };
         match name {
-            Some(name) => {
-                // One foreign name among several (duplicate keys) is enough.
-                self.verdict.get_or_insert(Verdict::Shown);
-                edits.rename(text.range(), text.raw, &name.to_bytes());
-            }
+            // One foreign name among several (duplicate keys) is enough.
+            Some(_) => drop(self.verdict.get_or_insert(Verdict::Shown)),
             None => self.verdict = Some(Verdict::Foreign),
         }
-        Ok(())
+        name.map(VirtualNamespace::to_bytes)
+    }
+
+    /// What was found.
+    pub(super) fn verdict(&self) -> Verdict {
+        match (self.role_verdict().or(self.verdict), self.filter) {
+            _ if self.is_lent && !self.is_to_lend => Verdict::Foreign,
+            (Some(verdict), _) => verdict,
+            (None, Filter::Everything) => Verdict::Shown,
+            // An object that does not say whose it is, is nobody's.
+            (None, Filter::ByNamespace | Filter::ByName | Filter::ByClaim | Filter::ByNode | Filter::ByRole) => {
+                Verdict::Foreign
+            }
+        }
     }
 
     /// The name of a node that decides.
@@ -87,8 +107,15 @@ impl Reader<'_> {
             return cursor.skip();
         }
         let name = cursor.string()?;
-        self.decide(self.view.mapping.has_node(&name.bytes()));
+        self.decide_by_node(&name.bytes());
         Ok(())
+    }
+
+    /// Decides by the name of a node, if that is what decides.
+    pub(super) fn decide_by_node(&mut self, name: &[u8]) {
+        if self.filter == Filter::ByNode {
+            self.decide(self.view.mapping.has_node(name));
+        }
     }
 
     /// `claimRef`.
@@ -104,24 +131,35 @@ impl Reader<'_> {
 
     /// `metadata.name` of what may be lent by its name.
     pub(super) fn lent_name(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
-        let Some(lending) = self.view.lending.as_deref() else { return cursor.skip() };
-        if cursor.peek()? != b'"' {
+        if self.view.lending.is_none() || cursor.peek()? != b'"' {
             return cursor.skip();
         }
-        let name = cursor.string()?;
+        self.note_name(&cursor.string()?.bytes());
+        Ok(())
+    }
+
+    /// Notes the name of what may be lent by it.
+    pub(super) fn note_name(&mut self, name: &[u8]) {
+        let Some(lending) = self.view.lending.as_deref() else { return };
         self.is_to_lend |= match lending.what {
-            Lent::NamedLikeNodes => self.view.mapping.has_node(&name.bytes()),
-            Lent::Named(lent) => name.is(lent),
+            Lent::NamedLikeNodes => self.view.mapping.has_node(name),
+            Lent::Named(lent) => name == lent.as_bytes(),
             Lent::AboutNodes => false,
         };
-        Ok(())
+    }
+
+    /// Notes the node that an Event is about.
+    pub(super) fn note_event_about(&mut self, node: &[u8]) {
+        self.is_to_lend |= self.lends_events() && self.view.mapping.has_node(node);
     }
 
     /// What an Event is about.
     pub(super) fn event_object(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        if self.lends_events() && cursor.look_up("kind")?.is_some_and(|kind| kind.is("Node")) {
-            let name = cursor.look_up("name")?;
-            self.is_to_lend |= name.is_some_and(|name| self.view.mapping.has_node(&name.bytes()));
+        if self.lends_events()
+            && cursor.look_up("kind")?.is_some_and(|kind| kind.is("Node"))
+            && let Some(name) = cursor.look_up("name")?
+        {
+            self.note_event_about(&name.bytes());
         }
         self.reference(cursor, edits)
     }
@@ -136,16 +174,13 @@ impl Reader<'_> {
 
     /// A cell of the column `Node`.
     pub(super) fn node_cell(&mut self, cell: &str) {
-        if self.filter == Filter::ByNode {
-            self.decide(self.view.mapping.has_node(cell.as_bytes()));
-        }
+        self.decide_by_node(cell.as_bytes());
     }
 
     /// A cell of the column `Object`: `kind/name`, the kind in small letters.
     pub(super) fn object_cell(&mut self, cell: &str) {
-        if self.lends_events() {
-            let node = cell.strip_prefix("node/");
-            self.is_to_lend |= node.is_some_and(|node| self.view.mapping.has_node(node.as_bytes()));
+        if let Some(node) = cell.strip_prefix("node/") {
+            self.note_event_about(node.as_bytes());
         }
     }
 

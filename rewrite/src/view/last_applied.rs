@@ -11,7 +11,7 @@ use bytes::Bytes;
 use memchr::memmem;
 
 use super::object::{Reader, unquoted};
-use super::{Filter, Verdict};
+use super::{Filter, Verdict, View};
 use crate::Program;
 use crate::json::{Cursor, Edits, Malformed};
 use crate::program::walk;
@@ -46,31 +46,43 @@ impl LastApplied {
     }
 
     /// Shows the annotation, if the host has written it.
-    pub(super) fn conclude(self, reader: &Reader<'_>, program: &Program, cursor: &Cursor<'_>, edits: &mut Edits) {
+    pub(super) fn conclude(self, view: &View, program: &Program, cursor: &Cursor<'_>, edits: &mut Edits) {
         let (Some(text), Some(own)) = (self.text, self.own) else { return };
         // The host prints compact JSON, inside a string.
-        let (key, filter) = match program {
-            program if program.is_of_namespaces() => ("name", Filter::ByName),
-            program if program.is_of_roles() => ("name", Filter::Everything),
-            _ => ("namespace", Filter::ByNamespace),
-        };
-        let mark = [br#"\""#, key.as_bytes(), br#"\":\""#, cursor.slice(own), br#"\""#].concat();
+        let mark = [br#"\""#, key(program).as_bytes(), br#"\":\""#, cursor.slice(own), br#"\""#].concat();
         if memmem::find(cursor.slice(text.clone()), &mark).is_none() {
             return;
         }
         let mut quoted = Cursor::new(cursor.slice(text.start - 1..text.end + 1), 0, 0);
         let Ok(applied) = quoted.string().map(|text| text.decode().into_owned()) else { return };
-        if let Some(shown) = shown(reader, program, filter, &Bytes::from(applied)) {
+        if let Some(shown) = shown(view, program, &Bytes::from(applied)) {
             edits.replace(text, unquoted(&shown));
         }
     }
 }
 
+/// What says whose an object is.
+fn key(program: &Program) -> &'static str {
+    if program.is_of_namespaces() || program.is_of_roles() { "name" } else { "namespace" }
+}
+
+/// An annotation as it is in protobuf, of an object that is `own` on the host. Nothing if it stays as it is.
+pub(super) fn plain(view: &View, program: &Program, own: &[u8], text: &[u8]) -> Option<Bytes> {
+    let mark = [b"\"", key(program).as_bytes(), b"\":\"", own, b"\""].concat();
+    memmem::find(text, &mark)?;
+    shown(view, program, &Bytes::copy_from_slice(text)).map(Bytes::from)
+}
+
 /// An applied object as the virtual cluster sees it; nothing if it is not one.
-fn shown(reader: &Reader<'_>, program: &Program, filter: Filter, applied: &Bytes) -> Option<String> {
+fn shown(view: &View, program: &Program, applied: &Bytes) -> Option<String> {
+    let filter = match program {
+        program if program.is_of_namespaces() => Filter::ByName,
+        program if program.is_of_roles() => Filter::Everything,
+        _ => Filter::ByNamespace,
+    };
     let mut cursor = Cursor::new(applied, 0, 0);
     let mut edits = Edits::new();
-    let mut inner = Reader::new(reader.view, filter).within_annotation();
+    let mut inner = Reader::new(view, filter).within_annotation();
     walk(&mut inner, program.root(), &mut cursor, &mut edits).ok()?;
     cursor.finish().ok()?;
     if inner.conclude(program, &cursor, &mut edits) != Verdict::Shown {

@@ -13,8 +13,11 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use kube_wire::proto::WireError;
+
 use super::carry::Carry;
 use super::object::Reader;
+use super::protobuf::Unreadable;
 use super::table::Columns;
 use super::{DEFAULT_ITEM_LIMIT, Filter, Verdict, View, binding};
 use crate::json::{Cursor, Defect, Edits, Fate, Malformed, Text, quoted};
@@ -31,7 +34,7 @@ pub struct ListStream {
     program: Program,
     filter: Filter,
     limit: usize,
-    seal: Box<dyn FnMut(&str) -> String + Send>,
+    seal: Seal,
     /// Whether `remainingItemCount` counts what is shown.
     counted: bool,
 
@@ -45,7 +48,10 @@ pub struct ListStream {
     passed: usize,
 }
 
-/// A list cannot be shown.
+/// What makes another token of a continue token.
+pub(super) type Seal = Box<dyn FnMut(&str) -> String + Send>;
+
+/// A list or watch cannot be shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
     /// The host did not send JSON.
@@ -57,6 +63,31 @@ pub enum StreamError {
         /// The limit, in bytes.
         limit: usize,
     },
+    /// The host did not send protobuf, or not what was asked for.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+    /// What is shown needs more memory than allowed, in a form that has to be kept until it is whole.
+    #[error("the list is longer than {limit} bytes")]
+    TooMuch {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// A watch ended within a frame.
+    #[error("the watch was cut off within a frame")]
+    Cut,
+}
+
+// === impl StreamError ===
+
+impl StreamError {
+    /// The same of a list in one piece, which is never too long.
+    pub(super) fn unreadable(self) -> Unreadable {
+        match self {
+            Self::Unreadable(unreadable) => unreadable,
+            Self::Malformed(malformed) => malformed.into(),
+            Self::TooLong { .. } | Self::TooMuch { .. } | Self::Cut => WireError::Truncated.into(),
+        }
+    }
 }
 
 /// What comes next in the text.

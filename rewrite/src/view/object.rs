@@ -63,18 +63,10 @@ impl<'v> Reader<'v> {
 
     /// Decides what was left open at the end of an object. To be asked before the edits are used.
     pub(super) fn conclude(mut self, program: &Program, cursor: &Cursor<'_>, edits: &mut Edits) -> Verdict {
-        let verdict = match (self.role_verdict().or(self.verdict), self.filter) {
-            _ if self.is_lent && !self.is_to_lend => Verdict::Foreign,
-            (Some(verdict), _) => verdict,
-            (None, Filter::Everything) => Verdict::Shown,
-            // An object that does not say whose it is, is nobody's.
-            (None, Filter::ByNamespace | Filter::ByName | Filter::ByClaim | Filter::ByNode | Filter::ByRole) => {
-                Verdict::Foreign
-            }
-        };
+        let verdict = self.verdict();
         if verdict != Verdict::Foreign {
             if let Some(last_applied) = self.last_applied.take() {
-                last_applied.conclude(&self, program, cursor, edits);
+                last_applied.conclude(self.view, program, cursor, edits);
             }
             self.owned.conclude(edits);
             self.role.conclude(edits);

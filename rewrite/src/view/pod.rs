@@ -18,6 +18,13 @@ pub(super) struct Owned {
     tolerations_are_gone: bool,
 }
 
+/// Which fields of the pod specifications of an object were hidden as a whole.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Gone {
+    pub(super) node_selector: bool,
+    pub(super) tolerations: bool,
+}
+
 /// Those of all managers. Most pods have one manager who says so, and a list of pods should allocate nothing for each.
 #[derive(Default)]
 struct OwnedFields {
@@ -29,6 +36,8 @@ struct OwnedFields {
 struct OwnedField {
     /// To be cut if the whole field is hidden.
     whole: Range<usize>,
+    /// Where the field behind it begins, if there is one.
+    next: usize,
     /// To be cut otherwise.
     parts: Vec<Range<usize>>,
 }
@@ -36,7 +45,20 @@ struct OwnedField {
 // === impl Owned ===
 
 impl Owned {
-    pub(super) fn conclude(self, edits: &mut Edits) {
+    /// What is known of fields of which nothing is left.
+    pub(super) fn gone(&self) -> Gone {
+        Gone { node_selector: self.node_selector_is_gone, tolerations: self.tolerations_are_gone }
+    }
+
+    /// For managed fields that are read when that is known.
+    pub(super) fn of(gone: Gone) -> Self {
+        Self { node_selector_is_gone: gone.node_selector, tolerations_are_gone: gone.tolerations, ..Self::default() }
+    }
+
+    pub(super) fn conclude(mut self, edits: &mut Edits) {
+        if self.node_selector_is_gone && self.tolerations_are_gone {
+            self.join_neighbours();
+        }
         for (fields, is_gone) in
             [(self.node_selectors, self.node_selector_is_gone), (self.tolerations, self.tolerations_are_gone)]
         {
@@ -49,11 +71,32 @@ impl Owned {
             }
         }
     }
+
+    /// Makes one cut of two that share the comma between them, because nothing stands before the first.
+    fn join_neighbours(&mut self) {
+        for selector in self.node_selectors.iter_mut() {
+            for toleration in self.tolerations.iter_mut() {
+                let (first, second) = if selector.whole.start < toleration.whole.start {
+                    (&mut *selector, toleration)
+                } else {
+                    (toleration, &mut *selector)
+                };
+                if second.whole.start < first.whole.end {
+                    first.whole.end = second.next;
+                    second.whole = second.next..second.next;
+                }
+            }
+        }
+    }
 }
 
 // === impl OwnedFields ===
 
 impl OwnedFields {
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut OwnedField> {
+        self.first.iter_mut().chain(&mut self.more)
+    }
+
     fn push(&mut self, field: OwnedField) {
         if self.first.is_none() {
             self.first = Some(field);
@@ -111,8 +154,8 @@ impl Reader<'_> {
         } else {
             cursor.skip()?;
         }
-        let whole = cursor.cut_around(start, cursor.at());
-        self.owned.node_selectors.push(OwnedField { whole, parts });
+        let (whole, next) = (cursor.cut_around(start, cursor.at()), cursor.next_member(cursor.at()));
+        self.owned.node_selectors.push(OwnedField { whole, next, parts });
         Ok(())
     }
 
@@ -120,8 +163,8 @@ impl Reader<'_> {
     pub(super) fn owned_tolerations(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         let start = cursor.member();
         cursor.skip()?;
-        let whole = cursor.cut_around(start, cursor.at());
-        self.owned.tolerations.push(OwnedField { whole, parts: Vec::new() });
+        let (whole, next) = (cursor.cut_around(start, cursor.at()), cursor.next_member(cursor.at()));
+        self.owned.tolerations.push(OwnedField { whole, next, parts: Vec::new() });
         Ok(())
     }
 }

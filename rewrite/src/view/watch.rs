@@ -19,7 +19,7 @@ use crate::{Mapping, Program, Sink};
 
 mod progress;
 
-use progress::Progress;
+pub(super) use progress::{END_OF_STATE, Progress};
 
 pub use progress::Beginning;
 

@@ -2,21 +2,14 @@
 
 use std::ops::Range;
 
-use kube_wire::proto::{Reader, Value, Writer};
+use kube_wire::proto::Writer;
 
 use super::map::Entry;
 use super::{Mapper, Message};
-use crate::guard::Toleration;
 use crate::json::{Fault as _, Step};
+use crate::protobuf::toleration;
 use crate::request::pod::GuardedLabels;
 use crate::request::{Refusal, Request};
-
-/// `Toleration` in core/v1 generated.proto.
-const KEY: u32 = 1;
-const OPERATOR: u32 = 2;
-const VALUE: u32 = 3;
-const EFFECT: u32 = 4;
-const SECONDS: u32 = 5;
 
 /// What the specification in hand has of the guard.
 pub(super) struct PodFields<'r> {
@@ -49,7 +42,7 @@ impl Mapper<'_, '_> {
         }
         let tolerations = self.request.guard.tolerations().iter().zip(has.tolerations).filter(|(_, has)| !has);
         for ((toleration, _), _) in tolerations {
-            missing.bytes(number("tolerations"), &written(toleration));
+            missing.bytes(number("tolerations"), &toleration::write(toleration));
         }
         self.splice.append(range, missing);
         Ok(())
@@ -66,43 +59,11 @@ impl Mapper<'_, '_> {
     }
 
     pub(super) fn toleration(&mut self, range: Range<usize>) -> Result<(), Refusal> {
-        if let Some(found) = read(self.splice.slice(range))?
+        if let Some(found) = toleration::read(self.splice.slice(range))?
             && let Some(number) = self.request.guard.toleration(&found)
         {
             self.pod.tolerations[number] = true;
         }
         Ok(())
     }
-}
-
-/// Reads a toleration; nothing if it has fields that we do not know.
-fn read(message: &[u8]) -> Result<Option<Toleration>, Refusal> {
-    let mut found = Toleration::empty();
-    let mut fields = Reader::new(message);
-    while let Some(field) = fields.next_field()? {
-        let text = || field.bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-        match field.number {
-            KEY => found.key = text()?,
-            OPERATOR if field.value == Value::Bytes(b"") => {}
-            OPERATOR => found.operator = text()?,
-            VALUE => found.value = text()?,
-            EFFECT => found.effect = text()?,
-            SECONDS => found.seconds = Some(field.varint()?.cast_signed()),
-            _ => return Ok(None),
-        }
-    }
-    Ok(Some(found))
-}
-
-/// As Kubernetes writes it: what is empty is there too.
-fn written(toleration: &Toleration) -> Vec<u8> {
-    let mut message = Writer::new();
-    message.bytes(KEY, toleration.key.as_bytes());
-    message.bytes(OPERATOR, toleration.operator.as_bytes());
-    message.bytes(VALUE, toleration.value.as_bytes());
-    message.bytes(EFFECT, toleration.effect.as_bytes());
-    if let Some(seconds) = toleration.seconds {
-        message.varint(SECONDS, seconds.cast_unsigned());
-    }
-    message.into_bytes()
 }

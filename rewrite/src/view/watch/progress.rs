@@ -20,11 +20,11 @@ pub enum Beginning {
 }
 
 /// The annotation of the bookmark at the end of the state (`InitialEventsAnnotationKey` in apimachinery's meta/v1).
-const END_OF_STATE: &str = "k8s.io/initial-events-end";
+pub(in crate::view) const END_OF_STATE: &str = "k8s.io/initial-events-end";
 
 /// What has been seen.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(in crate::view) struct Progress {
     /// What there still is of the state; `None` once events are in the order of their versions.
     state: Option<Beginning>,
     kind: Vec<u8>,
@@ -35,7 +35,7 @@ pub(super) struct Progress {
 // === impl Progress ===
 
 impl Progress {
-    pub(super) fn new(beginning: Beginning) -> Self {
+    pub(in crate::view) fn new(beginning: Beginning) -> Self {
         let state = Some(beginning).filter(|beginning| *beginning != Beginning::Changes);
         Self { state, kind: Vec::new(), api_version: Vec::new(), version: Vec::new() }
     }
@@ -49,42 +49,51 @@ impl Progress {
             return Ok(());
         }
         let Some(metadata) = object.member_at("metadata")? else { return Ok(()) };
-        let ends_state = match self.state {
-            Some(Beginning::MarkedState) => {
-                let annotations = metadata.member_at("annotations")?;
-                let mark = annotations.map(|annotations| annotations.look_up(END_OF_STATE)).transpose()?.flatten();
-                is_bookmark && mark.is_some()
-            }
-            _ => is_bookmark,
-        };
-        if ends_state {
-            self.state = None;
+        if is_bookmark {
+            let annotations = metadata.member_at("annotations")?;
+            let mark = annotations.map(|annotations| annotations.look_up(END_OF_STATE)).transpose()?.flatten();
+            self.note_bookmark(mark.is_some());
         }
         let texts = [object.look_up("kind")?, object.look_up("apiVersion")?, metadata.look_up("resourceVersion")?];
-        for (known, text) in [&mut self.kind, &mut self.api_version, &mut self.version].into_iter().zip(texts) {
-            if let Some(text) = text
-                && *known != text.raw
+        self.note_parts(texts.map(|text| text.map(|text| text.raw)));
+        Ok(())
+    }
+
+    /// Takes note of a bookmark, which says at the end of the state that it is `marked` so.
+    pub(in crate::view) fn note_bookmark(&mut self, marked: bool) {
+        if marked || self.state != Some(Beginning::MarkedState) {
+            self.state = None;
+        }
+    }
+
+    /// Takes note of kind, API version and resource version of an object.
+    pub(in crate::view) fn note_parts(&mut self, parts: [Option<&[u8]>; 3]) {
+        for (known, part) in [&mut self.kind, &mut self.api_version, &mut self.version].into_iter().zip(parts) {
+            if let Some(part) = part
+                && *known != part
             {
                 known.clear();
-                known.extend_from_slice(text.raw);
+                known.extend_from_slice(part);
             }
         }
-        Ok(())
+    }
+
+    /// Kind, API version and resource version to tell; nothing before the state is there.
+    pub(in crate::view) fn parts(&self) -> Option<[&[u8]; 3]> {
+        let parts: [&[u8]; 3] = [&self.kind, &self.api_version, &self.version];
+        (self.state.is_none() && parts.iter().all(|part| !part.is_empty())).then_some(parts)
     }
 
     /// A frame that tells it. `shown` says what a kind of the host is called, if that is something else.
     pub(super) fn bookmark(&self, shown: impl Fn(&[u8]) -> Option<&'static str>) -> Option<Bytes> {
-        let parts = [&self.kind, &self.api_version, &self.version];
-        if self.state.is_some() || parts.iter().any(|part| part.is_empty()) {
-            return None;
-        }
+        let [kind, api_version, version] = self.parts()?;
         let frame: [&[u8]; 7] = [
             br#"{"type":"BOOKMARK","object":{"kind":""#,
-            shown(&self.kind).map_or(&self.kind[..], str::as_bytes),
+            shown(kind).map_or(kind, str::as_bytes),
             br#"","apiVersion":""#,
-            &self.api_version,
+            api_version,
             br#"","metadata":{"resourceVersion":""#,
-            &self.version,
+            version,
             b"\"}}}\n",
         ];
         Some(frame.concat().into())

@@ -1,0 +1,303 @@
+//! Lists in protobuf: read item by item, and kept until their length is known.
+//!
+//! ```text
+//! k8s\0  type  raw { metadata  item  item ... }  encodings
+//!              ^ its length stands before it
+//! ```
+//! The length of what is shown depends on every item of it, so nothing can go out before the last one has come. What is
+//! kept is what will be shown, and never what belongs to others, up to a limit: beyond it the client has to ask for
+//! pages, or to accept JSON, which is streamed. Another list can do without neither: a length that is guessed too high
+//! and filled up would tell how much others have, and to ask the host twice doubles its work and may find two lists.
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use kube_wire::envelope::{Envelope, MAGIC};
+use kube_wire::proto::{Reader, Value, WireError, Writer};
+
+use super::super::list::{Seal, StreamError};
+use super::object::ObjectReader;
+use super::{Content, Kind, METADATA, Part, RAW, Unreadable};
+use crate::protobuf::Splice;
+use crate::view::{DEFAULT_ITEM_LIMIT, Filter, Verdict, View};
+use crate::{Program, Sink};
+
+/// The most bytes of one list that are kept. Five thousand pods of 3 KB are half of it, and clients that have more ask
+/// for pages of 500 (`defaultPageSize` in client-go's pager.go) or for a watch that begins with the state.
+pub const DEFAULT_LIST_LIMIT: usize = 32 << 20;
+
+/// `items` of every list (for instance `PodList` in core/v1 generated.proto).
+const ITEMS: u32 = 2;
+/// `ListMeta` in apimachinery's meta/v1 generated.proto.
+const CONTINUE: u32 = 3;
+const REMAINING: u32 = 4;
+/// Fields of the envelope beside the list are shorter than this.
+const SHORT: usize = 4 << 10;
+
+/// Shows a list that arrives in chunks, when it is whole.
+pub struct ProtoListStream {
+    view: View,
+    program: Program,
+    filter: Filter,
+    item_limit: usize,
+    limit: usize,
+    seal: Seal,
+    counted: bool,
+    /// Found with the first chunk.
+    kind: Option<Kind>,
+    state: State,
+    /// What has come and was not read.
+    pending: BytesMut,
+    /// The envelope before the list, the list, and the envelope behind it, as they will be shown.
+    head: Vec<u8>,
+    list: Vec<u8>,
+    tail: Vec<u8>,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Magic,
+    /// Fields of the envelope.
+    Head,
+    /// Fields of the list, of which so many bytes are left.
+    List(Part, usize),
+    /// Fields of the envelope again.
+    Tail,
+}
+
+/// A field of which the beginning has come.
+struct Begun {
+    number: u32,
+    is_message: bool,
+    /// Up to where its content begins, and that with it.
+    head: usize,
+    length: usize,
+}
+
+// === impl ProtoListStream ===
+
+impl ProtoListStream {
+    /// Shows the items of one list that pass `filter`, each by `program`.
+    pub fn new(view: View, program: Program, filter: Filter) -> Self {
+        Self {
+            view,
+            program,
+            filter,
+            item_limit: DEFAULT_ITEM_LIMIT,
+            limit: DEFAULT_LIST_LIMIT,
+            seal: Box::new(str::to_owned),
+            counted: filter == Filter::Everything,
+            kind: None,
+            state: State::Magic,
+            pending: BytesMut::new(),
+            head: Vec::new(),
+            list: Vec::new(),
+            tail: Vec::new(),
+        }
+    }
+
+    /// Replaces `metadata.continue`, which holds a name of the host (`continueToken` in apiserver's continue.go).
+    #[must_use]
+    pub fn sealing(mut self, seal: impl FnMut(&str) -> String + Send + 'static) -> Self {
+        self.seal = Box::new(seal);
+        self
+    }
+
+    /// The host was asked for nothing that is not shown, so what it says of how many remain is true.
+    #[must_use]
+    pub fn counted(mut self) -> Self {
+        self.counted = true;
+        self
+    }
+
+    /// Allows `item` bytes for one item and `list` bytes for all that are shown, instead of [`DEFAULT_ITEM_LIMIT`] and
+    /// [`DEFAULT_LIST_LIMIT`].
+    #[must_use]
+    pub fn limited_to(mut self, item: usize, list: usize) -> Self {
+        (self.item_limit, self.limit) = (item, list);
+        self
+    }
+
+    /// Takes the next chunk, of any length. After an error the stream is of no further use.
+    pub fn push(&mut self, chunk: &[u8]) -> Result<(), StreamError> {
+        self.pending.extend_from_slice(chunk);
+        while self.step()? {}
+        Ok(())
+    }
+
+    /// Says that there are no more chunks, and gives the list.
+    pub fn finish(self) -> Result<Bytes, StreamError> {
+        let whole = matches!(self.state, State::Tail) && self.pending.is_empty();
+        if !whole {
+            return Err(Unreadable::from(WireError::Truncated).into());
+        }
+        let envelope = [&MAGIC[..], &self.tail].concat();
+        if !Envelope::decode(&envelope).map_err(Unreadable::from)?.holds_protobuf() {
+            return Err(Unreadable::Wrapped.into());
+        }
+        let mut shown = Writer::after([&MAGIC[..], &self.head].concat());
+        shown.bytes(RAW, &self.list);
+        shown.raw(&self.tail);
+        Ok(shown.into_bytes().into())
+    }
+
+    /// Reads the next field, if it is there.
+    fn step(&mut self) -> Result<bool, StreamError> {
+        let limit = match self.state {
+            State::Magic => return self.magic(),
+            State::List(_, 0) => {
+                self.state = State::Tail;
+                return Ok(true);
+            }
+            State::List(..) => self.item_limit,
+            State::Head | State::Tail => SHORT,
+        };
+        let Some(begun) = Begun::read(&self.pending)? else { return Ok(false) };
+        if self.state == State::Head && begun.number == RAW {
+            self.pending.advance(begun.head);
+            self.state = State::List(self.part()?, begun.length);
+            return Ok(true);
+        }
+        let whole = begun.head.saturating_add(begun.length);
+        if begun.length > limit {
+            return Err(StreamError::TooLong { limit });
+        }
+        if let State::List(part, left) = self.state {
+            let left = left.checked_sub(whole).ok_or(Unreadable::from(WireError::Truncated))?;
+            if self.pending.len() < whole {
+                return Ok(false);
+            }
+            let field = self.pending.split_to(whole).freeze();
+            self.state = State::List(part, left);
+            self.list_field(part, &begun, &field)?;
+            return Ok(true);
+        }
+        if self.pending.len() < whole {
+            return Ok(false);
+        }
+        let field = self.pending.split_to(whole);
+        if self.state == State::Head { &mut self.head } else { &mut self.tail }.extend_from_slice(&field);
+        let kept = self.head.len().max(self.tail.len());
+        if kept > SHORT { Err(StreamError::TooLong { limit: SHORT }) } else { Ok(true) }
+    }
+
+    fn magic(&mut self) -> Result<bool, StreamError> {
+        if self.pending.len() < MAGIC.len() {
+            return Ok(false);
+        }
+        self.pending.advance(super::behind_magic(&self.pending)?);
+        self.state = State::Head;
+        Ok(true)
+    }
+
+    /// What the items are, which the envelope has said before them.
+    fn part(&mut self) -> Result<Part, StreamError> {
+        let envelope = [&MAGIC[..], &self.head].concat();
+        let envelope = Envelope::decode(&envelope).map_err(Unreadable::from)?;
+        let kind = Kind::of(&self.program)?;
+        let content = kind.content(envelope.api_version, envelope.kind)?;
+        let Content::List(part) = content else {
+            let (api_version, kind) = (envelope.api_version.to_owned(), envelope.kind.to_owned());
+            return Err(Unreadable::Kind { api_version, kind }.into());
+        };
+        self.kind = Some(kind);
+        Ok(part)
+    }
+
+    /// A field of the list.
+    fn list_field(&mut self, part: Part, begun: &Begun, field: &Bytes) -> Result<(), StreamError> {
+        match begun.number {
+            ITEMS if begun.is_message => self.item(part, &field.slice(begun.head..))?,
+            METADATA if begun.is_message => self.metadata(&field[begun.head..])?,
+            _ => self.list.extend_from_slice(field),
+        }
+        if self.list.len() > self.limit { Err(StreamError::TooMuch { limit: self.limit }) } else { Ok(()) }
+    }
+
+    fn item(&mut self, part: Part, item: &Bytes) -> Result<(), Unreadable> {
+        let kind = self.kind.as_ref().ok_or(Unreadable::NoSchema)?;
+        let mut reader = ObjectReader::new(&self.view, kind, self.filter, Splice::new(item));
+        if reader.object(part, &(0..item.len()))? == Verdict::Foreign {
+            return Ok(());
+        }
+        let length = item.len().saturating_add_signed(reader.splice.grown());
+        let mut begun = Writer::after(std::mem::take(&mut self.list));
+        begun.raw_varint(u64::from(ITEMS) << 3 | 2);
+        begun.raw_varint(length as u64);
+        self.list = begun.into_bytes();
+        reader.splice.finish(item, &mut Copied(&mut self.list));
+        Ok(())
+    }
+
+    /// `metav1.ListMeta`.
+    fn metadata(&mut self, metadata: &[u8]) -> Result<(), Unreadable> {
+        let mut shown = Writer::new();
+        let mut fields = Reader::new(metadata);
+        while let Some(field) = fields.next_field()? {
+            match (field.number, field.value) {
+                // Else it counts the objects of all virtual clusters.
+                (REMAINING, _) if !self.counted => {}
+                (CONTINUE, Value::Bytes(token)) if !token.is_empty() => {
+                    shown.bytes(CONTINUE, (self.seal)(&String::from_utf8_lossy(token)).as_bytes());
+                }
+                _ => shown.raw(&metadata[field.span]),
+            }
+        }
+        let mut list = Writer::after(std::mem::take(&mut self.list));
+        list.bytes(METADATA, &shown.into_bytes());
+        self.list = list.into_bytes();
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for ProtoListStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProtoListStream")
+            .field("filter", &self.filter)
+            .field("state", &self.state)
+            .field("kept", &self.list.len())
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Begun ===
+
+impl Begun {
+    /// The beginning of a field; nothing as long as that is not whole.
+    fn read(bytes: &[u8]) -> Result<Option<Self>, Unreadable> {
+        // The longest tag and the longest length there are.
+        let beginning = &bytes[..bytes.len().min(20)];
+        let Some((tag, tag_length)) = varint(beginning)? else { return Ok(None) };
+        let number = u32::try_from(tag >> 3).map_err(|_| WireError::FieldNumber)?;
+        if tag & 7 == 2 {
+            let Some((length, length_length)) = varint(&beginning[tag_length..])? else { return Ok(None) };
+            let length = usize::try_from(length).map_err(|_| WireError::Truncated)?;
+            return Ok(Some(Self { number, is_message: true, head: tag_length + length_length, length }));
+        }
+        match Reader::new(beginning).next_field() {
+            Ok(field) => Ok(field.map(|field| Self { number, is_message: false, head: field.span.end, length: 0 })),
+            Err(WireError::Truncated) if beginning.len() == bytes.len() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// A number and its length; nothing as long as it is not whole.
+fn varint(bytes: &[u8]) -> Result<Option<(u64, usize)>, WireError> {
+    let Some(length) = bytes.iter().position(|byte| byte & 0x80 == 0) else {
+        return if bytes.len() < 10 { Ok(None) } else { Err(WireError::Overflow) };
+    };
+    if length > 9 || (length == 9 && bytes[9] > 1) {
+        return Err(WireError::Overflow);
+    }
+    let number = bytes[..=length].iter().rev().fold(0, |number, byte| number << 7 | u64::from(byte & 0x7f));
+    Ok(Some((number, length + 1)))
+}
+
+/// Copies what it is given, so that nothing keeps whole chunks alive.
+struct Copied<'v>(&'v mut Vec<u8>);
+
+impl Sink for Copied<'_> {
+    fn emit(&mut self, piece: Bytes) {
+        self.0.extend_from_slice(&piece);
+    }
+}

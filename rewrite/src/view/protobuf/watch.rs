@@ -1,0 +1,181 @@
+//! Watches in protobuf.
+//!
+//! A frame is a length and a `WatchEvent` (apimachinery's meta/v1 generated.proto), whose object wears its envelope. One
+//! frame is at hand as a whole, so its length is known when it goes out.
+
+use bytes::Bytes;
+use kube_wire::envelope::Envelope;
+use kube_wire::proto::Writer;
+use kube_wire::watch::{EventType, FrameError, ProtobufFrames};
+
+use super::super::list::StreamError;
+use super::super::watch::{END_OF_STATE, Progress};
+use super::entry::KEY;
+use super::object::ObjectReader;
+use super::{Content, Kind, METADATA, Unreadable};
+use crate::protobuf::Splice;
+use crate::view::{Beginning, DEFAULT_ITEM_LIMIT, Filter, Verdict, View};
+use crate::{Mapping, Program, Sink};
+
+/// `WatchEvent`.
+const TYPE: u32 = 1;
+const OBJECT: u32 = 2;
+/// `raw` of `RawExtension` (apimachinery's runtime generated.proto).
+const RAW: u32 = 1;
+/// `ObjectMeta` in apimachinery's meta/v1 generated.proto.
+const RESOURCE_VERSION: u32 = 6;
+const ANNOTATIONS: u32 = 12;
+
+/// Shows a watch that arrives in chunks.
+pub struct ProtoWatchStream {
+    view: View,
+    kind: Kind,
+    filter: Filter,
+    frames: ProtobufFrames,
+    /// What is needed for bookmarks, if there are to be any.
+    progress: Option<Progress>,
+}
+
+// === impl ProtoWatchStream ===
+
+impl ProtoWatchStream {
+    /// Shows the events of objects that pass `filter`, each by `program`.
+    pub fn new(view: View, program: &Program, filter: Filter) -> Result<Self, Unreadable> {
+        let frames = ProtobufFrames::new(DEFAULT_ITEM_LIMIT);
+        Ok(Self { view, kind: Kind::of(program)?, filter, frames, progress: None })
+    }
+
+    /// Allows this many bytes for one frame instead of [`DEFAULT_ITEM_LIMIT`].
+    #[must_use]
+    pub fn limited_to(mut self, limit: usize) -> Self {
+        self.frames = ProtobufFrames::new(limit);
+        self
+    }
+
+    /// Keeps what [`bookmark`](Self::bookmark) needs.
+    #[must_use]
+    pub fn beginning_with(mut self, beginning: Beginning) -> Self {
+        self.progress = Some(Progress::new(beginning));
+        self
+    }
+
+    /// A frame that tells how far the watch has come, to stand behind all that has gone out. Nothing if that cannot be
+    /// told now.
+    pub fn bookmark(&self) -> Option<Bytes> {
+        let [kind, api_version, version] = self.progress.as_ref()?.parts()?;
+        let texts = [kind, api_version].map(|text| std::str::from_utf8(text).ok());
+        let [Some(kind), Some(api_version)] = texts else { return None };
+        let message = |number, inside: &[u8]| {
+            let mut message = Writer::new();
+            message.bytes(number, inside);
+            message.into_bytes()
+        };
+        let raw = message(METADATA, &message(RESOURCE_VERSION, version));
+        let object = Envelope { api_version, kind, raw: &raw, ..Envelope::default() }.encode();
+        let mut event = Writer::new();
+        event.bytes(TYPE, EventType::Bookmark.as_str().as_bytes());
+        event.bytes(OBJECT, &message(RAW, &object));
+        ProtobufFrames::encode(&event.into_bytes()).ok().map(Bytes::from)
+    }
+
+    /// Uses newer names from the next frame on: a watch outlives many namespaces.
+    pub fn remap(&mut self, mapping: Mapping) {
+        self.view.mapping = mapping;
+    }
+
+    /// Takes the next chunk, of any length, and gives what can be shown to `sink`. After an error the stream is of no
+    /// further use.
+    pub fn push(&mut self, chunk: &[u8], sink: &mut impl Sink) -> Result<(), StreamError> {
+        self.frames.push(chunk)?;
+        while let Some(frame) = self.frames.next_frame()? {
+            let frame = Bytes::copy_from_slice(frame);
+            if let Some(shown) = show(&self.view, &self.kind, self.filter, &frame)? {
+                sink.emit(ProtobufFrames::encode(&shown)?.into());
+            }
+            if let Some(progress) = &mut self.progress {
+                note(progress, &frame)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that there are no more chunks. A watch may end at any time, but not within a frame.
+    pub fn finish(&self) -> Result<(), StreamError> {
+        Ok(self.frames.finish()?)
+    }
+}
+
+impl std::fmt::Debug for ProtoWatchStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProtoWatchStream").field("filter", &self.filter).finish_non_exhaustive()
+    }
+}
+
+/// A frame as it is shown; nothing if it is left out.
+fn show(view: &View, kind: &Kind, filter: Filter, frame: &Bytes) -> Result<Option<Vec<u8>>, Unreadable> {
+    let splice = Splice::new(frame);
+    let event = splice.text(&(0..frame.len()), Some(TYPE))?;
+    // It belongs to everyone.
+    let filter = if event == EventType::Bookmark.as_str().as_bytes() { Filter::Everything } else { filter };
+    let Some(object) = splice.only(&(0..frame.len()), OBJECT)? else { return Ok(Some(frame.to_vec())) };
+    let Some(raw) = splice.only(&object.inside, RAW)? else { return Ok(Some(frame.to_vec())) };
+    let envelope = Envelope::decode(splice.bytes(&raw))?;
+    let content = kind.content(envelope.api_version, envelope.kind)?;
+    let mut reader = ObjectReader::new(view, kind, filter, splice);
+    let outer = reader.splice.enter();
+    match content {
+        Content::Status => {
+            let status = view.status(reader.splice.bytes(&raw))?;
+            reader.splice.replace(&raw, status);
+        }
+        Content::Object(part) => {
+            let around = reader.splice.enter();
+            if reader.enveloped(part, raw.inside.clone())? == Verdict::Foreign {
+                return Ok(None);
+            }
+            reader.splice.leave(&raw, around);
+        }
+        Content::List(_) => {
+            let (api_version, kind) = (envelope.api_version.to_owned(), envelope.kind.to_owned());
+            return Err(Unreadable::Kind { api_version, kind });
+        }
+    }
+    reader.splice.leave(&object, outer);
+    let mut shown: Vec<Bytes> = Vec::new();
+    reader.splice.finish(frame, &mut shown);
+    Ok(Some(shown.concat()))
+}
+
+/// Takes note of how far the watch has come.
+fn note(progress: &mut Progress, frame: &[u8]) -> Result<(), Unreadable> {
+    let splice = Splice::new(frame);
+    let event = splice.text(&(0..frame.len()), Some(TYPE))?;
+    let Some(object) = splice.only(&(0..frame.len()), OBJECT)? else { return Ok(()) };
+    if event == EventType::Error.as_str().as_bytes() {
+        return Ok(());
+    }
+    let envelope = Envelope::decode(splice.text(&object.inside, Some(RAW))?)?;
+    let inner = Splice::new(envelope.raw);
+    let Some(metadata) = inner.only(&(0..envelope.raw.len()), METADATA)? else { return Ok(()) };
+    if event == EventType::Bookmark.as_str().as_bytes() {
+        let mut marked = false;
+        let mut annotations = inner.fields(metadata.inside.clone());
+        while let Some(annotation) = annotations.next(|number| number == ANNOTATIONS)? {
+            marked |= inner.text(&annotation.inside, Some(KEY))? == END_OF_STATE.as_bytes();
+        }
+        progress.note_bookmark(marked);
+    }
+    let version = inner.text(&metadata.inside, Some(RESOURCE_VERSION))?;
+    let parts = [envelope.kind.as_bytes(), envelope.api_version.as_bytes(), version];
+    progress.note_parts(parts.map(|part| Some(part).filter(|part| !part.is_empty())));
+    Ok(())
+}
+
+impl From<FrameError> for StreamError {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::TooLarge { limit } => Self::TooLong { limit },
+            _ => Self::Cut,
+        }
+    }
+}
