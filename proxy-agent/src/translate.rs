@@ -13,7 +13,7 @@ pub(crate) use arrivals::Arrivals;
 pub(crate) use binding::as_cluster_binding;
 pub(crate) use bookmarks::beginning;
 pub(crate) use echo::status;
-pub(crate) use response::{Show, ShownBody, Upstream, show, warnings};
+pub(crate) use response::{Show, ShownBody, Upstream, encoding, show, warnings};
 pub(crate) use review::{Answer, Ruling};
 pub(crate) use whole::{TooLarge, collect, drain};
 

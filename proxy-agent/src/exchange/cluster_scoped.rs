@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
+use kube_wire::media::Encoding;
 use kube_wire::name::SegmentName;
 use kube_wire::selector::LabelSelector;
 use kube_wire::status::Reason;
 use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::VirtualNamespace;
 use rewrite::name::CLUSTER_LABEL;
+use rewrite::protobuf::ObjectMetadata;
 use rewrite::view::Filter;
+use serde_json::json;
 use tokio::time::timeout;
 
 use super::body::Body;
@@ -22,7 +25,7 @@ use crate::access::Attributes;
 use crate::host::{HostBody, empty};
 use crate::policy::{self, Class};
 use crate::refusal::Refusal;
-use crate::translate::{MAX_OBJECT, Show, Upstream, collect};
+use crate::translate::{MAX_OBJECT, Show, Upstream, collect, encoding};
 
 /// Namespaces that no API server lets go (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -112,7 +115,7 @@ impl Asked<'_> {
         let query = if listed { self.list_query(request, only)? } else { self.info.query().borrowed().into_owned() };
         let target = Self::target(&request.path().build(), &query);
         let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
-        self.json_only(&mut upstream)?;
+        self.readable(&mut upstream)?;
         if is_hidden_by_metadata(request) {
             whole_objects(&mut upstream)?;
         }
@@ -150,7 +153,7 @@ impl Asked<'_> {
             let query = self.list_query(request, None)?;
             let target = Self::target(&path, &query);
             let mut upstream = self.upstream(self.info.method().clone(), &target, As::Caller, empty())?;
-            self.json_only(&mut upstream)?;
+            self.readable(&mut upstream)?;
             return Ok(self.planned(request, upstream, self.list_show(request, program(request), Filter::ByName)?));
         }
         if request.verb() == Verb::Delete && request.subresource().is_none() && IMMORTAL.contains(&name) {
@@ -182,7 +185,7 @@ impl Asked<'_> {
                 self.upstream(self.info.method().clone(), &target, As::Caller, body)?
             }
         };
-        self.json_only(&mut upstream)?;
+        self.readable(&mut upstream)?;
         let show = Show::Object { program: program(request), filter: Filter::ByName, only: None };
         let mut plan = self.planned(request, upstream, show);
         plan.again = again;
@@ -208,7 +211,7 @@ impl Asked<'_> {
                 };
                 let target = Self::target(&path, self.info.query());
                 let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, body)?;
-                self.json_only(&mut upstream)?;
+                self.readable(&mut upstream)?;
                 let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
                 let mut plan = self.planned(request, upstream, show);
                 plan.mapping = self.mapping.clone().asking_for(name);
@@ -256,7 +259,14 @@ impl Asked<'_> {
         }
         let (parts, body) = response.into_parts();
         let body = collect(body, MAX_OBJECT).await.map_err(|error| Refusal::Unreadable(error.to_string()))?;
-        let created = serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let created = if encoding(&parts.headers) == Some(Encoding::Protobuf) {
+            let ObjectMetadata { name, uid, resource_version, labels } =
+                ObjectMetadata::of(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+            let metadata = json!({"name": name, "uid": uid, "resourceVersion": resource_version, "labels": labels});
+            json!({"metadata": metadata})
+        } else {
+            serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?
+        };
         self.parts.root.birth(&created).await;
         Ok(Response::from_parts(parts, Upstream::Whole(body)))
     }

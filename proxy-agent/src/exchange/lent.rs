@@ -116,7 +116,7 @@ impl Asked<'_> {
         let query = if listed { self.list_query(request, None)? } else { self.info.query().borrowed().into_owned() };
         let mut upstream =
             self.upstream(self.info.method().clone(), &Self::target(&path, &query), As::Agent, empty())?;
-        self.json_only(&mut upstream)?;
+        self.readable(&mut upstream)?;
         let show = if listed {
             match self.list_show(request, program(request), Filter::ByNamespace)? {
                 // The host's count is of what is not shown, too.
@@ -146,7 +146,7 @@ impl Asked<'_> {
         let path = request.path_with(Some(&namespaced::segment(&lending.from)), None);
         let target = Self::target(&path, self.info.query());
         let mut upstream = self.upstream(Method::GET, &target, As::Agent, empty())?;
-        self.json_only(&mut upstream)?;
+        self.readable(&mut upstream)?;
         let show = Show::Object { program: program(request), filter: Filter::ByNamespace, only: None };
         let mut plan = self.planned(request, upstream, show);
         plan.lending = Some(lending);

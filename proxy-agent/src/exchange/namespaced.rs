@@ -60,7 +60,7 @@ impl Asked<'_> {
         let query = self.list_query(request, None)?;
         let target = Self::target(&request.path_with(Some(&segment), None), &query);
         let mut upstream = self.upstream(Method::GET, &target, As::Agent, empty())?;
-        self.json_only(&mut upstream)?;
+        self.readable(&mut upstream)?;
         Ok(Plan {
             request: upstream,
             show: self.list_show(request, program(request), Filter::ByNamespace)?,
@@ -149,7 +149,7 @@ impl Asked<'_> {
         let show = if is_opaque(request) {
             Show::Verbatim
         } else {
-            self.json_only(&mut upstream)?;
+            self.readable(&mut upstream)?;
             if listed {
                 self.list_show(request, program(request), Filter::ByNamespace)?
             } else {

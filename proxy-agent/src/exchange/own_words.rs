@@ -18,7 +18,7 @@ use super::plan::{As, program};
 use crate::access::Attributes;
 use crate::host::{HostBody, RequestBody, empty, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
-use crate::translate::{MAX_OBJECT, as_cluster_binding, collect, status};
+use crate::translate::{MAX_OBJECT, as_cluster_binding, collect, encoding, status};
 
 /// `EnsureObjectNamespaceMatchesRequestNamespace` in apiserver's `registry/rest/meta.go`.
 const MISMATCH: &str = "the namespace of the provided object does not match the namespace sent on the request";
@@ -91,8 +91,8 @@ impl Asked<'_> {
         }
         let target = Self::target(upstream.path, &query);
         let mut request = self.upstream(self.info.method().clone(), &target, upstream.identity, body)?;
-        // Otherwise the host says what it accepts, in JSON.
-        let _ = self.json_only(&mut request);
+        // Otherwise the host says what it accepts.
+        let _ = self.readable(&mut request);
         let response = self.parts.host.send(request).await?;
         let status = response.status();
         if status.is_success() || (upstream.identity == As::Agent && !is_about_the_request(status)) {
@@ -109,9 +109,10 @@ impl Asked<'_> {
         mapping: &Mapping,
         response: Response<HostBody>,
     ) -> Option<Status> {
-        let body = collect(response.into_body(), MAX_OBJECT).await.ok()?;
+        let (parts, body) = response.into_parts();
+        let body = collect(body, MAX_OBJECT).await.ok()?;
         let program = program(request);
-        let said = status(&self.view(mapping.clone()), &program, &body);
+        let said = status(&self.view(mapping.clone()), &program, encoding(&parts.headers)?, &body);
         if program.is_of_cluster_bindings() { said.map(as_cluster_binding) } else { said }
     }
 }

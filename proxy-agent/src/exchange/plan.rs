@@ -2,10 +2,10 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
 use kube_wire::gvr::GroupKind;
-use kube_wire::media::{Accept, Form};
+use kube_wire::media::Accept;
 use kube_wire::query::Query;
 use kube_wire::selector::LabelSelector;
-use kube_wire::{ResourceRequest, Status};
+use kube_wire::{ResourceRequest, Status, Target};
 use rewrite::view::Lending;
 use rewrite::{Mapping, Program, ProtoProgram, schema};
 
@@ -118,12 +118,17 @@ impl Asked<'_> {
         headers
     }
 
-    /// Replaces `Accept` by its JSON part, and asks for the objects of table rows; what comes back can then be mapped.
-    pub(super) fn json_only(&self, request: &mut Request<RequestBody>) -> Result<Vec<Form>, Refusal> {
+    /// Replaces `Accept` by its JSON part, or by its protobuf part if there is no other and the engine can read such
+    /// objects; and asks for the objects of table rows. What comes back can then be mapped.
+    pub(super) fn readable(&self, request: &mut Request<RequestBody>) -> Result<(), Refusal> {
         let accept = self.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        let json = Accept::parse(accept).json_only();
-        let json = json.map_err(|error| Unmapped::refusal(Status::not_acceptable(error), Ask::WithoutBody))?;
-        let value = HeaderValue::from_str(json.header())
+        let accept = Accept::parse(accept);
+        let only = match (accept.json_only(), self.info.target()) {
+            (Err(_), Target::Resource(resource)) if program(resource).has_protobuf() => accept.protobuf_only(),
+            (json, _) => json,
+        };
+        let only = only.map_err(|error| Unmapped::refusal(Status::not_acceptable(error), Ask::WithoutBody))?;
+        let value = HeaderValue::from_str(only.header())
             .map_err(|_| Refusal::from(Status::bad_request("the Accept header cannot be read")))?;
         request.headers_mut().insert(header::ACCEPT, value);
         if self.wants_bare_rows() {
@@ -132,7 +137,7 @@ impl Asked<'_> {
             let target = Self::target(request.uri().path(), &query);
             *request.uri_mut() = target.parse().expect("what was set needs no escapes, and the rest was a target");
         }
-        Ok(json.forms().to_vec())
+        Ok(())
     }
 
     /// Whether tables are to come without their objects. (Other answers have none to leave out.)

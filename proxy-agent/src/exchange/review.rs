@@ -113,7 +113,7 @@ impl Asked<'_> {
         let (mapped, report) = object.map(request, "", &mapper)?;
         let target = Self::target(path, self.info.query());
         let mut upstream = self.upstream(self.info.method().clone(), &target, identity, full(mapped))?;
-        self.json_only(&mut upstream)?;
+        self.readable(&mut upstream)?;
         let answer = Answer { ruling, root: self.cluster.root.clone(), about: report.about };
         // What a token's answer says of the user is in virtual names already.
         let program = if kind == Kind::Token { rewrite::schema::program_of_any() } else { program(request) };

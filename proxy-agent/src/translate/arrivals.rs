@@ -11,7 +11,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use kube_wire::watch::ProtobufFrames;
 use memchr::memmem;
+use rewrite::protobuf::event_namespace;
+use rewrite::view::DEFAULT_ITEM_LIMIT;
 use rewrite::{Mapping, VirtualNamespace};
 use tokio::time::{Instant, Sleep, sleep};
 
@@ -33,9 +36,17 @@ pub(crate) struct Arrivals {
     cluster: Arc<VirtualCluster>,
     /// The namespace that the request names, which need not exist.
     asked: Option<VirtualNamespace>,
-    tail: Vec<u8>,
+    form: Form,
     in_vain: HashSet<Box<[u8]>>,
     held: Option<Held>,
+}
+
+/// How names are found in chunks.
+enum Form {
+    /// By what stands before them; with the end of the last chunk.
+    Json(Vec<u8>),
+    /// In the objects of whole events.
+    Protobuf(ProtobufFrames),
 }
 
 struct Held {
@@ -49,7 +60,12 @@ struct Held {
 
 impl Arrivals {
     pub(crate) fn new(cluster: Arc<VirtualCluster>, asked: Option<VirtualNamespace>) -> Self {
-        Self { cluster, asked, tail: Vec::new(), in_vain: HashSet::new(), held: None }
+        Self { cluster, asked, form: Form::Json(Vec::new()), in_vain: HashSet::new(), held: None }
+    }
+
+    /// The same for a watch in protobuf.
+    pub(crate) fn in_protobuf(self) -> Self {
+        Self { form: Form::Protobuf(ProtobufFrames::new(DEFAULT_ITEM_LIMIT)), ..self }
     }
 
     /// The names as they are now.
@@ -99,23 +115,49 @@ impl Arrivals {
     /// Names in a chunk, and across its beginning, that the index knows nothing of.
     fn unknown_in(&mut self, chunk: &[u8]) -> Vec<Box<[u8]>> {
         let mapping = self.cluster.mapping();
-        let mut seam = std::mem::take(&mut self.tail);
-        seam.extend_from_slice(&chunk[..chunk.len().min(OVERLAP)]);
         let mut unknown: Vec<Box<[u8]>> = Vec::new();
-        for text in [&seam[..], chunk] {
-            for mark in MARKS {
-                for at in memmem::find_iter(text, mark) {
-                    let name = &text[at + mark.len()..];
-                    let Some(end) = memchr::memchr(b'"', &name[..name.len().min(64)]) else { continue };
-                    let name = &name[..end];
-                    let known = name.is_empty() || mapping.knows(name) || self.in_vain.contains(name);
-                    if !known && !unknown.iter().any(|other| &**other == name) {
-                        unknown.push(name.into());
+        let in_vain = &self.in_vain;
+        self.form.names_in(chunk, |name| {
+            let known = name.is_empty() || mapping.knows(name) || in_vain.contains(name);
+            if !known && !unknown.iter().any(|other| &**other == name) {
+                unknown.push(name.into());
+            }
+        });
+        unknown
+    }
+}
+
+// === impl Form ===
+
+impl Form {
+    /// Calls `found` for every name of a namespace, perhaps more than once.
+    fn names_in(&mut self, chunk: &[u8], mut found: impl FnMut(&[u8])) {
+        match self {
+            Self::Json(tail) => {
+                let mut seam = std::mem::take(tail);
+                seam.extend_from_slice(&chunk[..chunk.len().min(OVERLAP)]);
+                for text in [&seam[..], chunk] {
+                    for mark in MARKS {
+                        for at in memmem::find_iter(text, mark) {
+                            let name = &text[at + mark.len()..];
+                            let Some(end) = memchr::memchr(b'"', &name[..name.len().min(64)]) else { continue };
+                            found(&name[..end]);
+                        }
+                    }
+                }
+                *tail = chunk[chunk.len().saturating_sub(OVERLAP)..].to_vec();
+            }
+            Self::Protobuf(frames) => {
+                // What is wrong with the frames is said by those who show them.
+                if frames.push(chunk).is_err() {
+                    return;
+                }
+                while let Ok(Some(frame)) = frames.next_frame() {
+                    if let Some(name) = event_namespace(frame) {
+                        found(name);
                     }
                 }
             }
         }
-        self.tail = chunk[chunk.len().saturating_sub(OVERLAP)..].to_vec();
-        unknown
     }
 }

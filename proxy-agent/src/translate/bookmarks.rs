@@ -16,6 +16,9 @@ use tokio::time::{Instant, Sleep, sleep};
 /// The longest time between two bookmarks.
 const PERIOD: Duration = Duration::from_secs(15);
 
+/// A bookmark in JSON, and in protobuf: `type` is field 1 of `WatchEvent` (apimachinery's meta/v1 generated.proto).
+const BOOKMARKS: [&[u8]; 2] = [br#""type":"BOOKMARK""#, b"\x0a\x08BOOKMARK"];
+
 /// The next bookmark of one watch.
 pub(crate) struct Bookmarks {
     due: Pin<Box<Sleep>>,
@@ -31,7 +34,7 @@ impl Bookmarks {
     /// Takes note of what goes to the client: a bookmark of the host's own is as good as ours. Texts that merely look
     /// like one make the next one late, no more.
     pub(crate) fn note(&mut self, shown: &Bytes) {
-        if memmem::find(shown, br#""type":"BOOKMARK""#).is_some() {
+        if BOOKMARKS.iter().any(|bookmark| memmem::find(shown, bookmark).is_some()) {
             self.due.as_mut().reset(Instant::now() + PERIOD);
         }
     }

@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use kube_wire::Status;
 use kube_wire::go_quote::{GoQuoted, unquoted};
+use kube_wire::media::Encoding;
 use rewrite::view::{Filter, Verdict};
 use rewrite::{Program, View};
 
@@ -17,18 +18,22 @@ const BEFORE: &str = "Invalid value: ";
 const UNREADABLE: &str = "{...}";
 
 /// A Status of the host's in virtual names; `None` if it is none.
-pub(crate) fn status(view: &View, program: &Program, body: &Bytes) -> Option<Status> {
-    if let Some(status) = without_echo(view, program, body) {
+pub(crate) fn status(view: &View, program: &Program, encoding: Encoding, body: &[u8]) -> Option<Status> {
+    let status = match encoding {
+        Encoding::Json => Status::from_json(body).ok()?,
+        Encoding::Protobuf => Status::from_protobuf(body).ok()?,
+        Encoding::Yaml | Encoding::Cbor => return None,
+    };
+    if let Some(status) = without_echo(view, program, status.clone()) {
         return Some(status);
     }
     let mut pieces: Vec<Bytes> = Vec::new();
-    view.object(&Program::default(), Filter::Everything, body, &mut pieces).ok()?;
+    view.object(&Program::default(), Filter::Everything, &status.to_json().into(), &mut pieces).ok()?;
     Status::from_json(&pieces.concat()).ok()
 }
 
 /// The Status in virtual names if it quotes an object; `None` if it is like every other.
-pub(super) fn without_echo(view: &View, program: &Program, body: &[u8]) -> Option<Status> {
-    let mut status = Status::from_json(body).ok()?;
+pub(super) fn without_echo(view: &View, program: &Program, mut status: Status) -> Option<Status> {
     let details = status.details.as_mut()?;
     let cause = details.causes.iter_mut().find(|cause| cause.field == FIELD)?;
     let (length, object) = unquoted(cause.message.strip_prefix(BEFORE)?)?;
@@ -77,7 +82,12 @@ mod tests {
         let view = View::new(ke()).hiding(Arc::new(guard));
         let program = schema::program_for("apps", "v1", "deployments");
         let detail = "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32";
-        let show = |status: Status| super::status(&view, &program, &status.to_json().into()).unwrap();
+        let show = |status: Status| {
+            let shown = super::status(&view, &program, Encoding::Json, &status.to_json()).unwrap();
+            let also = super::status(&view, &program, Encoding::Protobuf, &status.to_protobuf());
+            assert_eq!(also.as_ref(), Some(&shown));
+            shown
+        };
         assert_eq!(show(invalid(OBJECT, detail)), invalid(SHOWN, detail));
         assert_eq!(show(invalid(OBJECT, "in edge-ke")), invalid(SHOWN, "in edge"));
         assert_eq!(show(invalid("map[spec:x]", "in edge-ke")), invalid("map[spec:x]", "in edge"));

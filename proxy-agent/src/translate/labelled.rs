@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use kube_wire::envelope::EnvelopeError;
 use kube_wire::selector::LabelSelector;
+use rewrite::protobuf::ObjectMetadata;
 use serde::Deserialize;
 
 /// An object, or the Table that kubectl asks for: there the objects are in the rows.
@@ -41,6 +43,13 @@ struct Object {
 impl Labelled {
     pub(super) fn parse(body: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(body)
+    }
+
+    /// The same in protobuf, in which there are no Tables.
+    pub(super) fn of_protobuf(body: &[u8]) -> Result<Self, EnvelopeError> {
+        let labels = Some(ObjectMetadata::of(body)?.labels);
+        let (kind, api_version) = (String::new(), String::new());
+        Ok(Self { kind, api_version, metadata: Metadata { labels }, rows: None })
     }
 
     /// Whether the object is, or every object of a Table.

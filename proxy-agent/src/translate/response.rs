@@ -8,8 +8,9 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
+use kube_wire::Status;
+use kube_wire::media::{self, Encoding};
 use kube_wire::selector::LabelSelector;
-use kube_wire::{Status, media};
 use rewrite::sink::Coalesce;
 use rewrite::view::{Beginning, Filter, ListStream, Verdict, WatchStream};
 use rewrite::{Program, View};
@@ -21,6 +22,10 @@ use super::{Answer, Arrivals, MAX_OBJECT, as_cluster_binding, collect};
 use crate::host::{HostBody, HostBodyError};
 use crate::refusal::Refusal;
 use crate::seal::Seal;
+use events::Events;
+
+mod events;
+mod protobuf;
 
 /// How an answer is shown.
 pub(crate) enum Show {
@@ -66,7 +71,7 @@ pub(crate) struct Stream<B = HostBody> {
 
 enum Engine {
     List(ListStream),
-    Watch(WatchStream, Box<Arrivals>, Option<Bookmarks>),
+    Watch(Events, Box<Arrivals>, Option<Bookmarks>),
 }
 
 /// Why a streamed answer ended early.
@@ -89,21 +94,26 @@ pub(crate) async fn show(
 ) -> Result<Response<ShownBody>, Refusal> {
     let (mut parts, body) = response.into_parts();
     warnings(view, &mut parts.headers);
-    let json = is_json(&parts.headers);
+    let encoding = encoding(&parts.headers);
+    let json = encoding == Some(Encoding::Json);
     let failed = parts.status.as_u16() >= 400;
     let shown = match show {
+        _ if encoding == Some(Encoding::Protobuf) => {
+            protobuf::show(view, show, not_found, parts.status, body, &mut parts.headers).await?
+        }
         Show::Object { program, .. } | Show::List { program, .. } | Show::Watch { program, .. }
             if failed && json && program.is_of_cluster_bindings() =>
         {
             let body = body.collect().await?;
-            match status(view, &program, &body).map(as_cluster_binding) {
+            match status(view, &program, Encoding::Json, &body).map(as_cluster_binding) {
                 Some(status) => ShownBody::whole(status.to_json().into(), &mut parts.headers),
                 None => return Err(Refusal::Unreadable("its error is no Status".to_owned())),
             }
         }
         Show::Object { program, .. } if failed && json && parts.status == StatusCode::UNPROCESSABLE_ENTITY => {
             let body = body.collect().await?;
-            if let Some(status) = without_echo(view, &program, &body) {
+            let status = Status::from_json(&body).ok().and_then(|status| without_echo(view, &program, status));
+            if let Some(status) = status {
                 ShownBody::whole(status.to_json().into(), &mut parts.headers)
             } else {
                 let (body, everything) = (Upstream::Whole(body), Filter::Everything);
@@ -118,7 +128,7 @@ pub(crate) async fn show(
         Show::Verbatim => body.verbatim(),
         _ if !json => {
             let media_type = parts.headers.get(header::CONTENT_TYPE).cloned();
-            return Err(Refusal::Unreadable(format!("it is {media_type:?} where JSON was asked for")));
+            return Err(Refusal::Unreadable(format!("it is {media_type:?}, which was not asked for")));
         }
         Show::Object { program, filter, only } => {
             whole(view, &program, filter, only.as_ref(), not_found, body, &mut parts.headers).await?
@@ -135,8 +145,8 @@ pub(crate) async fn show(
             stream(body, Engine::List(engine), &mut parts.headers)?
         }
         Show::Watch { program, filter, arrivals, bookmarks } => {
-            let watch = WatchStream::new(view.clone(), program, filter);
-            stream(body, Engine::watch(watch, arrivals, bookmarks), &mut parts.headers)?
+            let events = Events::Json(WatchStream::new(view.clone(), program, filter));
+            stream(body, Engine::watch(events, arrivals, bookmarks), &mut parts.headers)?
         }
     };
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -177,9 +187,10 @@ fn stream(body: Upstream, engine: Engine, headers: &mut HeaderMap) -> Result<Sho
     Ok(ShownBody::Stream(Box::new(Stream::new(upstream, engine))))
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+/// How the objects in an answer are written; `None` if there are none.
+pub(crate) fn encoding(headers: &HeaderMap) -> Option<Encoding> {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    content_type.and_then(media::response_encoding) == Some(media::Encoding::Json)
+    content_type.and_then(media::response_encoding)
 }
 
 /// Warnings are texts (RFC 7234 section 5.5, KEP-1693) and may name what they are about.
@@ -273,7 +284,7 @@ impl Body for ShownBody {
 // === impl Engine ===
 
 impl Engine {
-    fn watch(watch: WatchStream, arrivals: Arrivals, bookmarks: Option<Beginning>) -> Self {
+    fn watch(watch: Events, arrivals: Arrivals, bookmarks: Option<Beginning>) -> Self {
         let arrivals = Box::new(arrivals);
         match bookmarks {
             Some(beginning) => Self::Watch(watch.beginning_with(beginning), arrivals, Some(Bookmarks::new())),

@@ -11,6 +11,8 @@ use crate::access::reviews::TokenUser;
 use crate::root::MIRROR_PREFIX;
 use crate::who::Caller;
 
+mod protobuf;
+
 /// How a review is answered.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -66,7 +68,12 @@ impl Answer {
     /// those of a token's user.
     pub(crate) fn apply(&self, mapping: &Mapping, body: &[u8]) -> serde_json::Result<Bytes> {
         let mut review: Review<'_> = serde_json::from_slice(body)?;
-        let status = &mut review.status;
+        self.judge(mapping, &mut review.status)?;
+        serde_json::to_vec(&review).map(Bytes::from)
+    }
+
+    /// Makes of the host's `status` what it is in the virtual cluster.
+    fn judge(&self, mapping: &Mapping, status: &mut Value) -> serde_json::Result<()> {
         match self.ruling {
             Ruling::Host => {}
             Ruling::Agent(true) => *status = json!({"allowed": true}),
@@ -82,7 +89,7 @@ impl Answer {
         {
             *reason = plain;
         }
-        serde_json::to_vec(&review).map(Bytes::from)
+        Ok(())
     }
 }
 

@@ -51,7 +51,7 @@ impl Asked<'_> {
             (Verb::Delete, Some(name)) => {
                 let target = Self::target(&self.binding_path(request)?, self.info.query());
                 let mut upstream = self.upstream(Method::DELETE, &target, As::Agent, full(body.bytes()))?;
-                self.json_only(&mut upstream)?;
+                self.readable(&mut upstream)?;
                 let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
                 let mut plan = self.planned(request, upstream, show);
                 plan.written = (!self.is_dry()?).then(|| Written::Unbound(name.to_owned()));
@@ -62,7 +62,7 @@ impl Asked<'_> {
                 let query = self.list_query(request, Some(&kept))?;
                 let target = Self::target(&self.binding_path(request)?, &query);
                 let mut upstream = self.upstream(Method::DELETE, &target, As::Agent, full(body.bytes()))?;
-                self.json_only(&mut upstream)?;
+                self.readable(&mut upstream)?;
                 let show = self.list_show(request, program(request), Filter::Everything)?;
                 let mut plan = self.planned(request, upstream, show);
                 plan.written = (!self.is_dry()?).then_some(Written::SomeUnbound);
@@ -90,7 +90,7 @@ impl Asked<'_> {
         };
         let target = Self::target(&self.binding_path(request)?, &query);
         let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
-        self.json_only(&mut upstream)?;
+        self.readable(&mut upstream)?;
         let show = if listed {
             self.list_show(request, program(request), Filter::Everything)?
         } else {
@@ -108,7 +108,7 @@ impl Asked<'_> {
             return Err(Status::invalid(kind, name, &errors).into());
         }
         attempt::may_bind(self, request, name, &tried.result).await?;
-        self.json_only(&mut tried.request)?;
+        self.readable(&mut tried.request)?;
         let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
         let mut plan = self.planned(request, tried.request, show);
         plan.again = tried.again;

@@ -55,7 +55,7 @@ impl Asked<'_> {
             (Verb::Delete, Some(name)) => {
                 let path = Self::target(&self.role_path(request, name)?, self.info.query());
                 let mut upstream = self.upstream(Method::DELETE, &path, As::Agent, full(body.bytes()))?;
-                self.json_only(&mut upstream)?;
+                self.readable(&mut upstream)?;
                 let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
                 let mut plan = self.planned(request, upstream, show);
                 plan.written = (!self.is_dry()?).then_some(Written::Role);
@@ -87,7 +87,7 @@ impl Asked<'_> {
         let listed = request.verb() != Verb::Get;
         let query = if listed { self.list_query(request, None)? } else { self.info.query().borrowed().into_owned() };
         let mut upstream = self.upstream(Method::GET, &Self::target(&path, &query), As::Agent, empty())?;
-        self.json_only(&mut upstream)?;
+        self.readable(&mut upstream)?;
         let show = if listed {
             self.list_show(request, program(request), Filter::ByRole)?
         } else {
@@ -113,7 +113,7 @@ impl Asked<'_> {
         }
         let target = Self::target(&request.path().build(), &query);
         let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
-        self.json_only(&mut upstream)?;
+        self.readable(&mut upstream)?;
         let mut plan = self.planned(request, upstream, self.list_show(request, program(request), Filter::ByRole)?);
         plan.selecting = selecting;
         plan.written = (request.verb() == Verb::DeleteCollection && !self.is_dry()?).then_some(Written::Role);
@@ -132,7 +132,7 @@ impl Asked<'_> {
         let aggregates = !tried.result["metadata"]["annotations"][AGGREGATION_ANNOTATION].is_null()
             || self.cluster.roles().aggregates(&self.cluster.name, name);
         attempt::may_grant(self, request, (&host, name), &tried.result["rules"], aggregates).await?;
-        self.json_only(&mut tried.request)?;
+        self.readable(&mut tried.request)?;
         let show = Show::Object { program: program(request), filter: Filter::ByRole, only: None };
         let mut plan = self.planned(request, tried.request, show);
         plan.again = tried.again;

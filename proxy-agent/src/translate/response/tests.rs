@@ -82,7 +82,7 @@ impl Watched {
         let view = View::new(cluster.mapping());
         let watch = WatchStream::new(view, program_for("", "v1", "pods"), Filter::ByNamespace);
         let (host, written) = mpsc::unbounded_channel();
-        let engine = Engine::watch(watch, Arrivals::new(cluster, None), bookmarks);
+        let engine = Engine::watch(Events::Json(watch), Arrivals::new(cluster, None), bookmarks);
         Self { host, stream: Stream::new(Written(written), engine), namespaces }
     }
 

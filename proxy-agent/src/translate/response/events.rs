@@ -1,0 +1,43 @@
+//! A watch in whichever encoding it comes.
+
+use bytes::Bytes;
+use rewrite::view::{Beginning, ProtoWatchStream, StreamError, WatchStream};
+use rewrite::{Mapping, Sink};
+
+/// Shows the events of one watch.
+pub(super) enum Events {
+    Json(WatchStream),
+    Protobuf(ProtoWatchStream),
+}
+
+// === impl Events ===
+
+impl Events {
+    pub(super) fn beginning_with(self, beginning: Beginning) -> Self {
+        match self {
+            Self::Json(watch) => Self::Json(watch.beginning_with(beginning)),
+            Self::Protobuf(watch) => Self::Protobuf(watch.beginning_with(beginning)),
+        }
+    }
+
+    pub(super) fn bookmark(&self) -> Option<Bytes> {
+        match self {
+            Self::Json(watch) => watch.bookmark(),
+            Self::Protobuf(watch) => watch.bookmark(),
+        }
+    }
+
+    pub(super) fn remap(&mut self, mapping: Mapping) {
+        match self {
+            Self::Json(watch) => watch.remap(mapping),
+            Self::Protobuf(watch) => watch.remap(mapping),
+        }
+    }
+
+    pub(super) fn push(&mut self, chunk: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
+        match self {
+            Self::Json(watch) => watch.push(chunk, sink),
+            Self::Protobuf(watch) => watch.push(chunk, sink),
+        }
+    }
+}

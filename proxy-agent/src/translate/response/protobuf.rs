@@ -1,0 +1,117 @@
+//! The same for answers in protobuf, which those get who accept nothing else.
+
+use std::future::poll_fn;
+use std::pin::pin;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use http_body::Body as _;
+use kube_wire::Status;
+use kube_wire::media::Encoding;
+use kube_wire::status::Reason;
+use rewrite::view::{Filter, ProtoListStream, ProtoWatchStream, StreamError, Verdict};
+use rewrite::{Program, View};
+
+use super::super::labelled::Labelled;
+use super::events::Events;
+use super::{Engine, Show, ShownBody, Upstream, stream};
+use crate::host::HostBody;
+use crate::refusal::Refusal;
+use crate::translate::echo::status;
+
+/// Shows an answer.
+pub(super) async fn show(
+    view: &View,
+    show: Show,
+    not_found: impl FnOnce() -> Status,
+    status: StatusCode,
+    body: Upstream,
+    headers: &mut HeaderMap,
+) -> Result<ShownBody, Refusal> {
+    if status.as_u16() >= 400 {
+        return failure(view, &show, body, headers).await;
+    }
+    let (body, shown) = match show {
+        Show::Verbatim => return Ok(body.verbatim()),
+        Show::Object { program, filter, only } => {
+            let body = body.collect().await?;
+            if let Some(only) = only {
+                let labelled = Labelled::of_protobuf(&body).map_err(unreadable)?;
+                if !labelled.is_selected_by(&only) {
+                    return Err(not_found().into());
+                }
+            }
+            let shown = whole(view, &program, filter, &body)?;
+            (body, shown)
+        }
+        Show::Review { program, filter, answer } => {
+            let body = Bytes::from(answer.apply_protobuf(view.mapping(), &body.collect().await?).map_err(unreadable)?);
+            let shown = whole(&view.clone().answering(answer.about), &program, filter, &body)?;
+            (body, shown)
+        }
+        Show::List { program, filter, seal, token, counted } => {
+            let list = ProtoListStream::new(view.clone(), program, filter);
+            let list = list.sealing(move |plain| seal.seal(plain, &token));
+            let list = if counted { list.counted() } else { list };
+            let Upstream::Stream(upstream) = body else {
+                return Err(Refusal::Unreadable("a list was read as an object".into()));
+            };
+            return Ok(ShownBody::whole(collect(list, upstream).await?, headers));
+        }
+        Show::Watch { program, filter, arrivals, bookmarks } => {
+            let watch = ProtoWatchStream::new(view.clone(), &program, filter).map_err(unreadable)?;
+            let events = Events::Protobuf(watch);
+            return stream(body, Engine::watch(events, arrivals.in_protobuf(), bookmarks), headers);
+        }
+    };
+    drop(body);
+    match shown {
+        Some(shown) => Ok(ShownBody::whole(shown, headers)),
+        None => Err(not_found().into()),
+    }
+}
+
+/// A refusal of the host's is a Status; a pod's own server may answer with what it likes.
+async fn failure(view: &View, show: &Show, body: Upstream, headers: &mut HeaderMap) -> Result<ShownBody, Refusal> {
+    let body = body.collect().await?;
+    let nothing = Program::default();
+    let program = if let Show::Object { program, .. } = show { program } else { &nothing };
+    match (status(view, program, Encoding::Protobuf, &body), show) {
+        (Some(status), _) => Ok(ShownBody::whole(status.to_protobuf().into(), headers)),
+        (None, Show::Verbatim) => Ok(Upstream::Whole(body).verbatim()),
+        (None, _) => Err(Refusal::Unreadable("it is no Status, and has the code of one".into())),
+    }
+}
+
+fn whole(view: &View, program: &Program, filter: Filter, body: &Bytes) -> Result<Option<Bytes>, Refusal> {
+    let mut pieces: Vec<Bytes> = Vec::new();
+    Ok(match view.protobuf(program, filter, body, &mut pieces).map_err(unreadable)? {
+        Verdict::Foreign | Verdict::Unselected => None,
+        Verdict::Shown => Some(pieces.concat().into()),
+    })
+}
+
+/// Reads a list to its end. Nothing has gone out before, so one that is too long is refused like anything else.
+async fn collect(mut list: ProtoListStream, upstream: HostBody) -> Result<Bytes, Refusal> {
+    let mut upstream = pin!(upstream);
+    while let Some(frame) = poll_fn(|cx| upstream.as_mut().poll_frame(cx)).await {
+        let frame = frame.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        if let Ok(chunk) = frame.into_data() {
+            list.push(&chunk).map_err(refused)?;
+        }
+    }
+    list.finish().map_err(refused)
+}
+
+fn refused(error: StreamError) -> Refusal {
+    let StreamError::TooMuch { limit } = error else { return unreadable(error) };
+    let message = format!(
+        "a list of more than {limit} bytes is not sent as application/vnd.kubernetes.protobuf: ask for pages (limit), \
+         or accept application/json too"
+    );
+    Status::failure(406, Reason::NotAcceptable, message).into()
+}
+
+fn unreadable(error: impl std::fmt::Display) -> Refusal {
+    Refusal::Unreadable(error.to_string())
+}
