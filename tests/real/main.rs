@@ -5,6 +5,7 @@ mod commands;
 mod demo;
 mod faults;
 mod karmada;
+mod leaks;
 mod operator;
 mod physical;
 mod proposal;
@@ -42,6 +43,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(reload::trials(host));
     trials.extend(demo::trials());
     trials.extend(operator::trials(host));
+    trials.push(leaks::trial());
     trials.extend(virtual_clusters::trials());
     trials.extend(karmada::trials());
     trials

@@ -1,0 +1,147 @@
+//! Nothing of a neighbour, and nothing of how the host calls things, is in any answer.
+//!
+//! Two virtual clusters are filled with objects of every kind, whose names nobody can mistake; then each is asked for all
+//! that it serves, in every form, and every byte of the answers is looked at. It needs a site of its own: on a shared one
+//! other trials write such words on purpose.
+
+use std::collections::HashMap;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use atoll_tests::kubectl::SOON;
+use atoll_tests::{Kubectl, VirtualSite, Way, eventually, paths};
+use libtest_mimic::Trial;
+use serde_json::json;
+
+/// Two clusters by the location of their nodes, each with its neighbour.
+const NEIGHBOURS: [(&str, &str); 2] = [("beijing", "hangzhou"), ("hangzhou", "beijing")];
+
+/// What both clusters make, with `OWN` for a word of their own.
+const OBJECTS: &str = include_str!("leaks/objects.yaml");
+
+/// Kinds of which each cluster has objects that it did not make itself.
+const OF_THE_HOST: [&str; 3] =
+    ["v1/persistentvolumes", "storage.k8s.io/v1/volumeattachments", "storage.k8s.io/v1/csinodes"];
+
+/// Fewer answers would mean that the crawl has looked at less than it should.
+const ANSWERS: u32 = 4000;
+
+pub(crate) fn trial() -> Trial {
+    Trial::test("leaks::nothing_of_others_is_in_any_answer", || {
+        nothing_of_others_is_in_any_answer().map_err(|error| format!("{error:?}").into())
+    })
+}
+
+fn nothing_of_others_is_in_any_answer() -> anyhow::Result<()> {
+    let site = VirtualSite::start(&[("ke-beijing", "beijing"), ("ke-hangzhou", "hangzhou")])?;
+    let host = site.host().kubectl();
+    host.ok_with(&["create", "-f", "-"], &widgets())?;
+    host.ok(&["wait", "--for=condition=Established", "crd/widgets.leaks.example.com"])?;
+    let mut clusters = Vec::new();
+    for (location, neighbour) in NEIGHBOURS {
+        let cluster = site.administrator(&format!("ke-{location}"), Way::Path)?;
+        host.ok_with(&["create", "-f", "-"], &of_the_host(location))?;
+        // Established is not yet served: discovery is told a moment later.
+        eventually(SOON, || cluster.ok(&["get", "widgets", "--all-namespaces"]))?;
+        cluster.ok_with(&["create", "-f", "-"], &OBJECTS.replace("OWN", &format!("own-{location}")))?;
+        clusters.push((cluster, location, neighbour));
+    }
+    let crawls = clusters.iter().map(|(cluster, location, neighbour)| {
+        let (cluster, location, neighbour) = (cluster.clone(), *location, *neighbour);
+        std::thread::spawn(move || crawl(&cluster, location, neighbour))
+    });
+    let crawls: Vec<_> = crawls.collect();
+    crawls.into_iter().try_for_each(|crawl| crawl.join().ok().context("a crawl panicked")?)
+}
+
+fn crawl(cluster: &Kubectl, location: &str, neighbour: &str) -> anyhow::Result<()> {
+    // Names of the host: of namespaces, root namespaces, users, mirrors; and labels that make a namespace a cluster's.
+    let forbidden = format!(r"[a-z0-9]-ke-{location}|atoll-root|atoll\.dev|atoll-system|vc:ke|atoll:crb");
+    let output = Command::new("timeout")
+        .arg("240")
+        .arg(paths::component("atoll-crawl"))
+        .args(["--kubeconfig".as_ref(), cluster.kubeconfig().as_os_str()])
+        .args(["--own", &format!("own-{location}"), "--forbid", &forbidden, "--foreign", neighbour])
+        .env_remove("HTTPS_PROXY")
+        .env_remove("https_proxy")
+        .output()?;
+    let (seen, problems) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success(), "ke-{location}: {seen}{problems}");
+    let own: HashMap<&str, u32> = seen
+        .lines()
+        .filter_map(|line| line.strip_prefix("own ")?.split_once(' '))
+        .filter_map(|(kind, number)| Some((kind, number.parse().ok()?)))
+        .collect();
+    for kind in made().iter().map(String::as_str).chain(OF_THE_HOST) {
+        ensure!(own.get(kind).is_some_and(|number| *number > 0), "ke-{location} shows none of its {kind}: {seen}");
+    }
+    let answers = seen.lines().last().and_then(|line| line.split(' ').next()?.parse::<u32>().ok());
+    ensure!(answers.is_some_and(|answers| answers >= ANSWERS), "{answers:?} answers: {seen}");
+    Ok(())
+}
+
+/// The kinds in [`OBJECTS`], as group, version and resource.
+fn made() -> Vec<String> {
+    let objects = OBJECTS.split("\n---\n");
+    let value = |object: &str, key: &str| {
+        object.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim().to_owned())
+    };
+    objects
+        .filter_map(|object| {
+            let kind = value(object, "kind:")?.to_lowercase();
+            let resource = match kind.strip_suffix('y') {
+                Some(stem) => format!("{stem}ies"),
+                None if kind == "endpoints" => kind,
+                None if kind.ends_with('s') => format!("{kind}es"),
+                None => format!("{kind}s"),
+            };
+            Some(format!("{}/{resource}", value(object, "apiVersion:")?))
+        })
+        .collect()
+}
+
+/// A custom kind, which the host's operator made.
+fn widgets() -> String {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.leaks.example.com"},
+        "spec": {
+            "group": "leaks.example.com", "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
+            "versions": [
+                {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}},
+            ],
+        },
+    })
+    .to_string()
+}
+
+/// A volume that the cluster's claim is for, its attachment to a node, and what that node can attach.
+fn of_the_host(location: &str) -> String {
+    let (own, node) = (format!("own-{location}"), format!("{location}-1"));
+    let labels = json!({"own": own});
+    let metadata = |name: &str| json!({"name": name, "labels": labels});
+    let claim = json!({"name": format!("{own}-claim"), "namespace": format!("{own}-space-ke-{location}")});
+    let items = json!([
+        {
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata(&format!("{own}-volume")),
+            "spec": {
+                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "claimRef": claim,
+                "csi": {"driver": "none.example.com", "volumeHandle": own},
+            },
+        },
+        {
+            "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": metadata(&format!("{own}-attached")),
+            "spec": {
+                "attacher": "none.example.com", "nodeName": node,
+                "source": {"persistentVolumeName": format!("{own}-volume")},
+            },
+        },
+        {
+            "apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": metadata(&node),
+            "spec": {"drivers": [{"name": "none.example.com", "nodeID": own}]},
+        },
+    ]);
+    json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
+}
