@@ -2,10 +2,11 @@
 //!
 //! A file is read by the code that the binaries read it with, so what is refused here is refused there. Then come the
 //! files that it names: [`certificate`] says what is wrong with one, [`server`] and [`agent`] which there are and what
-//! they have to do with each other.
+//! they have to do with each other. If it is asked for, [`host`] asks the host cluster.
 
 mod agent;
 mod certificate;
+mod host;
 mod report;
 mod server;
 
@@ -30,11 +31,17 @@ use report::Report;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     atoll check /etc/atoll/proxy-server.yaml\n  \
-    atoll check proxy-agent.yaml && systemctl restart proxy-agent")]
+    atoll check --host proxy-agent.yaml && systemctl restart proxy-agent")]
 pub(crate) struct Args {
     /// The configuration. Documents of other kinds in it are passed over, as the binaries do.
     #[arg(value_name = "FILE")]
     file: PathBuf,
+
+    /// Ask the host cluster of a proxy-agent too, with the agent's credential: whether it answers, whether its version
+    /// will do, whether the agent has all rights of configs/kubernetes/agent-rbac.yaml; and warn of virtual clusters
+    /// without nodes or with the same ones, and of bindings that give something to everybody. Nothing is written.
+    #[arg(long)]
+    host: bool,
 }
 
 /// Checks the file and says what was found.
@@ -49,7 +56,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
                 report.examine(&args.file, server::check);
             }
             if holds(agent) {
-                report.examine(&args.file, agent::check);
+                report.examine(&args.file, |config, report| {
+                    agent::check(config, report);
+                    if args.host {
+                        host::ask(config, report);
+                    }
+                });
+            } else if args.host {
+                report.mistakes.general(format_args!("--host is for a {agent}, and the file holds none"));
             }
             if !holds(server) && !holds(agent) {
                 let others: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::process::Process;
-use atoll_tests::{HostCluster, Site, eventually, paths, site};
+use atoll_tests::{HostCluster, Kubectl, Site, eventually, paths, site};
 use libtest_mimic::Trial;
 
 use crate::case;
@@ -15,6 +15,8 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     vec![
         case("operator::status_follows_an_agent_away_and_back", host, status_follows_an_agent_away_and_back),
         case("operator::check_knows_good_files_from_bad_ones", host, check_knows_good_files_from_bad_ones),
+        case("operator::check_asks_the_host", host, check_asks_the_host),
+        case("operator::explain_says_what_the_host_is_sent", host, explain_says_what_the_host_is_sent),
     ]
 }
 
@@ -117,6 +119,127 @@ fn check_knows_good_files_from_bad_ones(host: &HostCluster) -> anyhow::Result<()
     let mistake = refused.lines().next().context("the proxy-server says nothing")?;
     ensure!(text.contains("bad.yaml:6:") && text.contains(mistake), "{text}\n{refused}");
     Ok(())
+}
+
+fn check_asks_the_host(host: &HostCluster) -> anyhow::Result<()> {
+    let site = start()?;
+    drop(start_agent(&site, host)?);
+    let file = site.file("site-o.yaml");
+    site::atoll(&["check", "--host", path(&file)?])?;
+
+    // A slice without nodes, one that has another's, and a binding that opens the host to everybody.
+    let text = std::fs::read_to_string(&file)?;
+    let more = "{name: empty, nodeSelector: {location: nowhere}}, {name: twice, nodeSelector: {location: beijing}}]";
+    let text = text.replace("location: beijing}}]", &format!("location: beijing}}}}, {more}"));
+    std::fs::write(&file, text)?;
+    let binding = ["operated-open", "--clusterrole=view", "--group=system:authenticated"];
+    let kubectl = host.kubectl();
+    kubectl.ok(&[&["create", "clusterrolebinding"], &binding[..]].concat())?;
+    let said = site::atoll(&["check", "--host", path(&file)?]);
+    kubectl.ok(&["delete", "clusterrolebinding", "operated-open"])?;
+    let said = said?;
+    for warning in [
+        "virtual cluster empty: no node of the host has location=nowhere",
+        "virtual cluster twice shares nodes with operated",
+        "ClusterRoleBinding operated-open gives view to system:authenticated",
+    ] {
+        ensure!(said.contains(warning), "{warning}\n{said}");
+    }
+
+    // Somebody who may do less than the agent must.
+    kubectl.ok(&["create", "serviceaccount", "operated-weak", "-n", "default"])?;
+    let token = kubectl.ok(&["create", "token", "operated-weak", "-n", "default"])?;
+    let weak = site.file("weak.kubeconfig");
+    std::fs::copy(host.agent_kubeconfig(), &weak)?;
+    let weak_kubectl = Kubectl::new(weak.clone());
+    let user = weak_kubectl.ok(&["config", "view", "-o", "jsonpath={.contexts[0].context.user}"])?;
+    weak_kubectl.ok(&["config", "unset", &format!("users.{user}")])?;
+    weak_kubectl.ok(&["config", "set-credentials", &user, &format!("--token={}", token.trim())])?;
+    let text = std::fs::read_to_string(&file)?.replace(path(&host.agent_kubeconfig())?, path(&weak)?);
+    std::fs::write(&file, text)?;
+    let said = atoll(&["check", "--host", path(&file)?])?;
+    let text = String::from_utf8_lossy(&said.stdout);
+    ensure!(said.status.code() == Some(1) && text.contains("the agent lacks"), "{text}");
+    ensure!(text.contains("impersonate users"), "{text}");
+    Ok(())
+}
+
+/// The audit log of the host is the judge: what `atoll explain` says is sent is what has come.
+fn explain_says_what_the_host_is_sent(host: &HostCluster) -> anyhow::Result<()> {
+    let site = start()?;
+    let mut agent = start_agent(&site, host)?;
+    agent.printed("the virtual cluster is founded")?;
+    let kubeconfig = site.file("operated.kubeconfig");
+    let (config, text) = (site.file("server.yaml"), path(&kubeconfig)?);
+    site::atoll(&["kubeconfig", CLUSTER, "--server-config", path(&config)?, "-o", text])?;
+    let kubectl = Kubectl::new(kubeconfig);
+    eventually(SOON, || kubectl.ok(&["create", "namespace", "edge"]).map(drop))?;
+
+    let file = site.file("site-o.yaml");
+    let explain = |more: &[&str]| {
+        let fixed = ["explain", "--config", path(&file)?, "--cluster", CLUSTER];
+        site::atoll(&[&fixed[..], more].concat())
+    };
+    let sends = |said: &str| {
+        let line = said.lines().find_map(|line| line.trim_start().strip_prefix("sends:"));
+        let (method, target) = line.map(str::trim).and_then(|line| line.split_once(' ')).context(said.to_owned())?;
+        anyhow::Ok((method.to_lowercase(), target.to_owned()))
+    };
+    for target in [
+        "/api/v1/namespaces/edge/pods?limit=7",
+        "/api/v1/nodes?limit=7",
+        "/api/v1/pods?fieldSelector=metadata.namespace%3Dedge&limit=7",
+        "/api/v1/namespaces/edge",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles/view",
+        "/version?operated=1",
+    ] {
+        let (_, expected) = sends(&explain(&["GET", target])?)?;
+        kubectl.ok(&["get", "--raw", target])?;
+        in_audit(host, &expected, "proxy-agent", false)?;
+    }
+
+    // An object, with the fields that the host has stored of it.
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: explained, namespace: edge}\n\
+               spec: {containers: [{name: c, image: nginx}]}\n";
+    std::fs::write(site.file("pod.yaml"), pod)?;
+    let said = explain(&["-f", path(&site.file("pod.yaml"))?])?;
+    let (method, expected) = sends(&said)?;
+    ensure!((&*method, &*expected) == ("post", "/api/v1/namespaces/edge-operated/pods"), "{said}");
+    kubectl.ok_with(&["create", "-f", "-"], pod)?;
+    in_audit(host, &format!("{expected}?"), "vc:operated:admin", true)?;
+    let stored =
+        ["get", "pod", "explained", "-n", "edge-operated", "-o", "jsonpath={.metadata.namespace} {.spec.nodeSelector}"];
+    let stored = host.kubectl().ok(&stored)?;
+    ensure!(stored == "edge-operated {\"location\":\"beijing\"}", "{stored}");
+    ensure!(said.contains("metadata.namespace: edge -> edge-operated"), "{said}");
+    ensure!(said.contains("spec.nodeSelector.location: + beijing"), "{said}");
+
+    // A refusal is the same refusal.
+    let refused =
+        atoll(&["explain", "--config", path(&file)?, "--cluster", CLUSTER, "DELETE", "/api/v1/nodes/beijing-1"])?;
+    let said = String::from_utf8_lossy(&refused.stdout);
+    let shown = kubectl.fails(&["delete", "node", "beijing-1"])?;
+    let why = "nodes belong to the operator of the host cluster";
+    ensure!(refused.status.code() == Some(1) && said.contains(why) && shown.contains(why), "{said}\n{shown}");
+    kubectl.ok(&["delete", "namespace", "edge", "--wait=false"])?;
+    Ok(())
+}
+
+/// Waits until the host has written down this request of the agent's; `user` is as whom or with which client.
+fn in_audit(host: &HostCluster, target: &str, user: &str, is_prefix: bool) -> anyhow::Result<()> {
+    let log = host.dir().join("audit.log");
+    eventually(SOON, || {
+        let text = std::fs::read_to_string(&log)?;
+        let events = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let found = events.into_iter().any(|event| {
+            let uri = event["requestURI"].as_str().unwrap_or_default();
+            let is_target = if is_prefix { uri.starts_with(target.trim_end_matches('?')) } else { uri == target };
+            let agent = event["user"]["username"].as_str().unwrap_or_default().contains("proxy-agent");
+            is_target && agent && event.to_string().contains(user)
+        });
+        ensure!(found, "no request {target} of {user} in {}", log.display());
+        Ok(())
+    })
 }
 
 fn start() -> anyhow::Result<Site> {
