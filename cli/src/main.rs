@@ -5,10 +5,13 @@
 
 mod certs;
 mod check;
+mod completions;
 mod demo;
 mod explain;
 mod kubeconfig;
 mod lifetime;
+mod man;
+mod programs;
 mod status;
 
 use std::io::{self, Write as _};
@@ -23,6 +26,11 @@ use clap::{Parser, Subcommand};
 /// to say by its end, its help says so.
 #[derive(Debug, Parser)]
 #[command(name = "atoll", version)]
+#[command(after_help = "Examples:\n  \
+    atoll demo                                      see two clusters in one\n  \
+    atoll check proxy-server.yaml                   before a start\n  \
+    atoll status                                    after it\n  \
+    source <(atoll completions bash)                for this shell")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -36,6 +44,8 @@ enum Command {
     Status(status::Args),
     Explain(explain::Args),
     Demo(demo::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 fn main() -> ExitCode {
@@ -48,6 +58,8 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args, &mut out).map(done),
         Command::Status(args) => status::run(&args, &mut out),
         Command::Explain(args) => explain::run(&args, &mut out),
+        Command::Completions(args) => completions::run(&args, &mut out).map(done),
+        Command::Man(args) => man::run(&args, &mut out).map(done),
     };
     match result.and_then(|code| Ok(out.flush().map(|()| code)?)) {
         Ok(code) => code,

@@ -13,6 +13,7 @@ pub mod config;
 pub mod dial;
 mod discovery;
 pub mod exchange;
+pub mod flags;
 pub mod gate;
 pub mod host;
 pub mod impersonate;

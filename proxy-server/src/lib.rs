@@ -12,6 +12,7 @@ pub mod client_cas;
 pub mod config;
 pub mod connect;
 pub mod endpoint;
+pub mod flags;
 pub mod registry;
 pub mod status;
 pub mod tunnel;

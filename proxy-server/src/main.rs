@@ -1,48 +1,27 @@
 //! The `proxy-server` binary: flags, logs, run until a signal.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 use ops::drain::Signals;
 use ops::log;
+use proxy_server::flags::Flags;
 use proxy_server::{App, ProxyServerConfiguration};
 use tracing::{error, info};
 
-/// The cloud half of Atoll: gives each cluster an endpoint and reaches it through the tunnel that its agent dialled.
-///
-/// Ends with 64 if the configuration is refused, with 1 if something else fails. SIGTERM drains: listeners close,
-/// connections may end for as long as `drain` says; a second signal ends at once. SIGHUP reads certificates
-/// and the list of clusters again.
-#[derive(Debug, Parser)]
-#[command(version)]
-struct Args {
-    /// The configuration: a YAML file with a document of kind ProxyServerConfiguration. Every key is described in
-    /// configs/proxy-server.yaml.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
-
-    /// The form of log lines: `text` for people, `json` for machines.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    log_format: log::Format,
-
-    /// What is logged, for example `info` or `info,proxy_server=debug`. Overrides RUST_LOG.
-    #[arg(long, value_name = "FILTER")]
-    log: Option<String>,
-}
-
 #[tokio::main]
 async fn main() -> ExitCode {
-    let args = Args::parse();
-    let _logging = match log::init(args.log_format, args.log.as_deref(), log::Color::default()) {
+    let flags = Flags::parse();
+    let _logging = match log::init(flags.log_format, flags.log.as_deref(), log::Color::default()) {
         Ok(logging) => logging,
         Err(error) => return refuse(&error),
     };
-    let config = match ops::config::load::<ProxyServerConfiguration>(&args.config) {
+    let config = match ops::config::load::<ProxyServerConfiguration>(&flags.config) {
         Ok(config) => config,
         Err(errors) => return refuse(&errors),
     };
-    match serve(&config, &args.config).await {
+    match serve(&config, &flags.config).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             error!(error = format!("{error:#}"), "the proxy-server cannot run");

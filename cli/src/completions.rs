@@ -1,0 +1,55 @@
+//! `atoll completions`: what a shell needs to complete commands and flags.
+
+use std::io::Write;
+
+use clap_complete::{Shell, generate};
+
+use crate::programs::Program;
+
+/// Print a shell's completions.
+///
+/// For atoll, or with --of for one of the binaries. Ends with 0.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    source <(atoll completions bash)\n  \
+    atoll completions zsh > \"${fpath[1]}/_atoll\"\n  \
+    atoll completions fish > ~/.config/fish/completions/atoll.fish\n  \
+    atoll completions bash --of proxy-agent > /usr/share/bash-completion/completions/proxy-agent")]
+pub(crate) struct Args {
+    /// Which shell.
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+
+    /// Of which program.
+    #[arg(long, value_name = "PROGRAM", default_value = "atoll")]
+    of: Program,
+}
+
+/// Prints them.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut command = args.of.command();
+    let name = command.get_name().to_owned();
+    // Into memory first: the generator panics if it cannot write, as when a pipe is closed.
+    let mut script = Vec::new();
+    generate(args.shell, &mut command, name, &mut script);
+    out.write_all(&script)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum as _;
+
+    use super::*;
+
+    #[test]
+    fn every_program_has_completions_for_every_shell() {
+        for shell in Shell::value_variants() {
+            for (of, flag) in Program::ALL.into_iter().zip(["server-config", "log-format", "https-proxy"]) {
+                let mut out = Vec::new();
+                run(&Args { shell: *shell, of }, &mut out).unwrap();
+                assert!(String::from_utf8(out).unwrap().contains(flag), "{shell} {of:?}");
+            }
+        }
+    }
+}

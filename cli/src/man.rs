@@ -1,0 +1,71 @@
+//! `atoll man`: the manual of all three programs, out of the same text as `--help`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Command;
+use clap_mangen::Man;
+use ops::files::{Existing, Secrecy, write};
+
+use crate::programs::Program;
+
+/// Write man pages of atoll, proxy-server and proxy-agent.
+///
+/// Makes DIR/man1 and DIR/man8, with a page for each program and each subcommand of atoll, as packages want them. Pages
+/// that are there are replaced. Ends with 0, or with 1 if a page cannot be written.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    atoll man ~/.local/share/man && man atoll-check\n  \
+    atoll man \"$DESTDIR/usr/share/man\"")]
+pub(crate) struct Args {
+    /// The folder of the manual, as in MANPATH.
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+/// Writes them.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    for program in Program::ALL {
+        let command = program.command();
+        let name = command.get_name().to_owned();
+        page(&args.directory, program.section(), &name, &command, out)?;
+    }
+    Ok(())
+}
+
+/// The page of a command and those of its subcommands.
+fn page(directory: &Path, section: &str, name: &str, command: &Command, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut text = Vec::new();
+    Man::new(command.clone()).title(name).section(section).render(&mut text).context("cannot render a page")?;
+    let path = directory.join(format!("man{section}")).join(format!("{name}.{section}"));
+    write(&path, &text, Secrecy::Public, Existing::Replace)?;
+    writeln!(out, "wrote {}", path.display())?;
+    for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
+        page(directory, section, &format!("{name}-{}", subcommand.get_name()), subcommand, out)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_page() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut out = Vec::new();
+        run(&Args { directory: dir.path().to_owned() }, &mut out).unwrap();
+        for (page, text) in [
+            ("man1/atoll.1", "atoll\\-check"),
+            ("man1/atoll-certs-init.1", ".TH atoll-certs-init 1"),
+            ("man1/atoll-explain.1", "\\-\\-cluster"),
+            ("man8/proxy-server.8", "\\-\\-log\\-format"),
+            ("man8/proxy-agent.8", "SIGHUP"),
+        ] {
+            let found = std::fs::read_to_string(dir.path().join(page)).unwrap();
+            assert!(found.contains(text), "{page}\n{found}");
+        }
+        assert_eq!(String::from_utf8(out).unwrap().lines().count(), 14);
+    }
+}
