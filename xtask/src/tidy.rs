@@ -5,7 +5,7 @@
 //! changes by the day, and `cargo deny check advisories` has it.
 //!
 //! Reading order: [`finding`]; [`tree`], [`lexis`] and [`source`] (files, and what of them is code, comment or test),
-//! [`words`], [`shape`], [`clock`], [`frame`] (rules on text); [`graph`] (what depends on what), [`layers`],
+//! [`words`], [`shape`], [`clock`], [`frame`], [`refusals`] (rules on text); [`graph`] (what depends on what), [`layers`],
 //! [`deny`] (rules on crates).
 
 mod clock;
@@ -15,6 +15,7 @@ mod frame;
 mod graph;
 mod layers;
 mod lexis;
+mod refusals;
 mod shape;
 mod source;
 mod tree;
@@ -54,6 +55,7 @@ fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
         findings.extend(layers::check_source(&source));
     }
     findings.extend(frame::check(&tree, &graph.member_names()));
+    findings.extend(refusals::check(&tree));
     findings.extend(layers::check(&graph, &tree));
     findings.extend(deny::check(&policy, &graph, &tree));
     findings.sort();

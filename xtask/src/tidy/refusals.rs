@@ -1,0 +1,118 @@
+//! Every refusal that a user may meet is explained: what it says stands in the troubleshooting guide, with its cause and
+//! what to do.
+//!
+//! Read are the files that hold nothing but refusals. What stands in braces differs from case to case; the rest of a
+//! message must be in the guide as it is.
+
+use std::path::Path;
+
+use super::finding::Finding;
+use super::source::Source;
+use super::tree::Tree;
+
+/// Where they are explained.
+const GUIDE: &str = "docs/troubleshooting.md";
+
+/// Where they are said.
+const SAID: [&str; 4] = [
+    "proxy-agent/src/policy.rs",
+    "proxy-agent/src/refusal.rs",
+    "proxy-server/src/connect/refusal.rs",
+    "proxy-server/src/endpoint/refusal.rs",
+];
+
+/// Shorter pieces of a message, in bytes, say nothing by themselves.
+const SHORT: usize = 12;
+
+pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    let guide = normal(tree.text(Path::new(GUIDE)).unwrap_or_default());
+    let mut findings = Vec::new();
+    for path in SAID.map(Path::new) {
+        let Some(text) = tree.text(path) else {
+            findings.push(Finding::new(path, 1, "there are no refusals here any more", "name the file that has them"));
+            continue;
+        };
+        let source = Source::new(path, text);
+        for (line, message) in messages(&source) {
+            if !pieces(&message).all(|piece| guide.contains(piece)) {
+                let problem = format!("`{message}` is not explained");
+                findings.push(Finding::new(
+                    path,
+                    line,
+                    problem,
+                    format!("say in {GUIDE} what it comes from and what to do"),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// The literals of a file that are sentences, with their lines, outside of tests.
+fn messages(source: &Source<'_>) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let (mut line, mut start, mut literal) = (1, 1, String::new());
+    let views = source.text.chars().zip(source.views.code.chars()).zip(source.views.comments.chars());
+    for ((char, code), comment) in views.chain([((';', ';'), ' ')]) {
+        // What is in neither view is in a literal, or is white space around one.
+        if code.is_whitespace() && comment.is_whitespace() {
+            if literal.is_empty() && char == '"' {
+                start = line;
+            }
+            if !literal.is_empty() || char == '"' {
+                literal.push(char);
+            }
+        } else if !literal.is_empty() {
+            let text = unescaped(&std::mem::take(&mut literal));
+            if text.split(' ').count() > 2 && !source.is_test(start) {
+                found.push((start, text));
+            }
+        }
+        line += usize::from(char == '\n');
+    }
+    found
+}
+
+/// What a literal stands for, as far as messages go: lines that go on, and quotes.
+fn unescaped(literal: &str) -> String {
+    let text = literal.trim();
+    let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+    let mut lines = text.split("\\\n");
+    let first = lines.next().unwrap_or_default().to_owned();
+    let whole = lines.fold(first, |whole, line| whole + line.trim_start());
+    normal(&whole.replace("\\\"", "\""))
+}
+
+fn pieces(message: &str) -> impl Iterator<Item = &str> {
+    let outside = message.split('{').map(|part| part.split_once('}').map_or(part, |(_, after)| after));
+    outside.map(|piece| piece.trim_matches([' ', ',', '.', ':'])).filter(|piece| piece.len() >= SHORT)
+}
+
+/// With single spaces, and without the marks of Markdown's code.
+fn normal(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Vec<(usize, String)> {
+        messages(&Source::new(Path::new("proxy-agent/src/policy.rs"), text))
+    }
+
+    #[test]
+    fn messages_are_sentences_outside_of_tests() {
+        let text = "// \"a comment is no message\"\n#[error(\"no agent for {0} here\")]\nf(\"short\",\n  \"one that \\\n     \
+                    goes on \\\"so\\\"\");\n#[cfg(test)]\nmod tests { const A: &str = \"a test of a thing\"; }\n";
+        let expected = [(2, "no agent for {0} here".to_owned()), (4, "one that goes on \"so\"".to_owned())];
+        assert_eq!(said(text), expected);
+    }
+
+    #[test]
+    fn what_differs_need_not_be_in_the_guide() {
+        let found: Vec<_> = pieces("the agent of {cluster} could not reach {}: {why}").collect();
+        assert_eq!(found, ["the agent of", "could not reach"]);
+        assert_eq!(pieces("{0}").count(), 0);
+    }
+}
