@@ -82,7 +82,7 @@ class Karmada(Plane):
             "--bind-address=127.0.0.1", f"--secure-port={self.kcm}", *self.serving("karmada-apiserver"),
             "--leader-elect=false", "--cluster-name=karmada", f"--controllers={CONTROLLERS}",
             "--use-service-account-credentials", f"--service-account-private-key-file={pki}/sa.key",
-            f"--root-ca-file={pki}/ca.crt", f"--client-ca-file={pki}/ca.crt")
+            f"--root-ca-file={pki}/ca.crt")
         own = self.client(AGGREGATED)
         self.start(
             AGGREGATED, AGGREGATED, *(f"--{kind}={own}" for kind in kinds),
