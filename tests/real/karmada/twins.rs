@@ -1,0 +1,196 @@
+//! The case of the edge-cluster proposal, by Karmada: one template, two members, one API server below.
+
+use anyhow::ensure;
+use atoll_tests::{Karmada, Kubectl, VirtualSite, Way, eventually};
+
+use super::{BEIJING, CLUSTERS, HANGZHOU, SETTLED};
+
+/// A template for both, with another image in one; and rights of cluster scope for both.
+const MANIFEST: &str = r#"
+apiVersion: v1
+kind: Namespace
+metadata: {name: twins}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: web, namespace: twins}
+spec:
+  resourceSelectors:
+  - {apiVersion: apps/v1, kind: Deployment, name: web}
+  placement: {clusterAffinity: {clusterNames: [ke-beijing, ke-hangzhou]}}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: web, namespace: twins}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
+  overrideRules:
+  - targetCluster: {clusterNames: [ke-hangzhou]}
+    overriders: {imageOverrider: [{component: Registry, operator: replace, value: hangzhou.example}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: twins}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: 'example.com/web:1'}]}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterPropagationPolicy
+metadata: {name: pod-readers}
+spec:
+  resourceSelectors:
+  - {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: pod-reader}
+  - {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, name: pod-readers}
+  placement: {clusterAffinity: {clusterNames: [ke-beijing]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: pod-reader}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get, list]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: pod-readers}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: pod-reader}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tom}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: members}
+rules: [{apiGroups: [cluster.karmada.io], resources: [clusters/proxy], verbs: ["*"]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: members}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: members}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tom}]
+"#;
+
+/// Two of three replicas to Beijing.
+const DIVIDED: &str = r#"{"spec": {"placement": {"replicaScheduling": {
+    "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+    "weightPreference": {"staticWeightList": [
+        {"targetCluster": {"clusterNames": ["ke-beijing"]}, "weight": 2},
+        {"targetCluster": {"clusterNames": ["ke-hangzhou"]}, "weight": 1}]}}}}}"#;
+
+const BEIJINGS: &str = "example.com/web";
+const HANGZHOUS: &str = "hangzhou.example/web";
+
+/// Both members of the control plane, and the host that knows what really runs.
+struct Twins {
+    karmada: Karmada,
+    host: Kubectl,
+    members: [(&'static str, Kubectl); 2],
+}
+
+pub(super) fn two_members_out_of_one_host(site: &VirtualSite) -> anyhow::Result<()> {
+    let twins = Twins::join(site)?;
+    let karmada = twins.karmada.kubectl();
+    karmada.ok_with(&["apply", "-f", "-"], MANIFEST)?;
+    twins.run(&[(BEIJING, &format!("{BEIJINGS}:1"), 2), (HANGZHOU, &format!("{HANGZHOUS}:1"), 2)])?;
+    twins.pods_stay_at_home()?;
+    twins.rights_end_with_their_member()?;
+
+    karmada.ok(&["patch", "propagationpolicy", "web", "-n=twins", "--type=merge", "-p", DIVIDED])?;
+    karmada.ok(&["scale", "deployment", "web", "-n=twins", "--replicas=6"])?;
+    twins.run(&[(BEIJING, &format!("{BEIJINGS}:1"), 4), (HANGZHOU, &format!("{HANGZHOUS}:1"), 2)])?;
+    twins.karmada.karmadactl().ok(&["taint", "clusters", BEIJING, "out=of-order:NoExecute"])?;
+    twins.run(&[(HANGZHOU, &format!("{HANGZHOUS}:1"), 6)])?;
+    twins.karmada.karmadactl().ok(&["taint", "clusters", BEIJING, "out-"])?;
+
+    twins.leave(0)?;
+    karmada.ok(&["set", "image", "deployment/web", "web=example.com/web:2", "-n=twins"])?;
+    twins.run(&[(HANGZHOU, &format!("{HANGZHOUS}:2"), 6)])?;
+    karmada.ok_with(&["delete", "-f", "-"], MANIFEST)?;
+    twins.run(&[])?;
+    twins.leave(1)?;
+    twins.nothing_is_left()
+}
+
+// === impl Twins ===
+
+impl Twins {
+    fn join(site: &VirtualSite) -> anyhow::Result<Self> {
+        let karmada = Karmada::beside(site.host());
+        let mut ids = Vec::new();
+        let mut members = Vec::new();
+        for (name, way) in [(BEIJING, Way::Proxy), (HANGZHOU, Way::Path)] {
+            let kubectl = site.administrator(name, way)?;
+            karmada.join(name, kubectl.kubeconfig())?;
+            ids.push(karmada.ready(name)?["spec"]["id"].clone());
+            members.push((name, kubectl));
+        }
+        ensure!(ids[0] != ids[1], "one identity for both: {ids:?}");
+        let members = members.try_into().map_err(|_| anyhow::anyhow!("two are wanted"))?;
+        Ok(Self { karmada, host: site.host().kubectl(), members })
+    }
+
+    /// Exactly these Deployments are on the host: member, image and ready replicas.
+    fn run(&self, wanted: &[(&str, &str, u32)]) -> anyhow::Result<()> {
+        let wanted: Vec<String> =
+            wanted.iter().map(|(member, image, ready)| format!("twins-{member} {image} {ready}")).collect();
+        let shown = "-o=jsonpath={range .items[?(@.metadata.name==\"web\")]}{.metadata.namespace} \
+                     {.spec.template.spec.containers[0].image} {.status.readyReplicas}{\"\\n\"}{end}";
+        eventually(SETTLED, || {
+            let seen = self.host.ok(&["get", "deployments", "-A", shown])?;
+            let seen: Vec<&str> = seen.lines().collect();
+            ensure!(seen == wanted, "the host runs {seen:?}, not {wanted:?}");
+            Ok(())
+        })
+    }
+
+    fn pods_stay_at_home(&self) -> anyhow::Result<()> {
+        for (member, location) in CLUSTERS {
+            let namespace = format!("-n=twins-{member}");
+            let nodes = self.host.ok(&["get", "pods", &namespace, "-o=jsonpath={.items[*].spec.nodeName}"])?;
+            ensure!(!nodes.is_empty(), "no pods of {member}");
+            ensure!(nodes.split(' ').all(|node| node.starts_with(location)), "pods of {member} are on {nodes}");
+        }
+        Ok(())
+    }
+
+    /// Tom may ask both members; what was pushed to one lets him read there, and nowhere on the host.
+    fn rights_end_with_their_member(&self) -> anyhow::Result<()> {
+        let ask = |member: &str| {
+            let path = format!("/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy/api/v1/pods");
+            self.karmada.kubectl().run(&["get", "--as=tom", "--raw", &path])
+        };
+        eventually(SETTLED, || {
+            let (own, foreign) = (ask(BEIJING)?, ask(HANGZHOU)?);
+            ensure!(own.code == 0 && own.stdout.contains("\"namespace\":\"twins\""), "in {BEIJING}: {own:?}");
+            ensure!(
+                foreign.stderr.contains("User \"tom\" cannot list resource \"pods\""),
+                "in {HANGZHOU}: {foreign:?}"
+            );
+            Ok(())
+        })?;
+        let bindings = self.host.ok(&["get", "clusterrolebindings", "-o=name"])?;
+        ensure!(!bindings.contains("pod-readers"), "bound on the whole host: {bindings}");
+        Ok(())
+    }
+
+    fn leave(&self, number: usize) -> anyhow::Result<()> {
+        let (name, kubectl) = &self.members[number];
+        self.karmada.unjoin(name, kubectl.kubeconfig(), name)
+    }
+
+    /// What Karmada made is gone from the host, whatever its name there is.
+    fn nothing_is_left(&self) -> anyhow::Result<()> {
+        eventually(SETTLED, || {
+            let all = ["get", "namespaces,clusterroles,clusterrolebindings", "-o=name"];
+            let all = self.host.ok(&all)?;
+            let left: Vec<&str> = all
+                .lines()
+                .filter(|name| ["karmada", "twins", "pod-reader"].iter().any(|word| name.contains(word)))
+                .collect();
+            ensure!(left.is_empty(), "left on the host: {left:?}");
+            let bindings = self.host.ok(&["get", "rolebindings", "-A", "-o=jsonpath={.items[*].metadata.name}"])?;
+            ensure!(!bindings.contains("karmada") && !bindings.contains("pod-readers"), "left on the host: {bindings}");
+            Ok(())
+        })
+    }
+}
