@@ -30,6 +30,8 @@ use ports::{PortBase, Ports};
 
 /// What of both halves is logged if `RUST_LOG` does not say: what somebody has to do something about.
 const LOG: &str = "warn";
+/// The same on a toy, of which it was said already that nothing on it is safe.
+const LOG_ON_A_TOY: &str = "warn,proxy_agent::gate=error";
 
 /// The identity of the agent.
 const AGENT: &str = "demo";
@@ -76,7 +78,8 @@ pub(crate) struct Args {
 
 /// Runs until a signal ends it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let filter = std::env::var_os(log::FILTER_VARIABLE).is_none().then_some(LOG);
+    let default = if args.kubeconfig.is_some() { LOG } else { LOG_ON_A_TOY };
+    let filter = std::env::var_os(log::FILTER_VARIABLE).is_none().then_some(default);
     let _logging = log::init(log::Format::Text, filter, log::Color::Auto)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(demonstrate(args, out))
