@@ -80,7 +80,7 @@ fn what_it_needs_is_said() -> anyhow::Result<()> {
         let output = Command::new(paths::binary("atoll")).arg("demo").args(args).output()?;
         anyhow::Ok((output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned()))
     };
-    let (code, text) = run(&["--kubeconfig", path(&folder.path().join("nowhere"))?])?;
+    let (code, text) = run(&["--kubeconfig", path(&folder.path().join("nowhere"))?, "--port-base", "0"])?;
     ensure!(code == Some(1) && text.contains("nowhere"), "{code:?} {text}");
 
     // All ports that are taken are told at once, before anything is written.
