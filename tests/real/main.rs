@@ -3,6 +3,7 @@
 mod access_log;
 mod commands;
 mod demo;
+mod examples;
 mod faults;
 mod karmada;
 mod leaks;
@@ -42,6 +43,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.push(access_log::trial(host));
     trials.extend(reload::trials(host));
     trials.extend(demo::trials());
+    trials.extend(examples::trials());
     trials.extend(operator::trials(host));
     trials.push(leaks::trial());
     trials.extend(virtual_clusters::trials());
