@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const EXAMPLE: &str = include_str!("../../configs/proxy-agent.yaml");
 const COUNTERPART: &str = include_str!("../../configs/proxy-server.yaml");
 
-/// README.md cuts the file here.
+/// The file says that it can be cut here.
 const CUT: &str = "\n# === Virtual clusters";
 
 /// The type is the proxy-server's own; only the kind is needed here.
@@ -58,7 +58,7 @@ fn what_is_called_a_default_is_one() {
 
 #[test]
 fn it_stands_without_virtual_clusters() {
-    let (physical, _) = EXAMPLE.split_once(CUT).expect("the line that README.md cuts at");
+    let (physical, _) = EXAMPLE.split_once(CUT).expect("the line to cut at");
     let config = read(physical);
     assert_eq!((config.physical_clusters.len(), config.virtual_clusters.len()), (1, 0));
 }
