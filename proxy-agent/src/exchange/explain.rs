@@ -19,6 +19,7 @@ use ops::files::Watched;
 use protocol::ClusterName;
 use protocol::identity::Identity;
 use rewrite::view::{Certificate, Filter};
+use serde_json::json;
 
 use super::body::Body;
 use super::plan::{After, Plan};
@@ -132,8 +133,12 @@ struct Agent {
     asked: Arc<Mutex<Vec<Question>>>,
 }
 
-/// A host where nothing happens: everything that is there has been told.
-struct Quiet(bool);
+/// A host where nothing happens once this has been told.
+struct Quiet(Vec<Change>);
+
+/// Cluster roles that every host has and every virtual cluster shares: those for users (`bootstrappolicy`).
+const SHARED_ROLES: [&str; 7] =
+    ["admin", "cluster-admin", "edit", "system:basic-user", "system:discovery", "system:public-info-viewer", "view"];
 
 /// Explains a request of `who` to a virtual cluster. Must be called within a tokio runtime; sends nothing anywhere.
 pub async fn explain(
@@ -151,7 +156,7 @@ pub async fn explain(
     let agent = Agent::new(config, Paper::new(cluster, &info))?;
     let clusters = &agent.parts.clusters;
     let Some(virtual_cluster) = clusters.get(cluster) else { return Err(ExplainError::NoCluster(cluster.clone())) };
-    let nodes = clusters.nodes();
+    let (nodes, roles) = (clusters.nodes(), clusters.roles());
     let planned = async {
         let asked = Asked::identify(&agent.parts, &virtual_cluster, info, head.headers).await?;
         let body = if asked.is_opaque() { Body::Stream(Mutex::new(None)) } else { Body::Whole(body) };
@@ -159,8 +164,9 @@ pub async fn explain(
     };
     let planned = tokio::select! {
         biased;
-        () = agent.namespaces.follow(Quiet(false)) => unreachable!("namespaces are followed for ever"),
-        () = nodes.follow(Quiet(false)) => unreachable!("nodes are followed for ever"),
+        () = agent.namespaces.follow(Quiet::nothing()) => unreachable!("namespaces are followed for ever"),
+        () = nodes.follow(Quiet::nothing()) => unreachable!("nodes are followed for ever"),
+        () = roles.follow(Quiet::shared_roles()) => unreachable!("roles are followed for ever"),
         planned = planned => planned,
     };
     let questions = agent.asked.lock().map(|mut asked| std::mem::take(&mut *asked)).unwrap_or_default();
@@ -277,12 +283,27 @@ impl Agent {
 
 // === impl Quiet ===
 
+impl Quiet {
+    fn nothing() -> Self {
+        Self(vec![Change::Synced])
+    }
+
+    fn shared_roles() -> Self {
+        let role = |name| {
+            let labels = json!({"kubernetes.io/bootstrapping": "rbac-defaults"});
+            Change::Applied(json!({"metadata": {"name": name, "labels": labels}, "rules": []}))
+        };
+        // Told from the end.
+        Self([Change::Synced].into_iter().chain(SHARED_ROLES.map(role)).collect())
+    }
+}
+
 impl Following for Quiet {
     async fn next(&mut self) -> Change {
-        if std::mem::replace(&mut self.0, true) {
-            return pending().await;
+        match self.0.pop() {
+            Some(change) => change,
+            None => pending().await,
         }
-        Change::Synced
     }
 }
 
