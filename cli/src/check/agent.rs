@@ -35,6 +35,13 @@ pub(super) fn check(config: &ProxyAgentConfiguration, report: &mut Report) {
     }
     if let Some(host) = &config.host {
         open(host, report);
+        if host.unsafe_direct_access {
+            report.warn(
+                host,
+                "host: unsafeDirectAccess accepts a host without admission policies: whoever has a token of a virtual \
+                 cluster and reaches the host's API server can leave the slice",
+            );
+        }
     }
 }
 

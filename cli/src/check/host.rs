@@ -23,6 +23,8 @@ use super::report::Report;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The oldest minor version of Kubernetes 1 that works.
 const OLDEST: u32 = 26;
+/// The first that has the policies by which the host keeps pods on their slice.
+const POLICIES: u32 = 30;
 /// The rules that the agent needs, as they are to be applied.
 const RBAC: &str = include_str!("../../../configs/kubernetes/agent-rbac.yaml");
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -60,6 +62,15 @@ async fn questions(api: &Api, config: &ProxyAgentConfiguration, host: &Located<c
         Err(error) => return report.mistake(host, format_args!("host: it cannot be asked: {error:#}")),
         Ok((minor, text)) if minor < OLDEST => {
             report.mistake(host, format_args!("host: Kubernetes {text} is too old; 1.{OLDEST} or newer is needed"));
+        }
+        Ok((minor, text)) if minor < POLICIES && !host.unsafe_direct_access && !config.virtual_clusters.is_empty() => {
+            report.mistake(
+                host,
+                format_args!(
+                    "host: Kubernetes {text} has no ValidatingAdmissionPolicy (1.{POLICIES} has), so no virtual cluster is \
+                     served unless `unsafeDirectAccess: true` below `host` accepts that"
+                ),
+            );
         }
         Ok(_) => {}
     }
