@@ -75,9 +75,7 @@ func protobufDeployment(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	inProtobuf := *w
-	inProtobuf.kube = kube
-	if err := typedDeployment(ctx, &inProtobuf); err != nil {
+	if err := deployed(ctx, kube, w.namespace, "in-protobuf"); err != nil {
 		return err
 	}
 	_, err = kube.AppsV1().Deployments(w.namespace).Get(ctx, "none", metav1.GetOptions{})

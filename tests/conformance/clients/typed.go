@@ -123,28 +123,33 @@ func typedDeployment(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	deployments := kube.AppsV1().Deployments(w.namespace)
-	if _, err := deployments.Create(ctx, workload("typed"), metav1.CreateOptions{}); err != nil {
+	return deployed(ctx, kube, w.namespace, "typed")
+}
+
+// deployed makes a Deployment, reads it back and scales it.
+func deployed(ctx context.Context, kube kubernetes.Interface, namespace, name string) error {
+	deployments := kube.AppsV1().Deployments(namespace)
+	if _, err := deployments.Create(ctx, workload(name), metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	if err := available(ctx, kube, w.namespace, "typed"); err != nil {
+	if err := available(ctx, kube, namespace, name); err != nil {
 		return err
 	}
 	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		scale, err := deployments.GetScale(ctx, "typed", metav1.GetOptions{})
+		scale, err := deployments.GetScale(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		scale.Spec.Replicas = 2
-		_, err = deployments.UpdateScale(ctx, "typed", scale, metav1.UpdateOptions{})
+		_, err = deployments.UpdateScale(ctx, name, scale, metav1.UpdateOptions{})
 		return err
 	}); err != nil {
 		return fmt.Errorf("scale: %w", err)
 	}
-	if err := available(ctx, kube, w.namespace, "typed"); err != nil {
+	if err := available(ctx, kube, namespace, name); err != nil {
 		return err
 	}
-	read, err := deployments.Get(ctx, "typed", metav1.GetOptions{})
+	read, err := deployments.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
