@@ -47,6 +47,11 @@ impl Call<'_> {
             let found = match find(state, kind, request) {
                 Ok(found) => std::sync::Arc::clone(found),
                 Err(status) if kind.group != RBAC || part != Part::Main => return Err(status),
+                // It was there, and is not any more: what the object is called by says so.
+                Err(_) if ["uid", "resourceVersion"].iter().any(|key| !object["metadata"][key].is_null()) => {
+                    let why = "Precondition failed: the object does not exist";
+                    return Err(Status::conflict(kind.group_resource(), name, why));
+                }
                 Err(_) => {
                     self.may_create(state, kind, request)?;
                     let namespace = scope(kind, request).unwrap_or_default();
