@@ -83,6 +83,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("roles_a_first_use_is_never_refused", Welcome, roles::a_first_use_is_never_refused),
         case("roles_nobody_grants_what_they_lack", Welcome, roles::nobody_grants_what_they_lack),
         case("roles_aggregation_stays_inside", Welcome, roles::aggregation_stays_in_the_cluster),
+        case("roles_take_in_what_they_select", Welcome, roles::roles_take_in_what_they_select),
+        case("roles_of_impersonators_stay_inside", Welcome, roles::impersonation_stays_in_the_cluster),
         case("roles_kubectl_works_on_them", Welcome, roles::kubectl_works_on_them_as_anywhere),
         case("storage_shows_the_own", Welcome, scope::storage_shows_the_own),
         case("nodes_have_their_leases_and_events", Welcome, scope::nodes_have_their_leases_and_events),

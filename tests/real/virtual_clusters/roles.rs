@@ -268,3 +268,76 @@ pub(super) fn kubectl_works_on_them_as_anywhere(site: &VirtualSite) -> anyhow::R
     admin.ok(&["delete", "clusterrole/everyday", "clusterrolebinding/everyday"])?;
     Ok(())
 }
+
+pub(super) fn roles_take_in_what_they_select(site: &VirtualSite) -> anyhow::Result<()> {
+    let admin = site.administrator(HANGZHOU, Way::Proxy)?;
+    let rules = |name: &str| json_of(&admin, &["get", "clusterrole", name]).map(|role| role["rules"].clone());
+    admin.ok(&["create", "clusterrole", "sum", "--aggregation-rule=of=sum"])?;
+    let part = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"part","labels":{"of":"sum"}},
+"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}"#;
+    admin.ok_with(&["create", "-f", "-"], part)?;
+    admin.ok(&["create", "clusterrolebinding", "sum", "--clusterrole=sum", "--user=ada"])?;
+    eventually(SOON, || {
+        ensure!(rules("sum")? == rules("part")?, "{}", rules("sum")?);
+        ensure!(admin.run(&["auth", "can-i", "get", "pods", "-A", "--as=ada"])?.stdout.trim() == "yes");
+        Ok(())
+    })?;
+    let shown = json_of(&admin, &["get", "clusterrole", "sum"])?;
+    let selectors = json!({"clusterRoleSelectors": [{"matchLabels": {"of": "sum"}}]});
+    ensure!(shown["aggregationRule"] == selectors && shown["metadata"].get("annotations").is_none(), "{shown}");
+    // Kubernetes' own roles can be selected, too.
+    admin.ok(&[
+        "create",
+        "clusterrole",
+        "views",
+        "--aggregation-rule=rbac.authorization.k8s.io/aggregate-to-view=true",
+    ])?;
+    eventually(SOON, || {
+        let found = rules("views")?;
+        ensure!(found.as_array().is_some_and(|rules| rules.len() > 5), "{found}");
+        Ok(())
+    })?;
+    admin.ok(&["delete", "clusterrole/part"])?;
+    eventually(SOON, || {
+        ensure!(rules("sum")?.as_array().is_none_or(Vec::is_empty));
+        Ok(())
+    })?;
+    admin.ok(&["delete", "clusterrolebinding/sum", "clusterrole/sum", "clusterrole/views"])?;
+    Ok(())
+}
+
+pub(super) fn impersonation_stays_in_the_cluster(site: &VirtualSite) -> anyhow::Result<()> {
+    let admin = site.administrator(HANGZHOU, Way::Path)?;
+    let proxy = site.user(HANGZHOU, "cluster-proxy")?;
+    // As Karmada gives it to its own account in a member.
+    let role = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"impersonator"},"rules":[
+{"apiGroups":[""],"resources":["users"],"verbs":["impersonate"],"resourceNames":["system:admin"]},
+{"apiGroups":[""],"resources":["groups"],"verbs":["impersonate"],"resourceNames":["system:masters"]},
+{"apiGroups":[""],"resources":["serviceaccounts"],"verbs":["impersonate"],"resourceNames":["default"]}]}"#;
+    admin.ok_with(&["create", "-f", "-"], role)?;
+    admin.ok(&[
+        "create",
+        "clusterrolebinding",
+        "impersonator",
+        "--clusterrole=impersonator",
+        "--user=cluster-proxy",
+    ])?;
+    let nodes = proxy.ok(&["get", "nodes", "-o", "name", "--as=system:admin", "--as-group=system:masters"])?;
+    ensure!(nodes.contains("hangzhou") && !nodes.contains("beijing"), "{nodes}");
+    let namespaces =
+        proxy.ok(&["get", "namespaces", "-o", "name", "--as=system:admin", "--as-group=system:masters"])?;
+    ensure!(!namespaces.contains("atoll-system"), "{namespaces}");
+    for args in [
+        &["get", "nodes"][..],
+        &["get", "nodes", "--as=somebody"],
+        &["get", "nodes", "--as=system:admin"],
+        &["get", "nodes", "--as=system:admin", "--as-group=others"],
+        &["get", "nodes", "--as=system:serviceaccount:default:other"],
+    ] {
+        ensure!(proxy.fails(args)?.contains("(Forbidden)"), "{args:?}");
+    }
+    let who = proxy.ok(&["auth", "whoami", "--as=system:serviceaccount:default:default"])?;
+    ensure!(who.contains("system:serviceaccount:default:default"), "{who}");
+    admin.ok(&["delete", "clusterrolebinding/impersonator", "clusterrole/impersonator"])?;
+    Ok(())
+}
