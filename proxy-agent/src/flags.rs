@@ -31,7 +31,8 @@ pub struct Flags {
     #[arg(long, value_name = "FILTER")]
     pub log: Option<String>,
 
-    /// The HTTP proxy through which proxy-servers are reached: http://[user:password@]host:port.
+    /// The HTTP proxy through which proxy-servers are reached, as http://host:port. A user and a password
+    /// stand before the host: user:password@host:port.
     #[arg(long, value_name = "URL", env = "HTTPS_PROXY", hide_env_values = true)]
     pub https_proxy: Option<String>,
 

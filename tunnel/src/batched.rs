@@ -10,9 +10,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A connection above TLS on which the frames of many streams leave together.
 ///
-/// `h2` flushes behind every DATA frame, and a TLS stream makes a record and a system call of every flush. Within a
-/// [`Turn`], flushes are put off to its end: thirty small answers that are ready together are one record and one call.
-/// Large writes pass by without a copy, and an idle connection holds nothing. Outside of turns, a flush is a flush.
+/// `h2` flushes behind every DATA frame, and a TLS stream makes a record and a system call of every flush. Within a turn
+/// ([`Turns`]), flushes are put off to its end: thirty small answers that are ready together are one record and one
+/// call. Large writes pass by without a copy, and an idle connection holds nothing. Outside of turns, a flush is a flush.
 #[derive(Debug)]
 pub struct Batched<S>(Arc<Mutex<State<S>>>);
 

@@ -93,7 +93,7 @@ async fn the_agent_of_a_toy_may_do_what_its_role_says() {
     let dir = tempfile::tempdir().unwrap();
     let files = prepare(dir.path(), &host).unwrap();
     let agent = std::fs::read_to_string(files.agent_config()).unwrap();
-    assert!(agent.contains("host: {kubeconfig: agents/demo.kubeconfig}"), "{agent}");
+    assert!(agent.contains("host: {kubeconfig: agents/demo.kubeconfig, unsafeDirectAccess: true}"), "{agent}");
     assert!(std::fs::read_to_string(files.host_kubeconfig()).unwrap().contains(&toy.address().to_string()));
     host.end(std::future::pending::<()>()).await;
 }

@@ -12,7 +12,7 @@ use tokio_util::io::poll_read_buf;
 ///
 /// rustls takes 4 KiB with each read (`READ_SIZE` in its `msgs/deframer/buffers.rs`): five system calls for one full
 /// record, a thousand for each 4 MB of a list. Here the kernel is asked once and rustls is served from memory. What is
-/// held never exceeds [`MOST`], and an idle connection holds nothing.
+/// held never exceeds `MOST`, and an idle connection holds nothing.
 #[derive(Debug)]
 pub struct ReadAhead<S> {
     io: S,

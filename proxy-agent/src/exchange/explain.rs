@@ -1,7 +1,7 @@
 //! What the agent would do with a request, and what it would ask the host about it first.
 //!
 //! Nothing is decided here: the request is planned by the code that plans all requests, for a host that is not there
-//! ([`paper`]) and that says yes to whatever it is asked. What it was asked is told ([`Question`]); where an answer of a
+//! (`paper`) and that says yes to whatever it is asked. What it was asked is told ([`Question`]); where an answer of a
 //! real host could change the outcome, that is one of the questions.
 
 mod paper;
