@@ -7,6 +7,7 @@ mod examples;
 mod faults;
 mod karmada;
 mod leaks;
+mod manifests;
 mod operator;
 mod physical;
 mod proposal;
@@ -46,6 +47,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(examples::trials());
     trials.extend(operator::trials(host));
     trials.push(leaks::trial());
+    trials.push(manifests::trial());
     trials.extend(virtual_clusters::trials());
     trials.extend(karmada::trials());
     trials

@@ -1,0 +1,177 @@
+//! `configs/kubernetes`, applied to a real host cluster as `docs/install.md` says.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use atoll_tests::{HostCluster, Kubectl, paths, site};
+use libtest_mimic::Trial;
+use serde_json::Value;
+
+/// A folder, what it deploys, the Secret that is made by hand: its name, and its keys with the files of `atoll certs`.
+struct Manifests {
+    folder: &'static str,
+    program: &'static str,
+    objects: &'static [&'static str],
+    secret: &'static str,
+    files: &'static [(&'static str, &'static str)],
+}
+
+const ALL: [Manifests; 2] = [
+    Manifests {
+        folder: "configs/kubernetes",
+        program: "proxy-agent",
+        objects: &[
+            "clusterrole.rbac.authorization.k8s.io/atoll-proxy-agent",
+            "clusterrolebinding.rbac.authorization.k8s.io/atoll-proxy-agent",
+            "configmap/proxy-agent",
+            "deployment.apps/proxy-agent",
+            "namespace/atoll-system",
+            "networkpolicy.networking.k8s.io/proxy-agent",
+            "poddisruptionbudget.policy/proxy-agent",
+            "serviceaccount/proxy-agent",
+        ],
+        secret: "proxy-agent-identity",
+        files: &[
+            ("agent.crt", "agents/site-a.crt"),
+            ("agent.key", "agents/site-a.key"),
+            ("serving-ca.crt", "serving-ca.crt"),
+        ],
+    },
+    Manifests {
+        folder: "configs/kubernetes/server",
+        program: "proxy-server",
+        objects: &[
+            "configmap/proxy-server",
+            "deployment.apps/proxy-server",
+            "namespace/atoll-system",
+            "networkpolicy.networking.k8s.io/proxy-server",
+            "poddisruptionbudget.policy/proxy-server",
+            "service/proxy-server",
+            "serviceaccount/proxy-server",
+        ],
+        secret: "proxy-server-certificates",
+        files: &[
+            ("serving-ca.crt", "serving-ca.crt"),
+            ("serving-ca.key", "serving-ca.key"),
+            ("agent-ca.crt", "agent-ca.crt"),
+            ("ke-beijing.crt", "clusters/ke-beijing/client-ca.crt"),
+            ("ke-hangzhou.crt", "clusters/ke-hangzhou/client-ca.crt"),
+        ],
+    },
+];
+
+/// What only a pod can resolve.
+const IN_POD: &str = "{inCluster: true}";
+
+pub(crate) fn trial() -> Trial {
+    Trial::test("manifests::are_accepted_and_fit_together", || {
+        are_accepted_and_fit_together().map_err(|error| format!("{error:?}").into())
+    })
+}
+
+fn are_accepted_and_fit_together() -> anyhow::Result<()> {
+    // Of its own: others count pods.
+    let host = HostCluster::up(1)?;
+    let kubectl = host.kubectl();
+    // A pod that wants more than the strictest of the Pod Security Standards allows is not admitted, and the Deployment
+    // that asks for it is warned of, which is a failure below.
+    let label = |level: &str| format!("pod-security.kubernetes.io/{level}=restricted");
+    kubectl.ok(&["label", "namespace", "atoll-system", &label("enforce"), &label("warn")])?;
+
+    let certificates = tempfile::Builder::new().prefix("atoll-manifests-").tempdir()?;
+    let dir = text(certificates.path())?;
+    site::atoll(&["certs", "init", dir])?;
+    for args in [["cluster", "ke-beijing"], ["cluster", "ke-hangzhou"], ["agent", "site-a"]] {
+        site::atoll(&["certs", args[0], args[1], "--dir", dir])?;
+    }
+    for manifests in &ALL {
+        manifests.apply(&kubectl, certificates.path()).with_context(|| manifests.folder)?;
+        manifests.check(&host).with_context(|| manifests.folder)?;
+    }
+    Ok(())
+}
+
+// === impl Manifests ===
+
+impl Manifests {
+    /// As an operator does it, but that no warning is let pass.
+    fn apply(&self, kubectl: &Kubectl, certificates: &Path) -> anyhow::Result<()> {
+        let from =
+            |(key, file): &(&str, &str)| anyhow::Ok(format!("--from-file={key}={}", text(&certificates.join(file))?));
+        let files = self.files.iter().map(from).collect::<Result<Vec<_>, _>>()?;
+        let mut create = vec!["-n", "atoll-system", "create", "secret", "generic", self.secret];
+        create.extend(files.iter().map(String::as_str));
+        kubectl.ok(&create)?;
+
+        let folder = paths::workspace().join(self.folder);
+        let strictly = ["--server-side", "--validate=strict", "--warnings-as-errors", "-o", "name"];
+        let applied = kubectl.ok(&[&["apply", "-k", text(&folder)?][..], &strictly].concat())?;
+        let mut applied: Vec<&str> = applied.lines().collect();
+        applied.sort_unstable();
+        ensure!(applied == self.objects, "{applied:#?}");
+        // No kubelet is here to try the image; the API server and its controllers have no objection.
+        let rollout = ["rollout", "status", "--timeout=45s"];
+        kubectl.ok(&[&rollout[..], &["-n", "atoll-system", "deployment", self.program]].concat())?;
+        Ok(())
+    }
+
+    /// What is stored goes together: the image is the one that is built, the configuration is where the arguments say, and
+    /// finds all files that it names.
+    fn check(&self, host: &HostCluster) -> anyhow::Result<()> {
+        let kubectl = host.kubectl();
+        let get = |kind: &str, name: &str| -> anyhow::Result<Value> {
+            Ok(serde_json::from_str(&kubectl.ok(&["-n", "atoll-system", "get", kind, name, "-o", "json"])?)?)
+        };
+        let deployment = get("deployment", self.program)?;
+        let pod = &deployment["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        let image = format!("localhost/atoll/{}:{}", self.program, env!("CARGO_PKG_VERSION"));
+        ensure!(container["image"] == image.as_str(), "{}", container["image"]);
+        // The Pod Security Standards say nothing of it.
+        ensure!(container["securityContext"]["readOnlyRootFilesystem"] == true, "{container}");
+
+        let folder = tempfile::Builder::new().prefix("atoll-mounted-").tempdir()?;
+        let volume = &pod["volumes"][0]["projected"];
+        let mode = u32::try_from(volume["defaultMode"].as_u64().context("no mode")?)?;
+        let place = |key: &str, content: &str| {
+            let file = folder.path().join(key);
+            fs::write(&file, content)?;
+            anyhow::Ok(fs::set_permissions(&file, fs::Permissions::from_mode(mode))?)
+        };
+        for source in volume["sources"].as_array().context("no projected volume")? {
+            if let Some(name) = source["configMap"]["name"].as_str() {
+                for (key, value) in get("configmap", name)?["data"].as_object().context("no data")? {
+                    place(key, value.as_str().context("data are strings")?)?;
+                }
+            }
+            if let Some(name) = source["secret"]["name"].as_str() {
+                for key in get("secret", name)?["data"].as_object().context("no data")?.keys() {
+                    let template = format!("go-template={{{{index .data {key:?} | base64decode}}}}");
+                    place(key, &kubectl.ok(&["-n", "atoll-system", "get", "secret", name, "-o", &template])?)?;
+                }
+            }
+        }
+        let mounted = container["volumeMounts"][0]["mountPath"].as_str().context("no mount")?;
+        let config = container["args"][1].as_str().and_then(|path| path.strip_prefix(mounted)).context("elsewhere")?;
+        let file = folder.path().join(config.trim_start_matches('/'));
+        let config = fs::read_to_string(&file)?;
+        let mut check = vec!["check", text(&file)?];
+        if config.contains(IN_POD) {
+            // The same account, for a place that is no pod; so the host can be asked whether it has all rights.
+            let kubeconfig = format!("{{kubeconfig: {}}}", text(&host.agent_kubeconfig())?);
+            fs::write(&file, config.replace(IN_POD, &kubeconfig))?;
+            check.push("--host");
+        } else {
+            ensure!(self.program == "proxy-server", "an agent in a pod takes the pod's account:\n{config}");
+        }
+        let said = site::atoll(&check)?;
+        ensure!(said.ends_with(": no mistakes, no warnings\n"), "{said}");
+        Ok(())
+    }
+}
+
+fn text(path: &Path) -> anyhow::Result<&str> {
+    path.to_str().context("temporary folders have plain names")
+}
