@@ -2,6 +2,7 @@
 
 mod access_log;
 mod commands;
+mod containers;
 mod demo;
 mod examples;
 mod faults;
@@ -47,6 +48,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(examples::trials());
     trials.extend(operator::trials(host));
     trials.push(leaks::trial());
+    trials.extend(containers::trials(host));
     trials.push(manifests::trial());
     trials.extend(virtual_clusters::trials());
     trials.extend(karmada::trials());

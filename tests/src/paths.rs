@@ -22,6 +22,13 @@ pub fn component(name: &str) -> PathBuf {
     path
 }
 
+/// The archive of an image, made by `configs/container/build`.
+pub fn image(program: &str) -> PathBuf {
+    let path = workspace().join("target/container").join(program).with_extension("tar");
+    assert!(path.exists(), "{} is missing: run configs/container/build", path.display());
+    path
+}
+
 /// A TCP port of loopback that nothing listens on at the moment.
 pub fn free_port() -> u16 {
     let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");

@@ -1,0 +1,124 @@
+//! An image of `configs/container/build`, unpacked as a container runtime does it, and run without one.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::paths;
+use crate::process::Process;
+
+/// A root file system, and how to start what is in it.
+#[derive(Debug)]
+pub struct Image {
+    /// The reference that the archive has it under.
+    pub reference: String,
+    /// `config` of the image's configuration (`image-spec/config.md` of the Open Container Initiative).
+    pub config: Value,
+    dir: TempDir,
+}
+
+// === impl Image ===
+
+impl Image {
+    /// Unpacks the image of this program.
+    pub fn unpack(program: &str) -> anyhow::Result<Self> {
+        let user = fs::metadata("/proc/self")?.uid();
+        ensure!(user == 0, "only root can start an image as its user, with a root of its own; this is user {user}");
+        let dir = tempfile::Builder::new().prefix("atoll-image-").tempdir()?;
+        let archive = dir.path().join("archive");
+        fs::create_dir(&archive)?;
+        extract(&paths::image(program), &archive)?;
+        let index = json(&archive.join("index.json"))?;
+        let [entry] = index["manifests"].as_array().context("an index without manifests")?.as_slice() else {
+            anyhow::bail!("not one manifest: {index}");
+        };
+        let reference = entry["annotations"]["org.opencontainers.image.ref.name"].as_str().unwrap_or_default();
+        let manifest = json(&blob(&archive, entry)?)?;
+        let config = json(&blob(&archive, &manifest["config"])?)?;
+        let image = Self { reference: reference.to_owned(), config: config["config"].clone(), dir };
+        fs::create_dir(image.root())?;
+        for layer in manifest["layers"].as_array().context("no layers")? {
+            extract(&blob(&archive, layer)?, &image.root())?;
+        }
+        Ok(image)
+    }
+
+    /// Its root.
+    pub fn root(&self) -> PathBuf {
+        self.dir.path().join("root")
+    }
+
+    /// Everything in it that is no folder.
+    pub fn files(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let root = self.root();
+        let (mut folders, mut files) = (vec![root.clone()], Vec::new());
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder)? {
+                let entry = entry?;
+                if entry.file_type()?.is_dir() {
+                    folders.push(entry.path());
+                } else {
+                    files.push(Path::new("/").join(entry.path().strip_prefix(&root)?));
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// Writes what a kubelet mounts: a file that root owns and the image's group may read.
+    pub fn mount(&self, path: &str, content: &[u8]) -> anyhow::Result<()> {
+        let file = self.root().join(path.trim_start_matches('/'));
+        fs::create_dir_all(file.parent().context("a file has a folder")?)?;
+        fs::write(&file, content)?;
+        let (_, group) = self.user()?.split_once(':').context("a user without a group")?;
+        chown(&file, Some(0), Some(group.parse()?))?;
+        Ok(fs::set_permissions(&file, fs::Permissions::from_mode(0o440))?)
+    }
+
+    /// `UID:GID`.
+    pub fn user(&self) -> anyhow::Result<&str> {
+        self.config["User"].as_str().context("no user")
+    }
+
+    /// Starts it: the image's own command as the image's user, nothing but these variables in its environment, and a root
+    /// that cannot be written to. Without `command` it is the image's own.
+    pub fn start(&self, variables: &[String], command: Option<&[&str]>) -> anyhow::Result<Process> {
+        let words = |key: &str| -> Vec<&str> {
+            self.config[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+        };
+        // Each step replaces the one before, so that signals meet the program.
+        let script = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" \
+                      && user=$1 && shift && exec chroot --userspec=\"$user\" --groups= \"$0\" \"$@\"";
+        let root = self.root();
+        let mut args = vec!["-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"];
+        args.extend(variables.iter().map(String::as_str));
+        args.extend(["unshare", "--mount", "sh", "-euc", script]);
+        args.extend([root.to_str().context("temporary folders have plain names")?, self.user()?]);
+        args.extend(words("Entrypoint"));
+        args.extend(command.map_or_else(|| words("Cmd"), <[&str]>::to_vec));
+        let name = self.reference.rsplit('/').next().unwrap_or_default();
+        Process::start(name, Path::new("/usr/bin/env"), &args, self.dir.path().join("log"))
+    }
+}
+
+fn extract(archive: &Path, into: &Path) -> anyhow::Result<()> {
+    let output = Command::new("tar").arg("-xf").arg(archive).arg("-C").arg(into).output()?;
+    ensure!(output.status.success(), "{}: {}", archive.display(), String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// The file that a descriptor tells of.
+fn blob(archive: &Path, descriptor: &Value) -> anyhow::Result<PathBuf> {
+    let digest = descriptor["digest"].as_str().with_context(|| format!("no digest: {descriptor}"))?;
+    Ok(archive.join("blobs").join(digest.replace(':', "/")))
+}
+
+fn json(file: &Path) -> anyhow::Result<Value> {
+    let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(serde_json::from_slice(&text)?)
+}
