@@ -23,8 +23,9 @@ const OBJECTS: &str = include_str!("leaks/objects.yaml");
 const OF_THE_HOST: [&str; 3] =
     ["v1/persistentvolumes", "storage.k8s.io/v1/volumeattachments", "storage.k8s.io/v1/csinodes"];
 
-/// Fewer answers would mean that the crawl has looked at less than it should.
-const ANSWERS: u32 = 4000;
+/// Fewer answers would mean that the crawl has looked at less than it should. How many there are depends on what the
+/// controllers have written meanwhile: some 4,000 to 4,500.
+const ANSWERS: u32 = 3000;
 
 pub(crate) fn trial() -> Trial {
     Trial::test("leaks::nothing_of_others_is_in_any_answer", || {
