@@ -1,9 +1,9 @@
 //! What stands on the host: three policies for all virtual clusters, and one or two for each.
 //!
-//! Each expression was tried on a kube-apiserver, and `tests/real` tries them all. Words that they share:
-//! *through* an endpoint came what carries a group of the cluster's that the agent alone gives; *everywhere* may write
-//! who may do so without a namespace, which is what the host's controllers and administrators can and nobody in a
-//! virtual cluster (RoleBindings are all that its users have).
+//! `tests/real` tries these expressions on a kube-apiserver, but for tolerations. Words that they share: *through* an
+//! endpoint came what carries a group of the cluster's that the agent alone gives; *everywhere* may write who may do so
+//! without a namespace, which is what the host's controllers and administrators can and nobody in a virtual cluster
+//! (RoleBindings are all that its users have).
 
 use rewrite::Guard;
 use rewrite::name::CLUSTER_LABEL;
