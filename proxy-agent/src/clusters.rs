@@ -179,8 +179,8 @@ impl VirtualCluster {
         end: CancellationToken,
         all: &VirtualClusters,
     ) -> Result<Self, ClusterReason> {
-        let labels = config.node_selector.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        let labels = LabelSelector::from_labels(labels)?;
+        let of_nodes = config.labels();
+        let labels = LabelSelector::from_labels(of_nodes.iter().map(|(key, value)| (key.as_str(), value.as_str())))?;
         let tolerations = config.tolerations.iter().enumerate().map(|(index, toleration)| {
             toleration::parse(toleration).map_err(|source| ClusterReason::Toleration { index, source })
         });
@@ -189,7 +189,7 @@ impl VirtualCluster {
         Ok(Self {
             nodes: OwnNodes::new(labels.clone(), Arc::clone(&all.nodes)),
             node_selector: NodeSelector { text: labels.to_string().into(), labels },
-            guard: Arc::new(Guard::new(config.node_selector.clone(), tolerations)),
+            guard: Arc::new(Guard::new(of_nodes, tolerations)),
             root: HostNamespace::root(&name),
             name,
             end,

@@ -72,8 +72,12 @@ pub struct Host {
 pub struct VirtualCluster {
     /// Its name in both configurations.
     pub name: ClusterName,
-    /// The labels that its nodes have.
+    /// The labels that its nodes have, besides that of the node group: see [`VirtualCluster::labels`].
+    #[serde(default)]
     pub node_selector: BTreeMap<String, String>,
+    /// The NodeGroup of KubeEdge that its nodes belong to.
+    #[serde(default)]
+    pub node_group: Option<String>,
     /// Put into every pod template.
     #[serde(default)]
     pub tolerations: Vec<serde_json::Value>,
@@ -121,6 +125,20 @@ impl Document for ProxyAgentConfiguration {
 
     fn check(&self, problems: &mut Problems) {
         check::check(self, problems);
+    }
+}
+
+// === impl VirtualCluster ===
+
+impl VirtualCluster {
+    /// The label that KubeEdge puts on the nodes of a `nodegroups.apps.kubeedge.io`, which names them one by one or by
+    /// labels of theirs: `LabelBelongingTo` in its `cloud/pkg/controllermanager/nodegroup`.
+    pub const BELONGING_TO: &str = "apps.kubeedge.io/belonging-to";
+
+    /// All the labels that its nodes have.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        let group = self.node_group.iter().map(|group| (Self::BELONGING_TO.to_owned(), group.clone()));
+        self.node_selector.clone().into_iter().chain(group).collect()
     }
 }
 

@@ -160,7 +160,8 @@ async fn nodes(api: &Api, clusters: &[Located<config::VirtualCluster>], report: 
     let nodes = api.list("/api/v1/nodes", &selection).await?.items;
     let mut owned: Vec<(&str, &str)> = Vec::new();
     for cluster in clusters {
-        let labels = cluster.node_selector.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let labels = cluster.labels();
+        let labels = labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         // A selector that is none is said to be none already.
         let Ok(selector) = LabelSelector::from_labels(labels) else { continue };
         let matches = |node: &&Value| selector.matches(|key| node["metadata"]["labels"][key].as_str());

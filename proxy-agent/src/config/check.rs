@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use ops::config::{Located, Problems};
 
-use super::{Host, ProxyAgentConfiguration};
+use super::{Host, ProxyAgentConfiguration, VirtualCluster};
 use crate::layer4::Destination;
 
 pub(super) fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
@@ -22,12 +22,7 @@ pub(super) fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
     }
     let mut names = HashSet::new();
     for cluster in &config.virtual_clusters {
-        if cluster.node_selector.is_empty() {
-            problems.at(
-                cluster,
-                format_args!("virtual cluster {} has an empty nodeSelector: it would own every node", cluster.name),
-            );
-        }
+        check_nodes(cluster, problems);
         if !names.insert(&cluster.name) {
             problems.at(cluster, format_args!("cluster {} is there twice", cluster.name));
         }
@@ -43,6 +38,24 @@ pub(super) fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
         None => {
             problems.general("virtualClusters need a `host`: `host: {kubeconfig: FILE}` or `host: {inCluster: true}`");
         }
+    }
+}
+
+fn check_nodes(cluster: &Located<VirtualCluster>, problems: &mut Problems) {
+    let (name, key) = (&cluster.name, VirtualCluster::BELONGING_TO);
+    match (&cluster.node_group, cluster.node_selector.get(key)) {
+        (None, _) if cluster.node_selector.is_empty() => problems.at(
+            cluster,
+            format_args!("virtual cluster {name} has neither nodeSelector nor nodeGroup: it would own every node"),
+        ),
+        (Some(group), _) if group.is_empty() => {
+            problems.at(cluster, format_args!("virtual cluster {name} has an empty nodeGroup"));
+        }
+        (Some(group), Some(other)) if group != other => problems.at(
+            cluster,
+            format_args!("virtual cluster {name} has nodeGroup {group} and `{key}: {other}`, which no node has both"),
+        ),
+        _ => {}
     }
 }
 

@@ -23,16 +23,33 @@ fn every_mistake_is_told_with_its_line() {
 virtualClusters:
 - {name: a, nodeSelector: {}}
 - {name: a, nodeSelector: {location: x}}
+- {name: b, nodeGroup: ''}
+- {name: c, nodeGroup: x, nodeSelector: {apps.kubeedge.io/belonging-to: y}}
 destinations: [everything]
 ";
     let errors = parse(yaml).unwrap_err().to_string();
     for expect in [
-        ":6:3: virtual cluster a has an empty",
+        ":6:3: virtual cluster a has neither",
         ":7:3: cluster a is there twice",
-        ":8:16: not a destination",
+        ":8:3: virtual cluster b has an empty nodeGroup",
+        ":9:3: virtual cluster c has nodeGroup x and",
+        ":10:16: not a destination",
         "`servers` is empty",
         "need a `host`",
     ] {
         assert!(errors.contains(expect), "{expect} in {errors}");
     }
+}
+
+#[test]
+fn a_node_group_is_one_label_more() {
+    let config = parse(
+        "servers: [proxy:8091]\nhost: {inCluster: true}\n\
+         virtualClusters: [{name: a, nodeGroup: beijing}, {name: b, nodeGroup: x, nodeSelector: {disk: ssd}}]\n",
+    )
+    .unwrap();
+    let labels = |number: usize| config.virtual_clusters[number].labels().into_iter().collect::<Vec<_>>();
+    let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    assert_eq!(labels(0), [label("apps.kubeedge.io/belonging-to", "beijing")]);
+    assert_eq!(labels(1), [label("apps.kubeedge.io/belonging-to", "x"), label("disk", "ssd")]);
 }

@@ -75,6 +75,7 @@ impl Watched {
         let config = config::VirtualCluster {
             name: "ke".parse().unwrap(),
             node_selector: BTreeMap::from([("location".into(), "beijing".into())]),
+            node_group: None,
             tolerations: Vec::new(),
         };
         let clusters = VirtualClusters::new([&config], &namespaces).unwrap();
