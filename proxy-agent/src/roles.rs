@@ -1,11 +1,15 @@
 //! The host's ClusterRoles, as far as virtual clusters have to do with them: those that its API server makes by itself,
 //! which every virtual cluster shares, and those of the virtual clusters.
 //!
+//! Of the former, some take in the rules of others: `admin`, `edit`, `view`. What a virtual cluster's own roles add to
+//! them is that cluster's business only, so each has a copy of them.
+//!
 //! They are watched once. What is *not* here: who may write them (the exchange).
 //!
-//! Reading order: [`Roles`], [`aggregation`] (whose rules are made of others').
+//! Reading order: [`Roles`], [`aggregation`] (whose rules are made of others'), [`copies`].
 
 pub(crate) mod aggregation;
+pub(crate) mod copies;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +45,8 @@ pub(crate) struct Roles {
 #[derive(Debug, Default)]
 struct Known {
     shared: BTreeMap<String, Arc<Role>>,
+    /// Those of the API server that take in the rules of others; every virtual cluster has a copy.
+    copied: BTreeMap<String, Arc<Role>>,
     /// By virtual cluster, and in it by virtual name.
     own: HashMap<ClusterName, BTreeMap<String, Arc<Role>>>,
     names: Arc<SharedRoles>,
@@ -53,7 +59,7 @@ pub(crate) struct Role {
     pub(crate) labels: BTreeMap<String, String>,
     /// An array, or null.
     pub(crate) rules: Value,
-    /// The `aggregationRule` of a virtual cluster's role: JSON.
+    /// The `aggregationRule`: JSON.
     pub(crate) aggregation: Option<String>,
 }
 
@@ -61,6 +67,7 @@ pub(crate) struct Role {
 #[derive(Debug, PartialEq)]
 enum Owner {
     Shared(String),
+    Copied(String),
     Cluster(ClusterName, String),
 }
 
@@ -115,22 +122,17 @@ impl Roles {
         if !matches!(owner, Some(Owner::Shared(_))) && known.shared.remove(name).is_some() {
             known.rename();
         }
+        if !matches!(owner, Some(Owner::Copied(_))) {
+            known.copied.remove(name);
+        }
         match owner {
             None => return,
             Some(Owner::Shared(name)) => {
-                match role {
-                    Some(role) => known.shared.insert(name, role),
-                    None => known.shared.remove(&name),
-                };
+                set(&mut known.shared, name, role);
                 known.rename();
             }
-            Some(Owner::Cluster(cluster, name)) => {
-                let own = known.own.entry(cluster).or_default();
-                match role {
-                    Some(role) => own.insert(name, role),
-                    None => own.remove(&name),
-                };
-            }
+            Some(Owner::Copied(name)) => set(&mut known.copied, name, role),
+            Some(Owner::Cluster(cluster, name)) => set(known.own.entry(cluster).or_default(), name, role),
         }
         drop(known);
         self.changed.send_modify(|changes| *changes += 1);
@@ -165,16 +167,27 @@ impl Role {
         Self {
             labels: labels.collect(),
             rules: object["rules"].clone(),
-            aggregation: metadata["annotations"][AGGREGATION_ANNOTATION].as_str().map(str::to_owned),
+            aggregation: match &object["aggregationRule"] {
+                Value::Null => metadata["annotations"][AGGREGATION_ANNOTATION].as_str().map(str::to_owned),
+                rule => Some(rule.to_string()),
+            },
         }
     }
+}
+
+fn set(roles: &mut BTreeMap<String, Arc<Role>>, name: String, role: Option<Arc<Role>>) {
+    match role {
+        Some(role) => roles.insert(name, role),
+        None => roles.remove(&name),
+    };
 }
 
 /// Whose it is: what a virtual cluster has, has both its label and its name.
 fn owner(object: &Value, name: &str) -> Option<Owner> {
     let labels = &object["metadata"]["labels"];
     if labels[BOOTSTRAPPING.0] == BOOTSTRAPPING.1 {
-        return Some(Owner::Shared(name.to_owned()));
+        let shared = object["aggregationRule"].is_null();
+        return Some(if shared { Owner::Shared(name.to_owned()) } else { Owner::Copied(name.to_owned()) });
     }
     let cluster = ClusterName::new(labels[CLUSTER_LABEL].as_str()?).ok()?;
     let own = name.strip_prefix(&format!("vc:{cluster}:"))?.to_owned();
@@ -186,6 +199,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    impl Roles {
+        /// Those of a host that has just these.
+        pub(crate) fn told(roles: impl IntoIterator<Item = Value>) -> Arc<Self> {
+            let told = Self::default();
+            for change in roles.into_iter().map(Change::Applied).chain([Change::Synced]) {
+                told.take(&change);
+            }
+            Arc::new(told)
+        }
+    }
 
     fn role(name: &str, labels: &Value) -> Change {
         Change::Applied(json!({"metadata": {"name": name, "labels": labels}, "rules": []}))

@@ -42,6 +42,7 @@ use tokio::sync::watch;
 use crate::clusters::VirtualClusters;
 use crate::clusters::host_api::HostApi;
 use crate::namespaces::Namespaces;
+use crate::roles::Roles;
 pub(crate) use attempts::attempt_group;
 pub(crate) use binding::CLUSTER_ADMIN;
 pub use birth::Birth;
@@ -75,6 +76,7 @@ pub struct Root<A> {
 struct Shared<A> {
     api: A,
     namespaces: Arc<Namespaces>,
+    roles: Arc<Roles>,
     clusters: watch::Sender<Arc<[ClusterName]>>,
     catalog: Mutex<Catalog>,
     founding: watch::Sender<BTreeMap<ClusterName, Founding>>,
@@ -96,15 +98,15 @@ pub enum Founding {
 impl<A: HostApi> Root<A> {
     /// For these virtual clusters. Does nothing until [`run`](Self::run).
     pub fn new(api: A, namespaces: Arc<Namespaces>, clusters: &VirtualClusters) -> Self {
-        Self::of(api, namespaces, clusters.names())
+        Self::of(api, namespaces, clusters.roles(), clusters.names())
     }
 
-    fn of(api: A, namespaces: Arc<Namespaces>, clusters: Vec<ClusterName>) -> Self {
+    fn of(api: A, namespaces: Arc<Namespaces>, roles: Arc<Roles>, clusters: Vec<ClusterName>) -> Self {
         let founding = clusters.iter().map(|cluster| (cluster.clone(), Founding::Pending)).collect();
         let catalog = Mutex::new(Catalog::new(&clusters));
         let founding = watch::Sender::new(founding);
         let clusters = watch::Sender::new(clusters.into());
-        Self { shared: Arc::new(Shared { api, namespaces, clusters, catalog, founding }) }
+        Self { shared: Arc::new(Shared { api, namespaces, roles, clusters, catalog, founding }) }
     }
 
     /// From now on, keeps exactly these founded. Of others, nothing of ours keeps namespaces from being deleted any

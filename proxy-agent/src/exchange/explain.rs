@@ -137,8 +137,7 @@ struct Agent {
 struct Quiet(Vec<Change>);
 
 /// Cluster roles that every host has and every virtual cluster shares: those for users (`bootstrappolicy`).
-const SHARED_ROLES: [&str; 7] =
-    ["admin", "cluster-admin", "edit", "system:basic-user", "system:discovery", "system:public-info-viewer", "view"];
+const SHARED_ROLES: [&str; 4] = ["cluster-admin", "system:basic-user", "system:discovery", "system:public-info-viewer"];
 
 /// Explains a request of `who` to a virtual cluster. Must be called within a tokio runtime; sends nothing anywhere.
 pub async fn explain(

@@ -1,4 +1,5 @@
-//! What a virtual cluster stands on: its root namespace, its administrators' binding, the namespaces it is born with.
+//! What a virtual cluster stands on: its root namespace, its administrators' binding, the roles and namespaces it is born
+//! with.
 
 use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
 use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
@@ -21,6 +22,7 @@ impl<A: HostApi> Root<A> {
         self.ensure_namespace(&root, &json!({ROOT_LABEL: cluster.as_str()})).await?;
         self.ensure_binding(&root, &Binding::cluster_admin(cluster).protected()).await?;
         self.ensure_attempts(cluster, &root).await?;
+        self.shared.roles.copy(&self.shared.api, cluster).await?;
         for name in BORN_WITH {
             let name = VirtualNamespace::new(name).expect("a literal in the form of a label");
             let host = HostNamespace::derive(&name, cluster);

@@ -41,7 +41,7 @@ mod tests {
         let host = FakeHost::new();
         let cluster: rewrite::ClusterName = "ke".parse().unwrap();
         let namespaces = Arc::new(Namespaces::new([cluster.clone()]));
-        let root = Root::of(host.clone(), Arc::clone(&namespaces), vec![cluster]);
+        let root = Root::of(host.clone(), Arc::clone(&namespaces), Arc::default(), vec![cluster]);
         let edge: HostNamespace = "edge-ke".parse().unwrap();
         assert!(!root.look_for(&edge).await);
         let labels = json!({"atoll.dev/virtual-cluster": "ke", "atoll.dev/namespace": "edge"});

@@ -35,7 +35,13 @@ fn mirror_at(namespace: &str) -> String {
 }
 
 fn agent(host: &FakeHost) -> Root<FakeHost> {
-    Root::of(host.clone(), Arc::new(Namespaces::new([vc()])), vec![vc()])
+    Root::of(host.clone(), Arc::new(Namespaces::new([vc()])), Roles::told([view()]), vec![vc()])
+}
+
+/// A role of the host that takes in the rules of others.
+fn view() -> Value {
+    let metadata = json!({"name": "view", "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}});
+    json!({"metadata": metadata, "aggregationRule": {"clusterRoleSelectors": []}, "rules": []})
 }
 
 /// Runs an agent until the test is over.
@@ -71,6 +77,7 @@ async fn a_virtual_cluster_is_founded() {
         assert_eq!(binding["metadata"]["labels"]["atoll.dev/protected"], "true");
         assert_eq!(binding["subjects"][0]["name"], "vc:vc:system:masters");
         assert!(!state.objects.contains_key(&mirror_at("atoll-root-vc")));
+        assert!(state.objects.contains_key("/apis/rbac.authorization.k8s.io/v1/clusterroles/vc:vc:view"));
     })
     .await;
 }

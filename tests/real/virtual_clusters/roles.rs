@@ -168,7 +168,7 @@ pub(super) fn nobody_grants_what_they_lack(site: &VirtualSite) -> anyhow::Result
         let refused = admin.run_with(&["create", "-f", "-"], &manifest)?.stderr;
         ensure!(refused.contains(r#"The ClusterRoleBinding "bad" is invalid"#) && refused.contains(why), "{refused}");
     }
-    for args in [["delete", "clusterrolebinding", "cluster-admin"], ["delete", "clusterrole", "view"]] {
+    for args in [["delete", "clusterrolebinding", "cluster-admin"], ["delete", "clusterrole", "cluster-admin"]] {
         ensure!(admin.fails(&args)?.contains("(Forbidden)"));
     }
     Ok(())
@@ -205,6 +205,7 @@ pub(super) fn aggregation_stays_in_the_cluster(site: &VirtualSite) -> anyhow::Re
     ensure!(found.contains("system:aggregate-to-view") && found.contains("/widgets"), "{found}");
 
     ensure!(names(&neighbour, "clusterroles")?.iter().all(|name| !name.contains("widgets")));
+    its_view_grows(site, &admin, &neighbour)?;
     // The host's controller takes changes in order: when it has seen this one, it has seen those before.
     let rules = json!([{"apiGroups": ["example.com"], "resources": ["gadgets"], "verbs": ["get"]}]);
     let control = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": rules,
@@ -218,7 +219,40 @@ pub(super) fn aggregation_stays_in_the_cluster(site: &VirtualSite) -> anyhow::Re
     ensure!(of_the_host(&host)? == before);
     admin.ok(&["delete", "clusterroles", "-l", "more=less"])?;
     ensure!(admin.fails(&["get", "clusterrole", "widgets"])?.contains("(NotFound)"));
+    eventually(SOON, || {
+        let view = json_of(&admin, &["get", "clusterrole", "view"])?;
+        ensure!(!view["rules"].to_string().contains("widgets"), "{view}");
+        Ok(())
+    })?;
     host.ok(&["delete", "clusterrole", "operators", "control"])?;
+    Ok(())
+}
+
+/// Each cluster has an `admin`, `edit` and `view` of its own, into which its own roles are taken.
+fn its_view_grows(site: &VirtualSite, admin: &Kubectl, neighbour: &Kubectl) -> anyhow::Result<()> {
+    for (cluster, kubectl, grows) in [(BEIJING, admin, true), (HANGZHOU, neighbour, false)] {
+        kubectl.ok(&["create", "rolebinding", "vera", "-n", "default", "--clusterrole=view", "--user=vera"])?;
+        let vera = site.user(cluster, "vera")?;
+        eventually(SOON, || {
+            vera.ok(&["get", "configmaps", "-n", "default"])?;
+            let rule = json!({"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["get"]});
+            for name in ["view", "edit", "admin"] {
+                let role = json_of(kubectl, &["get", "clusterrole", name])?;
+                let rules = role["rules"].as_array().context("rules")?;
+                ensure!(rules.contains(&rule) == grows && rules.len() > 3, "{cluster}: {role}");
+                ensure!(role["aggregationRule"]["clusterRoleSelectors"].is_array(), "{role}");
+                ensure!(role["metadata"]["labels"]["kubernetes.io/bootstrapping"] == "rbac-defaults", "{role}");
+            }
+            // A kind that nothing here serves is none of kubectl's; the review is.
+            let asked = r#"{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":
+{"group":"example.com","resource":"widgets","verb":"get","namespace":"default","name":"a"}}}"#;
+            let said: Value =
+                serde_json::from_str(&vera.ok_with(&["create", "--validate=false", "-o", "json", "-f", "-"], asked)?)?;
+            ensure!(said["status"]["allowed"] == grows, "{cluster}: {said}");
+            Ok(())
+        })?;
+        kubectl.ok(&["delete", "rolebinding", "vera", "-n", "default"])?;
+    }
     Ok(())
 }
 

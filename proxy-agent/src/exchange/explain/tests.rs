@@ -50,7 +50,12 @@ async fn nodes_are_reviewed_in_the_root_namespace_and_selected() {
 
 #[tokio::test]
 async fn shared_cluster_roles_keep_their_names_and_others_are_the_cluster_s() {
-    for (name, host) in [("view", "view"), ("mine", "vc:ke-beijing:mine")] {
+    for (name, host) in [
+        ("cluster-admin", "cluster-admin"),
+        // Takes in the cluster's own roles, so each has a copy.
+        ("view", "vc:ke-beijing:view"),
+        ("mine", "vc:ke-beijing:mine"),
+    ] {
         let said = explained("GET", &format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}"), "").await;
         let Outcome::Sent(sent) = &said.outcome else { panic!("{said:?}") };
         assert!(sent.target.replace("%3A", ":").ends_with(&format!("/clusterroles/{host}")), "{}", sent.target);
