@@ -7,6 +7,7 @@ mod demo;
 mod examples;
 mod faults;
 mod karmada;
+mod kubeedge;
 mod leaks;
 mod manifests;
 mod operator;
@@ -51,6 +52,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(containers::trials(host));
     trials.push(manifests::trial());
     trials.extend(virtual_clusters::trials());
+    trials.extend(kubeedge::trials());
     trials.extend(karmada::trials());
     trials
 }

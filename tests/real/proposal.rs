@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use atoll_tests::process::Process;
-use atoll_tests::{HostCluster, Kubectl, Site, site};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Site, site};
 use libtest_mimic::Trial;
 
 use crate::case;
@@ -53,12 +53,11 @@ impl Slices {
         let entries = names.map(entry);
         let site = Site::start(&entries.each_ref().map(String::as_str), &names)?;
         let body = format!(
-            "host: {{kubeconfig: {}}}
-virtualClusters:
-- {{name: ke-beijing, nodeSelector: {{location: beijing}}}}
-- {{name: ke-hangzhou, nodeSelector: {{location: hangzhou}}}}
-- {{name: ke-beijing-cluster, nodeSelector: {{location: beijing}}}}",
-            host.agent_kubeconfig().display()
+            "host: {{kubeconfig: {}}}\nvirtualClusters: [{}, {}, {}]",
+            host.agent_kubeconfig().display(),
+            Nodes::Location("beijing").entry("ke-beijing"),
+            Nodes::Location("hangzhou").entry("ke-hangzhou"),
+            Nodes::Location("beijing").entry("ke-beijing-cluster"),
         );
         let mut agent = site.agent("site-p", &body)?;
         for name in names {

@@ -17,6 +17,45 @@ pub struct HostCluster {
     _parent: TempDir,
 }
 
+/// Which nodes of a host are of a virtual cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nodes {
+    /// Those of this `location`.
+    Location(&'static str),
+    /// Those of this `NodeGroup`, on a host of `KubeEdge`.
+    Group(&'static str),
+}
+
+const KUBEEDGE: &str = "--kubeedge";
+
+/// The name of a variable: `kubeedge` there lets all suites run on such a host.
+const HOST: &str = "ATOLL_TEST_HOST";
+
+fn everywhere_kubeedge() -> bool {
+    match std::env::var(HOST).as_deref() {
+        Err(_) | Ok("") => false,
+        Ok("kubeedge") => true,
+        Ok(other) => panic!("{HOST}={other} is unknown; there is only `kubeedge`"),
+    }
+}
+
+// === impl Nodes ===
+
+impl Nodes {
+    /// An entry of the agent's `virtualClusters`.
+    pub fn entry(self, cluster: &str) -> String {
+        // Nodes of the edge have a taint, whichever way they were chosen.
+        let tolerations = "tolerations: [{key: node-role.kubernetes.io/edge, operator: Exists, effect: NoSchedule}]";
+        match self {
+            Self::Location(location) if everywhere_kubeedge() => {
+                format!("{{name: {cluster}, nodeSelector: {{location: {location}}}, {tolerations}}}")
+            }
+            Self::Location(location) => format!("{{name: {cluster}, nodeSelector: {{location: {location}}}}}"),
+            Self::Group(group) => format!("{{name: {cluster}, nodeGroup: {group}, {tolerations}}}"),
+        }
+    }
+}
+
 // === impl HostCluster ===
 
 impl HostCluster {
@@ -36,6 +75,11 @@ impl HostCluster {
         Self::start(&["--karmada"])
     }
 
+    /// Starts one as `KubeEdge` has it: an older Kubernetes, and nodes of the edge. Slices of it are [`Nodes::Group`].
+    pub fn up_with_kubeedge() -> anyhow::Result<Self> {
+        Self::start(&[KUBEEDGE])
+    }
+
     fn start(options: &[&str]) -> anyhow::Result<Self> {
         let parent = tempfile::Builder::new().prefix("atoll-host-").tempdir()?;
         let dir = parent.path().join("host");
@@ -44,6 +88,7 @@ impl HostCluster {
             .arg(&dir)
             .args(["--owner", &owner])
             .args(options)
+            .args((everywhere_kubeedge() && !options.contains(&KUBEEDGE)).then_some(KUBEEDGE))
             .output()
             .context("cannot run tests/kube/up")?;
         if !output.status.success() {

@@ -17,7 +17,7 @@ pub mod virtual_site;
 
 pub use curl::Curl;
 pub use eventually::eventually;
-pub use host::HostCluster;
+pub use host::{HostCluster, Nodes};
 pub use image::Image;
 pub use karmada::Karmada;
 pub use kubectl::{Kubectl, Output};

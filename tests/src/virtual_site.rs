@@ -8,7 +8,7 @@ use anyhow::Context;
 use crate::curl::Curl;
 use crate::process::Process;
 use crate::site::atoll;
-use crate::{HostCluster, Kubectl, Site};
+use crate::{HostCluster, Kubectl, Nodes, Site};
 
 const AGENT: &str = "site-a";
 
@@ -45,19 +45,22 @@ impl Way {
 impl VirtualSite {
     /// Starts everything, and waits until the virtual clusters are founded. Each is a name and the `location` of its
     /// nodes.
-    pub fn start(clusters: &[(&str, &str)]) -> anyhow::Result<Self> {
+    pub fn start(clusters: &[(&str, &'static str)]) -> anyhow::Result<Self> {
         Self::on(HostCluster::up(1)?, clusters)
     }
 
     /// Like [`VirtualSite::start`], on a host that is there already.
-    pub fn on(host: HostCluster, clusters: &[(&str, &str)]) -> anyhow::Result<Self> {
+    pub fn on(host: HostCluster, clusters: &[(&str, &'static str)]) -> anyhow::Result<Self> {
+        let slices: Vec<_> = clusters.iter().map(|(name, location)| (*name, Nodes::Location(location))).collect();
+        Self::of(host, &slices)
+    }
+
+    /// Like [`VirtualSite::on`], with the nodes of each as they are chosen.
+    pub fn of(host: HostCluster, clusters: &[(&str, Nodes)]) -> anyhow::Result<Self> {
         let names: Vec<&str> = clusters.iter().map(|(name, _)| *name).collect();
         let entries: Vec<String> = names.iter().map(|name| entry(name)).collect();
         let site = Site::start(&entries.iter().map(String::as_str).collect::<Vec<_>>(), &names)?;
-        let slices: Vec<String> = clusters
-            .iter()
-            .map(|(name, location)| format!("{{name: {name}, nodeSelector: {{location: {location}}}}}"))
-            .collect();
+        let slices: Vec<String> = clusters.iter().map(|(name, nodes)| nodes.entry(name)).collect();
         let body = format!(
             "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
             host.agent_kubeconfig().display(),
