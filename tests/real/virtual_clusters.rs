@@ -8,6 +8,7 @@ mod clients;
 mod credentials;
 mod endpoints;
 mod errors;
+mod first_use;
 mod gate;
 mod guard;
 mod hostile;
@@ -59,6 +60,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         own("the_gate_needs_no_mutation", gate::shut_where_the_host_only_refuses),
         own("a_host_without_a_gate_is_refused", gate::a_host_without_one_is_refused),
+        own("roles_a_first_use_is_never_refused", first_use::is_never_refused),
         case("watches_show_their_own", Welcome, watches::show_their_own),
         case("daemon_sets_stay_on_their_nodes", Welcome, guard::daemon_sets_stay_on_their_nodes),
         case("another_location_is_refused", Welcome, guard::another_location_is_refused),
@@ -80,7 +82,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("reviews_tell_the_truth", Welcome, scope::reviews_tell_the_truth),
         case("tokens_are_reviewed_at_home", Welcome, scope::tokens_are_reviewed_at_home),
         case("roles_a_binding_holds_at_once", Welcome, roles::a_binding_holds_everywhere_and_at_once),
-        case("roles_a_first_use_is_never_refused", Welcome, roles::a_first_use_is_never_refused),
         case("roles_nobody_grants_what_they_lack", Welcome, roles::nobody_grants_what_they_lack),
         case("roles_aggregation_stays_inside", Welcome, roles::aggregation_stays_in_the_cluster),
         case("roles_take_in_what_they_select", Welcome, roles::roles_take_in_what_they_select),

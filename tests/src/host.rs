@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, bail};
 use tempfile::TempDir;
 
-use crate::{Kubectl, paths};
+use crate::{Balancer, Kubectl, paths};
 
 /// A host cluster, ended with its handle, or with this process.
 #[derive(Debug)]
@@ -68,6 +68,18 @@ impl HostCluster {
     pub fn up_with(flags: &[&str]) -> anyhow::Result<Self> {
         let flags: Vec<_> = flags.iter().map(|flag| format!("--apiserver-flag={flag}")).collect();
         Self::start(&flags.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// Starts one with two API servers behind a load balancer, where the agent finds them. They end connections at random,
+    /// as API servers behind load balancers are told to, so that requests go now to one and now to the other.
+    pub fn up_balanced() -> anyhow::Result<(Self, Balancer)> {
+        let host = Self::start(&["--apiservers=2", "--apiserver-flag=--goaway-chance=0.02"])?;
+        let servers = host.api_servers()?;
+        let first = servers.first().context("no API server")?.clone();
+        let balancer = Balancer::start(servers)?;
+        let kubeconfig = std::fs::read_to_string(host.agent_kubeconfig())?;
+        std::fs::write(host.agent_kubeconfig(), kubeconfig.replace(&first, &balancer.address()))?;
+        Ok((host, balancer))
     }
 
     /// Starts one, and a Karmada control plane beside it: see [`crate::Karmada::beside`].

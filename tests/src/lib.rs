@@ -3,6 +3,7 @@
 //! What is *not* here: assertions about Atoll, and anything that reaches into its crates. A suite sees what an operator
 //! sees: files, processes, ports, exit codes.
 
+pub mod balancer;
 pub mod compare;
 pub mod curl;
 pub mod eventually;
@@ -15,6 +16,7 @@ pub mod process;
 pub mod site;
 pub mod virtual_site;
 
+pub use balancer::Balancer;
 pub use curl::Curl;
 pub use eventually::eventually;
 pub use host::{HostCluster, Nodes};

@@ -91,7 +91,11 @@ impl VirtualSite {
 
     /// curl with the certificate of `admin` of `system:masters`.
     pub fn curl(&self, cluster: &str, way: Way) -> anyhow::Result<Curl> {
-        let kubectl = self.mint(cluster, way, &[])?;
+        self.curl_like(&self.mint(cluster, way, &[])?, cluster, way)
+    }
+
+    /// curl with the certificate of this kubectl's user.
+    pub fn curl_like(&self, kubectl: &Kubectl, cluster: &str, way: Way) -> anyhow::Result<Curl> {
         let inline = |section: &str, key: &str| {
             let template = format!("go-template={{{{index (index .{section} \"{key}\" | base64decode}}}}");
             let pem = kubectl.ok(&["config", "view", "--raw", "-o", &template])?;

@@ -12,9 +12,6 @@ use super::{BEIJING, HANGZHOU, namespace};
 /// A right that was taken away is gone after this.
 const REVOKED: Duration = Duration::from_secs(5);
 
-/// Rounds of a new role, a new binding and a first use. One in nine of them would be refused if nothing were waited for.
-const ROUNDS: usize = 15;
-
 fn json_of(kubectl: &Kubectl, args: &[&str]) -> anyhow::Result<Value> {
     let text = kubectl.ok(&[args, &["-o", "json"]].concat())?;
     serde_json::from_str(&text).with_context(|| text)
@@ -69,30 +66,6 @@ pub(super) fn a_binding_holds_everywhere_and_at_once(site: &VirtualSite) -> anyh
         rosa.fails(&["get", "configmaps", "-n", "roles-after"])
     })?;
     admin.ok(&["delete", "clusterrole", "rosas"])?;
-    Ok(())
-}
-
-pub(super) fn a_first_use_is_never_refused(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
-    let quick = site.user(BEIJING, "quick")?;
-    for round in 0..ROUNDS {
-        let name = format!("quick-{round}");
-        let role = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
-            "rules": [{"verbs": ["list"], "apiGroups": ["apps"], "resources": ["deployments"]}],
-        });
-        let binding = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-            "subjects": [{"kind": "User", "name": "quick", "apiGroup": "rbac.authorization.k8s.io"}],
-        });
-        admin.ok_with(&["create", "-f", "-"], &role.to_string())?;
-        admin.ok_with(&["create", "-f", "-"], &binding.to_string())?;
-        let args = if round % 2 == 0 { ["get", "deployments", "-A"] } else { ["get", "deployments", "-ndefault"] };
-        quick.ok(&args).with_context(|| format!("round {round}"))?;
-        admin.ok(&["delete", &format!("clusterrolebinding/{name}"), &format!("clusterrole/{name}")])?;
-        eventually(REVOKED, || quick.fails(&args))?;
-    }
     Ok(())
 }
 
