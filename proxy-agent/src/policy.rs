@@ -37,7 +37,7 @@ pub(crate) fn class(resource: GroupResource<'_>) -> Class {
         ("", "namespaces") => Class::Namespaces,
         ("", "nodes") => Class::Nodes,
         ("", "persistentvolumes") => Class::Claimed,
-        ("storage.k8s.io", "csinodes" | "volumeattachments") => Class::OfNodes,
+        ("metrics.k8s.io", "nodes") | ("storage.k8s.io", "csinodes" | "volumeattachments") => Class::OfNodes,
         ("rbac.authorization.k8s.io", "clusterroles") => Class::Roles,
         ("rbac.authorization.k8s.io", "clusterrolebindings") => Class::Bindings,
         ("", "componentstatuses")

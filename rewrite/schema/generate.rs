@@ -68,7 +68,7 @@ fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)]
         ],
         ("", "PersistentVolume") => &[("spec.claimRef", "Claim")],
         ("storage.k8s.io", "VolumeAttachment") => &[("spec.nodeName", "OfNode")],
-        ("storage.k8s.io", "CSINode") => &[("metadata.name", "OfNode")],
+        ("metrics.k8s.io", "NodeMetrics") | ("storage.k8s.io", "CSINode") => &[("metadata.name", "OfNode")],
         ("", "Service" | "Endpoints") | ("coordination.k8s.io", "Lease") | ("discovery.k8s.io", "EndpointSlice") => {
             &[("metadata.name", "LentName")]
         }

@@ -53,8 +53,10 @@ fn what_is_a_nodes_is_shown_with_the_node() {
             let expected = own.then(|| host.clone());
             assert_eq!(shown(&view(), "storage.k8s.io", "volumeattachments", Filter::ByNode, &host), expected);
         }
-        let expected = own.then(|| node(name));
-        assert_eq!(shown(&view(), "storage.k8s.io", "csinodes", Filter::ByNode, &node(name)), expected);
+        for (group, kind) in [("storage.k8s.io", "csinodes"), ("metrics.k8s.io", "nodes")] {
+            let expected = own.then(|| node(name));
+            assert_eq!(shown(&view(), group, kind, Filter::ByNode, &node(name)), expected, "{kind}.{group}");
+        }
     }
 }
 
