@@ -23,13 +23,16 @@ class Karmada(Plane):
                 "karmada-webhook")
     NAME = FIRST = "karmada-apiserver"
 
-    def __init__(self, cluster, ports):
+    def __init__(self, cluster, ports, whole=False):
+        """`whole` is with every feature and controller, as Karmada is installed for its own suite."""
         self.files = cluster.dir / "karmada"
         self.files.mkdir()
         super().__init__(cluster.dir, self.files / "pki", cluster.procs)
         (api, self.etcd, self.peer, self.kcm, self.aggregated, self.webhook, self.manager_health,
          self.scheduler_health, self.manager_metrics, self.scheduler_metrics) = ports
         self.api = [api]
+        self.gates = ["--feature-gates=AllAlpha=true,AllBeta=true"] if whole else []
+        self.controllers = ["--controllers=*,hpaScaleTargetMarker,deploymentReplicasSyncer"] if whole else []
 
     def make_keys(self):
         pki = self.pki
@@ -93,7 +96,7 @@ class Karmada(Plane):
             WEBHOOK, WEBHOOK, f"--kubeconfig={self.client(WEBHOOK)}", "--bind-address=127.0.0.1",
             f"--secure-port={self.webhook}", f"--cert-dir={pki}", f"--tls-cert-file-name={WEBHOOK}.crt",
             f"--tls-private-key-file-name={WEBHOOK}.key", "--metrics-bind-address=0",
-            "--health-probe-bind-address=0", "--allow-no-execute-taint-policy=true")
+            "--health-probe-bind-address=0", "--allow-no-execute-taint-policy=true", *self.gates)
 
     def start_managers(self):
         self.start(
@@ -102,11 +105,12 @@ class Karmada(Plane):
             f"--metrics-bind-address=127.0.0.1:{self.manager_metrics}",
             f"--health-probe-bind-address=127.0.0.1:{self.manager_health}", "--v=2",
             # A taint of effect NoExecute moves what is on a member, which is off by default.
-            "--enable-no-execute-taint-eviction=true", "--feature-gates=Failover=true")
+            "--enable-no-execute-taint-eviction=true", *(self.gates or ["--feature-gates=Failover=true"]),
+            *self.controllers)
         self.start(
             "karmada-scheduler", "karmada-scheduler", f"--kubeconfig={self.client('karmada-scheduler')}",
             "--leader-elect=false", f"--metrics-bind-address=127.0.0.1:{self.scheduler_metrics}",
-            f"--health-probe-bind-address=127.0.0.1:{self.scheduler_health}", "--v=2")
+            f"--health-probe-bind-address=127.0.0.1:{self.scheduler_health}", "--v=2", *self.gates)
 
     # -- its APIs
 

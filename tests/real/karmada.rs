@@ -3,7 +3,13 @@
 //! What is asked of a member is asked of a plain cluster first: that is the measure for the others. All trials share one
 //! control plane, and a host beside it with a proxy-server, an agent and two virtual clusters.
 
+mod commands;
+mod kinds;
 mod member;
+mod metrics;
+mod pair;
+mod quiet;
+mod token;
 mod twins;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -38,11 +44,17 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::test(format!("karmada::{name}"), move || world.run(run).map_err(|error| format!("{error:?}").into()))
     };
     vec![
+        // First, since it is the longest and needs none of the others.
+        Trial::test("karmada::two_members_stay_ready_and_quiet", || {
+            quiet::two_members_stay_ready_and_quiet().map_err(|error| format!("{error:?}").into())
+        }),
         case("a_plain_cluster_is_a_member", a_plain_cluster_is_a_member),
         case("a_physical_cluster_is_a_member", a_physical_cluster_is_a_member),
         case("a_virtual_cluster_is_a_member", a_virtual_cluster_is_a_member),
         case("a_virtual_cluster_is_a_member_without_a_proxy", a_virtual_cluster_is_a_member_without_a_proxy),
         case("two_members_out_of_one_host", twins::two_members_out_of_one_host),
+        case("every_kind_of_work_arrives", kinds::every_kind_of_work_arrives),
+        case("commands_work_on_members", commands::commands_work_on_members),
     ]
 }
 

@@ -20,7 +20,8 @@ pub fn eventually<T>(limit: Duration, mut check: impl FnMut() -> anyhow::Result<
     }
 }
 
-fn pause(wait: Duration) {
+/// Does nothing for so long. For what is to stay as it is; what is to become true is waited for by [`eventually`].
+pub fn pause(wait: Duration) {
     // Nothing is ever sent: the time-out is the pause.
     let (sender, receiver) = mpsc::channel::<()>();
     let _ = receiver.recv_timeout(wait);

@@ -126,11 +126,7 @@ impl HostCluster {
     /// kubectl as whoever has this token, straight at the API server.
     pub fn holder(&self, token: &str) -> anyhow::Result<Kubectl> {
         let file = self.dir.join(format!("{}.kubeconfig", self.holders.fetch_add(1, Ordering::Relaxed)));
-        std::fs::copy(self.dir.join("host.kubeconfig"), &file)?;
-        let kubectl = Kubectl::new(file);
-        kubectl.ok(&["config", "set-credentials", "holder", &format!("--token={token}")])?;
-        kubectl.ok(&["config", "set-context", "--current", "--user=holder"])?;
-        Ok(kubectl)
+        self.kubectl().holding(token, file)
     }
 
     /// The agent's credentials.

@@ -51,6 +51,15 @@ impl Kubectl {
         self
     }
 
+    /// To the same server as whoever has this token, with a kubeconfig of its own in `file`.
+    pub fn holding(&self, token: &str, file: PathBuf) -> anyhow::Result<Self> {
+        std::fs::copy(&self.kubeconfig, &file)?;
+        let holder = Self { kubeconfig: file, ..self.clone() };
+        holder.ok(&["config", "set-credentials", "holder", &format!("--token={token}")])?;
+        holder.ok(&["config", "set-context", "--current", "--user=holder"])?;
+        Ok(holder)
+    }
+
     /// The kubeconfig.
     pub fn kubeconfig(&self) -> &std::path::Path {
         &self.kubeconfig

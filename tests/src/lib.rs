@@ -18,7 +18,7 @@ pub mod virtual_site;
 
 pub use balancer::Balancer;
 pub use curl::Curl;
-pub use eventually::eventually;
+pub use eventually::{eventually, pause};
 pub use host::{HostCluster, Nodes};
 pub use image::Image;
 pub use karmada::Karmada;

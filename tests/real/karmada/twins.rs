@@ -1,8 +1,9 @@
 //! The case of the edge-cluster proposal, by Karmada: one template, two members, one API server below.
 
 use anyhow::ensure;
-use atoll_tests::{Karmada, Kubectl, VirtualSite, Way, eventually};
+use atoll_tests::{VirtualSite, eventually};
 
+use super::pair::Pair;
 use super::{BEIJING, CLUSTERS, HANGZHOU, SETTLED};
 
 /// A template for both, with another image in one; and rights of cluster scope for both.
@@ -80,55 +81,42 @@ const DIVIDED: &str = r#"{"spec": {"placement": {"replicaScheduling": {
 const BEIJINGS: &str = "example.com/web";
 const HANGZHOUS: &str = "hangzhou.example/web";
 
-/// Both members of the control plane, and the host that knows what really runs.
-struct Twins {
-    karmada: Karmada,
-    host: Kubectl,
-    members: [(&'static str, Kubectl); 2],
-}
-
 pub(super) fn two_members_out_of_one_host(site: &VirtualSite) -> anyhow::Result<()> {
-    let twins = Twins::join(site)?;
+    let twins = Pair::join(site)?;
     let karmada = twins.karmada.kubectl();
     karmada.ok_with(&["apply", "-f", "-"], MANIFEST)?;
     twins.run(&[(BEIJING, &format!("{BEIJINGS}:1"), 2), (HANGZHOU, &format!("{HANGZHOUS}:1"), 2)])?;
     twins.pods_stay_at_home()?;
     twins.rights_end_with_their_member()?;
 
+    karmada.ok(&["set", "image", "deployment/web", "web=example.com/web:2", "-n=twins"])?;
+    twins.run(&[(BEIJING, &format!("{BEIJINGS}:2"), 2), (HANGZHOU, &format!("{HANGZHOUS}:2"), 2)])?;
+
     karmada.ok(&["patch", "propagationpolicy", "web", "-n=twins", "--type=merge", "-p", DIVIDED])?;
     karmada.ok(&["scale", "deployment", "web", "-n=twins", "--replicas=6"])?;
-    twins.run(&[(BEIJING, &format!("{BEIJINGS}:1"), 4), (HANGZHOU, &format!("{HANGZHOUS}:1"), 2)])?;
+    twins.run(&[(BEIJING, &format!("{BEIJINGS}:2"), 4), (HANGZHOU, &format!("{HANGZHOUS}:2"), 2)])?;
     twins.karmada.karmadactl().ok(&["taint", "clusters", BEIJING, "out=of-order:NoExecute"])?;
-    twins.run(&[(HANGZHOU, &format!("{HANGZHOUS}:1"), 6)])?;
+    twins.run(&[(HANGZHOU, &format!("{HANGZHOUS}:2"), 6)])?;
     twins.karmada.karmadactl().ok(&["taint", "clusters", BEIJING, "out-"])?;
 
     twins.leave(0)?;
-    karmada.ok(&["set", "image", "deployment/web", "web=example.com/web:2", "-n=twins"])?;
-    twins.run(&[(HANGZHOU, &format!("{HANGZHOUS}:2"), 6)])?;
+    twins.nothing_is_left_of(&[
+        "karmada-cluster-ke-beijing",
+        "twins-ke-beijing",
+        "vc:ke-beijing:karmada",
+        "pod-reader",
+    ])?;
+    karmada.ok(&["set", "image", "deployment/web", "web=example.com/web:3", "-n=twins"])?;
+    twins.run(&[(HANGZHOU, &format!("{HANGZHOUS}:3"), 6)])?;
     karmada.ok_with(&["delete", "-f", "-"], MANIFEST)?;
     twins.run(&[])?;
     twins.leave(1)?;
-    twins.nothing_is_left()
+    twins.nothing_is_left_of(&["karmada", "twins", "pod-reader"])
 }
 
-// === impl Twins ===
+// === impl Pair ===
 
-impl Twins {
-    fn join(site: &VirtualSite) -> anyhow::Result<Self> {
-        let karmada = Karmada::beside(site.host());
-        let mut ids = Vec::new();
-        let mut members = Vec::new();
-        for (name, way) in [(BEIJING, Way::Proxy), (HANGZHOU, Way::Path)] {
-            let kubectl = site.administrator(name, way)?;
-            karmada.join(name, kubectl.kubeconfig())?;
-            ids.push(karmada.ready(name)?["spec"]["id"].clone());
-            members.push((name, kubectl));
-        }
-        ensure!(ids[0] != ids[1], "one identity for both: {ids:?}");
-        let members = members.try_into().map_err(|_| anyhow::anyhow!("two are wanted"))?;
-        Ok(Self { karmada, host: site.host().kubectl(), members })
-    }
-
+impl Pair {
     /// Exactly these Deployments are on the host: member, image and ready replicas.
     fn run(&self, wanted: &[(&str, &str, u32)]) -> anyhow::Result<()> {
         let wanted: Vec<String> =
@@ -171,26 +159,5 @@ impl Twins {
         let bindings = self.host.ok(&["get", "clusterrolebindings", "-o=name"])?;
         ensure!(!bindings.contains("pod-readers"), "bound on the whole host: {bindings}");
         Ok(())
-    }
-
-    fn leave(&self, number: usize) -> anyhow::Result<()> {
-        let (name, kubectl) = &self.members[number];
-        self.karmada.unjoin(name, kubectl.kubeconfig(), name)
-    }
-
-    /// What Karmada made is gone from the host, whatever its name there is.
-    fn nothing_is_left(&self) -> anyhow::Result<()> {
-        eventually(SETTLED, || {
-            let all = ["get", "namespaces,clusterroles,clusterrolebindings", "-o=name"];
-            let all = self.host.ok(&all)?;
-            let left: Vec<&str> = all
-                .lines()
-                .filter(|name| ["karmada", "twins", "pod-reader"].iter().any(|word| name.contains(word)))
-                .collect();
-            ensure!(left.is_empty(), "left on the host: {left:?}");
-            let bindings = self.host.ok(&["get", "rolebindings", "-A", "-o=jsonpath={.items[*].metadata.name}"])?;
-            ensure!(!bindings.contains("karmada") && !bindings.contains("pod-readers"), "left on the host: {bindings}");
-            Ok(())
-        })
     }
 }

@@ -13,13 +13,7 @@ const GROUP: &str = "admissionregistration.k8s.io/v1";
 pub(super) fn shut_where_the_host_guards(site: &VirtualSite) -> anyhow::Result<()> {
     let thief = thief(site, "gate")?;
     refused(&thief, "gate").context("what a token may not")?;
-    // Whatever the pod says, its nodes are those of the cluster.
-    for (name, selector) in [("bare", Value::Null), ("elsewhere", json!({"location": "hangzhou", "disk": "ssd"}))] {
-        thief.ok_with(&["create", "-f", "-"], &pod("gate-ke-beijing", name, &json!({"nodeSelector": selector})))?;
-        let path = "jsonpath={.spec.nodeSelector.location}";
-        let location = thief.ok(&["get", "pod", name, "-n", "gate-ke-beijing", "-o", path])?;
-        ensure!(location == "beijing", "{name} is for {location:?}");
-    }
+    guarded(&thief, "gate-ke-beijing")?;
     allowed(site, &thief, "gate").context("what goes on as before")?;
     kept(site)
 }
@@ -80,7 +74,8 @@ fn thief(site: &VirtualSite, name: &str) -> anyhow::Result<Kubectl> {
     site.host().holder(token.trim())
 }
 
-fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
+/// What the host's policies refuse in the namespace that Beijing calls so, whoever may do anything there.
+pub(crate) fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
     let host = format!("{name}-{BEIJING}");
     let label = format!("atoll.dev/virtual-cluster={HANGZHOU}");
     says(&thief.run(&["label", "namespace", &host, "--overwrite", &label])?, WORDS[0])?;
@@ -108,6 +103,17 @@ fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
     let root = format!("atoll-root-{BEIJING}");
     says(&thief.run(&["create", "configmap", "mine", "-n", &root])?, WORDS[3])?;
     says(&thief.run(&["delete", "rolebinding", "cluster-admin", "-n", &root])?, WORDS[3])
+}
+
+/// Whatever a pod says, its nodes are those of Beijing.
+pub(crate) fn guarded(thief: &Kubectl, host: &str) -> anyhow::Result<()> {
+    for (name, selector) in [("bare", Value::Null), ("elsewhere", json!({"location": "hangzhou", "disk": "ssd"}))] {
+        thief.ok_with(&["create", "-f", "-"], &pod(host, name, &json!({"nodeSelector": selector})))?;
+        let path = "jsonpath={.spec.nodeSelector.location}";
+        let location = thief.ok(&["get", "pod", name, "-n", host, "-o", path])?;
+        ensure!(location == "beijing", "{name} is for {location:?}");
+    }
+    Ok(())
 }
 
 fn allowed(site: &VirtualSite, thief: &Kubectl, name: &str) -> anyhow::Result<()> {

@@ -22,9 +22,27 @@ fn names(kubectl: &Kubectl, kind: &str) -> anyhow::Result<Vec<String>> {
 }
 
 /// What of the host every virtual cluster could be after.
-fn of_the_host(host: &Kubectl) -> anyhow::Result<[Value; 2]> {
+pub(crate) fn of_the_host(host: &Kubectl) -> anyhow::Result<[Value; 2]> {
     let roles = json_of(host, &["get", "clusterroles", "view", "edit", "admin"])?;
     Ok([roles["items"].clone(), json_of(host, &["get", "clusterrolebindings"])?["items"].clone()])
+}
+
+/// The host's controller has seen all that was written before: it takes changes in order.
+pub(crate) fn aggregated(host: &Kubectl) -> anyhow::Result<()> {
+    let own_aggregate = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"operators"},
+"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"example.com/operators":"true"}}]},"rules":[]}"#;
+    host.ok_with(&["create", "-f", "-"], own_aggregate)?;
+    let rules = json!([{"apiGroups": ["example.com"], "resources": ["gadgets"], "verbs": ["get"]}]);
+    let control = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": rules,
+        "metadata": {"name": "control", "labels": {"example.com/operators": "true"}}});
+    host.ok_with(&["create", "-f", "-"], &control.to_string())?;
+    eventually(SOON, || {
+        let found = json_of(host, &["get", "clusterrole", "operators"])?;
+        ensure!(found["rules"] == rules, "{found}");
+        Ok(())
+    })?;
+    host.ok(&["delete", "clusterrole", "operators", "control"])?;
+    Ok(())
 }
 
 pub(super) fn a_binding_holds_everywhere_and_at_once(site: &VirtualSite) -> anyhow::Result<()> {
@@ -151,9 +169,6 @@ pub(super) fn aggregation_stays_in_the_cluster(site: &VirtualSite) -> anyhow::Re
     let admin = site.administrator(BEIJING, Way::Path)?;
     let neighbour = site.administrator(HANGZHOU, Way::Proxy)?;
     let host = site.host().kubectl();
-    let own_aggregate = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"operators"},
-"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"example.com/operators":"true"}}]},"rules":[]}"#;
-    host.ok_with(&["create", "-f", "-"], own_aggregate)?;
     let before = of_the_host(&host)?;
 
     let labelled = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"widgets","labels":
@@ -179,16 +194,7 @@ pub(super) fn aggregation_stays_in_the_cluster(site: &VirtualSite) -> anyhow::Re
 
     ensure!(names(&neighbour, "clusterroles")?.iter().all(|name| !name.contains("widgets")));
     its_view_grows(site, &admin, &neighbour)?;
-    // The host's controller takes changes in order: when it has seen this one, it has seen those before.
-    let rules = json!([{"apiGroups": ["example.com"], "resources": ["gadgets"], "verbs": ["get"]}]);
-    let control = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": rules,
-        "metadata": {"name": "control", "labels": {"example.com/operators": "true"}}});
-    host.ok_with(&["create", "-f", "-"], &control.to_string())?;
-    eventually(SOON, || {
-        let found = json_of(&host, &["get", "clusterrole", "operators"])?;
-        ensure!(found["rules"] == rules, "{found}");
-        Ok(())
-    })?;
+    aggregated(&host)?;
     ensure!(of_the_host(&host)? == before);
     admin.ok(&["delete", "clusterroles", "-l", "more=less"])?;
     ensure!(admin.fails(&["get", "clusterrole", "widgets"])?.contains("(NotFound)"));
@@ -197,7 +203,6 @@ pub(super) fn aggregation_stays_in_the_cluster(site: &VirtualSite) -> anyhow::Re
         ensure!(!view["rules"].to_string().contains("widgets"), "{view}");
         Ok(())
     })?;
-    host.ok(&["delete", "clusterrole", "operators", "control"])?;
     Ok(())
 }
 

@@ -1,0 +1,53 @@
+//! Both virtual clusters as members of one control plane.
+
+use anyhow::ensure;
+use atoll_tests::{Karmada, Kubectl, VirtualSite, Way, eventually};
+
+use super::{BEIJING, HANGZHOU, SETTLED};
+
+/// Both members of the control plane, and the host that knows what really runs.
+pub(super) struct Pair {
+    pub(super) karmada: Karmada,
+    pub(super) host: Kubectl,
+    pub(super) members: [(&'static str, Kubectl); 2],
+}
+
+// === impl Pair ===
+
+impl Pair {
+    /// Joins both, by different ways.
+    pub(super) fn join(site: &VirtualSite) -> anyhow::Result<Self> {
+        let karmada = Karmada::beside(site.host());
+        let members =
+            [(BEIJING, site.administrator(BEIJING, Way::Proxy)?), (HANGZHOU, site.administrator(HANGZHOU, Way::Path)?)];
+        for (name, kubectl) in &members {
+            karmada.join(name, kubectl.kubeconfig())?;
+        }
+        let clusters = [karmada.ready(BEIJING)?, karmada.ready(HANGZHOU)?];
+        let ids = clusters.each_ref().map(|cluster| &cluster["spec"]["id"]);
+        ensure!(ids[0] != ids[1], "one identity for both: {ids:?}");
+        Ok(Self { karmada, host: site.host().kubectl(), members })
+    }
+
+    pub(super) fn leave(&self, number: usize) -> anyhow::Result<()> {
+        let (name, kubectl) = &self.members[number];
+        self.karmada.unjoin(name, kubectl.kubeconfig(), name)
+    }
+
+    /// What Karmada made is gone from the host, whatever its name there is.
+    pub(super) fn nothing_is_left_of(&self, words: &[&str]) -> anyhow::Result<()> {
+        eventually(SETTLED, || {
+            let all = ["get", "namespaces,clusterroles,clusterrolebindings", "-o=name"];
+            let all = self.host.ok(&all)?;
+            let shown = "-o=jsonpath={range .items[*]}{.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}";
+            let bindings = self.host.ok(&["get", "rolebindings", "-A", shown])?;
+            let left: Vec<&str> = all
+                .lines()
+                .chain(bindings.lines())
+                .filter(|name| words.iter().any(|word| name.contains(word)))
+                .collect();
+            ensure!(left.is_empty(), "left on the host: {left:?}");
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,203 @@
+//! Two members at rest: they stay what they are, and nobody writes.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use atoll_tests::{HostCluster, Kubectl, VirtualSite, eventually, pause};
+use serde_json::Value;
+
+use super::pair::Pair;
+use super::{CLUSTERS, SETTLED};
+
+/// Both are to stay ready for five minutes. In the first of them Karmada's queues and back-offs run dry.
+const SETTLING: Duration = Duration::from_secs(120);
+/// In the others nobody may write.
+const QUIET: Duration = Duration::from_secs(180);
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(5);
+/// More lines about an error from one place in the sources are not the noise of a start.
+const REPEATED: usize = 3;
+
+/// The case of the edge-cluster proposal, with rights of cluster scope, and pods that ask for something.
+const MANIFEST: &str = r#"
+apiVersion: v1
+kind: Namespace
+metadata: {name: edge}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: nginx, namespace: edge}
+spec:
+  resourceSelectors:
+  - {apiVersion: apps/v1, kind: Deployment, name: nginx}
+  - {apiVersion: v1, kind: Service, name: nginx}
+  placement: {clusterAffinity: {clusterNames: [ke-beijing, ke-hangzhou]}}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: nginx, namespace: edge}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx}]
+  overrideRules:
+  - targetCluster: {clusterNames: [ke-hangzhou]}
+    overriders: {imageOverrider: [{component: Tag, operator: replace, value: "1.27"}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: nginx, namespace: edge}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: nginx}}
+  template:
+    metadata: {labels: {app: nginx}}
+    spec: {containers: [{name: nginx, image: 'nginx:1.25', resources: {requests: {cpu: 100m}}}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: nginx, namespace: edge}
+spec: {selector: {app: nginx}, ports: [{port: 80}]}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterPropagationPolicy
+metadata: {name: readers}
+spec:
+  resourceSelectors:
+  - {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: readers}
+  - {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, name: readers}
+  placement: {clusterAffinity: {clusterNames: [ke-beijing, ke-hangzhou]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: readers}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get, list]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: readers}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: readers}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tom}]
+"#;
+
+/// On a host and beside a Karmada of its own: others would not leave it quiet.
+pub(super) fn two_members_stay_ready_and_quiet() -> anyhow::Result<()> {
+    let site = VirtualSite::on(HostCluster::up_with_karmada()?, &CLUSTERS)?;
+    let pair = Pair::join(&site)?;
+    pair.karmada.kubectl().ok_with(&["apply", "-f", "-"], MANIFEST)?;
+    let described = || CLUSTERS.iter().try_for_each(|(member, _)| is_described(pair.karmada.kubectl(), member));
+    eventually(SETTLED, described)?;
+
+    let logs = Logs::from_now(&site)?;
+    stays_ready(&pair, SETTLING)?;
+    let audit = Tail::from_now(site.host().dir().join("audit.log"))?;
+    stays_ready(&pair, QUIET)?;
+    described().context("in the end")?;
+    no_write(&audit.read()?)?;
+    logs.say_nothing_again_and_again()
+}
+
+/// It is a cluster of two nodes, with what they have and what runs on them.
+fn is_described(karmada: &Kubectl, member: &str) -> anyhow::Result<()> {
+    let cluster: Value = serde_json::from_str(&karmada.ok(&["get", "cluster", member, "-o", "json"])?)?;
+    for wanted in ["Ready", "CompleteAPIEnablements"] {
+        let conditions = cluster["status"]["conditions"].as_array().context("no conditions")?;
+        let met = conditions.iter().any(|it| it["type"] == wanted && it["status"] == "True");
+        ensure!(met, "{member} is not {wanted}: {conditions:?}");
+    }
+    let (nodes, resources) = (&cluster["status"]["nodeSummary"], &cluster["status"]["resourceSummary"]);
+    ensure!(nodes["totalNum"] == 2 && nodes["readyNum"] == 2, "nodes of {member}: {nodes}");
+    // tests/kube/kwok.yaml: 64 CPUs and 256 GiB in each node; and two pods of two by which the other member is not counted.
+    let (has, given) = (&resources["allocatable"], &resources["allocated"]);
+    ensure!(has["cpu"] == "128" && has["memory"] == "512Gi" && has["pods"] == "2k", "{member} has {has}");
+    ensure!(given["cpu"] == "200m" && given["pods"] == "2", "{member} has given {given}");
+    Ok(())
+}
+
+/// Both are, whenever somebody looks, and nothing happens to their conditions between.
+fn stays_ready(pair: &Pair, time: Duration) -> anyhow::Result<()> {
+    let shown = "-o=jsonpath={range .items[*]}{.metadata.name}: \
+                 {range .status.conditions[*]}{.type} {.status} {.lastTransitionTime} {end}{end}";
+    let look = || pair.karmada.kubectl().ok(&["get", "clusters", shown]);
+    let first = look()?;
+    for _ in 0..time.as_secs() / EVERY.as_secs() {
+        pause(EVERY);
+        let now = look()?;
+        ensure!(now == first, "the members were {first}and are {now}");
+    }
+    Ok(())
+}
+
+/// Everything that Karmada asks of a member comes by the agent: in its name, or in one that it lends. Questions about
+/// rights and tokens are posted too, and write nothing.
+fn no_write(audit: &str) -> anyhow::Result<()> {
+    let mut asked = 0;
+    for line in audit.lines() {
+        let event: Value = serde_json::from_str(line).with_context(|| format!("no audit event: {line}"))?;
+        if event["user"]["username"] != "system:serviceaccount:atoll-system:proxy-agent" {
+            continue;
+        }
+        asked += 1;
+        let resource = event["objectRef"]["resource"].as_str().unwrap_or_default();
+        let reads = matches!(event["verb"].as_str(), Some("get" | "list" | "watch"));
+        ensure!(reads || resource.ends_with("reviews"), "somebody wrote: {line}");
+    }
+    // Each member's health, version and APIs every ten seconds.
+    ensure!(asked > 50, "Karmada asked {asked} times only");
+    Ok(())
+}
+
+/// What is appended to a file.
+struct Tail {
+    file: PathBuf,
+    from: u64,
+}
+
+/// Those of Karmada's components.
+struct Logs(Vec<Tail>);
+
+// === impl Tail ===
+
+impl Tail {
+    fn from_now(file: PathBuf) -> anyhow::Result<Self> {
+        let from = std::fs::metadata(&file).with_context(|| file.display().to_string())?.len();
+        Ok(Self { file, from })
+    }
+
+    /// Whole lines: the last one may be on its way.
+    fn read(&self) -> anyhow::Result<String> {
+        let mut file = File::open(&self.file)?;
+        file.seek(SeekFrom::Start(self.from))?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+        Ok(text)
+    }
+}
+
+// === impl Logs ===
+
+impl Logs {
+    fn from_now(site: &VirtualSite) -> anyhow::Result<Self> {
+        let names = ["controller-manager", "scheduler", "aggregated-apiserver", "webhook"];
+        let tail = |name| Tail::from_now(site.host().dir().join(format!("logs/karmada-{name}.log")));
+        Ok(Self(names.into_iter().map(tail).collect::<anyhow::Result<_>>()?))
+    }
+
+    /// By klog's head of a line, `E1121 18:00:00.000000 1 file.go:1] `.
+    fn say_nothing_again_and_again(&self) -> anyhow::Result<()> {
+        for tail in &self.0 {
+            let text = tail.read()?;
+            let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+            for line in text.lines().filter(|line| line.starts_with('E')) {
+                let place = line.split(']').next().and_then(|head| head.split_whitespace().last());
+                places.entry(place.unwrap_or_default()).or_default().push(line);
+            }
+            let repeated: Vec<_> = places.values().filter(|lines| lines.len() > REPEATED).collect();
+            ensure!(repeated.is_empty(), "{}: {repeated:#?}", tail.file.display());
+        }
+        Ok(())
+    }
+}
