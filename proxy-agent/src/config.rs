@@ -28,6 +28,9 @@ pub struct ProxyAgentConfiguration {
     /// Whole clusters.
     #[serde(default)]
     pub physical_clusters: Vec<Located<PhysicalCluster>>,
+    /// What becomes of a node port that another virtual cluster has.
+    #[serde(default)]
+    pub taken_node_ports: TakenNodePorts,
     /// What else may be dialled from the cloud: `NETWORK/PREFIX:PORT` or `HOST:PORT`.
     #[serde(default)]
     pub destinations: Vec<Located<String>>,
@@ -81,6 +84,17 @@ pub struct VirtualCluster {
     /// Put into every pod template.
     #[serde(default)]
     pub tolerations: Vec<serde_json::Value>,
+}
+
+/// What becomes of a Service whose node port another virtual cluster of the host has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TakenNodePorts {
+    /// It gets another one, and is shown with the one that it asked for.
+    #[default]
+    Replace,
+    /// It is refused, as by any API server.
+    Refuse,
 }
 
 /// A whole cluster.

@@ -16,6 +16,7 @@ mod lent;
 mod list;
 mod mirrors;
 mod namespaced;
+mod node_ports;
 mod non_resource;
 mod object;
 mod own_words;
@@ -58,6 +59,7 @@ use crate::seal::Seal;
 use crate::translate::{ShownBody, Upstream, show};
 use crate::who::{Caller, Who};
 use body::Body;
+use node_ports::Ports;
 use plan::{After, Plan};
 use told::Told;
 
@@ -83,6 +85,8 @@ pub(crate) struct Parts {
     /// What clients of the endpoints have to trust: shown where the host publishes its own authority.
     pub(crate) endpoint_ca: Watched<Certificate>,
     pub(crate) seal: Arc<Seal>,
+    /// Whether a Service gets another node port where the one that it asks for is another virtual cluster's.
+    pub(crate) replaces_node_ports: bool,
 }
 
 /// One request, once it is known who asks for what.
@@ -96,6 +100,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) headers: HeaderMap,
     /// Namespaces that the body names. They need not exist, and a refusal may speak of them.
     named: Mutex<Vec<VirtualNamespace>>,
+    /// What is known of the node ports of the Service that is written.
+    node_ports: Mutex<Option<Ports>>,
 }
 
 impl std::fmt::Debug for Exchange {
@@ -216,6 +222,10 @@ impl Exchange {
             asked.put_in_force(written, response.status()).await;
             let response = match &after {
                 After::Birth => asked.birth(response).await?,
+                After::NodePorts => match asked.node_ports_given(response).await? {
+                    Some(response) => response,
+                    None => continue,
+                },
                 After::Nothing => response.map(Upstream::Stream),
             };
             let mut view = asked.view(mapping);
@@ -280,7 +290,16 @@ impl<'a> Asked<'a> {
         for name in [CLUSTER, METHOD] {
             headers.remove(name);
         }
-        let mut asked = Self { parts, cluster, mapping, caller, info, headers, named: Mutex::default() };
+        let mut asked = Self {
+            parts,
+            cluster,
+            mapping,
+            caller,
+            info,
+            headers,
+            named: Mutex::default(),
+            node_ports: Mutex::default(),
+        };
         asked.catch_up().await;
         asked.learn_roles().await?;
         Ok(asked)

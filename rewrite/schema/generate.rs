@@ -69,7 +69,14 @@ fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)]
         ("", "PersistentVolume") => &[("spec.claimRef", "Claim")],
         ("storage.k8s.io", "VolumeAttachment") => &[("spec.nodeName", "OfNode")],
         ("metrics.k8s.io", "NodeMetrics") | ("storage.k8s.io", "CSINode") => &[("metadata.name", "OfNode")],
-        ("", "Service" | "Endpoints") | ("coordination.k8s.io", "Lease") | ("discovery.k8s.io", "EndpointSlice") => {
+        ("", "Service") => &[
+            ("metadata.name", "LentName"),
+            ("metadata.annotations", "ServiceAnnotations"),
+            ("metadata.managedFields[].fieldsV1.f:metadata.f:annotations", "OwnedKeys"),
+            ("spec.ports[]", "ServicePort"),
+            ("spec.healthCheckNodePort", "HealthCheckNodePort"),
+        ],
+        ("", "Endpoints") | ("coordination.k8s.io", "Lease") | ("discovery.k8s.io", "EndpointSlice") => {
             &[("metadata.name", "LentName")]
         }
         ("", "Event") => &[("involvedObject", "EventObject")],

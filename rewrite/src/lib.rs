@@ -15,6 +15,7 @@ pub mod guard;
 pub mod json;
 pub mod mapping;
 pub mod name;
+pub mod node_ports;
 pub mod parked;
 pub mod program;
 pub mod protobuf;

@@ -54,6 +54,12 @@ pub enum Place {
     RoleRef,
     /// `kind` of a ClusterRoleBinding, which is a RoleBinding on the host.
     BindingKind,
+    /// `metadata.annotations` of a Service, which may say what [node ports](crate::node_ports) were asked for.
+    ServiceAnnotations,
+    /// An element of `spec.ports` of a Service.
+    ServicePort,
+    /// `spec.healthCheckNodePort` of a Service.
+    HealthCheckNodePort,
     /// `metadata.namespace` of what has none in the virtual cluster.
     NoNamespace,
     /// Labels or annotations, of which Atoll's own are hidden.
@@ -155,6 +161,11 @@ impl Place {
         matches!(self, Self::PodSpec | Self::NamespaceMeta | Self::RoleMeta)
     }
 
+    /// Whether it has to do with node ports, which the caller settles before a body is mapped.
+    pub(crate) fn is_of_node_ports(self) -> bool {
+        matches!(self, Self::ServiceAnnotations | Self::ServicePort | Self::HealthCheckNodePort)
+    }
+
     /// Whether only the host writes it. What a client sends back of it is ignored there, and so by us.
     pub(crate) fn is_the_hosts(self) -> bool {
         matches!(
@@ -252,10 +263,10 @@ impl Program {
         self
     }
 
-    /// What objects are in responses in protobuf. ClusterRoles are stored in pieces and ClusterRoleBindings as another
-    /// kind: those are put together again in JSON only.
+    /// What objects are in responses in protobuf. ClusterRoles are stored in pieces, ClusterRoleBindings as another kind,
+    /// and Services with what was asked of their ports beside it: those are put together again in JSON only.
     pub(crate) fn shown_message(&self) -> Option<&'static KindMessage> {
-        self.message.filter(|_| !self.is_of_roles() && !self.is_of_cluster_bindings())
+        self.message.filter(|_| !self.is_of_roles() && !self.is_of_cluster_bindings() && !self.is_of_services())
     }
 
     /// Whether objects can be shown in protobuf.
@@ -281,6 +292,11 @@ impl Program {
     /// Whether the objects are ClusterRoleBindings, which are RoleBindings on the host.
     pub fn is_of_cluster_bindings(&self) -> bool {
         self.root.members.iter().any(|(_, node)| node.place == Some(Place::BindingKind))
+    }
+
+    /// Whether the objects are Services.
+    fn is_of_services(&self) -> bool {
+        self.root.has(Place::HealthCheckNodePort)
     }
 
     /// Whether the objects hold a pod specification, and so the guard.

@@ -24,6 +24,7 @@ mod filter;
 mod last_applied;
 mod list;
 mod namespace;
+mod node_ports;
 mod object;
 mod pod;
 mod protobuf;

@@ -13,6 +13,7 @@ pub(crate) mod gate;
 mod guard;
 mod hostile;
 mod limits;
+mod node_ports;
 mod rights;
 pub(crate) mod roles;
 mod scope;
@@ -106,6 +107,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("a_stuck_namespace_counts_its_own", Welcome, errors::a_stuck_namespace_counts_what_is_the_clients),
         case("errors_of_its_own_look_alike", Welcome, errors::its_own_refusals_look_like_an_api_servers),
         case("bad_requests_change_nothing", Unwelcome, hostile::change_nothing),
+        case("node_ports_are_shown_as_asked", Welcome, node_ports::are_shown_as_asked),
+        case("node_ports_of_its_own_are_taken", Welcome, node_ports::of_its_own_are_taken),
+        case("node_ports_of_every_sort", Welcome, node_ports::of_every_sort),
         case("names_at_the_limit_work", Welcome, limits::names_at_the_limit_work),
         case("clients_by_proxy", Welcome, clients::by_proxy),
         case("clients_by_path", Welcome, clients::by_path),

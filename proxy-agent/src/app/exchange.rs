@@ -9,7 +9,7 @@ use rewrite::view::Certificate;
 
 use crate::access::Access;
 use crate::clusters::{ByName, ClusterError, VirtualClusters};
-use crate::config::ProxyAgentConfiguration;
+use crate::config::{ProxyAgentConfiguration, TakenNodePorts};
 use crate::discovery::Discovery;
 use crate::exchange::{Exchange, Parts};
 use crate::gate::Gate;
@@ -83,6 +83,7 @@ pub(super) fn open(
         nodes: Nodes::new(host.clone()),
         endpoint_ca,
         seal: Arc::new(Seal::new().map_err(|_| anyhow::anyhow!("no randomness for a key"))?),
+        replaces_node_ports: config.taken_node_ports == TakenNodePorts::Replace,
         host,
     });
     Ok(Some((exchange, slices)))

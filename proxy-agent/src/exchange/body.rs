@@ -139,7 +139,8 @@ impl Asked<'_> {
             // Whatever is wrong with it the engine says.
             None => object.name().map(|own| own.name).unwrap_or_default(),
         };
-        let (mapped, report) = object.map(request, &name, mapper)?;
+        let settled = self.object_with_node_ports(object);
+        let (mapped, report) = settled.as_ref().unwrap_or(object).map(request, &name, mapper)?;
         self.note(&report);
         self.own_nodes(request, &name, &report).await?;
         Ok(mapped)

@@ -27,7 +27,7 @@ use super::{Asked, Parts};
 use crate::access::Access;
 use crate::clusters::host_api::Following;
 use crate::clusters::{ClusterError, VirtualClusters, engine_name};
-use crate::config::ProxyAgentConfiguration;
+use crate::config::{ProxyAgentConfiguration, TakenNodePorts};
 use crate::discovery::Discovery;
 use crate::gate::Gate;
 use crate::host::Host;
@@ -273,6 +273,7 @@ impl Agent {
             nodes: Nodes::new(host.clone()),
             endpoint_ca: Watched::fixed(Certificate::new("")),
             seal: Arc::new(Seal::new().map_err(|_| ExplainError::Randomness)?),
+            replaces_node_ports: config.taken_node_ports == TakenNodePorts::Replace,
             clusters,
             host,
         };

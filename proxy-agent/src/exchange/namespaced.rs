@@ -13,7 +13,7 @@ use super::list::NOBODYS;
 use super::own_words::Upstream;
 use super::plan::{After, As, Plan, program};
 use super::review::Kind;
-use super::{Asked, mirrors};
+use super::{Asked, mirrors, node_ports};
 use crate::host::empty;
 use crate::refusal::Refusal;
 use crate::translate::Show;
@@ -123,6 +123,10 @@ impl Asked<'_> {
         let query =
             if listed { self.list_query(request, hidden.as_ref())? } else { self.info.query().borrowed().into_owned() };
         let target = Self::target(path, &query);
+        let has_node_ports = node_ports::concerns(request);
+        if has_node_ports {
+            self.learn_node_ports(request, path).await?;
+        }
         let mut again = false;
         let mut upstream = match body {
             // Nothing is there to be deleted, and an empty list is the answer.
@@ -166,7 +170,7 @@ impl Asked<'_> {
             selecting: None,
             again,
             written: None,
-            after: After::Nothing,
+            after: if has_node_ports { After::NodePorts } else { After::Nothing },
         })
     }
 }

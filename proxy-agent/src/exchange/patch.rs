@@ -23,6 +23,7 @@ use serde_json::Value;
 
 use super::Asked;
 use super::body::{content_type, same_name};
+use super::node_ports::Form;
 use super::object::map_json;
 use super::plan::program;
 use crate::host::{RequestBody, full};
@@ -86,6 +87,7 @@ impl Asked<'_> {
                 } else {
                     body
                 };
+                let body = &self.with_node_ports(Form::Partial, body);
                 let name = request.path_name().unwrap_or_default();
                 let mapper = self.mapper(namespace).partial();
                 let (mapped, report) = map_json(request, name, &program(request), &mapper, body)?;

@@ -46,6 +46,8 @@ pub(crate) enum After {
     Nothing,
     /// A namespace was made: it gets its mirrors.
     Birth,
+    /// A Service was written, or could not be because a node port of it is taken.
+    NodePorts,
 }
 
 /// As whom a request goes upstream.

@@ -226,6 +226,6 @@ impl Direction {
 
     fn cares_for_place(self, place: Place) -> bool {
         // What kind an object is says the envelope around it.
-        self == Self::Responses || !(place.is_the_hosts() || place == Place::BindingKind)
+        self == Self::Responses || !(place.is_the_hosts() || place == Place::BindingKind || place.is_of_node_ports())
     }
 }

@@ -144,7 +144,11 @@ impl Visitor for Writer<'_> {
             | Place::NamespaceConditions
             | Place::OwnedAskedNamespace
             | Place::OwnedNodeSelector
-            | Place::OwnedTolerations => cursor.skip()?,
+            | Place::OwnedTolerations
+            // Settled by the caller.
+            | Place::ServiceAnnotations
+            | Place::ServicePort
+            | Place::HealthCheckNodePort => cursor.skip()?,
         }
         Ok(Fate::Keep)
     }

@@ -257,9 +257,13 @@ const P12: &[(&str, Place)] = &[
 ];
 
 const P13: &[(&str, Place)] = &[
+    ("metadata.annotations", Place::ServiceAnnotations),
+    ("metadata.managedFields[].fieldsV1.f:metadata.f:annotations", Place::OwnedKeys),
     ("metadata.name", Place::LentName),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
+    ("spec.healthCheckNodePort", Place::HealthCheckNodePort),
+    ("spec.ports[]", Place::ServicePort),
     ("status.conditions[].message", Place::Message),
 ];
 

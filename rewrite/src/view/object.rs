@@ -2,6 +2,7 @@
 
 use super::credential::Credential;
 use super::last_applied::LastApplied;
+use super::node_ports::NodePorts;
 use super::pod::Owned;
 use super::role::Role;
 use super::{Filter, Verdict, View, binding};
@@ -25,6 +26,7 @@ pub(super) struct Reader<'v> {
     /// `None` within an annotation, which holds no other.
     pub(super) last_applied: Option<LastApplied>,
     pub(super) role: Role,
+    pub(super) node_ports: NodePorts,
     /// What the Status in hand is about.
     about: About,
 }
@@ -51,6 +53,7 @@ impl<'v> Reader<'v> {
             credential: Credential::default(),
             last_applied: Some(LastApplied::default()),
             role: Role::default(),
+            node_ports: NodePorts::default(),
             about: About::Other,
         }
     }
@@ -70,6 +73,7 @@ impl<'v> Reader<'v> {
             }
             self.owned.conclude(edits);
             self.role.conclude(edits);
+            self.node_ports.conclude(cursor, edits);
             let mapping = &self.view.mapping;
             self.credential.conclude(self.view.certificate.as_deref(), cursor, edits, |host| {
                 match mapping.shown(host) {
@@ -213,6 +217,9 @@ impl Visitor for Reader<'_> {
                 return Ok(Fate::Remove);
             }
             Place::HiddenKeys => return self.hidden_keys(cursor, edits),
+            Place::ServiceAnnotations => return self.service_annotations(cursor, edits),
+            Place::ServicePort => self.service_port(cursor)?,
+            Place::HealthCheckNodePort => self.health_check_node_port(cursor)?,
             Place::OwnGenerateName | Place::NodeName | Place::AggregationRule => cursor.skip()?,
         }
         Ok(Fate::Keep)

@@ -26,7 +26,7 @@ import (
 const protobuf = "application/vnd.kubernetes.protobuf"
 
 // inPieces are kinds that a virtual cluster shows in JSON only.
-var inPieces = []string{"clusterroles", "clusterrolebindings"}
+var inPieces = []string{"clusterroles", "clusterrolebindings", "services"}
 
 // nothingElse lets a client accept nothing but protobuf, whatever it thinks it accepts, and fails if it gets something
 // else.

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::super::Asked;
+use super::super::node_ports::Form;
 use super::super::plan::{As, program};
 use super::last_applied::as_stored;
 use super::{GUARDED, Patched, pod_spec, resolve, yaml_to_json};
@@ -58,7 +59,7 @@ pub(super) async fn apply(
     body: &Bytes,
 ) -> Result<Patched, Refusal> {
     let json = yaml_to_json(body)?;
-    let json = as_stored(asked, request, path, json).await?;
+    let json = asked.with_node_ports(Form::Apply, &as_stored(asked, request, path, json).await?);
     let mapper = asked.mapper(namespace);
     let guarded = request.subresource().is_none() && GUARDED.contains(&(request.group(), request.resource()));
     let live = if guarded { live(asked, request, path).await? } else { None };

@@ -9,6 +9,7 @@ use rewrite::view::Filter;
 use serde_json::Value;
 
 use super::super::Asked;
+use super::super::node_ports::Form;
 use super::super::own_words::Upstream;
 use super::super::plan::program;
 use super::json_patch::JsonPatch;
@@ -16,6 +17,9 @@ use super::pod_spec;
 use crate::host::{RequestBody, empty, full};
 use crate::refusal::Refusal;
 use crate::translate::{MAX_OBJECT, collect};
+
+/// Where managed fields stand, as a JSON pointer.
+const MANAGED: &str = "/metadata/managedFields";
 
 /// Applies a JSON patch to the object as the client sees it.
 pub(super) async fn by_json_patch(
@@ -35,6 +39,13 @@ pub(super) async fn by_json_patch(
     let live = read(asked, request, asked.upstream(Method::GET, path, asked.acts_as(), empty())?).await?;
     let mut object = shown(asked, request, &live)?;
     patch.apply(&mut object).map_err(|_| Refusal::from(Status::patch_does_not_apply()))?;
+    if !patch.pointers().any(|pointer| MANAGED.starts_with(pointer) || pointer.starts_with(MANAGED))
+        && let Some(metadata) = object["metadata"].as_object_mut()
+    {
+        // A PUT without them keeps those of the host, which know of fields that are hidden (`fieldManager.Update` in
+        // apimachinery's `pkg/util/managedfields/internal/fieldmanager.go`).
+        metadata.remove("managedFields");
+    }
     mapped(asked, request, namespace, &object).await
 }
 
@@ -132,5 +143,6 @@ async fn mapped(
     object: &Value,
 ) -> Result<Bytes, Refusal> {
     let json = serde_json::to_vec(object).map_err(|error| Refusal::Unreadable(error.to_string()))?;
-    asked.map(request, &program(request), asked.mapper(namespace), &json.into()).await
+    let json = asked.with_node_ports(Form::Whole, &json.into());
+    asked.map(request, &program(request), asked.mapper(namespace), &json).await
 }

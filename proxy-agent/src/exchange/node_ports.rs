@@ -1,0 +1,198 @@
+//! Node ports of Services: they are the host's, one for all of its virtual clusters, and one control plane pushes the same
+//! to many of them.
+//!
+//! A write is tried as it was asked for. If the host says that another one has the port, it is made again without, so that
+//! the host chooses; what was asked for is kept beside it ([`rewrite::node_ports`]) and shown from then on. Later writes
+//! that ask for the same get what the host has. A port that the virtual cluster itself shows somewhere is refused as by
+//! any API server.
+
+mod held;
+mod json;
+mod ports;
+mod protobuf;
+
+use std::sync::PoisonError;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use kube_wire::media::Encoding;
+use kube_wire::{ResourceRequest, Status, Verb};
+use serde_json::Value;
+
+use super::Asked;
+use super::object::Object;
+use super::plan::As;
+use crate::host::{HostBody, empty};
+use crate::refusal::Refusal;
+use crate::translate::{MAX_OBJECT, Upstream, collect, encoding};
+pub(super) use ports::{Form, Ports};
+
+/// `ErrAllocated` in kube-apiserver's `registry/core/service/portallocator/allocator.go`.
+const TAKEN: &str = "provided port is already allocated";
+
+/// Before the value in a cause (`field.Invalid` of apimachinery).
+const INVALID: &str = "Invalid value: ";
+
+/// Before the port where the one for health checks is taken (`allocHealthCheckNodePort` in kube-apiserver's
+/// `registry/core/service/storage/alloc.go`), which is a 500.
+const HEALTH_CHECK: &str = "failed to allocate requested HealthCheck NodePort ";
+
+/// Whether a request writes the node ports of a Service, or the annotations that speak of them.
+pub(super) fn concerns(request: &ResourceRequest<'_>) -> bool {
+    (request.group(), request.resource()) == ("", "services")
+        && matches!(request.subresource(), None | Some("status"))
+        && matches!(request.verb(), Verb::Create | Verb::Update | Verb::Patch)
+}
+
+impl Asked<'_> {
+    /// Reads what is known of the ports of the Service at `path`, before it is written.
+    pub(super) async fn learn_node_ports(&self, request: &ResourceRequest<'_>, path: &str) -> Result<(), Refusal> {
+        let live = if request.verb() == Verb::Create { None } else { self.live_service(request, path).await? };
+        let mut known = self.node_ports.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = known.take().map(Ports::into_taken).unwrap_or_default();
+        *known = Some(Ports::new(live.as_ref(), taken, request.subresource().is_some()));
+        Ok(())
+    }
+
+    /// In the agent's name: who may write need not be allowed to read, and nothing of it is shown.
+    async fn live_service(&self, request: &ResourceRequest<'_>, path: &str) -> Result<Option<Value>, Refusal> {
+        let path = path.strip_suffix("/status").unwrap_or(path);
+        let mut read = self.upstream(Method::GET, path, As::Agent, empty())?;
+        read.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        let response = self.parts.host.send(read).await?;
+        match response.status() {
+            StatusCode::OK => {
+                let body = collect(response.into_body(), MAX_OBJECT).await;
+                let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+                serde_json::from_slice(&body).map(Some).map_err(|error| Refusal::Unreadable(error.to_string()))
+            }
+            StatusCode::NOT_FOUND => Ok(None),
+            _ => {
+                let said = self.status(request, &self.mapping, response).await;
+                Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into())
+            }
+        }
+    }
+
+    /// A body in JSON with the node ports that the host is to get.
+    pub(super) fn with_node_ports(&self, form: Form, json: &Bytes) -> Bytes {
+        let mut known = self.node_ports.lock().unwrap_or_else(PoisonError::into_inner);
+        let settled = known.as_mut().and_then(|ports| json::settled(ports, form, json));
+        settled.unwrap_or_else(|| json.clone())
+    }
+
+    /// The same for an object in the encoding that the client chose. Nothing if it stays as it is.
+    pub(super) fn object_with_node_ports(&self, object: &Object) -> Option<Object> {
+        let mut known = self.node_ports.lock().unwrap_or_else(PoisonError::into_inner);
+        let ports = known.as_mut()?;
+        match object {
+            Object::Json(json) => json::settled(ports, Form::Whole, json).map(Object::Json),
+            Object::Protobuf(body) => protobuf::settled(ports, body).map(Object::Protobuf),
+        }
+    }
+
+    /// The host's answer to a write of a Service; nothing if it has to be made again without a port that is taken.
+    pub(super) async fn node_ports_given(
+        &self,
+        response: Response<HostBody>,
+    ) -> Result<Option<Response<Upstream>>, Refusal> {
+        let status = response.status();
+        let is_refused = matches!(status, StatusCode::UNPROCESSABLE_ENTITY | StatusCode::INTERNAL_SERVER_ERROR);
+        let replaced: Vec<u16> = {
+            let known = self.node_ports.lock().unwrap_or_else(PoisonError::into_inner);
+            known.as_ref().map(Ports::taken).unwrap_or_default()
+        };
+        let is_looked_at = if is_refused { self.parts.replaces_node_ports } else { !replaced.is_empty() };
+        if !is_looked_at {
+            return Ok(Some(response.map(Upstream::Stream)));
+        }
+        let (mut parts, body) = response.into_parts();
+        let body = collect(body, MAX_OBJECT).await.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        if is_refused {
+            if let Some(port) = refused(encoding(&parts.headers), &body)
+                && !replaced.contains(&port)
+                && !self.shows_node_port(port).await?
+            {
+                let mut known = self.node_ports.lock().unwrap_or_else(PoisonError::into_inner);
+                known.get_or_insert_default().replace(port);
+                return Ok(None);
+            }
+        } else if status.is_success() {
+            for text in warnings(&replaced, &body) {
+                parts.headers.append(header::WARNING, text);
+            }
+        }
+        Ok(Some(Response::from_parts(parts, Upstream::Whole(body))))
+    }
+}
+
+/// The port that is refused because it is taken.
+fn refused(encoding: Option<Encoding>, body: &Bytes) -> Option<u16> {
+    let status = match encoding? {
+        Encoding::Json => Status::from_json(body).ok()?,
+        Encoding::Protobuf => Status::from_protobuf(body).ok()?,
+        Encoding::Yaml | Encoding::Cbor => return None,
+    };
+    let port = |text: &str| text.split_once(": ").filter(|(_, why)| *why == TAKEN)?.0.trim_matches('"').parse().ok();
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let mut named =
+        causes.filter(|cause| cause.field.starts_with("spec.ports[") && cause.field.ends_with("].nodePort"));
+    let of_port = named.find_map(|cause| port(cause.message.strip_prefix(INVALID)?));
+    of_port.or_else(|| port(status.message.split_once(HEALTH_CHECK)?.1))
+}
+
+/// What the client is told of ports that it did not get.
+fn warnings(replaced: &[u16], service: &[u8]) -> Vec<HeaderValue> {
+    let live = serde_json::from_slice::<Value>(service).ok();
+    let ports = Ports::new(live.as_ref(), std::collections::BTreeSet::new(), false);
+    let warn = |asked: &u16| {
+        let given: Vec<String> = ports.given_for(*asked).map(|port| port.to_string()).collect();
+        // A Table or metadata alone do not tell.
+        let given = if given.is_empty() { "another one".to_owned() } else { given.join(" and ") };
+        let text =
+            format!("299 - \"node port {asked} is taken on the host cluster: its nodes answer on {given} instead\"");
+        HeaderValue::try_from(text).expect("digits and words are a header's value")
+    };
+    replaced.iter().map(warn).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube_wire::gvr::GroupKind;
+    use kube_wire::status::{CauseType, FieldError};
+    use serde_json::json;
+
+    #[test]
+    fn only_a_taken_port_is_replaced() {
+        let invalid = |field: &str, value: &str, detail: &str| {
+            let (cause, field, detail) = (CauseType::Invalid, field.to_owned(), detail.to_owned());
+            let error = FieldError { cause, field, value: Some(value.to_owned()), detail };
+            Status::invalid(GroupKind { group: "", kind: "Service" }, "a", &[error])
+        };
+        let health = "failed to allocate requested HealthCheck NodePort 30090: provided port is already allocated";
+        for (status, port) in [
+            (invalid("spec.ports[1].nodePort", "30080", TAKEN), Some(30080)),
+            (invalid("spec.ports[1].nodePort", "80", "provided port is not in the valid range"), None),
+            (invalid("spec.ports[1].targetPort", "30080", TAKEN), None),
+            (Status::internal_error(health), Some(30090)),
+            (Status::internal_error("failed to allocate a nodePort: range is full"), None),
+        ] {
+            assert_eq!(refused(Some(Encoding::Json), &status.to_json().into()), port, "{}", status.message);
+            assert_eq!(refused(Some(Encoding::Protobuf), &status.to_protobuf().into()), port);
+        }
+        assert_eq!(refused(Some(Encoding::Json), &Bytes::from("{}")), None);
+        assert_eq!(refused(None, &Bytes::new()), None);
+    }
+
+    #[test]
+    fn a_warning_says_which_port_it_is() {
+        let service = json!({
+            "metadata": {"annotations": {"atoll.dev/asked-node-port.80.tcp": "30080"}},
+            "spec": {"ports": [{"port": 80, "protocol": "TCP", "nodePort": 31234}]},
+        });
+        let said = |body: &Value| warnings(&[30080], body.to_string().as_bytes())[0].to_str().unwrap().to_owned();
+        assert!(said(&service).contains("30080 is taken") && said(&service).contains("answer on 31234 instead"));
+        assert!(said(&json!({"kind": "Table"})).contains("answer on another one instead"));
+    }
+}

@@ -1,0 +1,75 @@
+//! Whether the virtual cluster itself has a node port.
+
+use http::{HeaderValue, Method, StatusCode, header};
+use kube_wire::Status;
+use kube_wire::query::Query;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::ports::Ports;
+use crate::exchange::Asked;
+use crate::exchange::plan::As;
+use crate::host::empty;
+use crate::refusal::Refusal;
+use crate::translate::{MAX_OBJECT, collect};
+
+/// Services are looked through page by page, so that no answer is large.
+const PAGE: &str = "500";
+
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default)]
+    metadata: Metadata,
+    #[serde(default)]
+    items: Vec<Value>,
+}
+
+#[derive(Default, Deserialize)]
+struct Metadata {
+    #[serde(default, rename = "continue")]
+    more: String,
+}
+
+impl Asked<'_> {
+    /// Whether another Service of the virtual cluster shows this node port. Asked only where the host has refused it.
+    pub(super) async fn shows_node_port(&self, port: u16) -> Result<bool, Refusal> {
+        let own = self.info.resource().and_then(|request| Some((request.namespace()?, request.path_name()?)));
+        let mut more = String::new();
+        loop {
+            let mut query = Query::new("");
+            query.set("limit", PAGE);
+            if !more.is_empty() {
+                query.set("continue", &more);
+            }
+            let page = self.page(&Self::target("/api/v1/services", &query)).await?;
+            for service in &page.items {
+                let metadata = &service["metadata"];
+                let namespace = metadata["namespace"].as_str().unwrap_or_default();
+                let Some(namespace) = self.mapping.member(namespace.as_bytes()) else { continue };
+                let is_own = own == Some((namespace.as_str(), metadata["name"].as_str().unwrap_or_default()));
+                let ports = Ports::new(Some(service), std::collections::BTreeSet::new(), false);
+                if !is_own && ports.shown().any(|shown| shown == port) {
+                    return Ok(true);
+                }
+            }
+            if page.metadata.more.is_empty() {
+                return Ok(false);
+            }
+            more = page.metadata.more;
+        }
+    }
+
+    async fn page(&self, target: &str) -> Result<Page, Refusal> {
+        let mut request = self.upstream(Method::GET, target, As::Agent, empty())?;
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        let response = self.parts.host.send(request).await?;
+        if response.status() != StatusCode::OK {
+            return Err(Status::service_unavailable("the Services of the host cannot be read")
+                .with_retry_after(1)
+                .into());
+        }
+        let body = collect(response.into_body(), MAX_OBJECT).await;
+        let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))
+    }
+}

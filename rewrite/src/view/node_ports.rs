@@ -1,0 +1,198 @@
+//! Services: a node port that was asked for and that another virtual cluster has is shown as it was asked for.
+//!
+//! What was asked for stands in annotations, which come before the ports; in metadata alone, and in the rows of Tables,
+//! there are no ports at all. So everything waits for the end of the object.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::object::Reader;
+use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::name::LAST_APPLIED_ANNOTATION;
+use crate::node_ports::{NodePort, Protocol, SHOWN_ANNOTATION, is_ours};
+
+/// What was found of a Service.
+#[derive(Default)]
+pub(super) struct NodePorts {
+    /// What was asked for, in the order of the annotations.
+    asked: Vec<(NodePort, u16)>,
+    /// The key and the value of the first of them, which becomes the one that is shown.
+    shown: Option<(Range<usize>, Range<usize>)>,
+    /// What the host has, and where it stands.
+    found: Vec<(NodePort, Range<usize>)>,
+}
+
+// === impl NodePorts ===
+
+impl NodePorts {
+    /// Shows what was asked for.
+    pub(super) fn conclude(self, cursor: &Cursor<'_>, edits: &mut Edits) {
+        let Some((key, value)) = self.shown else { return };
+        let mut said = Vec::new();
+        for (node_port, asked) in self.asked {
+            let asked = asked.to_string();
+            let found = self.found.iter().find(|(found, _)| *found == node_port);
+            said.push(match found {
+                Some((_, range)) => {
+                    let real = String::from_utf8_lossy(cursor.slice(range.clone())).into_owned();
+                    edits.replace(range.clone(), asked.clone().into());
+                    format!("{asked}={real}")
+                }
+                None => asked,
+            });
+        }
+        edits.replace(key, Bytes::from_static(SHOWN_ANNOTATION.as_bytes()));
+        edits.replace(value, said.join(",").into());
+    }
+}
+
+// === impl Reader ===
+
+impl Reader<'_> {
+    /// `metadata.annotations` of a Service.
+    pub(super) fn service_annotations(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+    ) -> Result<Fate, Malformed> {
+        if cursor.peek()? != b'{' {
+            return cursor.skip().map(|()| Fate::Keep);
+        }
+        let extent = cursor.object(edits, |cursor, _, key| {
+            if key.is(LAST_APPLIED_ANNOTATION)
+                && let Some(last_applied) = &mut self.last_applied
+            {
+                last_applied.note(cursor)?;
+                return Ok(Fate::Keep);
+            }
+            let decoded = key.decode();
+            if !is_ours(&decoded) {
+                cursor.skip()?;
+                return Ok(Fate::Keep);
+            }
+            if cursor.peek()? != b'"' {
+                cursor.skip()?;
+                return Ok(Fate::Remove);
+            }
+            let value = cursor.string()?;
+            let asked = NodePort::of_annotation(&decoded).zip(value.decode().parse().ok());
+            let Some(asked) = asked else { return Ok::<_, Malformed>(Fate::Remove) };
+            self.node_ports.asked.push(asked);
+            if self.node_ports.shown.is_some() {
+                return Ok(Fate::Remove);
+            }
+            self.node_ports.shown = Some((key.range(), value.range()));
+            Ok(Fate::Keep)
+        })?;
+        Ok(if extent.removed > 0 && extent.kept == 0 { Fate::Remove } else { Fate::Keep })
+    }
+
+    /// An element of `spec.ports` of a Service.
+    pub(super) fn service_port(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+        let protocol = cursor
+            .look_up("protocol")?
+            .map_or_else(|| Some(Protocol::default()), |protocol| Protocol::of(&protocol.decode()));
+        if let Some(protocol) = protocol
+            && let Some(port) = number_at(cursor, "port")?
+            && let Ok(port) = String::from_utf8_lossy(cursor.slice(port)).parse()
+            && let Some(node_port) = number_at(cursor, "nodePort")?
+        {
+            self.node_ports.found.push((NodePort::Of { port, protocol }, node_port));
+        }
+        cursor.skip()
+    }
+
+    /// `spec.healthCheckNodePort` of a Service.
+    pub(super) fn health_check_node_port(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+        if let Some(range) = number(cursor)? {
+            self.node_ports.found.push((NodePort::HealthCheck, range));
+        }
+        Ok(())
+    }
+}
+
+/// Where the number at `key` of the object that is the next token stands, without consuming anything.
+fn number_at(cursor: &Cursor<'_>, key: &str) -> Result<Option<Range<usize>>, Malformed> {
+    match cursor.member_at(key)? {
+        Some(mut member) => number(&mut member),
+        None => Ok(None),
+    }
+}
+
+/// Where the next value stands if it is a number, which is consumed in any case.
+fn number(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, Malformed> {
+    let is_number = cursor.peek()?.is_ascii_digit();
+    let start = cursor.at();
+    cursor.skip()?;
+    Ok(is_number.then(|| start..cursor.at()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::View;
+    use crate::schema::program_for;
+    use crate::view::tests::mapping;
+    use crate::view::{Filter, Verdict};
+    use serde_json::{Value, json};
+
+    fn shown(service: &Value) -> Value {
+        let body = Bytes::from(service.to_string());
+        let mut out: Vec<Bytes> = Vec::new();
+        let program = program_for("", "v1", "services");
+        let verdict = View::new(mapping()).object(&program, Filter::Everything, &body, &mut out).unwrap();
+        assert_eq!(verdict, Verdict::Shown);
+        serde_json::from_slice(&out.concat()).unwrap()
+    }
+
+    fn service(annotations: &Value, ports: &Value, health: &Value) -> Value {
+        json!({
+            "kind": "Service", "metadata": {"name": "a", "namespace": "edge-ke", "annotations": annotations},
+            "spec": {"healthCheckNodePort": health, "ports": ports},
+        })
+    }
+
+    #[test]
+    fn the_asked_ports_are_shown() {
+        let annotations = json!({
+            "a": "b", "atoll.dev/asked-node-port.53.udp": "30053", "atoll.dev/asked-node-port.80.tcp": "30080",
+            "atoll.dev/asked-node-port.health-check": "30090", "atoll.dev/asked-node-port.9.tcp": "30009", "c": "d",
+        });
+        let ports = |first: u16, second: u16| {
+            json!([
+                {"port": 80, "protocol": "TCP", "nodePort": first}, {"port": 53, "protocol": "TCP", "nodePort": 31001},
+                {"port": 53, "protocol": "UDP", "nodePort": second}, {"port": 9},
+            ])
+        };
+        let expected = json!({"a": "b", "atoll.dev/node-ports": "30053=31053,30080=31080,30009,30090=31090", "c": "d"});
+        let host = service(&annotations, &ports(31080, 31053), &json!(31090));
+        let mut virt = service(&expected, &ports(30080, 30053), &json!(30090));
+        virt["metadata"]["namespace"] = "edge".into();
+        assert_eq!(shown(&host), virt);
+    }
+
+    #[test]
+    fn what_was_not_asked_for_stays() {
+        let ports = json!([{"port": 80, "nodePort": 31080}]);
+        for annotations in [json!({"a": "b"}), json!({"atoll.dev/other": "1"}), Value::Null] {
+            let host = service(&annotations, &ports, &Value::Null);
+            let mut virt = host.clone();
+            virt["metadata"]["namespace"] = "edge".into();
+            assert_eq!(shown(&host), virt);
+        }
+        // What nobody can have written, and a name of ours that a client has made up.
+        for forged in [json!({"atoll.dev/node-ports": "1=2"}), json!({"atoll.dev/asked-node-port.80.tcp": "many"})] {
+            let given = shown(&service(&forged, &ports, &Value::Null));
+            assert!(given["metadata"].get("annotations").is_none(), "{given}");
+            assert_eq!(given["spec"]["ports"], ports);
+        }
+    }
+
+    #[test]
+    fn metadata_alone_says_what_was_asked() {
+        let annotations = json!({"atoll.dev/asked-node-port.80.tcp": "30080"});
+        let given = shown(&json!({"metadata": {"name": "a", "annotations": annotations}}));
+        assert_eq!(given["metadata"]["annotations"], json!({"atoll.dev/node-ports": "30080"}));
+    }
+}
