@@ -11,6 +11,9 @@ use protocol::registration::Mode;
 use protocol::{Authority, ClusterName, Offer};
 use serde::Deserialize;
 
+pub use crate::policy::Custom;
+use crate::policy::Customs;
+
 /// `kind: ProxyAgentConfiguration`. Every key is described in `configs/proxy-agent.yaml`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -31,6 +34,9 @@ pub struct ProxyAgentConfiguration {
     /// What becomes of a node port that another virtual cluster has.
     #[serde(default)]
     pub taken_node_ports: TakenNodePorts,
+    /// How custom resources without namespaces are served.
+    #[serde(default)]
+    pub custom_resources: Vec<Located<CustomResource>>,
     /// What else may be dialled from the cloud: `NETWORK/PREFIX:PORT` or `HOST:PORT`.
     #[serde(default)]
     pub destinations: Vec<Located<String>>,
@@ -97,6 +103,16 @@ pub enum TakenNodePorts {
     Refuse,
 }
 
+/// A custom resource without namespaces, and how virtual clusters see it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CustomResource {
+    /// The name of its CustomResourceDefinition: `plural.group`.
+    pub resource: String,
+    /// What is done with its objects.
+    pub objects: Custom,
+}
+
 /// A whole cluster.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -124,6 +140,11 @@ fn default_drain() -> Duration {
 // === impl ProxyAgentConfiguration ===
 
 impl ProxyAgentConfiguration {
+    /// How custom resources without namespaces are served.
+    pub(crate) fn customs(&self) -> Customs {
+        Customs::new(self.custom_resources.iter().map(|custom| (custom.resource.clone(), custom.objects)))
+    }
+
     /// What this agent tells a proxy-server that it serves.
     pub fn offers(&self) -> Vec<Offer> {
         let virtuals =

@@ -23,6 +23,7 @@ mod own_words;
 mod patch;
 mod plan;
 mod rbac;
+mod renamed;
 mod review;
 mod told;
 mod upgrade;
@@ -53,6 +54,7 @@ use crate::host::Host;
 use crate::host::api::Api;
 use crate::impersonate::acting_as;
 use crate::nodes::Nodes;
+use crate::policy::Custom;
 use crate::refusal::Refusal;
 use crate::root::Root;
 use crate::seal::Seal;
@@ -80,7 +82,7 @@ pub(crate) struct Parts {
     pub(crate) access: Access,
     pub(crate) root: Root<Api>,
     pub(crate) gate: Gate<Api>,
-    pub(crate) discovery: Discovery,
+    pub(crate) discovery: Arc<Discovery>,
     pub(crate) nodes: Nodes,
     /// What clients of the endpoints have to trust: shown where the host publishes its own authority.
     pub(crate) endpoint_ca: Watched<Certificate>,
@@ -100,6 +102,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) headers: HeaderMap,
     /// Namespaces that the body names. They need not exist, and a refusal may speak of them.
     named: Mutex<Vec<VirtualNamespace>>,
+    /// How the resource is served, if it is a custom one without namespaces.
+    custom: Option<Custom>,
     /// What is known of the node ports of the Service that is written.
     node_ports: Mutex<Option<Ports>>,
 }
@@ -298,10 +302,12 @@ impl<'a> Asked<'a> {
             info,
             headers,
             named: Mutex::default(),
+            custom: None,
             node_ports: Mutex::default(),
         };
         asked.catch_up().await;
         asked.learn_roles().await?;
+        asked.learn_custom().await?;
         Ok(asked)
     }
 

@@ -28,8 +28,47 @@ pub(crate) enum Class {
     Refused(&'static str),
 }
 
+/// How a custom resource without namespaces is served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Custom {
+    /// Each virtual cluster has objects of its own, under other names on the host.
+    #[default]
+    Renamed,
+    /// All see the host's, read-only.
+    Shared,
+    /// Nobody sees any.
+    Hidden,
+}
+
+/// How each of them is served, as far as the configuration says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Customs {
+    /// By `plural.group`.
+    by_name: std::collections::HashMap<String, Custom>,
+}
+
+/// Why one of those that the configuration hides is refused.
+pub(crate) const HIDDEN: &str = "the operator of the host cluster keeps this resource from virtual clusters";
+
 /// What is said of everything that is not in the table.
-const UNKNOWN: &str = "this cluster-scoped resource is not served by virtual clusters";
+pub(crate) const UNKNOWN: &str = "this cluster-scoped resource is not served by virtual clusters";
+
+// === impl Customs ===
+
+impl Customs {
+    pub(crate) fn new(served: impl IntoIterator<Item = (String, Custom)>) -> Self {
+        Self { by_name: served.into_iter().collect() }
+    }
+
+    /// How one is served.
+    pub(crate) fn of(&self, group: &str, resource: &str) -> Custom {
+        if self.by_name.is_empty() {
+            return Custom::default();
+        }
+        self.by_name.get(&format!("{resource}.{group}")).copied().unwrap_or_default()
+    }
+}
 
 /// The table.
 pub(crate) fn class(resource: GroupResource<'_>) -> Class {
@@ -98,6 +137,14 @@ pub(crate) fn withheld(resource: GroupResource<'_>, subresource: &str, verb: &st
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn custom_objects_are_renamed_unless_said_otherwise() {
+        let customs = Customs::new([("widgets.example.com".to_owned(), Custom::Shared)]);
+        assert_eq!(customs.of("example.com", "widgets"), Custom::Shared);
+        assert_eq!(customs.of("example.org", "widgets"), Custom::Renamed);
+        assert_eq!(Customs::default().of("example.com", "widgets"), Custom::Renamed);
+    }
 
     #[test]
     fn reviews_promise_nothing_that_is_refused() {

@@ -82,6 +82,7 @@ impl Refusal {
                 let detail = "managed by the operator of the host cluster";
                 (invalid(FieldError::forbidden(field, detail)), Ask::Nobody)
             }
+            reason @ Reason::TooLong(_) => (invalid(FieldError::invalid(field, name, reason.to_string())), Ask::Nobody),
             reason @ Reason::MixedNames => (invalid(FieldError::forbidden(field, reason.to_string())), Ask::Nobody),
             Reason::Identity(_) => (Status::bad_request(refusal.to_string()), Ask::Nobody),
             Reason::Malformed(_) => (Status::bad_request(refusal.to_string()), Ask::Anybody),

@@ -22,7 +22,7 @@ import (
 
 // besides are fields that no reference ends in, but that say what a reference is, or that Atoll writes itself.
 var besides = []string{
-	"kind", "resource", "name", "namespace", "generateName", "labels", "annotations",
+	"apiVersion", "kind", "resource", "name", "namespace", "generateName", "labels", "annotations",
 	"nodeName", "nodeSelector", "tolerations", "type", "data",
 }
 

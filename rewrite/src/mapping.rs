@@ -4,7 +4,7 @@
 //! is looked at in one place only: a reference to a namespace that does not exist (yet) is shown as it was written.
 //!
 //! Reading order: [`index`], the methods of [`Mapping`], [`identity`] (users and groups), [`role`] (cluster roles),
-//! [`text`] (messages).
+//! [`object`] (custom objects that are in no namespace), [`text`] (messages).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,10 +16,12 @@ use crate::name::{ClusterName, HostNamespace, VirtualNamespace, is_label};
 
 pub mod identity;
 pub mod index;
+pub mod object;
 pub mod role;
 pub mod text;
 
 pub use index::{Index, Owner};
+pub use object::RenamedKinds;
 
 /// What stands before a name of the host that has no name in the virtual cluster. It is no part of any namespace's or
 /// (mapped) user's name, so it can be recognised and refused when a client sends it back.
@@ -38,6 +40,10 @@ pub struct Mapping {
     nodes: Arc<NodeNames>,
     /// Cluster roles that every cluster has.
     shared_roles: Arc<SharedRoles>,
+    /// Kinds of custom objects that are in no namespace and have names of their own on the host.
+    renamed: Arc<RenamedKinds>,
+    /// The one of them that the request in hand is about: its name on the host, and here.
+    about: Option<(Bytes, Bytes)>,
     /// `vc:<cluster>:`, with which this virtual cluster's users, groups and cluster roles begin on the host.
     identity_prefix: Bytes,
 }
@@ -80,6 +86,8 @@ impl Mapping {
             late: None,
             nodes: Arc::default(),
             shared_roles: Arc::default(),
+            renamed: Arc::default(),
+            about: None,
             identity_prefix,
         }
     }
@@ -195,7 +203,9 @@ impl Mapping {
     /// Whether `text` can hold a name of the host at all.
     fn may_name(&self, text: &[u8]) -> bool {
         // Every host name of this cluster holds a hyphen, and so few messages do that this pays.
-        memchr::memchr(b'-', text).is_some() || memmem::find(text, &self.identity_prefix).is_some()
+        self.about.is_some()
+            || memchr::memchr(b'-', text).is_some()
+            || memmem::find(text, &self.identity_prefix).is_some()
     }
 }
 

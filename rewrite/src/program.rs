@@ -46,6 +46,12 @@ pub enum Place {
     OwnedRoleLabels,
     /// `f:annotations` in the managed fields of a ClusterRole.
     OwnedRoleAnnotations,
+    /// `metadata` of a custom object that is in no namespace.
+    RenamedMeta,
+    /// `metadata.name` of such an object.
+    RenamedName,
+    /// `metadata.labels` of such an object.
+    RenamedLabels,
     /// `rules` of a ClusterRole.
     Rules,
     /// `aggregationRule` of a ClusterRole, which the host is not to act on.
@@ -158,7 +164,7 @@ pub(crate) struct Node {
 impl Place {
     /// Whether all that is done here is done at places of its own further in.
     fn is_frame(self) -> bool {
-        matches!(self, Self::PodSpec | Self::NamespaceMeta | Self::RoleMeta)
+        matches!(self, Self::PodSpec | Self::NamespaceMeta | Self::RoleMeta | Self::RenamedMeta)
     }
 
     /// Whether it has to do with node ports, which the caller settles before a body is mapped.
@@ -282,6 +288,11 @@ impl Program {
     /// Whether the objects are ClusterRoles.
     pub(crate) fn is_of_roles(&self) -> bool {
         self.root.members.iter().any(|(_, node)| node.place == Some(Place::RoleMeta))
+    }
+
+    /// Whether the objects are custom ones that are in no namespace.
+    pub(crate) fn is_of_renamed(&self) -> bool {
+        self.root.members.iter().any(|(_, node)| node.place == Some(Place::RenamedMeta))
     }
 
     /// Whether the objects are bindings.

@@ -24,6 +24,7 @@ mod pod;
 mod protobuf;
 mod reference;
 mod refusal;
+mod renamed;
 mod review;
 mod role;
 mod rule;

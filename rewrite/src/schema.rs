@@ -41,6 +41,21 @@ static OF_ANY: LazyLock<Program> = LazyLock::new(|| {
     ])
 });
 
+/// The program of custom objects that are in no namespace.
+static OF_RENAMED: LazyLock<Program> = LazyLock::new(|| {
+    program(&[
+        ("metadata", Place::RenamedMeta),
+        ("metadata.name", Place::RenamedName),
+        ("metadata.namespace", Place::OwnNamespace),
+        ("metadata.labels", Place::RenamedLabels),
+        ("metadata.annotations", Place::HiddenKeys),
+        ("metadata.ownerReferences[]", Place::Reference),
+        ("metadata.managedFields[].fieldsV1.f:metadata.f:labels", Place::OwnedKeys),
+        ("metadata.managedFields[].fieldsV1.f:metadata.f:annotations", Place::OwnedKeys),
+        ("status.conditions[].message", Place::Message),
+    ])
+});
+
 /// Where kubectl and the API server keep what was applied last.
 const LAST_APPLIED: &str = r"metadata.annotations.kubectl\.kubernetes\.io/last-applied-configuration";
 
@@ -103,6 +118,11 @@ pub fn resource_of(group: &str, kind: &str) -> Option<&'static str> {
 /// The program of an object of which nothing but the metadata is known.
 pub fn program_of_any() -> Program {
     OF_ANY.clone()
+}
+
+/// The program of custom objects that are in no namespace, and of what stands for their scale.
+pub fn program_of_renamed() -> Program {
+    OF_RENAMED.clone()
 }
 
 fn program(places: &[(&str, Place)]) -> Program {

@@ -29,6 +29,7 @@ mod object;
 mod pod;
 mod protobuf;
 mod reference;
+mod renamed;
 mod review;
 mod role;
 mod rule;

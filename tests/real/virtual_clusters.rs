@@ -6,6 +6,7 @@ mod apply;
 mod burst;
 mod clients;
 mod credentials;
+mod custom;
 mod endpoints;
 mod errors;
 mod first_use;
@@ -107,6 +108,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("a_stuck_namespace_counts_its_own", Welcome, errors::a_stuck_namespace_counts_what_is_the_clients),
         case("errors_of_its_own_look_alike", Welcome, errors::its_own_refusals_look_like_an_api_servers),
         case("bad_requests_change_nothing", Unwelcome, hostile::change_nothing),
+        case("cluster_scoped_custom_objects_go_to_all", Welcome, custom::the_same_goes_to_all),
+        case("cluster_scoped_custom_objects_own", Welcome, custom::owns_what_it_has),
+        case("cluster_scoped_custom_objects_are_watched", Welcome, custom::is_watched),
         case("node_ports_are_shown_as_asked", Welcome, node_ports::are_shown_as_asked),
         case("node_ports_of_its_own_are_taken", Welcome, node_ports::of_its_own_are_taken),
         case("node_ports_of_every_sort", Welcome, node_ports::of_every_sort),

@@ -60,6 +60,9 @@ pub(super) fn open(
     let followed = clusters.roles();
     keep(tasks, "roles", async move { followed.follow(reflector).await });
     keep(tasks, "aggregation", roles::aggregation::keep(api, clusters.roles(), Arc::clone(&clusters)));
+    let discovery = Arc::new(Discovery::new(host.clone(), config.customs()));
+    let kept = Arc::clone(&discovery);
+    keep(tasks, "discovery", async move { kept.keep().await });
     keep(tasks, "root", root.clone().run());
     keep(tasks, "gate", gate.clone().run());
 
@@ -79,7 +82,7 @@ pub(super) fn open(
         who: Who::new(host.clone()),
         root,
         gate,
-        discovery: Discovery::new(host.clone()),
+        discovery,
         nodes: Nodes::new(host.clone()),
         endpoint_ca,
         seal: Arc::new(Seal::new().map_err(|_| anyhow::anyhow!("no randomness for a key"))?),

@@ -20,6 +20,16 @@ pub(super) fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
     for destination in &config.destinations {
         problems.take(destination, destination.parse::<Destination>());
     }
+    let mut customs = HashSet::new();
+    for custom in &config.custom_resources {
+        if !custom.resource.contains('.') {
+            let name = &custom.resource;
+            problems.at(custom, format_args!("`{name}` is not the name of a CustomResourceDefinition, plural.group"));
+        }
+        if !customs.insert(&custom.resource) {
+            problems.at(custom, format_args!("{} is there twice", custom.resource));
+        }
+    }
     let mut names = HashSet::new();
     for cluster in &config.virtual_clusters {
         check_nodes(cluster, problems);

@@ -26,6 +26,9 @@ virtualClusters:
 - {name: b, nodeGroup: ''}
 - {name: c, nodeGroup: x, nodeSelector: {apps.kubeedge.io/belonging-to: y}}
 destinations: [everything]
+customResources:
+- {resource: widgets, objects: shared}
+- {resource: widgets, objects: hidden}
 ";
     let errors = parse(yaml).unwrap_err().to_string();
     for expect in [
@@ -34,6 +37,8 @@ destinations: [everything]
         ":8:3: virtual cluster b has an empty nodeGroup",
         ":9:3: virtual cluster c has nodeGroup x and",
         ":10:16: not a destination",
+        ":12:3: `widgets` is not the name of a CustomResourceDefinition",
+        ":13:3: widgets is there twice",
         "`servers` is empty",
         "need a `host`",
     ] {

@@ -1,5 +1,7 @@
 //! Reads the host's discovery: aggregated (KEP-3352, beta in 1.27), else group by group.
 
+use std::collections::HashSet;
+
 use http::{Request, StatusCode, header};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -14,12 +16,21 @@ const MAX: usize = 16 * 1024 * 1024;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
+/// The CustomResourceDefinitions of the host.
+pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// Their schemas are large, and of no use here.
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
+
 /// Discovery failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DiscoveryError {
     /// No answer.
     #[error("discovery of the host failed")]
     Host(#[from] HostError),
+    /// The host has no such document.
+    #[error("discovery of the host failed: it has none")]
+    Missing,
     /// An answer that is none.
     #[error("discovery of the host failed: {0}")]
     Answer(String),
@@ -87,6 +98,19 @@ struct LegacyVersion {
     version: String,
 }
 
+/// `PartialObjectMetadataList` (meta/v1).
+#[derive(Deserialize)]
+struct Names {
+    #[serde(default)]
+    items: Vec<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    #[serde(default)]
+    metadata: Metadata,
+}
+
 /// `APIResourceList` (meta/v1).
 #[derive(Deserialize)]
 struct LegacyResources {
@@ -103,12 +127,13 @@ struct LegacyResource {
 /// Everything that the host serves.
 pub(super) async fn read(host: &Host) -> Result<Resources, DiscoveryError> {
     let mut resources = Resources::default();
+    let custom = definitions(host).await?;
     for root in ["/api", "/apis"] {
         let (aggregated, body) = get(host, root, AGGREGATED).await?;
         if aggregated {
             let groups: Groups = parse(&body)?;
             for group in groups.items {
-                add(&mut resources, &group);
+                add(&mut resources, &group, &custom);
             }
             continue;
         }
@@ -124,7 +149,8 @@ pub(super) async fn read(host: &Host) -> Result<Resources, DiscoveryError> {
             let Ok((_, body)) = get(host, &path, "application/json").await else { continue };
             let list: LegacyResources = parse(&body)?;
             for found in list.resources.into_iter().filter(|found| !found.name.contains('/')) {
-                let resource = Resource { kind: found.kind, namespaced: found.namespaced };
+                let custom = is_custom(&custom, &group, &found.name);
+                let resource = Resource { kind: found.kind, namespaced: found.namespaced, custom };
                 resources.insert(&group, &version, &found.name, resource);
             }
         }
@@ -132,11 +158,26 @@ pub(super) async fn read(host: &Host) -> Result<Resources, DiscoveryError> {
     Ok(resources)
 }
 
-fn add(resources: &mut Resources, group: &Group) {
+/// The names of the CustomResourceDefinitions: `plural.group`.
+async fn definitions(host: &Host) -> Result<HashSet<String>, DiscoveryError> {
+    match get(host, DEFINITIONS, METADATA).await {
+        Ok((_, body)) => Ok(parse::<Names>(&body)?.items.into_iter().map(|named| named.metadata.name).collect()),
+        // A host that has none of them.
+        Err(DiscoveryError::Missing) => Ok(HashSet::new()),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_custom(definitions: &HashSet<String>, group: &str, resource: &str) -> bool {
+    !group.is_empty() && definitions.contains(&format!("{resource}.{group}"))
+}
+
+fn add(resources: &mut Resources, group: &Group, definitions: &HashSet<String>) {
     for version in &group.versions {
         for found in &version.resources {
             let kind = found.response_kind.as_ref().map(|kind| kind.kind.clone()).unwrap_or_default();
-            let resource = Resource { kind, namespaced: found.scope == "Namespaced" };
+            let custom = is_custom(definitions, &group.metadata.name, &found.resource);
+            let resource = Resource { kind, namespaced: found.scope == "Namespaced", custom };
             resources.insert(&group.metadata.name, &version.version, &found.resource, resource);
         }
     }
@@ -148,6 +189,9 @@ async fn get(host: &Host, path: &str, accept: &str) -> Result<(bool, bytes::Byte
         .body(empty())
         .expect("a path of labels and constant headers are a request");
     let response = host.send(request).await?;
+    if response.status() == StatusCode::NOT_FOUND {
+        return Err(DiscoveryError::Missing);
+    }
     if response.status() != StatusCode::OK {
         return Err(DiscoveryError::Answer(format!("GET {path} is {}", response.status())));
     }

@@ -140,7 +140,8 @@ impl Asked<'_> {
             None => object.name().map(|own| own.name).unwrap_or_default(),
         };
         let settled = self.object_with_node_ports(object);
-        let (mapped, report) = settled.as_ref().unwrap_or(object).map(request, &name, mapper)?;
+        let (mapped, report) =
+            settled.as_ref().unwrap_or(object).map(request, &name, &self.program(request), mapper)?;
         self.note(&report);
         self.own_nodes(request, &name, &report).await?;
         Ok(mapped)

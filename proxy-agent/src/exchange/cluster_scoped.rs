@@ -23,7 +23,7 @@ use super::review::Kind;
 use super::{Asked, mirrors};
 use crate::access::Attributes;
 use crate::host::{HostBody, empty};
-use crate::policy::{self, Class};
+use crate::policy::{self, Class, Custom};
 use crate::refusal::Refusal;
 use crate::translate::{MAX_OBJECT, Show, Upstream, collect, encoding};
 
@@ -56,6 +56,12 @@ impl Asked<'_> {
             Class::Bindings => return self.cluster_bindings(request, body).await,
             _ => self.allowed_everywhere(request).await?,
         }
+        let class = match self.custom {
+            Some(Custom::Renamed) => return self.renamed(request, body).await,
+            Some(Custom::Shared) => Class::Shared,
+            Some(Custom::Hidden) => Class::Refused(policy::HIDDEN),
+            None => class,
+        };
         match class {
             Class::Refused(why) => Err(forbidden(request, why)),
             _ if !request.verb().is_read() => Err(forbidden(request, policy::read_only(class))),

@@ -269,7 +269,7 @@ impl Agent {
             who: Who::new(host.clone()),
             root: Root::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
             gate: Gate::new(Api::new(host.clone()), true, clusters.slices()),
-            discovery: Discovery::new(host.clone()),
+            discovery: Arc::new(Discovery::new(host.clone(), config.customs())),
             nodes: Nodes::new(host.clone()),
             endpoint_ca: Watched::fixed(Certificate::new("")),
             seal: Arc::new(Seal::new().map_err(|_| ExplainError::Randomness)?),

@@ -42,7 +42,8 @@ pub(super) fn name(mapping: &Mapping, own: &ObjectName) -> Result<Option<Virtual
     Ok(made)
 }
 
-fn with_suffix(base: &str) -> String {
+/// A name that begins so.
+pub(super) fn with_suffix(base: &str) -> String {
     // What is no ASCII is no name either.
     let mut name: String = base.chars().take(LONGEST_BASE).collect();
     name.extend((0..SUFFIX).map(|_| char::from(ALPHABET[fastrand::usize(..ALPHABET.len())])));

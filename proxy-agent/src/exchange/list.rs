@@ -118,6 +118,11 @@ impl Asked<'_> {
             let named = selector.map_values("metadata.name", |name| Ok::<_, Infallible>(self.host_role(name)));
             selector = named.unwrap_or_else(|never| match never {});
         }
+        if self.is_renamed() {
+            let host = |name: &str| self.mapping.object(name).unwrap_or_else(|_| NOBODYS.to_owned());
+            let named = selector.map_values("metadata.name", |name| Ok::<_, Infallible>(host(name)));
+            selector = named.unwrap_or_else(|never| match never {});
+        }
         mapped.set("fieldSelector", &selector.to_string());
         Ok(())
     }

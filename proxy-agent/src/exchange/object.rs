@@ -12,7 +12,7 @@ use rewrite::request::{Report, Request};
 use serde::Deserialize;
 
 use super::patch::yaml_to_json;
-use super::plan::{group_kind, program, proto_program};
+use super::plan::{group_kind, proto_program};
 use crate::refusal::{Ask, Refusal, Unmapped};
 
 /// An object that a client sent.
@@ -67,16 +67,25 @@ impl Object {
         }
     }
 
+    /// The JSON, if it is that.
+    pub(super) fn into_json(self) -> Option<Bytes> {
+        match self {
+            Self::Json(json) => Some(json),
+            Self::Protobuf(_) => None,
+        }
+    }
+
     /// The object as the host is to get it, and what the caller has to check. `name` is what it is called if it is
     /// refused.
     pub(super) fn map(
         &self,
         request: &ResourceRequest<'_>,
         name: &str,
+        program: &Program,
         mapper: &Request,
     ) -> Result<(Bytes, Report), Refusal> {
         match self {
-            Self::Json(json) => map_json(request, name, &program(request), mapper, json),
+            Self::Json(json) => map_json(request, name, program, mapper, json),
             Self::Protobuf(body) => map_protobuf(request, name, mapper, body),
         }
     }

@@ -14,7 +14,7 @@ use kube_wire::{ResourceRequest, Status};
 use rewrite::{HostNamespace, Mapping, schema};
 
 use super::Asked;
-use super::plan::{As, program};
+use super::plan::As;
 use crate::access::Attributes;
 use crate::host::{HostBody, RequestBody, empty, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
@@ -111,7 +111,7 @@ impl Asked<'_> {
     ) -> Option<Status> {
         let (parts, body) = response.into_parts();
         let body = collect(body, MAX_OBJECT).await.ok()?;
-        let program = program(request);
+        let program = self.program(request);
         let said = status(&self.view(mapping.clone()), &program, encoding(&parts.headers)?, &body);
         if program.is_of_cluster_bindings() { said.map(as_cluster_binding) } else { said }
     }

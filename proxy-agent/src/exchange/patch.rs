@@ -25,7 +25,6 @@ use super::Asked;
 use super::body::{content_type, same_name};
 use super::node_ports::Form;
 use super::object::map_json;
-use super::plan::program;
 use crate::host::{RequestBody, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use json_patch::JsonPatch;
@@ -69,7 +68,7 @@ impl Asked<'_> {
                     let status = Status::bad_request("the body is not a JSON patch");
                     Unmapped::refusal(status, Ask::KubeApiserver)
                 })?;
-                let program = program(request);
+                let program = self.program(request);
                 if !patch.pointers().any(|pointer| program.touches(pointer)) {
                     return self.sent(path, full(body.clone()));
                 }
@@ -90,9 +89,9 @@ impl Asked<'_> {
                 let body = &self.with_node_ports(Form::Partial, body);
                 let name = request.path_name().unwrap_or_default();
                 let mapper = self.mapper(namespace).partial();
-                let (mapped, report) = map_json(request, name, &program(request), &mapper, body)?;
+                let (mapped, report) = map_json(request, name, &self.program(request), &mapper, body)?;
                 self.own_nodes(request, name, &report).await?;
-                if request.is_namespace()
+                if (request.is_namespace() || self.is_renamed())
                     && let Some(own) = own_name(body)
                 {
                     same_name(request, &own)?;

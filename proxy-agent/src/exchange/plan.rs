@@ -85,6 +85,7 @@ impl Asked<'_> {
         let request = self.info.resource().map(|request| (request.group(), request.resource()));
         match request {
             Some((GROUP, "clusterroles" | "clusterrolebindings")) => As::Agent,
+            _ if self.is_renamed() => As::Agent,
             _ => As::Caller,
         }
     }

@@ -110,7 +110,7 @@ impl Asked<'_> {
             mapper = mapper.also_in(question.added_groups(&self.mapping));
             ruling = self.ruling(&question).await?;
         }
-        let (mapped, report) = object.map(request, "", &mapper)?;
+        let (mapped, report) = object.map(request, "", &program(request), &mapper)?;
         let target = Self::target(path, self.info.query());
         let mut upstream = self.upstream(self.info.method().clone(), &target, identity, full(mapped))?;
         self.readable(&mut upstream)?;

@@ -66,12 +66,30 @@ impl Mapping {
                 at = end;
                 continue;
             }
+            if let Some((host, name)) = self.about()
+                && is_alone(message, at, host)
+            {
+                found(at..at + host.len(), name);
+                at += host.len();
+                continue;
+            }
             if let Some(name) = self.word(word) {
                 found(at..at + length, &name.to_bytes());
             }
             at += length.max(1);
         }
     }
+}
+
+/// Whether `host` stands at `at` of a message, and is no part of another name. A dot may end a sentence.
+fn is_alone(message: &[u8], at: usize, host: &[u8]) -> bool {
+    let before = message[..at].last();
+    let Some(rest) = message[at..].strip_prefix(host) else { return false };
+    let ends = match rest {
+        [b'.', next, ..] | [next, ..] => !is_word_byte(*next),
+        [] => true,
+    };
+    ends && before.is_none_or(|byte| !is_word_byte(*byte) && *byte != b'.')
 }
 
 fn is_word_byte(byte: u8) -> bool {

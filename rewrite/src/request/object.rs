@@ -97,7 +97,9 @@ impl Visitor for Writer<'_> {
     ) -> Result<Fate, Refusal> {
         match place {
             Place::OwnNamespace | Place::NoNamespace => self.own_namespace(cursor, edits)?,
-            Place::RoleMeta => self.role_meta(node, cursor, edits)?,
+            Place::RoleMeta | Place::RenamedMeta => self.role_meta(node, cursor, edits)?,
+            Place::RenamedName => self.renamed(cursor, edits)?,
+            Place::RenamedLabels => self.renamed_labels(cursor, edits)?,
             Place::RoleName => self.role(cursor, edits)?,
             Place::RoleLabels => self.role_labels(cursor, edits)?,
             Place::RoleAnnotations => self.role_annotations(cursor, edits)?,

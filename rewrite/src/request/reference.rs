@@ -14,6 +14,8 @@ pub(super) enum Named {
     Node,
     /// A ClusterRole.
     Role,
+    /// A custom object that is in no namespace.
+    Renamed,
     /// Something whose name is the same on the host.
     Other,
 }
@@ -52,14 +54,24 @@ impl Writer<'_> {
         edits: &mut Edits,
     ) -> Result<(), Refusal> {
         let decider = cursor.look_up(Named::decider(place))?;
-        let named = Named::at(place, |word| decider.is_some_and(|text| text.is(word)));
+        let version = if place == Place::Reference { cursor.look_up("apiVersion")? } else { None };
+        let named = match (decider, version) {
+            (Some(kind), Some(version)) if self.request.mapping.renames(&version.decode(), &kind.decode()) => {
+                Named::Renamed
+            }
+            _ => Named::at(place, |word| decider.is_some_and(|text| text.is(word))),
+        };
         self.fields(named, cursor, edits)
     }
 
     fn fields(&mut self, named: Named, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        self.members(&["kind", "resource", "name", "namespace"], cursor, edits, |writer, key, cursor, edits| {
-            match (key, named) {
+        self.members(
+            &["apiVersion", "kind", "resource", "name", "namespace"],
+            cursor,
+            edits,
+            |writer, key, cursor, edits| match (key, named) {
                 ("namespace", _) | ("name", Named::Namespace) => writer.namespace(cursor, edits),
+                ("name", Named::Renamed) => writer.renamed(cursor, edits),
                 ("name", Named::Identity) => writer.identity(cursor, edits),
                 ("name", Named::Node) => {
                     if let Some(name) = string(cursor)? {
@@ -68,8 +80,8 @@ impl Writer<'_> {
                     Ok(())
                 }
                 _ => Ok(cursor.skip()?),
-            }
-        })
+            },
+        )
     }
 
     /// Visits the members of the next value if it is an object, and passes it otherwise. Those with a key in `once` may

@@ -8,6 +8,7 @@ use kube_wire::proto::WireError;
 use crate::json::{Fault, FieldPath, Malformed, Step};
 use crate::mapping::Taken;
 use crate::mapping::identity::Unmappable;
+use crate::mapping::object::TooLong;
 
 /// A body is refused. The client is at fault, and sending it again does not help.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +59,9 @@ pub enum Reason {
     /// The name leads to a host namespace of someone else.
     #[error(transparent)]
     Taken(#[from] Taken),
+    /// The name leaves no room for the virtual cluster's.
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
     /// The user or group stands for nobody of the virtual cluster.
     #[error(transparent)]
     Identity(#[from] Unmappable),

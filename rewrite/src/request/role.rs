@@ -112,6 +112,17 @@ impl Writer<'_> {
 
     /// `metadata.labels` of a ClusterRole.
     pub(super) fn role_labels(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+        self.own_labelled(cursor, edits, |key| Some(parked(key)))
+    }
+
+    /// Labels beside which the virtual cluster's own is put. `parked` says under which key the host keeps one, if under
+    /// another.
+    pub(super) fn own_labelled(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+        parked: impl Fn(&str) -> Option<String>,
+    ) -> Result<(), Refusal> {
         self.role.has_labels = true;
         let ours = || format!("\"{CLUSTER_LABEL}\":\"{}\"", self.request.mapping.cluster());
         match (cursor.peek()?, self.request.form) {
@@ -120,8 +131,9 @@ impl Writer<'_> {
                     Open::of(cursor).insert(ours(), edits);
                 }
                 each_key(cursor, edits, |key, edits| {
-                    let decoded = key.decode();
-                    edits.replace(quotes_of(&key), quoted(&parked(&decoded)).into());
+                    if let Some(host) = parked(&key.decode()) {
+                        edits.replace(quotes_of(&key), quoted(&host).into());
+                    }
                     Ok(())
                 })
             }

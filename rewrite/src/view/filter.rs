@@ -21,7 +21,8 @@ pub enum Filter {
     ByClaim,
     /// Those of the virtual cluster's own nodes: for what has one.
     ByNode,
-    /// Those that are the virtual cluster's own or every cluster's: for ClusterRoles.
+    /// Those that are the virtual cluster's own or every cluster's: for ClusterRoles, and for custom objects that are in
+    /// no namespace.
     ByRole,
     /// All: the request named what it is about, or the host has chosen.
     Everything,

@@ -63,7 +63,7 @@ impl LastApplied {
 
 /// What says whose an object is.
 fn key(program: &Program) -> &'static str {
-    if program.is_of_namespaces() || program.is_of_roles() { "name" } else { "namespace" }
+    if program.is_of_namespaces() || program.is_of_roles() || program.is_of_renamed() { "name" } else { "namespace" }
 }
 
 /// An annotation as it is in protobuf, of an object that is `own` on the host. Nothing if it stays as it is.
@@ -77,7 +77,7 @@ pub(super) fn plain(view: &View, program: &Program, own: &[u8], text: &[u8]) -> 
 fn shown(view: &View, program: &Program, applied: &Bytes) -> Option<String> {
     let filter = match program {
         program if program.is_of_namespaces() => Filter::ByName,
-        program if program.is_of_roles() => Filter::Everything,
+        program if program.is_of_roles() || program.is_of_renamed() => Filter::Everything,
         _ => Filter::ByNamespace,
     };
     let mut cursor = Cursor::new(applied, 0, 0);

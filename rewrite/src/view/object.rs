@@ -150,7 +150,7 @@ impl Visitor for Reader<'_> {
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
     ) -> Result<Fate, Malformed> {
-        if matches!(place, Place::OwnNamespace | Place::OwnName | Place::RoleName)
+        if matches!(place, Place::OwnNamespace | Place::OwnName | Place::RoleName | Place::RenamedName)
             && let Some(last_applied) = &mut self.last_applied
         {
             last_applied.belongs_to(cursor)?;
@@ -185,7 +185,7 @@ impl Visitor for Reader<'_> {
             Place::DetailsName => match self.about {
                 About::Namespace => self.namespace(cursor, edits)?,
                 About::Role => drop(self.role(cursor, edits)?),
-                About::Other => cursor.skip()?,
+                About::Other => self.asked_about(cursor, edits)?,
             },
             Place::NamespaceSelector => self.namespace_selector(cursor, edits)?,
             Place::NodeSelector => return self.node_selector(cursor, edits),
@@ -201,7 +201,11 @@ impl Visitor for Reader<'_> {
             | Place::SecretCertificate
             | Place::ConfigMapName
             | Place::ConfigMapCertificate => self.credential.note(place, cursor)?,
-            Place::NamespaceMeta | Place::RoleMeta | Place::PodSpec => return descend(self, node, cursor, edits),
+            Place::NamespaceMeta | Place::RoleMeta | Place::RenamedMeta | Place::PodSpec => {
+                return descend(self, node, cursor, edits);
+            }
+            Place::RenamedName => self.renamed_name(cursor, edits)?,
+            Place::RenamedLabels => return self.renamed_labels(cursor, edits),
             Place::RoleName => self.role_name(cursor, edits)?,
             Place::RoleLabels => return self.role_labels(cursor, edits),
             Place::RoleAnnotations => return self.role_annotations(cursor, edits),

@@ -8,8 +8,16 @@ use crate::json::{Cursor, Edits, Fate, Malformed};
 impl Reader<'_> {
     /// `kind`, `name` and `namespace`, as in an owner reference or the object of an Event.
     pub(super) fn reference(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        let to_namespace = cursor.look_up("kind")?.is_some_and(|kind| kind.is("Namespace"));
-        self.named(to_namespace, cursor, edits)
+        let kind = cursor.look_up("kind")?;
+        if let (Some(kind), Some(version)) = (kind, cursor.look_up("apiVersion")?)
+            && self.view.mapping.renames(&version.decode(), &kind.decode())
+        {
+            return self.members(cursor, edits, |reader, key, cursor, edits| match key {
+                "name" => reader.renamed(cursor, edits).map(drop),
+                _ => cursor.skip(),
+            });
+        }
+        self.named(kind.is_some_and(|kind| kind.is("Namespace")), cursor, edits)
     }
 
     /// A subject of a role binding (`rbac/v1` types.go): a service account has a namespace, the others have a name that

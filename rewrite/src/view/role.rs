@@ -51,6 +51,19 @@ impl Role {
         }
     }
 
+    /// Notes what the name says.
+    pub(super) fn see(&mut self, seen: Option<SeenRole>) {
+        // One foreign name among several (duplicate keys) is enough.
+        if self.seen != Some(SeenRole::Foreign) {
+            self.seen = seen;
+        }
+    }
+
+    /// Notes the label that says that it is the virtual cluster's.
+    pub(super) fn note_label(&mut self) {
+        self.is_labelled = true;
+    }
+
     /// Puts back what was parked.
     pub(super) fn conclude(self, edits: &mut Edits) {
         if let (Some(aggregation), Some(at)) = (self.aggregation, self.behind_rules)
@@ -85,10 +98,7 @@ impl Reader<'_> {
     /// `metadata.name` of a ClusterRole.
     pub(super) fn role_name(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
         let seen = self.role(cursor, edits)?;
-        // One foreign name among several (duplicate keys) is enough.
-        if self.role.seen != Some(SeenRole::Foreign) {
-            self.role.seen = seen;
-        }
+        self.role.see(seen);
         Ok(())
     }
 

@@ -201,6 +201,7 @@ impl Columns {
                 reader.namespace(cursor, edits)?;
             }
             (Column::Name, b'"') if program.is_of_roles() => drop(reader.role(cursor, edits)?),
+            (Column::Name, b'"') if program.is_of_renamed() => drop(reader.renamed(cursor, edits)?),
             (Column::Role, b'"') if program.is_of_bindings() => {
                 reader.view.mapping.edit_message(&cursor.string()?, edits);
             }

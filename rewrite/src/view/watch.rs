@@ -95,7 +95,8 @@ impl WatchStream {
 
     /// Uses newer names from the next frame on: a watch outlives many namespaces.
     pub fn remap(&mut self, mapping: Mapping) {
-        self.view.mapping = mapping;
+        let kinds = self.view.mapping.renamed_kinds();
+        self.view.mapping = mapping.renaming(kinds);
     }
 
     /// Takes the next chunk, of any length, and gives what can be shown to `sink`. After an error the stream is of no

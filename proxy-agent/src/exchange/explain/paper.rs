@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::{Question, is_namespaced};
 use crate::access::reviews::wire::{ACCESS_REVIEWS, RULES_REVIEWS};
 use crate::clusters::engine_name;
+use crate::discovery::DEFINITIONS;
 use crate::nodes;
 
 /// Where a Namespace is read.
@@ -79,6 +80,7 @@ impl Paper {
                 answer(StatusCode::CREATED, &json!({"status": status}))
             }
             (&Method::GET, "/api" | "/apis") => self.discovery(path),
+            (&Method::GET, DEFINITIONS) => answer(StatusCode::OK, &json!({"items": []})),
             (&Method::GET, nodes::own::PATH) => {
                 self.note(Question::Node { target: target() });
                 answer(StatusCode::OK, &json!({"items": [{}]}))

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use super::super::Asked;
 use super::super::node_ports::Form;
-use super::super::plan::{As, program};
+use super::super::plan::As;
 use super::last_applied::as_stored;
 use super::{GUARDED, Patched, pod_spec, resolve, yaml_to_json};
 use crate::host::{empty, full};
@@ -64,7 +64,7 @@ pub(super) async fn apply(
     let guarded = request.subresource().is_none() && GUARDED.contains(&(request.group(), request.resource()));
     let live = if guarded { live(asked, request, path).await? } else { None };
     let Some(live) = live else {
-        return asked.sent(path, full(asked.map(request, &program(request), mapper, &json).await?));
+        return asked.sent(path, full(asked.map(request, &asked.program(request), mapper, &json).await?));
     };
     let options = WriteOptions::parse(asked.info.query())?;
     let named = without_field(request, &json);
@@ -75,11 +75,11 @@ pub(super) async fn apply(
     {
         // Whether anything else is in the way, the host says.
         let without = Bytes::from(without.to_string());
-        let without = asked.map(request, &program(request), mapper.clone().partial(), &without).await?;
+        let without = asked.map(request, &asked.program(request), mapper.clone().partial(), &without).await?;
         resolve::try_apply(asked, request, path, without).await?;
         // Then only the hidden field is taken over, in the object that was looked at.
         let json = with_resource_version(&json, &live.metadata.resource_version);
-        let mapped = asked.map(request, &program(request), mapper, &json).await?;
+        let mapped = asked.map(request, &asked.program(request), mapper, &json).await?;
         let mut query = asked.info.query().borrowed();
         query.set("force", "true");
         let request = asked.upstream(Method::PATCH, &Asked::target(path, &query), asked.acts_as(), full(mapped))?;
@@ -87,7 +87,7 @@ pub(super) async fn apply(
     }
     let owns = live.is_owned_by(|entry| entry.is_apply_of(&options.field_manager));
     let mapper = if named.is_some() || owns { mapper } else { mapper.partial() };
-    asked.sent(path, full(asked.map(request, &program(request), mapper, &json).await?))
+    asked.sent(path, full(asked.map(request, &asked.program(request), mapper, &json).await?))
 }
 
 /// In the agent's name: who may apply need not be allowed to read, and nothing of it is shown.

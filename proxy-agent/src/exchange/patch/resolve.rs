@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::super::Asked;
 use super::super::node_ports::Form;
 use super::super::own_words::Upstream;
-use super::super::plan::program;
 use super::json_patch::JsonPatch;
 use super::pod_spec;
 use crate::host::{RequestBody, empty, full};
@@ -130,7 +129,7 @@ pub(super) async fn read(
 pub(super) fn shown(asked: &Asked<'_>, request: &ResourceRequest<'_>, object: &Bytes) -> Result<Value, Refusal> {
     let view = asked.view(asked.mapping.clone());
     let mut pieces: Vec<Bytes> = Vec::new();
-    view.object(&program(request), Filter::Everything, object, &mut pieces)
+    view.object(&asked.program(request), Filter::Everything, object, &mut pieces)
         .map_err(|error| Refusal::Unreadable(error.to_string()))?;
     serde_json::from_slice(&pieces.concat()).map_err(|error| Refusal::Unreadable(error.to_string()))
 }
@@ -144,5 +143,5 @@ async fn mapped(
 ) -> Result<Bytes, Refusal> {
     let json = serde_json::to_vec(object).map_err(|error| Refusal::Unreadable(error.to_string()))?;
     let json = asked.with_node_ports(Form::Whole, &json.into());
-    asked.map(request, &program(request), asked.mapper(namespace), &json).await
+    asked.map(request, &asked.program(request), asked.mapper(namespace), &json).await
 }

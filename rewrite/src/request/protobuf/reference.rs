@@ -17,7 +17,11 @@ impl Mapper<'_, '_> {
         let decider = Named::decider(place);
         let word = self.look_up(range, message.number(decider));
         let word = word.map_err(|refusal| refusal.within(Step::Key(decider)))?;
-        let named = Named::at(place, |known| word == known.as_bytes());
+        let named = if place == Place::Reference && self.is_renamed(message, range, word)? {
+            Named::Renamed
+        } else {
+            Named::at(place, |known| word == known.as_bytes())
+        };
         for key in ["namespace", "name"] {
             let Some(number) = message.number(key) else { continue };
             let mut map = || {
@@ -37,10 +41,27 @@ impl Mapper<'_, '_> {
                         Ok(())
                     }
                     (_, Named::Role) => found.map_or(Ok(()), |found| self.role(&found)),
+                    (_, Named::Renamed) => found.map_or(Ok(()), |found| self.renamed(&found)),
                     (_, Named::Other) => Ok(()),
                 }
             };
             map().map_err(|refusal| refusal.within(Step::Key(key)))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a reference is to a custom object that is in no namespace.
+    fn is_renamed(&self, message: &Message, range: &Range<usize>, kind: &[u8]) -> Result<bool, Refusal> {
+        let version = self.look_up(range, message.number("apiVersion"));
+        let version = version.map_err(|refusal| refusal.within(Step::Key("apiVersion")))?;
+        Ok(self.request.mapping.renames(&String::from_utf8_lossy(version), &String::from_utf8_lossy(kind)))
+    }
+
+    /// The name of a custom object that is in no namespace.
+    fn renamed(&mut self, found: &Found) -> Result<(), Refusal> {
+        if !found.is_empty() {
+            let host = self.request.object(&self.text_of(found))?;
+            self.splice.replace(found, host.into());
         }
         Ok(())
     }

@@ -35,6 +35,7 @@ impl ObjectReader<'_, '_> {
                 }
                 Ok(())
             }
+            Place::Reference if self.is_renamed(message, range)? => self.renamed(message, range),
             Place::Reference | Place::BindingTarget | Place::Claim => self.referred(message, range),
             Place::EventObject => {
                 if self.splice.text(range, message.number("kind"))? == b"Node" {
@@ -47,6 +48,21 @@ impl ObjectReader<'_, '_> {
             Place::RoleRef => self.role_ref(message, range),
             place => unreachable!("no table has a message that is a {place:?}, as a test shows"),
         }
+    }
+
+    /// Whether a reference is to a custom object that is in no namespace.
+    fn is_renamed(&self, message: &Message, range: &Range<usize>) -> Result<bool, Unreadable> {
+        let [version, kind] = ["apiVersion", "kind"].map(|key| self.splice.text(range, message.number(key)));
+        let (version, kind) = (String::from_utf8_lossy(version?), String::from_utf8_lossy(kind?));
+        Ok(self.state.view.mapping.renames(&version, &kind))
+    }
+
+    fn renamed(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
+        let Some(found) = self.given(message, range, "name")? else { return Ok(()) };
+        let host = self.splice.bytes(&found);
+        let shown = self.state.view.mapping.seen_object(host);
+        self.splice.replace(&found, shown.unwrap_or_else(|| [FOREIGN_PREFIX.as_bytes(), host].concat().into()));
+        Ok(())
     }
 
     /// `kind`, `name` and `namespace`, as in an owner reference or the object of an Event.

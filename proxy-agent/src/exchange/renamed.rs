@@ -1,0 +1,248 @@
+//! Custom objects that are in no namespace: each virtual cluster has its own, under another name on the host.
+//!
+//! The caller's rights are those in the root namespace, and the host is then asked in the agent's name. An object is the
+//! virtual cluster's if its label and its name say so; before one is written by its name, the host's is looked at.
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, StatusCode, header};
+use kube_wire::name::SegmentName;
+use kube_wire::status::FieldError;
+use kube_wire::{ResourceRequest, Status, Verb};
+use rewrite::name::CLUSTER_LABEL;
+use rewrite::view::Filter;
+use rewrite::{Program, schema};
+use serde_json::Value;
+
+use super::Asked;
+use super::body::{Body, same_name};
+use super::generate;
+use super::own_words::Upstream as Place;
+use super::plan::{As, Plan, group_kind, program};
+use crate::host::{empty, full};
+use crate::policy::{self, Class, Custom};
+use crate::refusal::{Ask, Refusal, Unmapped};
+use crate::translate::{MAX_OBJECT, Show, collect};
+
+/// Metadata is all that says whose an object is.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+
+/// To whom a name of the host belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    Nobody,
+    /// The virtual cluster.
+    Own,
+    /// Somebody who has made it on the host itself.
+    Other,
+}
+
+impl Asked<'_> {
+    /// Finds out whether the request is about such objects.
+    pub(super) async fn learn_custom(&mut self) -> Result<(), Refusal> {
+        self.learn_kinds();
+        let Some(request) = self.info.resource() else { return Ok(()) };
+        let is_listed = policy::class(request.group_resource()) != Class::Refused(policy::UNKNOWN);
+        if request.namespace().is_some() || request.group().is_empty() || is_listed {
+            return Ok(());
+        }
+        let known = self.parts.discovery.resource(request.group_version_resource()).await;
+        let known = known.map_err(|error| Refusal::from(Status::service_unavailable(error.to_string())))?;
+        let custom = self.parts.discovery.custom(request.group(), request.resource());
+        self.custom = known.filter(|known| known.custom && !known.namespaced).map(|_| custom);
+        // Its definition may be new.
+        self.learn_kinds();
+        Ok(())
+    }
+
+    fn learn_kinds(&mut self) {
+        self.mapping = self.mapping.clone().renaming(self.parts.discovery.renamed());
+    }
+
+    /// Whether the request is about objects that have other names on the host.
+    pub(super) fn is_renamed(&self) -> bool {
+        self.custom == Some(Custom::Renamed)
+    }
+
+    /// The places of names in the objects of the request.
+    pub(super) fn program(&self, request: &ResourceRequest<'_>) -> Program {
+        if self.is_renamed() { schema::program_of_renamed() } else { program(request) }
+    }
+
+    /// A request about custom objects that are in no namespace. The caller may make it.
+    pub(super) async fn renamed(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+        if !matches!(request.subresource(), None | Some("status" | "scale")) {
+            return Err(Status::path_not_found().into());
+        }
+        match (request.verb(), request.path_name()) {
+            (Verb::List | Verb::Watch | Verb::DeleteCollection, None) => {
+                self.renamed_collection(request, &body.bytes())
+            }
+            (Verb::Create, None) => self.new_renamed(request, &body.bytes()).await,
+            (Verb::Get | Verb::List | Verb::Watch, Some(name)) => self.read_renamed(request, name).await,
+            (Verb::Update | Verb::Patch | Verb::Delete, Some(name)) => {
+                self.write_renamed(request, name, &body.bytes()).await
+            }
+            _ => Err(Status::method_not_allowed_here().into()),
+        }
+    }
+
+    fn renamed_collection(&self, request: &ResourceRequest<'_>, body: &Bytes) -> Result<Plan, Refusal> {
+        let query = self.list_query(request, Some(&self.own_label()))?;
+        let target = Self::target(&request.path().build(), &query);
+        let sent = if request.verb() == Verb::DeleteCollection { full(body.clone()) } else { empty() };
+        let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, sent)?;
+        self.readable(&mut upstream)?;
+        let show = self.list_show(request, self.program(request), Filter::ByRole)?;
+        Ok(self.planned(request, upstream, show))
+    }
+
+    async fn new_renamed(&self, request: &ResourceRequest<'_>, body: &Bytes) -> Result<Plan, Refusal> {
+        let path = request.path().build();
+        let mapped = async {
+            let (name, body) = self.named(body)?;
+            if !name.is_empty() && self.holder(request, &self.renamed_path(request, &name)?).await? == Holder::Other {
+                let why = "the name is taken on the host by something else";
+                return Err(Status::conflict(request.group_resource(), &name, why).into());
+            }
+            Ok((self.body(request, None, &body).await?, name))
+        };
+        let (body, name) = match mapped.await {
+            Ok(mapped) => mapped,
+            Err(refusal) => return Err(self.renamed_refused(request, &path, body, refusal).await),
+        };
+        let target = Self::target(&path, self.info.query());
+        let mut upstream = self.upstream(Method::POST, &target, As::Agent, body)?;
+        self.readable(&mut upstream)?;
+        let show = Show::Object { program: self.program(request), filter: Filter::ByRole, only: None };
+        let mut plan = self.planned(request, upstream, show);
+        plan.mapping = self.mapping.clone().about_object(&name);
+        Ok(plan)
+    }
+
+    /// The name of a new object, and its body with it: the host could not make one of `generateName`, for what it appends
+    /// would stand behind the virtual cluster's name.
+    fn named(&self, body: &Bytes) -> Result<(String, Bytes), Refusal> {
+        let own = self.object(body)?.name()?;
+        if !own.name.is_empty() || own.generate_name.is_empty() {
+            return Ok((own.name, body.clone()));
+        }
+        let name = generate::with_suffix(&own.generate_name);
+        let bad = |error: serde_json::Error| Refusal::from(Status::bad_request(error.to_string()));
+        let json = self
+            .object(body)?
+            .into_json()
+            .ok_or_else(|| Refusal::from(Status::bad_request("objects of this kind are taken in JSON and YAML")))?;
+        let mut object: Value = serde_json::from_slice(&json).map_err(bad)?;
+        object["metadata"]["name"] = name.clone().into();
+        Ok((name, serde_json::to_vec(&object).map_err(bad)?.into()))
+    }
+
+    async fn read_renamed(&self, request: &ResourceRequest<'_>, name: &str) -> Result<Plan, Refusal> {
+        let path = self.renamed_path(request, name)?;
+        let listed = request.verb() != Verb::Get;
+        if request.subresource() == Some("scale") && self.holder(request, &path).await? != Holder::Own {
+            return Err(Status::not_found(request.group_resource(), name).into());
+        }
+        let query = if listed { self.list_query(request, None)? } else { self.info.query().borrowed().into_owned() };
+        let mut upstream = self.upstream(Method::GET, &Self::target(&path, &query), As::Agent, empty())?;
+        self.readable(&mut upstream)?;
+        let show = if listed {
+            self.list_show(request, self.program(request), Filter::ByRole)?
+        } else {
+            Show::Object { program: self.program(request), filter: Self::filter(request), only: None }
+        };
+        let mut plan = self.planned(request, upstream, show);
+        plan.mapping = self.mapping.clone().about_object(name);
+        Ok(plan)
+    }
+
+    async fn write_renamed(&self, request: &ResourceRequest<'_>, name: &str, body: &Bytes) -> Result<Plan, Refusal> {
+        let path = self.renamed_path(request, name)?;
+        if self.holder(request, &path).await? == Holder::Other {
+            return Err(if request.verb() == Verb::Patch {
+                // An apply would make it.
+                let why = "the name is taken on the host by something else";
+                Status::conflict(request.group_resource(), name, why).into()
+            } else {
+                Status::not_found(request.group_resource(), name).into()
+            });
+        }
+        let planned = async {
+            if request.verb() == Verb::Patch {
+                let patched = self.patch(request, None, &path, body).await?;
+                return Ok((patched.request, patched.again));
+            }
+            if request.verb() == Verb::Update {
+                same_name(request, &self.object(body)?.name()?.name)?;
+            }
+            let sent = self.body(request, None, body).await?;
+            let target = Self::target(&path, self.info.query());
+            Ok((self.upstream(self.info.method().clone(), &target, As::Agent, sent)?, false))
+        };
+        let (mut upstream, again) = match planned.await {
+            Ok(planned) => planned,
+            Err(refusal) => return Err(self.renamed_refused(request, &path, body, refusal).await),
+        };
+        self.readable(&mut upstream)?;
+        let show = Show::Object { program: self.program(request), filter: Self::filter(request), only: None };
+        let mut plan = self.planned(request, upstream, show);
+        plan.mapping = self.mapping.clone().about_object(name);
+        plan.again = again;
+        Ok(plan)
+    }
+
+    async fn renamed_refused(
+        &self,
+        request: &ResourceRequest<'_>,
+        path: &str,
+        body: &Bytes,
+        refusal: Refusal,
+    ) -> Refusal {
+        let place = Place { path, identity: As::Agent, namespace: None, mapping: &self.mapping };
+        self.in_own_words(request, &place, body, refusal).await
+    }
+
+    /// What stands for a scale has no labels.
+    fn filter(request: &ResourceRequest<'_>) -> Filter {
+        if request.subresource() == Some("scale") { Filter::Everything } else { Filter::ByRole }
+    }
+
+    /// The path on the host. A name that cannot be there is one that nothing has.
+    fn renamed_path(&self, request: &ResourceRequest<'_>, name: &str) -> Result<String, Refusal> {
+        let missing = || Refusal::from(Status::not_found(request.group_resource(), name));
+        let host = self.mapping.object(name).map_err(|error| {
+            let error = FieldError::invalid("metadata.name", name, error.to_string());
+            let refusal = Unmapped::refusal(Status::invalid(group_kind(request), name, &[error]), Ask::Nobody);
+            if request.verb().is_read() || request.verb() == Verb::Delete { missing() } else { refusal }
+        })?;
+        let segment = SegmentName::new(host).map_err(|_| missing())?;
+        let path = request.path_with(None, Some(&segment));
+        Ok(if request.path_name().is_some() { path } else { format!("{}/{segment}", request.path().build()) })
+    }
+
+    /// To whom the object at a path of the host belongs.
+    async fn holder(&self, request: &ResourceRequest<'_>, path: &str) -> Result<Holder, Refusal> {
+        let path = match request.subresource() {
+            Some(subresource) => path.strip_suffix(subresource).and_then(|path| path.strip_suffix('/')).unwrap_or(path),
+            None => path,
+        };
+        let mut read = self.upstream(Method::GET, path, As::Agent, empty())?;
+        read.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(METADATA));
+        let response = self.parts.host.send(read).await?;
+        match response.status() {
+            StatusCode::NOT_FOUND => Ok(Holder::Nobody),
+            StatusCode::OK => {
+                let body = collect(response.into_body(), MAX_OBJECT).await;
+                let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+                let object: Value =
+                    serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+                let label = object["metadata"]["labels"][CLUSTER_LABEL].as_str();
+                Ok(if label == Some(self.cluster.name.as_str()) { Holder::Own } else { Holder::Other })
+            }
+            _ => {
+                let said = self.status(request, &self.mapping, response).await;
+                Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into())
+            }
+        }
+    }
+}

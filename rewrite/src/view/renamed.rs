@@ -1,0 +1,145 @@
+//! Custom objects that are in no namespace: shown under the names that the virtual cluster gave them.
+//!
+//! Whether one is shown is decided as for a ClusterRole: by the label, and by a name that agrees.
+
+use super::object::Reader;
+use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::mapping::FOREIGN_PREFIX;
+use crate::mapping::role::SeenRole;
+use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX};
+
+// === impl Reader ===
+
+impl Reader<'_> {
+    /// The name of such an object, somewhere. One of another cluster is marked.
+    pub(super) fn renamed(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Option<SeenRole>, Malformed> {
+        if cursor.peek()? != b'"' {
+            return cursor.skip().map(|()| None);
+        }
+        let text = cursor.string()?;
+        if text.raw.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(if let Some(name) = self.view.mapping.seen_object(&text.bytes()) {
+            edits.rename(text.range(), text.raw, &name);
+            SeenRole::Own(name)
+        } else {
+            edits.insert(text.start, FOREIGN_PREFIX);
+            SeenRole::Foreign
+        }))
+    }
+
+    /// `metadata.name`.
+    pub(super) fn renamed_name(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+        let seen = self.renamed(cursor, edits)?;
+        self.role.see(seen);
+        Ok(())
+    }
+
+    /// `metadata.labels`, which mean on the host what they mean here.
+    pub(super) fn renamed_labels(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
+        if cursor.peek()? != b'{' {
+            return cursor.skip().map(|()| Fate::Keep);
+        }
+        let extent = cursor.object(edits, |cursor, _, key| {
+            let decoded = key.decode();
+            if decoded == CLUSTER_LABEL && cursor.peek()? == b'"' {
+                if cursor.string()?.is(self.view.mapping.cluster().as_str()) {
+                    self.role.note_label();
+                }
+            } else {
+                cursor.skip()?;
+            }
+            Ok::<_, Malformed>(if decoded.starts_with(HIDDEN_PREFIX) { Fate::Remove } else { Fate::Keep })
+        })?;
+        Ok(if extent.removed > 0 && extent.kept == 0 { Fate::Remove } else { Fate::Keep })
+    }
+
+    /// `details.name` of a Status that may be about the object asked for.
+    pub(super) fn asked_about(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+        if cursor.peek()? != b'"' {
+            return cursor.skip();
+        }
+        let text = cursor.string()?;
+        if let Some((host, name)) = self.view.mapping.about()
+            && *text.bytes() == host[..]
+        {
+            edits.rename(text.range(), text.raw, name);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use serde_json::{Value, json};
+
+    use crate::View;
+    use crate::schema::{program_of_any, program_of_renamed};
+    use crate::view::tests::mapping;
+    use crate::view::{Filter, Verdict};
+
+    fn view() -> View {
+        let kinds = [("example.com".to_owned(), "Widget".to_owned())].into_iter().collect();
+        View::new(mapping().renaming(Arc::new(kinds)).about_object("asked"))
+    }
+
+    fn shown(object: &Value) -> Option<Value> {
+        let body = Bytes::from(object.to_string());
+        let mut out: Vec<Bytes> = Vec::new();
+        let verdict = view().object(&program_of_renamed(), Filter::ByRole, &body, &mut out).unwrap();
+        (verdict == Verdict::Shown).then(|| serde_json::from_slice(&out.concat()).unwrap())
+    }
+
+    fn widget(name: &str, labels: &Value) -> Value {
+        json!({"kind": "Widget", "metadata": {"name": name, "labels": labels}, "spec": {"name": "a.ke"}})
+    }
+
+    #[test]
+    fn label_and_name_agree() {
+        let own = json!({"a": "b", "atoll.dev/virtual-cluster": "ke"});
+        assert_eq!(shown(&widget("a.ke", &own)), Some(widget("a", &json!({"a": "b"}))));
+        let other = json!({"a": "b", "atoll.dev/virtual-cluster": "hz"});
+        for (name, labels) in [("a.hz", &own), ("a", &own), ("a.ke", &other), ("a.ke", &json!({"a": "b"}))] {
+            assert_eq!(shown(&widget(name, labels)), None, "{name} {labels}");
+        }
+        let bare = shown(&widget("a.ke", &json!({"atoll.dev/virtual-cluster": "ke"}))).unwrap();
+        assert!(bare["metadata"].get("labels").is_none(), "{bare}");
+    }
+
+    #[test]
+    fn references_lead_to_the_virtual_name() {
+        let reference = |kind: &str, name: &str| json!({"apiVersion": "example.com/v1", "kind": kind, "name": name});
+        let object = |references: Value| json!({"metadata": {"ownerReferences": references}});
+        let body =
+            object(json!([reference("Widget", "a.ke"), reference("Other", "a.ke"), reference("Widget", "a.hz")]));
+        let mut out: Vec<Bytes> = Vec::new();
+        view().object(&program_of_any(), Filter::Everything, &body.to_string().into(), &mut out).unwrap();
+        let expected =
+            object(json!([reference("Widget", "a"), reference("Other", "a.ke"), reference("Widget", "host:a.hz")]));
+        assert_eq!(serde_json::from_slice::<Value>(&out.concat()).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_status_speaks_of_what_was_asked_for() {
+        let status = |name: &str, word: &str| {
+            json!({
+                "kind": "Status", "apiVersion": "v1", "details": {"name": name, "kind": "widgets"},
+                "message": format!("widgets.example.com \"{word}\" not found, {word}."),
+            })
+        };
+        let mut out: Vec<Bytes> = Vec::new();
+        let body = Bytes::from(status("asked.ke", "asked.ke").to_string());
+        view().object(&program_of_renamed(), Filter::ByRole, &body, &mut out).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&out.concat()).unwrap(), status("asked", "asked"));
+        for other in ["unasked.ke", "asked.ke-1", "asked.kerosene"] {
+            let body = Bytes::from(status(other, other).to_string());
+            let mut out: Vec<Bytes> = Vec::new();
+            view().object(&program_of_renamed(), Filter::ByRole, &body, &mut out).unwrap();
+            assert_eq!(out.concat(), body);
+        }
+    }
+}

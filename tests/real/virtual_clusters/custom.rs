@@ -1,0 +1,203 @@
+//! Custom resources without namespaces: the same object goes into every virtual cluster of a host.
+
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use atoll_tests::kubectl::{SOON, end};
+use atoll_tests::{Kubectl, VirtualSite, Way, eventually};
+use serde_json::{Value, json};
+
+use super::{BEIJING, HANGZHOU, namespace};
+
+/// How long the host's collector of garbage may take to learn of a new kind, and then of an object's end.
+const COLLECTED: Duration = Duration::from_secs(120);
+
+/// A custom kind of the host's operator, whose name is made of `singular`.
+fn definition(singular: &str) -> String {
+    let (plural, kind) = (format!("{singular}s"), format!("{}{}", singular[..1].to_uppercase(), &singular[1..]));
+    let scale = json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version = json!({
+        "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}, "scale": scale},
+    });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.custom.example.com")},
+        "spec": {
+            "group": "custom.example.com", "scope": "Cluster", "versions": [version],
+            "names": {"plural": plural, "singular": singular, "kind": kind, "listKind": format!("{kind}List")},
+        },
+    })
+    .to_string()
+}
+
+fn define(site: &VirtualSite, singular: &str) -> anyhow::Result<()> {
+    let host = site.host().kubectl();
+    host.ok_with(&["apply", "-f", "-"], &definition(singular))?;
+    let name = format!("crd/{singular}s.custom.example.com");
+    host.ok(&["wait", "--for=condition=Established", &name, "--timeout=30s"])?;
+    Ok(())
+}
+
+fn object(kind: &str, name: &str, size: u32) -> String {
+    json!({
+        "apiVersion": "custom.example.com/v1", "kind": kind, "metadata": {"name": name, "labels": {"tier": "front"}},
+        "spec": {"size": size, "replicas": 1, "name": "gear.ke-beijing"},
+    })
+    .to_string()
+}
+
+fn read(kubectl: &Kubectl, of: &str, name: &str) -> anyhow::Result<Value> {
+    Ok(serde_json::from_str(&kubectl.ok(&["get", of, name, "-o", "json", "--show-managed-fields"])?)?)
+}
+
+/// Both clusters, which know a kind that was just made.
+fn both(site: &VirtualSite, singular: &str) -> anyhow::Result<[Kubectl; 2]> {
+    define(site, singular)?;
+    let clusters = [site.administrator(BEIJING, Way::Proxy)?, site.administrator(HANGZHOU, Way::Proxy)?];
+    for kubectl in &clusters {
+        eventually(SOON, || kubectl.ok(&["get", &format!("{singular}s.custom.example.com")]))?;
+    }
+    Ok(clusters)
+}
+
+pub(super) fn the_same_goes_to_all(site: &VirtualSite) -> anyhow::Result<()> {
+    let clusters = both(site, "gear")?;
+    let host = site.host().kubectl();
+    for (number, (kubectl, cluster)) in clusters.iter().zip([BEIJING, HANGZHOU]).enumerate() {
+        let size = u32::try_from(number)?;
+        kubectl.ok_with(&["create", "-f", "-"], &object("Gear", "one", size))?;
+        let again = kubectl.run_with(&["create", "-f", "-"], &object("Gear", "one", size))?;
+        ensure!(again.stderr.contains("gears.custom.example.com \"one\" already exists"), "{again:?}");
+        kubectl.ok_with(&["apply", "-f", "-"], &object("Gear", "two", size))?;
+        kubectl.ok_with(&["apply", "--server-side", "-f", "-"], &object("Gear", "three", size))?;
+        let stored = read(&host, "gears", &format!("one.{cluster}"))?;
+        ensure!(stored["metadata"]["labels"]["atoll.dev/virtual-cluster"] == *cluster, "{stored}");
+    }
+    for (number, (kubectl, cluster)) in clusters.iter().zip([BEIJING, HANGZHOU]).enumerate() {
+        ensure!(kubectl.ok(&["get", "gears", "-o", "name"])?.lines().count() == 3);
+        for name in ["one", "two", "three"] {
+            let shown = read(kubectl, "gears", name)?;
+            ensure!(shown["metadata"]["name"] == name && shown["spec"]["size"] == number, "{shown}");
+            // What is not a name stays, even if it looks like one.
+            ensure!(shown["spec"]["name"] == "gear.ke-beijing", "{shown}");
+            let metadata = shown["metadata"].to_string().replace("gear.ke-beijing", "");
+            ensure!(!metadata.contains("atoll.dev") && !metadata.contains(cluster), "{metadata}");
+        }
+        let table = kubectl.ok(&["get", "gears", "--show-labels"])?;
+        ensure!(table.contains("one ") && table.contains("tier=front"), "{table}");
+        ensure!(!table.contains(cluster) && !table.contains("atoll"), "{table}");
+        let chosen = ["get", "gears", "-o", "name"];
+        let by = |selector: &str| kubectl.ok(&[&chosen[..], &[selector]].concat());
+        ensure!(by("--field-selector=metadata.name=two")? == "gear.custom.example.com/two\n");
+        ensure!(by("-ltier=front")?.lines().count() == 3 && by("-ltier=back")?.is_empty());
+        round(kubectl)?;
+    }
+    // Nobody sees the other's, and the operator's own are nobody's.
+    host.ok_with(&["create", "-f", "-"], &object("Gear", "plain", 7))?;
+    host.ok_with(&["create", "-f", "-"], &object("Gear", "claimed.ke-beijing", 7))?;
+    let [beijing, hangzhou] = &clusters;
+    for name in ["plain", "claimed", "one.ke-hangzhou"] {
+        let refused = beijing.fails(&["get", "gear", name])?;
+        ensure!(refused.contains(&format!("gears.custom.example.com \"{name}\" not found")), "{refused}");
+        let refused = beijing.fails(&["delete", "gear", name])?;
+        ensure!(refused.contains("not found"), "{refused}");
+    }
+    let taken = beijing.run_with(&["create", "-f", "-"], &object("Gear", "claimed", 1))?;
+    ensure!(taken.stderr.contains("Conflict") && taken.stderr.contains("is taken on the host"), "{taken:?}");
+    beijing.ok(&["delete", "gears", "--all"])?;
+    ensure!(hangzhou.ok(&["get", "gears", "-o", "name"])?.lines().count() == 3);
+    hangzhou.ok(&["delete", "--raw", "/apis/custom.example.com/v1/gears?labelSelector=tier%3Dfront"])?;
+    let left = host.ok(&["get", "gears", "-o", "name"])?;
+    ensure!(left.lines().count() == 2 && left.contains("plain") && left.contains("claimed.ke-beijing"), "{left}");
+    Ok(())
+}
+
+/// What kubectl does to one.
+fn round(kubectl: &Kubectl) -> anyhow::Result<()> {
+    let version = || anyhow::Ok(read(kubectl, "gears", "two")?["metadata"]["resourceVersion"].clone());
+    let size = read(kubectl, "gears", "two")?["spec"]["size"].as_u64().context("no size")?;
+    let before = version()?;
+    for _ in 0..2 {
+        kubectl.ok_with(&["apply", "-f", "-"], &object("Gear", "two", u32::try_from(size)?))?;
+    }
+    ensure!(version()? == before, "it is not quiet");
+    kubectl.ok(&["label", "gear", "two", "color=red"])?;
+    kubectl.ok(&["annotate", "gear", "two", "note=a"])?;
+    kubectl.ok(&["patch", "gear", "two", "--type=merge", "-p", r#"{"spec":{"teeth":12}}"#])?;
+    let json =
+        r#"[{"op":"replace","path":"/spec/teeth","value":13},{"op":"add","path":"/metadata/labels/a","value":"b"}]"#;
+    kubectl.ok(&["patch", "gear", "two", "--type=json", "-p", json])?;
+    kubectl.ok(&["patch", "gear", "two", "--type=merge", "-p", r#"{"metadata":{"labels":null}}"#])?;
+    let status = r#"{"status":{"replicas":3,"conditions":[{"type":"Ready","status":"True"}]}}"#;
+    kubectl.ok(&["patch", "gear", "two", "--subresource=status", "--type=merge", "-p", status])?;
+    kubectl.ok(&["wait", "gear", "two", "--for=condition=Ready", "--timeout=20s"])?;
+    kubectl.ok(&["scale", "gear", "two", "--replicas=4"])?;
+    let after = read(kubectl, "gears", "two")?;
+    ensure!(after["spec"]["teeth"] == 13 && after["spec"]["replicas"] == 4, "{after}");
+    ensure!(after["metadata"]["labels"].is_null() && after["metadata"]["annotations"]["note"] == "a", "{after}");
+    let written = kubectl.ok(&["get", "gear", "two", "-o", "json"])?;
+    kubectl.ok_with(&["replace", "-f", "-"], &written)?;
+    kubectl.ok(&["label", "gear", "two", "tier=front"])?;
+    for forged in [
+        r#"{"metadata":{"labels":{"atoll.dev/virtual-cluster":"x"}}}"#,
+        r#"{"metadata":{"labels":{"atoll.dev/virtual-cluster":null}}}"#,
+    ] {
+        let refused = kubectl.fails(&["patch", "gear", "two", "--type=merge", "-p", forged])?;
+        ensure!(refused.contains("managed by the operator of the host cluster"), "{refused}");
+    }
+    let missing = kubectl.fails(&["patch", "gear", "none", "--type=merge", "-p", "{}"])?;
+    ensure!(missing.contains("gears.custom.example.com \"none\" not found"), "{missing}");
+    Ok(())
+}
+
+pub(super) fn owns_what_it_has(site: &VirtualSite) -> anyhow::Result<()> {
+    let [beijing, hangzhou] = &both(site, "wheel")?;
+    hangzhou.ok_with(&["create", "-f", "-"], &object("Wheel", "theirs", 1))?;
+    for name in ["mine", "also"] {
+        beijing.ok_with(&["create", "-f", "-"], &object("Wheel", name, 1))?;
+        // An owner is named as the virtual cluster knows it.
+        let owner = read(beijing, "wheels", name)?;
+        let reference = json!({
+            "apiVersion": "custom.example.com/v1", "kind": "Wheel", "name": name, "uid": owner["metadata"]["uid"],
+        });
+        let of = format!("wheels-{name}");
+        beijing.ok_with(&["create", "-f", "-"], &namespace(&of))?;
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "owned", "namespace": of, "ownerReferences": [reference]},
+        });
+        beijing.ok_with(&["create", "-f", "-"], &map.to_string())?;
+        let path = ["get", "configmap", "owned", "-o", "jsonpath={.metadata.ownerReferences[0].name}", "-n"];
+        ensure!(beijing.ok(&[&path[..], &[&of]].concat())? == name);
+        let stored = site.host().kubectl().ok(&[&path[..], &[&format!("{of}-ke-beijing")]].concat())?;
+        ensure!(stored == format!("{name}.ke-beijing"), "{stored}");
+        beijing.ok(&["delete", "wheel", name])?;
+        // The host's collector of garbage finds the owner, and misses it. It looks for new kinds every 30 s (`Sync` in
+        // kube-controller-manager's `garbagecollector.go`).
+        eventually(COLLECTED, || beijing.fails(&["get", "configmap", "owned", "-n", &of]))?;
+    }
+    Ok(())
+}
+
+pub(super) fn is_watched(site: &VirtualSite) -> anyhow::Result<()> {
+    let [beijing, hangzhou] = both(site, "chain")?;
+    beijing.ok_with(&["create", "-f", "-"], &object("Chain", "first", 1))?;
+    let mut watch = beijing.start(&["get", "chains", "--watch", "--output-watch-events", "--no-headers"])?;
+    let mut lines = BufReader::new(watch.stdout.take().context("no output")?).lines();
+    let mut next = || anyhow::Ok(lines.next().context("the watch ended")??);
+    ensure!(next()?.starts_with("ADDED"), "what there was comes first");
+    hangzhou.ok_with(&["create", "-f", "-"], &object("Chain", "theirs", 1))?;
+    beijing.ok_with(&["create", "-f", "-"], &object("Chain", "second", 1))?;
+    beijing.ok(&["label", "chain", "second", "color=red"])?;
+    beijing.ok(&["delete", "chain", "second"])?;
+    for event in ["ADDED", "MODIFIED", "DELETED"] {
+        let line = next()?;
+        let words: Vec<_> = line.split_whitespace().take(2).collect();
+        ensure!(words == [event, "second"], "{line}");
+    }
+    end(watch)?;
+    Ok(())
+}
