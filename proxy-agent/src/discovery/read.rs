@@ -101,8 +101,9 @@ struct LegacyVersion {
 /// `PartialObjectMetadataList` (meta/v1).
 #[derive(Deserialize)]
 struct Names {
+    /// `null` if there is none.
     #[serde(default)]
-    items: Vec<Named>,
+    items: Option<Vec<Named>>,
 }
 
 #[derive(Deserialize)]
@@ -161,7 +162,10 @@ pub(super) async fn read(host: &Host) -> Result<Resources, DiscoveryError> {
 /// The names of the CustomResourceDefinitions: `plural.group`.
 async fn definitions(host: &Host) -> Result<HashSet<String>, DiscoveryError> {
     match get(host, DEFINITIONS, METADATA).await {
-        Ok((_, body)) => Ok(parse::<Names>(&body)?.items.into_iter().map(|named| named.metadata.name).collect()),
+        Ok((_, body)) => {
+            let named = parse::<Names>(&body)?.items.into_iter().flatten();
+            Ok(named.map(|named| named.metadata.name).collect())
+        }
         // A host that has none of them.
         Err(DiscoveryError::Missing) => Ok(HashSet::new()),
         Err(error) => Err(error),
@@ -204,4 +208,17 @@ async fn get(host: &Host, path: &str, accept: &str) -> Result<(bool, bytes::Byte
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, DiscoveryError> {
     serde_json::from_slice(body).map_err(|error| DiscoveryError::Answer(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_nothing_is_null() {
+        let names = |text: &str| parse::<Names>(text.as_bytes()).unwrap().items.into_iter().flatten().count();
+        assert_eq!(names(r#"{"kind":"PartialObjectMetadataList","items":null}"#), 0);
+        assert_eq!(names("{}"), 0);
+        assert_eq!(names(r#"{"items":[{"metadata":{"name":"a.b"}}]}"#), 1);
+    }
 }
