@@ -73,6 +73,8 @@ pub(super) fn nothing_has_changed(site: &VirtualSite, pair: &Pair, before: &[Val
         eventually(SETTLED, || {
             let found = kubectl.ok(&selected)?;
             ensure!(found.contains("/aggregated\n"), "{member} has {found}");
+            let resources = kubectl.ok(&["get", "clusterrole", "view", "-o=jsonpath={.rules[*].resources}"])?;
+            ensure!(resources.contains("\"aggregated\""), "view of {member} is for {resources}");
             Ok(())
         })?;
     }
