@@ -8,13 +8,11 @@
 //! - [`Host::send`], then `exchange` (one request on one connection) and `retry` (once more, or not);
 //! - `servers` (which address), `health` and `readiness` (is it worth it), `pool` (which connection), `connection`, `dial`;
 //! - `switch` (upgrades), `head` (what is sent), [`RequestBody`], [`HostBody`], [`HostError`];
-//! - `access` (addresses and credentials that change), with `kubeconfig`, `in_cluster`, `means`, `bearer`;
+//! - `access` (addresses and credentials that change), with `in_cluster` and the crate `kubeconfig`;
 //! - `upkeep` and `limits`; `in_memory` (a host that is not there).
 
 mod access;
-mod address;
 pub mod api;
-mod bearer;
 mod connection;
 mod counters;
 mod dial;
@@ -25,9 +23,7 @@ mod health;
 mod host_body;
 mod in_cluster;
 mod in_memory;
-mod kubeconfig;
 mod limits;
-mod means;
 mod pool;
 mod readiness;
 mod request_body;
@@ -50,8 +46,6 @@ use tunnel::Budget;
 
 use crate::config;
 use access::{Access, Origin};
-pub use address::{Address, AddressError};
-pub use bearer::TokenError;
 use counters::Counters;
 pub use counters::{ServerStatistics, Statistics};
 pub use error::{ConnectError, ConnectReason, Fault, HostError, InvalidRequest, OpenError, Stage, Unreachable};
@@ -59,7 +53,8 @@ use exchange::exchange;
 use head::Head;
 pub use host_body::{HostBody, HostBodyError};
 pub use in_cluster::InClusterError;
-pub use kubeconfig::KubeconfigError;
+pub use kubeconfig::{Address, AddressError, KubeconfigError, TokenError};
+use kubeconfig::{address, bearer, means};
 pub use request_body::{BoxError, RequestBody, empty, full, stream};
 use retry::Retries;
 use servers::Class;

@@ -3,7 +3,6 @@
 //! A kubeconfig may change altogether (another address, other files); a certificate or a token may change within. The
 //! first replaces the pools, the second only their connections, and a token not even those.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ops::drain::Tasks;
@@ -20,7 +19,7 @@ use super::error::OpenError;
 use super::limits::REOPEN;
 use super::means::{Credentials, Means};
 use super::servers::Servers;
-use super::{Core, in_cluster, kubeconfig};
+use super::{Core, in_cluster};
 use crate::config;
 
 /// What requests use now.
@@ -59,7 +58,7 @@ impl Origin {
         let more = config.servers.iter().map(|server| server.parse().map_err(OpenError::Server));
         let more = more.collect::<Result<_, _>>()?;
         let means = match &config.kubeconfig {
-            Some(path) => watch_kubeconfig(path.to_path_buf(), reloader)?,
+            Some(path) => kubeconfig::watch(path.to_path_buf(), reloader)?,
             None if config.in_cluster => Watched::fixed(in_cluster::means()?),
             None => return Err(OpenError::Nothing),
         };
@@ -152,11 +151,6 @@ async fn changed(changes: Option<&mut Changes>) {
     if !is_exchanged {
         std::future::pending::<()>().await;
     }
-}
-
-fn watch_kubeconfig(path: PathBuf, reloader: &Reloader) -> Result<Watched<Means>, OpenError> {
-    let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
-    Ok(reloader.watch([path], move |[content]| kubeconfig::parse(content, &directory))?)
 }
 
 #[cfg(test)]

@@ -5,14 +5,10 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use http::uri::PathAndQuery;
-use ops::files::LoadError;
-use ops::tls::{CaError, IdentityError};
 
 use super::BoxError;
 use super::address::{Address, AddressError};
-use super::bearer::TokenError;
 use super::in_cluster::InClusterError;
-use super::kubeconfig::KubeconfigError;
 
 /// The configuration does not lead to an API server.
 #[derive(Debug, thiserror::Error)]
@@ -21,27 +17,15 @@ pub enum OpenError {
     /// Neither `kubeconfig` nor `inCluster`.
     #[error("`host` needs one of `kubeconfig` and `inCluster: true`")]
     Nothing,
-    /// A file cannot be read, or not be used: the kubeconfig, a certificate, a token.
+    /// A kubeconfig, or a file that it names, cannot be used.
     #[error(transparent)]
-    File(#[from] LoadError),
-    /// The kubeconfig says something that is not done here.
-    #[error(transparent)]
-    Kubeconfig(#[from] KubeconfigError),
+    Kubeconfig(#[from] kubeconfig::OpenError),
     /// `inCluster` outside of a pod.
     #[error(transparent)]
     InCluster(#[from] InClusterError),
     /// One of `host.servers`.
     #[error("`host.servers`")]
     Server(#[source] AddressError),
-    /// `certificate-authority-data`.
-    #[error("`certificate-authority-data`")]
-    Authorities(#[source] CaError),
-    /// `client-certificate-data` and `client-key-data`.
-    #[error("`client-certificate-data` and `client-key-data`")]
-    Identity(#[source] IdentityError),
-    /// `token`.
-    #[error("`token`")]
-    Token(#[source] TokenError),
 }
 
 /// No answer from the host's API server.

@@ -14,11 +14,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("ops", &[]),
     ("tunnel", &["protocol"]),
+    ("kubeconfig", &["ops"]),
     ("rewrite", &["kube-wire"]),
     ("dev-apiserver", &["kube-wire", "ops"]),
     // Never rewrite: bodies are rewritten at the edge, and the proxy-server does not parse them.
-    ("proxy-server", &["kube-wire", "ops", "protocol", "tunnel"]),
-    ("proxy-agent", &["kube-wire", "ops", "protocol", "rewrite", "tunnel"]),
+    ("proxy-server", &["kube-wire", "kubeconfig", "ops", "protocol", "tunnel"]),
+    ("proxy-agent", &["kube-wire", "kubeconfig", "ops", "protocol", "rewrite", "tunnel"]),
     ("atoll", ALL_THAT_SHIPS),
     ("atoll-tests", ALL_THAT_SHIPS),
     // It measures the binaries from outside, and the engine from inside.
@@ -26,8 +27,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-const ALL_THAT_SHIPS: &[&str] =
-    &["dev-apiserver", "kube-wire", "ops", "protocol", "proxy-agent", "proxy-server", "rewrite", "tunnel"];
+const ALL_THAT_SHIPS: &[&str] = &[
+    "dev-apiserver",
+    "kube-wire",
+    "kubeconfig",
+    "ops",
+    "protocol",
+    "proxy-agent",
+    "proxy-server",
+    "rewrite",
+    "tunnel",
+];
 
 /// What tests may name besides.
 const TEST_ARROWS: &[(&str, &[&str])] = &[("proxy-agent", &["dev-apiserver"]), ("proxy-server", &["dev-apiserver"])];

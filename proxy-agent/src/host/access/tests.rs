@@ -174,7 +174,7 @@ async fn what_cannot_be_used_is_told_at_start() {
     let open = |config: &config::Host| Host::open(config, &reloader, tasks.clone()).unwrap_err();
     assert!(matches!(open(&config::Host::default()), OpenError::Nothing));
     let missing = config::Host { kubeconfig: Some(directory.path().join("none").into()), ..config::Host::default() };
-    assert!(matches!(open(&missing), OpenError::File(_)));
+    assert!(matches!(open(&missing), OpenError::Kubeconfig(_)));
     let insecure = config::Host { servers: vec!["http://127.0.0.1:8080".to_owned().into()], ..missing };
     assert!(matches!(open(&insecure), OpenError::Server(_)));
 }

@@ -12,8 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use ops::secret::Secret;
 use rustls_pki_types::ServerName;
 
-use super::address::{Address, AddressError};
-use super::means::{KeyPair, Material, Means};
+use crate::address::{Address, AddressError};
+use crate::means::{KeyPair, Material, Means};
 use document::{AuthInfo, Cluster, Document, Named, Selected};
 
 /// The file cannot be used. Nothing here shows a value that could be secret.
@@ -71,7 +71,7 @@ pub enum KubeconfigError {
 }
 
 /// Reads the content of a kubeconfig. `directory` is where it lies: paths in it are relative to that.
-pub(super) fn parse(content: &[u8], directory: &Path) -> Result<Means, KubeconfigError> {
+pub fn parse(content: &[u8], directory: &Path) -> Result<Means, KubeconfigError> {
     let document = Document::read(content)?;
     let current = document.current_context.filter(|name| !name.is_empty());
     let current = current.ok_or(KubeconfigError::NoContext)?;
@@ -97,10 +97,7 @@ fn target(
         return Err(KubeconfigError::Insecure);
     }
     if given(cluster.proxy_url).is_some() {
-        return Err(KubeconfigError::Unsupported {
-            key: "proxy-url",
-            instead: "the proxy-agent runs beside its API server and reaches it directly",
-        });
+        return Err(KubeconfigError::Unsupported { key: "proxy-url", instead: "this API server is reached directly" });
     }
     let server = cluster.server.parse().map_err(KubeconfigError::Server)?;
     let server_name = given(cluster.tls_server_name)
@@ -138,7 +135,7 @@ fn refuse(user: &AuthInfo) -> Result<(), KubeconfigError> {
         (
             user.exec.is_some(),
             "exec",
-            "a proxy-agent runs no credential plugins; use a service account's `tokenFile` or a client certificate",
+            "no credential plugins are run here; use a service account's `tokenFile` or a client certificate",
         ),
         (user.auth_provider.is_some(), "auth-provider", "use a service account's `tokenFile` or a client certificate"),
         (
@@ -149,7 +146,7 @@ fn refuse(user: &AuthInfo) -> Result<(), KubeconfigError> {
         (
             user.r#as.is_some() || user.as_uid.is_some() || user.as_groups.is_some() || user.as_user_extra.is_some(),
             "as",
-            "the proxy-agent impersonates its callers, and cannot be impersonating someone already",
+            "give the credential of whom is meant; nobody is impersonated on its behalf",
         ),
     ];
     match unsupported.into_iter().find(|(is_there, ..)| *is_there) {

@@ -41,22 +41,22 @@ impl Address {
     }
 
     /// What goes before the path of every request.
-    pub(super) fn prefix(&self) -> &str {
+    pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
     /// The host without an IPv6 address's brackets, for the resolver.
-    pub(super) fn host(&self) -> &str {
+    pub fn host(&self) -> &str {
         bare(&self.authority)
     }
 
     /// The port; 443 if none is given.
-    pub(super) fn port(&self) -> u16 {
+    pub fn port(&self) -> u16 {
         self.authority.port_u16().unwrap_or(443)
     }
 
     /// What the certificate must be for, if nothing else is said.
-    pub(super) fn server_name(&self) -> &ServerName<'static> {
+    pub fn server_name(&self) -> &ServerName<'static> {
         &self.server_name
     }
 }
@@ -102,7 +102,7 @@ fn bare(authority: &Authority) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     #[test]
     fn what_kubeconfigs_hold_is_understood() {

@@ -6,7 +6,7 @@ use ops::secret::Secret;
 /// The value of an `Authorization` header; prints nothing of itself (`HeaderValue::set_sensitive`) and is never put
 /// into HPACK's table (RFC 7541 section 7.1.3).
 #[derive(Clone, Debug)]
-pub(super) struct Bearer(HeaderValue);
+pub struct Bearer(HeaderValue);
 
 /// The text is not a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum TokenError {
 
 impl Bearer {
     /// Reads a token as client-go does: white space around it does not count (`transport/token_source.go`).
-    pub(super) fn read(token: &Secret) -> Result<Self, TokenError> {
+    pub fn read(token: &Secret) -> Result<Self, TokenError> {
         let token = token.expose().trim();
         if token.is_empty() {
             return Err(TokenError::Empty);
@@ -35,20 +35,20 @@ impl Bearer {
     }
 
     /// The same for a file's content.
-    pub(super) fn read_file(content: &[u8]) -> Result<Self, TokenError> {
+    pub fn read_file(content: &[u8]) -> Result<Self, TokenError> {
         let text = std::str::from_utf8(content).map_err(|_| TokenError::Characters)?;
         Self::read(&Secret::from(text))
     }
 
     /// The header's value.
-    pub(super) fn header(&self) -> &HeaderValue {
+    pub fn header(&self) -> &HeaderValue {
         &self.0
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     #[test]
     fn it_is_trimmed_and_never_shown() {

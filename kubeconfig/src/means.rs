@@ -9,48 +9,59 @@ use ops::secret::Secret;
 use ops::tls::{Identity, ServerCa};
 use rustls_pki_types::ServerName;
 
-use super::OpenError;
-use super::address::Address;
-use super::bearer::Bearer;
+use crate::OpenError;
+use crate::address::Address;
+use crate::bearer::Bearer;
 
 /// Parsed, nothing opened.
 #[derive(Clone, Debug)]
-pub(super) struct Means {
-    pub(super) server: Address,
+pub struct Means {
+    /// Where it listens.
+    pub server: Address,
     /// Whom the certificates of all API servers must be for, instead of the host of each address.
-    pub(super) server_name: Option<ServerName<'static>>,
-    pub(super) authorities: Material,
-    pub(super) identity: Option<KeyPair>,
-    pub(super) token: Option<Material>,
+    pub server_name: Option<ServerName<'static>>,
+    /// Who must have signed its certificate.
+    pub authorities: Material,
+    /// A client certificate.
+    pub identity: Option<KeyPair>,
+    /// A bearer token.
+    pub token: Option<Material>,
 }
 
 /// Some text, or the file that holds it.
 #[derive(Clone, Debug)]
-pub(super) enum Material {
+pub enum Material {
+    /// The text itself.
     Inline(Secret),
+    /// The file.
     File(PathBuf),
 }
 
 /// A client certificate and its key.
 #[derive(Clone, Debug)]
-pub(super) struct KeyPair {
-    pub(super) certificate: Material,
-    pub(super) key: Material,
+pub struct KeyPair {
+    /// PEM, the leaf first.
+    pub certificate: Material,
+    /// PEM.
+    pub key: Material,
 }
 
 /// Opened: all of it follows its files.
 #[derive(Clone, Debug)]
-pub(super) struct Credentials {
-    pub(super) authorities: Watched<ServerCa>,
-    pub(super) identity: Option<Watched<Identity>>,
-    pub(super) bearer: Option<Watched<Bearer>>,
+pub struct Credentials {
+    /// Who must have signed the API server's certificate.
+    pub authorities: Watched<ServerCa>,
+    /// Our client certificate.
+    pub identity: Option<Watched<Identity>>,
+    /// Our token.
+    pub bearer: Option<Watched<Bearer>>,
 }
 
 // === impl Means ===
 
 impl Means {
     /// Reads what is named. Blocks on the file system.
-    pub(super) fn open(&self, reloader: &Reloader) -> Result<Credentials, OpenError> {
+    pub fn open(&self, reloader: &Reloader) -> Result<Credentials, OpenError> {
         let authorities = match &self.authorities {
             Material::Inline(pem) => {
                 let ca = ServerCa::from_pem(pem.expose().as_bytes());
