@@ -19,6 +19,7 @@ use ops::drain::{Drained, Tasks};
 use ops::files::Reloader;
 use ops::listen::{Connection, Listener};
 use ops::tls::{ALPN_HTTP1, ClientAuth, EndpointTls, TlsVersions, agent_listener_config, server_config};
+use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info};
 
@@ -26,6 +27,7 @@ use crate::agents::Agents;
 use crate::config::ProxyServerConfiguration;
 use crate::connect::Connect;
 use crate::endpoint::Endpoint;
+use crate::karmada::{Keeper, Wanted};
 use crate::registry::{Clusters, Registry};
 
 /// Connections that one listener has at once. Each costs some tens of kilobytes.
@@ -43,6 +45,7 @@ pub struct App {
     endpoint: Endpoint,
     observe: observe::Observe,
     reload: reload::Reload,
+    keeper: Keeper,
     tasks: Tasks,
     drain: Duration,
 }
@@ -90,7 +93,6 @@ impl App {
 
         let files = files::open(config, &reloader)?;
         let certificates = Arc::new(files.certificates(config, &registry));
-        let standing = standing::Standing::new(&registry, &files);
         let endpoint_tls = EndpointTls::new(Arc::clone(&certificates)).context("cannot set up TLS")?;
         let agent_tls = agent_listener_config(certificates.clone(), files.agent_ca.clone(), &[protocol::upgrade::ALPN]);
         // HTTP/1.1 only: Go offers h2 to an https proxy and then cannot speak it.
@@ -100,10 +102,18 @@ impl App {
             .then(|| server_config(certificates, ClientAuth::None, &[ALPN_HTTP1], TlsVersions::Tls12And13));
 
         let listeners = Listeners::bind(config).await?;
-        let client_cas = files.client_cas;
+        let client_cas = Arc::clone(&files.client_cas);
         let endpoint =
             Endpoint::new(Arc::clone(&registry), endpoint_tls, client_cas.clone(), domain.clone(), tasks.child());
-        let reload = reload::Reload::new(config, file, reloader, Arc::clone(&registry), client_cas)?;
+        let (orders, wanted) = watch::channel(Wanted::of(config));
+        let (departed, departures) = mpsc::channel(16);
+        let metrics = observe::metrics(&registry);
+        let serving_ca = files.serving_ca.clone();
+        let ends = (wanted, departed);
+        let keeper = Keeper::new(Arc::clone(&registry), serving_ca, reloader.clone(), tasks.child(), &metrics, ends);
+        let standing = standing::Standing::new(&registry, &files, keeper.memberships());
+        let reload =
+            reload::Reload::new(config, file, reloader, Arc::clone(&registry), client_cas, (orders, departures))?;
         let agents = Agents {
             registry: Arc::clone(&registry),
             server_id: format!("{:016x}", std::process::id()).into(),
@@ -120,8 +130,9 @@ impl App {
             connect,
             proxy_tls: proxy_tls.map(|config| TlsAcceptor::from(Arc::new(config))),
             endpoint,
-            observe: observe::Observe::new(registry, standing),
+            observe: observe::Observe::new(standing, metrics),
             reload,
+            keeper,
             tasks,
             drain: config.drain.into(),
         })
@@ -129,12 +140,22 @@ impl App {
 
     /// Serves until `stop`, then lets connections end for as long as the configuration says, or until `hurry`.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
-        let Self { listeners, agents, agent_tls, connect, proxy_tls, endpoint, observe, reload, tasks, .. } = self;
+        let Self { listeners, agents, agent_tls, connect, proxy_tls, endpoint, observe, reload, keeper, tasks, .. } =
+            self;
         tasks.spawn("reload", {
             let cancelled = tasks.cancelled();
             async move {
                 tokio::select! {
                     () = reload.run() => {}
+                    () = cancelled => {}
+                }
+            }
+        });
+        tasks.spawn("karmada", {
+            let cancelled = tasks.cancelled();
+            async move {
+                tokio::select! {
+                    () = keeper.run() => {}
                     () = cancelled => {}
                 }
             }

@@ -1,6 +1,7 @@
 //! The proxy-server's configuration: what the file may say, and what the process needs of it.
 
 mod check;
+mod karmada;
 
 use std::net::SocketAddr;
 
@@ -9,6 +10,8 @@ use ops::listen::ListenAddr;
 use protocol::registration::Mode;
 use protocol::{AgentId, Authority, ClusterName};
 use serde::Deserialize;
+
+pub use karmada::{Karmada, MemberFacts, Through};
 
 /// `kind: ProxyServerConfiguration`. Every key is described in `configs/proxy-server.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -35,6 +38,9 @@ pub struct ProxyServerConfiguration {
     /// The clusters and who may serve them.
     #[serde(default)]
     pub clusters: Vec<Located<Cluster>>,
+    /// Makes virtual clusters members of a Karmada control plane.
+    #[serde(default)]
+    pub karmada: Option<Karmada>,
     /// How long connections may take to end when the process is asked to stop.
     #[serde(default = "default_drain")]
     pub drain: Duration,

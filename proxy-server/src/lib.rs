@@ -4,7 +4,10 @@
 //! [`endpoint`] (TLS, which cluster, who asks), then a [`tunnel`] out of the [`registry`]. Agents come in through
 //! [`agents`]. [`app`] puts the parts together, and [`status`] is what it says of them.
 //!
-//! What is *not* here: Kubernetes bodies. Nothing in this crate parses one, and it does not depend on `rewrite`.
+//! Beside it, [`karmada`] makes virtual clusters members of a control plane, if that is wanted.
+//!
+//! What is *not* here: Kubernetes bodies of clients. Nothing in this crate parses one, and it does not depend on
+//! `rewrite`.
 
 pub mod agents;
 pub mod app;
@@ -13,6 +16,7 @@ pub mod config;
 pub mod connect;
 pub mod endpoint;
 pub mod flags;
+pub mod karmada;
 pub mod registry;
 pub mod status;
 pub mod tunnel;

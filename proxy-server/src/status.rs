@@ -10,6 +10,8 @@ use ops::date::Moment;
 use protocol::registration::Mode;
 use serde::{Deserialize, Serialize};
 
+use crate::karmada::Membership;
+
 /// `kind` of the document.
 pub const KIND: &str = "ServerStatus";
 
@@ -31,6 +33,9 @@ pub struct ServerStatus {
     pub clusters: Vec<ClusterStatus>,
     /// The tunnels that are up, by agent.
     pub tunnels: Vec<TunnelStatus>,
+    /// The clusters that are to be members of Karmada, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memberships: Vec<Membership>,
     /// The authorities, and when they end. Certificates of endpoints are minted under the serving CA and renewed.
     pub certificates: Vec<CertificateStatus>,
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use ops::config::{Document, parse};
 use proxy_server::ProxyServerConfiguration;
+use proxy_server::config::Through;
 
 const EXAMPLE: &str = include_str!("../../configs/proxy-server.yaml");
 
@@ -59,7 +60,17 @@ fn what_is_called_a_default_is_one() {
         [&theirs.proxy, &theirs.endpoint, &theirs.agents, &theirs.probes, &theirs.admin],
     );
     assert_eq!((least.proxy.tls, least.proxy.insecure), (example.proxy.tls, example.proxy.insecure));
-    assert!(least.host_names.is_empty() && least.clusters.is_empty());
+    assert!(least.host_names.is_empty() && least.clusters.is_empty() && least.karmada.is_none());
+    assert_eq!(example.karmada.map(|karmada| karmada.through), Some(Through::default()));
+}
+
+#[test]
+fn what_it_says_of_karmada_fits_its_clusters_and_may_be_cut_off() {
+    let karmada = read(EXAMPLE).karmada.expect("the example has one");
+    assert!(karmada.wants(&"ke-beijing".parse().unwrap()) && karmada.facts(&"ke-beijing".parse().unwrap()).is_some());
+    let (without, _) = EXAMPLE.split_once("\n# === Karmada").expect("the line that the file names");
+    let config = read(without);
+    assert!(config.karmada.is_none() && config.clusters.len() == 3);
 }
 
 #[test]

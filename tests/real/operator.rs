@@ -96,6 +96,7 @@ fn check_knows_good_files_from_bad_ones(host: &HostCluster) -> anyhow::Result<()
         std::fs::copy(paths::workspace().join("configs").join(name), site.file(name))?;
     }
     std::fs::copy(host.agent_kubeconfig(), site.file("host.kubeconfig"))?;
+    std::fs::copy(host.agent_kubeconfig(), site.file("karmada.kubeconfig"))?;
     for args in [["cluster", "ke-beijing"], ["cluster", "ke-hangzhou"], ["agent", "site-a"]] {
         site::atoll(&["certs", args[0], args[1], "--dir", path(site.dir())?])?;
     }

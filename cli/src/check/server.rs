@@ -1,5 +1,6 @@
 //! The files of a proxy-server.
 
+use ops::files::Reloader;
 use proxy_server::ProxyServerConfiguration;
 
 use super::certificate::Anchors;
@@ -26,6 +27,13 @@ pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
         }
     }
     distinct(&anchors, report);
+    if let Some(karmada) = &config.karmada {
+        let path = &karmada.kubeconfig;
+        if let Err(error) = proxy_server::karmada::check(path.to_path_buf(), &Reloader::new(Reloader::DEFAULT_PERIOD)) {
+            let error = anyhow::Error::from(error);
+            report.mistake(path, format_args!("karmada.kubeconfig: {}: {error:#}", path.display()));
+        }
+    }
 }
 
 /// Whoever is vouched for by one authority must be nobody to another: a user of one cluster would be one of the other,

@@ -18,20 +18,25 @@ pub(super) struct Observe {
     metrics: Metrics,
 }
 
+/// What is measured of the tunnels; others add theirs.
+pub(super) fn metrics(registry: &Arc<Registry>) -> Metrics {
+    let metrics = Metrics::new(Build { component: "proxy-server", version: env!("CARGO_PKG_VERSION") });
+    let tunnels = Arc::clone(registry);
+    metrics.observe("atoll_tunnels", "Tunnels of agents that are up.", move || {
+        i64::try_from(tunnels.tunnels().len()).unwrap_or(i64::MAX)
+    });
+    let streams = Arc::clone(registry);
+    metrics.observe("atoll_tunnel_streams", "Streams open on all tunnels.", move || {
+        let streams: usize = streams.tunnels().iter().map(|tunnel| tunnel.streams()).sum();
+        i64::try_from(streams).unwrap_or(i64::MAX)
+    });
+    metrics
+}
+
 // === impl Observe ===
 
 impl Observe {
-    pub(super) fn new(registry: Arc<Registry>, standing: Standing) -> Self {
-        let metrics = Metrics::new(Build { component: "proxy-server", version: env!("CARGO_PKG_VERSION") });
-        let tunnels = Arc::clone(&registry);
-        metrics.observe("atoll_tunnels", "Tunnels of agents that are up.", move || {
-            i64::try_from(tunnels.tunnels().len()).unwrap_or(i64::MAX)
-        });
-        let streams = registry;
-        metrics.observe("atoll_tunnel_streams", "Streams open on all tunnels.", move || {
-            let streams: usize = streams.tunnels().iter().map(|tunnel| tunnel.streams()).sum();
-            i64::try_from(streams).unwrap_or(i64::MAX)
-        });
+    pub(super) fn new(standing: Standing, metrics: Metrics) -> Self {
         Self { standing, metrics }
     }
 

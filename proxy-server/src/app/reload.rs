@@ -1,7 +1,11 @@
-//! The configuration while the process runs: its list of clusters follows the file, everything else waits for a restart.
+//! The configuration while the process runs: its list of clusters and what it says of Karmada follow the file, everything
+//! else waits for a restart.
 //!
 //! A file that cannot be read, or is refused, changes nothing: the reloader says why, with the lines. A file that names a
 //! client CA which is not there yet counts once it is.
+//!
+//! A cluster that is a member of Karmada and leaves the file is served until Karmada has let go of it: Karmada empties a
+//! member through its endpoint.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,11 +14,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use ops::config::Located;
 use ops::files::{Changes, Reloader, Watched};
+use protocol::ClusterName;
+use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 use tracing::{error, info, warn};
 
 use crate::client_cas::{ByCluster, ClientCas};
 use crate::config::{Cluster, ProxyServerConfiguration};
+use crate::karmada::{self, Wanted};
 use crate::registry::{Clusters, Registry};
 
 /// Between two looks for a file that was not there.
@@ -31,7 +38,13 @@ pub(super) struct Reload {
     reloader: Reloader,
     registry: Arc<Registry>,
     client_cas: Arc<ClientCas>,
+    /// Out of the file, and served until Karmada has let go.
+    leaving: Vec<Located<Cluster>>,
+    karmada: Orders,
 }
+
+/// What Karmada's keeper is told, and who has left it.
+type Orders = (watch::Sender<Wanted>, mpsc::Receiver<ClusterName>);
 
 // === impl Reload ===
 
@@ -43,12 +56,17 @@ impl Reload {
         reloader: Reloader,
         registry: Arc<Registry>,
         client_cas: Arc<ClientCas>,
+        karmada: Orders,
     ) -> anyhow::Result<Self> {
+        if let Some(wanted) = &config.karmada {
+            karmada::check(wanted.kubeconfig.to_path_buf(), &reloader).context("karmada.kubeconfig")?;
+        }
         let origin = path.to_owned();
         let parse = move |[text]: [&[u8]; 1]| ops::config::parse(&String::from_utf8_lossy(text), &origin);
         let file = reloader.watch([path.to_owned()], parse).context("the configuration")?;
         let (seen, running) = (Arc::new(config.clone()), config.clone());
-        Ok(Self { file, path: path.to_owned(), seen, running, reloader, registry, client_cas })
+        let path = path.to_owned();
+        Ok(Self { file, path, seen, running, reloader, registry, client_cas, leaving: Vec::new(), karmada })
     }
 
     /// Reads files again, for ever.
@@ -61,8 +79,11 @@ impl Reload {
         let mut changes = self.file.changes();
         loop {
             self.take(&mut changes).await;
-            if !changes.changed().await {
-                return;
+            tokio::select! {
+                is_changed = changes.changed() => if !is_changed {
+                    return;
+                },
+                Some(name) = self.karmada.1.recv() => self.has_left(&name),
             }
         }
     }
@@ -76,8 +97,10 @@ impl Reload {
             if *config == *self.seen {
                 return;
             }
-            match self.client_cas.read(&config, &self.reloader) {
+            let leaving = self.leaving(&config);
+            match self.read(&config, &leaving) {
                 Ok(client_cas) => {
+                    self.leaving = leaving;
                     self.put_in_force(&config, client_cas);
                     self.seen = config;
                     return;
@@ -97,23 +120,76 @@ impl Reload {
         }
     }
 
-    fn put_in_force(&mut self, config: &ProxyServerConfiguration, client_cas: ByCluster) {
-        if config.clusters != self.running.clusters {
-            // First: a cluster that can be found has its authority.
-            self.client_cas.exchange(client_cas);
-            for tunnel in self.registry.reload(Clusters::of(config)) {
-                warn!(agent = %tunnel.agent, "no cluster is left to this agent; its tunnel is ended");
-                tunnel.end.cancel();
-            }
-            let before = std::mem::replace(&mut self.running.clusters, config.clusters.clone());
-            let (before, now) = (names(&before), names(&config.clusters));
-            info!(?before, ?now, "a new list of clusters is in force");
+    /// The files that a configuration names and that are not read already.
+    fn read(&self, config: &ProxyServerConfiguration, leaving: &[Located<Cluster>]) -> anyhow::Result<ByCluster> {
+        if let Some(wanted) = config.karmada.as_ref().filter(|_| config.karmada != self.running.karmada) {
+            karmada::check(wanted.kubeconfig.to_path_buf(), &self.reloader).context("karmada.kubeconfig")?;
         }
-        let clusters = self.running.clusters.clone();
-        if (ProxyServerConfiguration { clusters, ..config.clone() }) != self.running {
-            warn!(file = %self.path.display(), "what has changed besides `clusters` wants a restart");
+        self.client_cas.read(&served(config, leaving), &self.reloader)
+    }
+
+    /// The members of Karmada that this configuration does not name any more. Without any word of Karmada in it nobody
+    /// would see to them.
+    fn leaving(&self, config: &ProxyServerConfiguration) -> Vec<Located<Cluster>> {
+        if config.karmada.is_none() {
+            return Vec::new();
+        }
+        let joined = Wanted::of(&self.running);
+        let members = self.running.clusters.iter().filter(|cluster| joined.has(&cluster.name));
+        let is_named = |cluster: &Located<Cluster>| config.clusters.iter().any(|named| named.name == cluster.name);
+        members.chain(&self.leaving).filter(|cluster| !is_named(cluster)).cloned().collect()
+    }
+
+    fn put_in_force(&mut self, config: &ProxyServerConfiguration, client_cas: ByCluster) {
+        let (before, now) = (names(&self.running.clusters), names(&config.clusters));
+        if config.clusters != self.running.clusters {
+            info!(?before, ?now, leaving = ?names(&self.leaving), "a new list of clusters is in force");
+        }
+        if config.karmada != self.running.karmada {
+            info!("what is new of `karmada` is in force");
+        }
+        self.running.clusters.clone_from(&config.clusters);
+        self.running.karmada.clone_from(&config.karmada);
+        self.serve(client_cas);
+        let (clusters, karmada) = (self.running.clusters.clone(), self.running.karmada.clone());
+        if (ProxyServerConfiguration { clusters, karmada, ..config.clone() }) != self.running {
+            warn!(file = %self.path.display(), "what has changed besides `clusters` and `karmada` wants a restart");
         }
     }
+
+    /// Its endpoint closes, unless it has come back meanwhile.
+    fn has_left(&mut self, name: &ClusterName) {
+        let before = self.leaving.len();
+        self.leaving.retain(|cluster| cluster.name != *name);
+        if self.leaving.len() == before {
+            return;
+        }
+        info!(cluster = %name, "not served any more");
+        // Everything is read already: there is less than there was.
+        match self.read(&self.running, &self.leaving) {
+            Ok(client_cas) => self.serve(client_cas),
+            Err(error) => error!(error = format!("{error:#}"), "the former list of clusters stays in force"),
+        }
+    }
+
+    /// What is in the file, and what is leaving.
+    fn serve(&mut self, client_cas: ByCluster) {
+        // First: a cluster that can be found has its authority.
+        self.client_cas.exchange(client_cas);
+        for tunnel in self.registry.reload(Clusters::of(&served(&self.running, &self.leaving))) {
+            warn!(agent = %tunnel.agent, "no cluster is left to this agent; its tunnel is ended");
+            tunnel.end.cancel();
+        }
+        let farewells = self.leaving.iter().map(|cluster| cluster.name.clone());
+        self.karmada.0.send_replace(Wanted::of(&self.running).without(farewells));
+    }
+}
+
+/// The configuration with the clusters that it does not name any more.
+fn served(config: &ProxyServerConfiguration, leaving: &[Located<Cluster>]) -> ProxyServerConfiguration {
+    let mut config = config.clone();
+    config.clusters.extend_from_slice(leaving);
+    config
 }
 
 fn names(clusters: &[Located<Cluster>]) -> Vec<&str> {

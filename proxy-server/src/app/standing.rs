@@ -11,6 +11,7 @@ use ops::tls::ClientCa;
 
 use super::files::Files;
 use crate::client_cas::ClientCas;
+use crate::karmada::Memberships;
 use crate::registry::Registry;
 use crate::status::{CertificateStatus, ClusterStatus, KIND, ServerStatus, TunnelStatus};
 
@@ -23,17 +24,19 @@ pub(super) struct Standing {
     serving_ca: Watched<Authority>,
     agent_ca: Watched<ClientCa>,
     client_cas: Arc<ClientCas>,
+    memberships: Memberships,
 }
 
 // === impl Standing ===
 
 impl Standing {
-    pub(super) fn new(registry: &Arc<Registry>, files: &Files) -> Self {
+    pub(super) fn new(registry: &Arc<Registry>, files: &Files, memberships: Memberships) -> Self {
         Self {
             registry: Arc::clone(registry),
             serving_ca: files.serving_ca.clone(),
             agent_ca: files.agent_ca.clone(),
             client_cas: Arc::clone(&files.client_cas),
+            memberships,
         }
     }
 
@@ -95,6 +98,7 @@ impl Standing {
             ready: clusters.iter().all(|cluster| cluster.ready),
             clusters,
             tunnels,
+            memberships: self.memberships.all(),
             certificates: self.certificates(),
         }
     }

@@ -6,7 +6,7 @@ use ops::config::{Located, Problems};
 use protocol::registration::Mode;
 use rustls_pki_types::DnsName;
 
-use super::{Cluster, ProxyServerConfiguration};
+use super::{Cluster, ProxyServerConfiguration, karmada};
 
 pub(super) fn check(config: &ProxyServerConfiguration, problems: &mut Problems) {
     if DnsName::try_from(config.domain.as_str()).is_err() || config.domain.ends_with('.') {
@@ -50,6 +50,9 @@ pub(super) fn check(config: &ProxyServerConfiguration, problems: &mut Problems) 
                 ),
             );
         }
+    }
+    if let Some(wanted) = &config.karmada {
+        karmada::check(wanted, config, problems);
     }
 }
 

@@ -60,3 +60,44 @@ fn an_unknown_key_is_a_mistake() {
     let found = problems(&format!("{CA}listners: {{}}\n"));
     assert!(found[0].starts_with("5: ") && found[0].contains("listners"), "{found:?}");
 }
+
+#[test]
+fn what_is_said_of_karmada_must_fit() {
+    let yaml = format!(
+        "{CA}clusters:
+- {{name: a, agents: [s], clientCA: {{certificate: a.crt}}}}
+- {{name: b, agents: [s], mode: physical, apiServer: 10.0.0.1:6443}}
+- {{name: {}, agents: [s], clientCA: {{certificate: a.crt}}}}
+karmada:
+  kubeconfig: karmada.kubeconfig
+  keptBy: '-'
+  clusters: [a, b, c, 'long*']
+  through: endpoint
+  url: http://proxy:8090
+  members:
+  - {{name: b}}
+  - {{name: a, labels: {{atoll.dev/kept-by: me}}}}
+  - {{name: a, zones: ['']}}
+",
+        "long".repeat(13)
+    );
+    let found = problems(&yaml);
+    let expect = [
+        "8: long",
+        "11: karmada.keptBy must be",
+        "12: karmada.clusters: `b` is no virtual cluster",
+        "12: karmada.clusters: `c` is no virtual cluster",
+        "14: karmada.url must be of the form https",
+        "16: karmada.members: b is none of",
+        "17: karmada.members: `atoll.dev/kept-by: me` cannot be a label",
+        "18: karmada.members: a is there twice",
+        "18: karmada.members: provider, region and zones",
+    ];
+    assert_eq!(found.len(), expect.len(), "{found:#?}");
+    for (found, expect) in found.iter().zip(expect) {
+        assert!(found.starts_with(expect), "{found} / {expect}");
+    }
+    let unknown =
+        problems(&format!("{CA}karmada: {{kubeconfig: k, keptBy: a, clusters: [], url: 'http://p', via: x}}\n"));
+    assert!(unknown[0].contains("via"), "{unknown:?}");
+}

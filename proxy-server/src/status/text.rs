@@ -20,7 +20,7 @@ impl ServerStatus {
         let mut text = format!("proxy-server {version}: {ready} of {all} clusters ready\n");
         let clusters = self.clusters(now);
         let tunnels = self.tunnels(now, wide);
-        for table in [clusters, tunnels].iter().filter(|table| !table.is_empty()) {
+        for table in [clusters, tunnels, self.memberships(now)].iter().filter(|table| !table.is_empty()) {
             let _ = write!(text, "\n{table}");
         }
         let mut certificates = Columns::new(["CERTIFICATE", "EXPIRES", "IN"]);
@@ -48,6 +48,19 @@ impl ServerStatus {
                 cluster.tunnels.to_string(),
                 cluster.since.map_or_else(|| "-".to_owned(), |since| since.age(now).to_string()),
                 cluster.message.clone().unwrap_or_default(),
+            ]);
+        }
+        table
+    }
+
+    fn memberships(&self, now: SystemTime) -> Columns {
+        let mut table = Columns::new(["MEMBER", "OF KARMADA", "FOR", ""]);
+        for membership in &self.memberships {
+            table.row([
+                membership.cluster.clone(),
+                membership.state.as_str().to_owned(),
+                membership.since.age(now).to_string(),
+                membership.message.clone().unwrap_or_default(),
             ]);
         }
         table

@@ -1,0 +1,215 @@
+//! `karmada:`, which makes virtual clusters members of a Karmada control plane.
+
+use std::collections::{BTreeMap, HashSet};
+
+use http::Uri;
+use http::header::{HeaderName, HeaderValue};
+use kube_wire::selector::LabelSelector;
+use ops::config::{FilePath, Located, Problems};
+use protocol::ClusterName;
+use protocol::registration::Mode;
+use serde::Deserialize;
+
+use super::{Cluster, ProxyServerConfiguration};
+use crate::karmada::objects::{KEPT_BY, LONGEST_NAME};
+
+/// How virtual clusters become members, and which.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Karmada {
+    /// Leads to Karmada's API server.
+    pub kubeconfig: Located<FilePath>,
+    /// Tells Clusters of this proxy-server, and its replicas, from those of others.
+    pub kept_by: Located<String>,
+    /// Which virtual clusters: names, or patterns with `*`.
+    pub clusters: Vec<Located<String>>,
+    /// By which listener Karmada comes.
+    #[serde(default)]
+    pub through: Through,
+    /// That listener, as Karmada reaches it.
+    pub url: Located<String>,
+    /// Headers of Karmada's CONNECT.
+    #[serde(default)]
+    pub proxy_header: BTreeMap<String, String>,
+    /// What there is to say of single ones.
+    #[serde(default)]
+    pub members: Vec<Located<MemberFacts>>,
+}
+
+/// A listener for clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Through {
+    /// The HTTP proxy.
+    #[default]
+    Proxy,
+    /// The endpoint listener.
+    Endpoint,
+}
+
+/// What Karmada's policies may go by.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberFacts {
+    /// The virtual cluster.
+    pub name: ClusterName,
+    /// Of its Cluster.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// Of its Cluster.
+    #[serde(default)]
+    pub provider: Option<String>,
+    /// Of its Cluster.
+    #[serde(default)]
+    pub region: Option<String>,
+    /// Of its Cluster.
+    #[serde(default)]
+    pub zones: Vec<String>,
+}
+
+// === impl Karmada ===
+
+impl Karmada {
+    /// Whether a virtual cluster is to be a member.
+    pub fn wants(&self, name: &ClusterName) -> bool {
+        self.clusters.iter().any(|pattern| matches(pattern, name.as_str()))
+    }
+
+    /// What there is to say of it.
+    pub fn facts(&self, name: &ClusterName) -> Option<&MemberFacts> {
+        self.members.iter().find(|facts| facts.name == *name).map(|facts| &**facts)
+    }
+}
+
+/// `*` stands for any text. Each part is looked for as far left as it can be, the last one at the end.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut left) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        match left.split_once(part) {
+            Some((_, after)) => left = after,
+            None => return false,
+        }
+    }
+    left.ends_with(last)
+}
+
+pub(super) fn check(karmada: &Karmada, config: &ProxyServerConfiguration, problems: &mut Problems) {
+    let virtuals: Vec<&Located<Cluster>> =
+        config.clusters.iter().filter(|cluster| cluster.mode == Mode::Virtual).collect();
+    check_way(karmada, problems);
+    // It is a label's value, and goes into a query as it is.
+    if karmada.kept_by.is_empty() || LabelSelector::from_labels([(KEPT_BY, karmada.kept_by.as_str())]).is_err() {
+        problems.at(&karmada.kept_by, "karmada.keptBy must be the value of a label: at most 63 letters, digits, `-_.`");
+    }
+    for pattern in &karmada.clusters {
+        let names_nobody = !pattern.contains('*') && !virtuals.iter().any(|cluster| cluster.name.as_str() == **pattern);
+        if names_nobody {
+            problems.at(pattern, format_args!("karmada.clusters: `{pattern}` is no virtual cluster of this file"));
+        }
+    }
+    for cluster in virtuals.iter().filter(|cluster| karmada.wants(&cluster.name)) {
+        if cluster.name.as_str().len() > LONGEST_NAME {
+            problems.at(
+                cluster,
+                format_args!(
+                    "{} cannot be a member of Karmada: its names have {LONGEST_NAME} characters at most",
+                    cluster.name
+                ),
+            );
+        }
+    }
+    let mut seen = HashSet::new();
+    for facts in &karmada.members {
+        let name = &facts.name;
+        if !seen.insert(name) {
+            problems.at(facts, format_args!("karmada.members: {name} is there twice"));
+        }
+        if !virtuals.iter().any(|cluster| cluster.name == *name) || !karmada.wants(name) {
+            problems.at(facts, format_args!("karmada.members: {name} is none of karmada.clusters"));
+        }
+        for (key, value) in &facts.labels {
+            if key.starts_with("atoll.dev/") || LabelSelector::from_labels([(key.as_str(), value.as_str())]).is_err() {
+                problems.at(facts, format_args!("karmada.members: `{key}: {value}` cannot be a label of {name}"));
+            }
+        }
+        let texts = facts.zones.iter().chain(&facts.provider).chain(&facts.region);
+        if texts.into_iter().any(String::is_empty) {
+            problems.at(facts, format_args!("karmada.members: provider, region and zones of {name} must not be empty"));
+        }
+    }
+}
+
+fn check_way(karmada: &Karmada, problems: &mut Problems) {
+    let url = &karmada.url;
+    match karmada.through {
+        Through::Proxy if !is_base(url, &["http", "https"]) => {
+            problems.at(url, "karmada.url must be of the form http://HOST:PORT or https://HOST:PORT");
+        }
+        Through::Endpoint if !is_base(url, &["https"]) => {
+            problems
+                .at(url, "karmada.url must be of the form https://HOST:PORT: it leads through the endpoint listener");
+        }
+        Through::Endpoint if !karmada.proxy_header.is_empty() => {
+            problems.at(url, "karmada.proxyHeader is for a proxy, and there is none through the endpoint listener");
+        }
+        _ => {}
+    }
+    for (name, value) in &karmada.proxy_header {
+        if HeaderName::try_from(name).is_err() || HeaderValue::try_from(value).is_err() {
+            // The value may be a secret.
+            problems.at(&karmada.kubeconfig, format_args!("karmada.proxyHeader: `{name}` is not a header"));
+        }
+    }
+}
+
+/// A scheme, a host, and a port or none.
+fn is_base(url: &str, schemes: &[&str]) -> bool {
+    let Ok(uri) = url.parse::<Uri>() else { return false };
+    let fits = uri.scheme_str().is_some_and(|scheme| schemes.contains(&scheme));
+    // A Cluster must not hold user information: Karmada's aggregated API server panics on it.
+    let is_plain = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+    fits && is_plain && !url.ends_with('/') && uri.path() == "/" && uri.query().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, name, expect) in [
+            ("*", "ke-beijing", true),
+            ("ke-*", "ke-beijing", true),
+            ("*-beijing", "ke-beijing", true),
+            ("ke-*-1", "ke-a-1", true),
+            ("*a*b", "xxaxxb", true),
+            ("ke-beijing", "ke-beijing", true),
+            ("ke-beijing", "ke-beijing2", false),
+            ("ke-*", "eke-1", false),
+            ("*-1", "ke-12", false),
+            ("ab*ba", "aba", false),
+            ("*a*a*", "ba", false),
+        ] {
+            assert_eq!(matches(pattern, name), expect, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_base_has_a_host_and_no_path() {
+        for (url, expect) in [
+            ("http://10.0.0.1:8090", true),
+            ("https://proxy.example.com", true),
+            ("http://[fd00::1]:8090", true),
+            ("http://proxy/", false),
+            ("http://proxy/x", false),
+            ("http://user:secret@proxy:1", false),
+            ("socks5://proxy:1", false),
+            ("proxy:8090", false),
+        ] {
+            assert_eq!(is_base(url, &["http", "https"]), expect, "{url}");
+        }
+    }
+}

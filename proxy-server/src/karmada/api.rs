@@ -1,0 +1,245 @@
+//! JSON calls to an API server: one object at a time, bounded in size and in time.
+//!
+//! [`Way`] is how a request gets there: [`Tunnelled`] to a virtual cluster, [`Direct`] by a kubeconfig.
+
+mod direct;
+mod tunnelled;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, USER_AGENT};
+use http::{Method, Request, Response, StatusCode};
+use http_body::Body;
+use http_body_util::BodyExt as _;
+use kube_wire::Status;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::registry::NoAgent;
+use crate::tunnel::TunnelError;
+
+pub use direct::Direct;
+pub use tunnelled::Tunnelled;
+
+/// For one call, its answer included.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The largest answer, in bytes: a page of Clusters, each of which lists every resource that it has.
+const MAX_ANSWER: usize = 8 * 1024 * 1024;
+
+/// What a refusal that is no Status is cut to: the page of some load balancer.
+const MAX_MESSAGE: usize = 512;
+
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("proxy-server/", env!("CARGO_PKG_VERSION")));
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// Server-side apply; JSON is YAML.
+const APPLY: HeaderValue = HeaderValue::from_static("application/apply-patch+yaml");
+
+/// In whose name fields are kept.
+pub const FIELD_MANAGER: &str = "atoll-proxy-server";
+
+/// How a request gets to an API server. The target is a path with its query.
+pub trait Way: Send + Sync + 'static {
+    /// Sends it, and reads the whole answer.
+    fn exchange(&self, request: Request<Bytes>) -> impl Future<Output = Result<Response<Bytes>, WayError>> + Send;
+}
+
+impl<W: Way> Way for Arc<W> {
+    fn exchange(&self, request: Request<Bytes>) -> impl Future<Output = Result<Response<Bytes>, WayError>> + Send {
+        (**self).exchange(request)
+    }
+}
+
+/// An API server.
+#[derive(Clone, Debug)]
+pub struct Api<W> {
+    way: W,
+}
+
+/// No answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WayError {
+    /// Nobody serves the cluster.
+    #[error(transparent)]
+    NoAgent(#[from] NoAgent),
+    /// The tunnel broke.
+    #[error(transparent)]
+    Tunnel(#[from] TunnelError),
+    /// The kubeconfig cannot be used.
+    #[error("the kubeconfig cannot be used")]
+    Kubeconfig(#[from] kubeconfig::OpenError),
+    /// No TCP, no TLS.
+    #[error("cannot connect to {address}")]
+    Connect {
+        /// Where to.
+        address: String,
+        /// How far it came.
+        source: std::io::Error,
+    },
+    /// The connection broke.
+    #[error("the connection broke")]
+    Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Too much.
+    #[error("the answer is larger than {MAX_ANSWER} bytes")]
+    TooLarge,
+}
+
+/// A call did not do what it should.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApiError {
+    /// No answer.
+    #[error(transparent)]
+    Way(#[from] WayError),
+    /// No.
+    #[error("{what}: refused with {code}: {message}")]
+    Refused {
+        /// Method and path.
+        what: String,
+        /// The HTTP status.
+        code: StatusCode,
+        /// The API server's words.
+        message: String,
+    },
+    /// Not JSON.
+    #[error("{what}: the answer cannot be understood")]
+    Json {
+        /// Method and path.
+        what: String,
+        /// How so.
+        source: serde_json::Error,
+    },
+    /// Whether it was done is not known.
+    #[error("{what}: no answer in time")]
+    Silent {
+        /// Method and path.
+        what: String,
+    },
+}
+
+// === impl Api ===
+
+impl<W: Way> Api<W> {
+    /// The one that this way leads to.
+    pub fn new(way: W) -> Self {
+        Self { way }
+    }
+
+    /// An object; `None` if there is none.
+    pub async fn find(&self, path: &str) -> Result<Option<Value>, ApiError> {
+        match self.call(Method::GET, path, JSON, Bytes::new()).await {
+            Ok(object) => Ok(Some(object)),
+            Err(ApiError::Refused { code: StatusCode::NOT_FOUND, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// An object or a list that has to be there.
+    pub async fn get(&self, path: &str) -> Result<Value, ApiError> {
+        self.call(Method::GET, path, JSON, Bytes::new()).await
+    }
+
+    /// Whether a health check passes.
+    pub async fn is_well(&self, path: &str) -> Result<(), ApiError> {
+        self.text(Method::GET, path, JSON, Bytes::new()).await.map(drop)
+    }
+
+    /// Creates an object.
+    pub async fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
+        let path = format!("{path}?fieldManager={FIELD_MANAGER}");
+        self.call(Method::POST, &path, JSON, object.to_string().into()).await
+    }
+
+    /// Makes the fields of an object what they are here, whoever wrote them, and leaves all others alone.
+    pub async fn apply(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
+        let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
+        self.call(Method::PATCH, &path, APPLY, object.to_string().into()).await
+    }
+
+    /// Deletes an object; it may be gone already. `options` is a `DeleteOptions`.
+    pub async fn delete(&self, path: &str, options: &Value) -> Result<(), ApiError> {
+        match self.text(Method::DELETE, path, JSON, options.to_string().into()).await {
+            Ok(_) | Err(ApiError::Refused { code: StatusCode::NOT_FOUND, .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn call(&self, method: Method, path: &str, kind: HeaderValue, body: Bytes) -> Result<Value, ApiError> {
+        let what = format!("{method} {}", short(path));
+        let answer = self.text(method, path, kind, body).await?;
+        serde_json::from_slice(&answer).map_err(|source| ApiError::Json { what, source })
+    }
+
+    async fn text(&self, method: Method, path: &str, kind: HeaderValue, body: Bytes) -> Result<Bytes, ApiError> {
+        let what = || format!("{method} {}", short(path));
+        let mut request = Request::new(body);
+        *request.uri_mut() = path.parse().expect("paths are made of names that were parsed");
+        *request.method_mut() = method.clone();
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, JSON);
+        headers.insert(CONTENT_TYPE, kind);
+        headers.insert(USER_AGENT, AGENT);
+        let answer = timeout(PATIENCE, self.way.exchange(request)).await;
+        let answer = answer.map_err(|_| ApiError::Silent { what: what() })??;
+        let code = answer.status();
+        let body = answer.into_body();
+        if code.is_success() {
+            Ok(body)
+        } else {
+            Err(ApiError::Refused { what: what(), code, message: message(&body) })
+        }
+    }
+}
+
+// === impl ApiError ===
+
+impl ApiError {
+    /// Somebody else was faster.
+    pub(super) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Refused { code: StatusCode::CONFLICT, .. })
+    }
+
+    /// No agent serves the cluster; nothing can be done but to wait.
+    pub(super) fn is_absence(&self) -> bool {
+        match self {
+            Self::Way(WayError::NoAgent(_) | WayError::Tunnel(_)) => true,
+            // The agent is there, the host is not.
+            Self::Refused { code, .. } => *code == StatusCode::SERVICE_UNAVAILABLE,
+            _ => false,
+        }
+    }
+}
+
+/// The whole body, within bounds.
+async fn collect<B>(body: B) -> Result<Bytes, WayError>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut body = body;
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|error| WayError::Broken(error.into()))?.into_data() else { continue };
+        if bytes.len() + data.len() > MAX_ANSWER {
+            return Err(WayError::TooLarge);
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes.freeze())
+}
+
+fn message(body: &[u8]) -> String {
+    let message = Status::from_json(body).map(|status| status.message).unwrap_or_default();
+    if message.is_empty() {
+        return String::from_utf8_lossy(&body[..body.len().min(MAX_MESSAGE)]).trim().to_owned();
+    }
+    message
+}
+
+/// Without the query.
+fn short(path: &str) -> &str {
+    path.split_once('?').map_or(path, |(path, _)| path)
+}

@@ -1,0 +1,146 @@
+//! To an API server that a kubeconfig leads to: one HTTP/2 connection, opened when it is wanted.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::AUTHORIZATION;
+use http::{Request, Response, Uri, Version};
+use http_body_util::Full;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use kubeconfig::{Credentials, Means};
+use ops::drain::Tasks;
+use ops::files::{Reloader, Watched};
+use ops::tls::{ALPN_H2, TlsVersions, client_config};
+use rustls_pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsConnector;
+use tracing::debug;
+
+use super::{Way, WayError, collect};
+
+/// For TCP, TLS and the beginning of HTTP/2.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// No connection is used longer: what has changed of the credentials counts from the next on, and a load balancer may
+/// lead elsewhere.
+const LIFETIME: Duration = Duration::from_secs(300);
+
+/// Finds an end that nobody told.
+const PING: Duration = Duration::from_secs(30);
+
+/// The way by a kubeconfig, which is followed.
+pub struct Direct {
+    means: Watched<Means>,
+    reloader: Reloader,
+    tasks: Tasks,
+    connection: Mutex<Option<Connection>>,
+}
+
+struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    /// By which it was opened.
+    means: Arc<Means>,
+    credentials: Credentials,
+    since: Instant,
+}
+
+// === impl Direct ===
+
+impl Direct {
+    /// Opens nothing. Connections run as `tasks`.
+    pub fn new(means: Watched<Means>, reloader: Reloader, tasks: Tasks) -> Self {
+        Self { means, reloader, tasks, connection: Mutex::new(None) }
+    }
+
+    /// The connection, another one if it is over, too old or by an old kubeconfig.
+    async fn connected(&self) -> Result<(SendRequest<Full<Bytes>>, Arc<Means>, Credentials), WayError> {
+        let mut held = self.connection.lock().await;
+        let means = self.means.borrow();
+        let is_good = |connection: &Connection| {
+            let is_young = connection.since.elapsed() < LIFETIME;
+            is_young && !connection.sender.is_closed() && Arc::ptr_eq(&connection.means, &means)
+        };
+        if !held.as_ref().is_some_and(is_good) {
+            *held = None;
+            *held = Some(self.open(means).await?);
+        }
+        let connection = held.as_ref().expect("it was just opened");
+        Ok((connection.sender.clone(), Arc::clone(&connection.means), connection.credentials.clone()))
+    }
+
+    async fn open(&self, means: Arc<Means>) -> Result<Connection, WayError> {
+        let (named, reloader) = (Arc::clone(&means), self.reloader.clone());
+        // A file system that hangs must not stop the runtime.
+        let opened = tokio::task::spawn_blocking(move || named.open(&reloader)).await;
+        let credentials = opened.map_err(|panic| WayError::Broken(panic.into()))??;
+        let silent = || io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
+        let connecting = timeout(CONNECT, self.connect(&means, &credentials)).await;
+        let sender = connecting
+            .unwrap_or_else(|_| Err(silent()))
+            .map_err(|source| WayError::Connect { address: means.server.to_string(), source })?;
+        Ok(Connection { sender, means, credentials, since: Instant::now() })
+    }
+
+    async fn connect(&self, means: &Means, credentials: &Credentials) -> io::Result<SendRequest<Full<Bytes>>> {
+        let address = &means.server;
+        let socket = TcpStream::connect((address.host(), address.port())).await?;
+        socket.set_nodelay(true)?;
+        let (authorities, identity) = (credentials.authorities.clone(), credentials.identity.clone());
+        let config = client_config(authorities, identity, &[ALPN_H2], TlsVersions::Tls12And13);
+        let name: ServerName<'static> = means.server_name.as_ref().unwrap_or(address.server_name()).clone();
+        let stream = TlsConnector::from(Arc::new(config)).connect(name, socket).await?;
+        if stream.get_ref().1.alpn_protocol() != Some(ALPN_H2) {
+            return Err(io::Error::other("it does not speak HTTP/2"));
+        }
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder.timer(TokioTimer::new()).keep_alive_interval(PING);
+        let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        let stop = self.tasks.cancelled();
+        self.tasks.spawn("API connection", async move {
+            tokio::select! {
+                ended = connection => if let Err(error) = ended {
+                    debug!(%error, "the connection to an API server broke");
+                },
+                () = stop => {}
+            }
+        });
+        Ok(sender)
+    }
+}
+
+impl Way for Direct {
+    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, WayError> {
+        let (mut sender, means, credentials) = self.connected().await?;
+        let broken = |error: hyper::Error| WayError::Broken(error.into());
+        sender.ready().await.map_err(broken)?;
+        let mut request = request.map(Full::new);
+        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        let address = &means.server;
+        let uri = Uri::builder().scheme("https").authority(address.authority().clone());
+        let uri = uri.path_and_query(format!("{}{path}", address.prefix())).build();
+        *request.uri_mut() = uri.map_err(|error| WayError::Broken(error.into()))?;
+        *request.version_mut() = Version::HTTP_2;
+        if let Some(bearer) = &credentials.bearer {
+            request.headers_mut().insert(AUTHORIZATION, bearer.borrow().header().clone());
+        }
+        let response = sender.send_request(request).await.map_err(broken)?;
+        let (parts, body) = response.into_parts();
+        if parts.status == http::StatusCode::UNAUTHORIZED {
+            // A certificate that was renewed counts from the next handshake on.
+            *self.connection.lock().await = None;
+        }
+        Ok(Response::from_parts(parts, collect(body).await?))
+    }
+}
+
+impl fmt::Debug for Direct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Direct").field("server", &self.means.borrow().server).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,67 @@
+//! To a virtual cluster, as its administrator, by the way that every request takes: a tunnel, and the agent's checks.
+//!
+//! No certificate is minted for it. The agent believes a tunnel's head because only the proxy-server writes it; a
+//! certificate that the proxy-server made and then verified would prove nothing more, and would want the client CA's
+//! key, which may be kept elsewhere.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, Uri};
+use protocol::stream::CLUSTER;
+use protocol::{ClusterName, Identity};
+use tunnel::outbound::send_bytes;
+
+use super::{Way, WayError, collect};
+use crate::registry::Registry;
+
+/// In the host's audit log this is `vc:CLUSTER:atoll-auto-join`.
+const USER: &str = "atoll-auto-join";
+/// An administrator of the virtual cluster, and nobody on its host.
+const GROUP: &str = "system:masters";
+
+/// The way to one virtual cluster.
+#[derive(Clone, Debug)]
+pub struct Tunnelled {
+    registry: Arc<Registry>,
+    cluster: ClusterName,
+}
+
+// === impl Tunnelled ===
+
+impl Tunnelled {
+    /// To this cluster.
+    pub fn new(registry: Arc<Registry>, cluster: ClusterName) -> Self {
+        Self { registry, cluster }
+    }
+
+    fn head(&self, request: &Request<Bytes>) -> Request<()> {
+        let mut head = Request::new(());
+        *head.method_mut() = request.method().clone();
+        *head.headers_mut() = request.headers().clone();
+        let headers = head.headers_mut();
+        let name = HeaderValue::from_str(self.cluster.as_str()).expect("a DNS label is a header value");
+        headers.insert(CLUSTER, name);
+        let identity = Identity { user: USER.to_owned(), groups: vec![GROUP.to_owned()], uid: None, credential: None };
+        identity.write(headers);
+        let uri = Uri::builder().scheme("https").authority("atoll");
+        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        *head.uri_mut() = uri.path_and_query(path).build().expect("all three parts are there");
+        head
+    }
+}
+
+impl Way for Tunnelled {
+    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, WayError> {
+        let tunnel = self.registry.tunnel(&self.cluster)?;
+        let head = self.head(&request);
+        let body = request.into_body();
+        let (mut stream, answer) = tunnel.open(head, body.is_empty()).await?.split();
+        if !body.is_empty() {
+            send_bytes(&mut stream, body, true).await.map_err(|error| WayError::Broken(error.into()))?;
+        }
+        let (response, _lease) = answer.wait().await?;
+        let (parts, body) = response.into_parts();
+        Ok(Response::from_parts(parts, collect(body).await?))
+    }
+}

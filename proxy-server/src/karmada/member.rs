@@ -1,0 +1,122 @@
+//! What a member has to have in it, made and taken away.
+//!
+//! What is there already is left as it is, as `karmadactl join` does: an administrator may have given less than all.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ops::secret::Secret;
+use protocol::ClusterName;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::api::{Api, ApiError, Way};
+use super::objects::{self, IMPERSONATOR, NAMESPACE};
+
+/// How often a Secret is looked at until the host has put a token into it, and the pause before each look.
+const TOKEN_LOOKS: u32 = 40;
+const TOKEN_PAUSE: Duration = Duration::from_millis(250);
+
+const NAMESPACES: &str = "/api/v1/namespaces";
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+
+/// Whom Karmada is in the member.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// A token of Karmada's own account.
+    pub token: Secret,
+    /// A token of the account that impersonates Karmada's users.
+    pub impersonator: Secret,
+}
+
+/// The member cannot be made ready.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemberError {
+    /// A call failed.
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    /// `/readyz` does not pass.
+    #[error("the cluster is not ready yet")]
+    NotReady(#[source] ApiError),
+    /// Something without which nothing goes on.
+    #[error("{0} is not of the form that it has in Kubernetes")]
+    Form(&'static str),
+    /// It was joined before, and what was left is going.
+    #[error("namespace {NAMESPACE} in the cluster is being deleted")]
+    Leaving,
+    /// The host's controller that makes tokens did nothing.
+    #[error("the host has put no token into Secret {NAMESPACE}/{0} yet")]
+    NoToken(String),
+}
+
+/// The uid of the member's `kube-system`, once its API server is ready. Changes nothing.
+pub async fn identify<W: Way>(api: &Api<W>) -> Result<String, MemberError> {
+    api.is_well("/readyz").await.map_err(MemberError::NotReady)?;
+    let system = api.get(&format!("{NAMESPACES}/kube-system")).await?;
+    let id = system.pointer("/metadata/uid").and_then(Value::as_str).filter(|uid| !uid.is_empty());
+    Ok(id.ok_or(MemberError::Form("namespace kube-system"))?.to_owned())
+}
+
+/// Makes what is missing.
+pub async fn prepare<W: Way>(api: &Api<W>, name: &ClusterName) -> Result<Prepared, MemberError> {
+    let namespace = ensure(api, NAMESPACES, NAMESPACE, &objects::namespace()).await?;
+    if namespace.pointer("/metadata/deletionTimestamp").is_some() {
+        return Err(MemberError::Leaving);
+    }
+    let account = objects::account(name);
+    let accounts = format!("{NAMESPACES}/{NAMESPACE}/serviceaccounts");
+    ensure(api, &accounts, IMPERSONATOR, &objects::service_account(IMPERSONATOR)).await?;
+    ensure(api, &accounts, &account, &objects::service_account(&account)).await?;
+    let role = objects::role(name);
+    ensure(api, &format!("{RBAC}/clusterroles"), &role, &objects::cluster_role(name)).await?;
+    ensure(api, &format!("{RBAC}/clusterrolebindings"), &role, &objects::cluster_role_binding(name)).await?;
+    let impersonator = token(api, IMPERSONATOR).await?;
+    let token = token(api, &account).await?;
+    Ok(Prepared { token, impersonator })
+}
+
+/// Takes away what [`prepare`] made: the namespace goes with all that is in it, in its own time.
+pub async fn clean<W: Way>(api: &Api<W>, name: &ClusterName) -> Result<(), ApiError> {
+    let role = objects::role(name);
+    api.delete(&format!("{RBAC}/clusterrolebindings/{role}"), &json!({})).await?;
+    api.delete(&format!("{RBAC}/clusterroles/{role}"), &json!({})).await?;
+    let account = objects::account(name);
+    api.delete(&format!("{NAMESPACES}/{NAMESPACE}/serviceaccounts/{account}"), &json!({})).await?;
+    api.delete(&format!("{NAMESPACES}/{NAMESPACE}"), &json!({})).await
+}
+
+/// The object as it is, made if there was none.
+pub(super) async fn ensure<W: Way>(
+    api: &Api<W>,
+    collection: &str,
+    name: &str,
+    object: &Value,
+) -> Result<Value, ApiError> {
+    let path = format!("{collection}/{name}");
+    if let Some(there) = api.find(&path).await? {
+        return Ok(there);
+    }
+    match api.create(collection, object).await {
+        // Another proxy-server, or karmadactl.
+        Err(error) if error.is_conflict() => api.get(&path).await,
+        made => made,
+    }
+}
+
+async fn token<W: Way>(api: &Api<W>, account: &str) -> Result<Secret, MemberError> {
+    let secrets = format!("{NAMESPACES}/{NAMESPACE}/secrets");
+    for _ in 0..TOKEN_LOOKS {
+        let secret = ensure(api, &secrets, account, &objects::token_secret(account)).await?;
+        if secret["type"] != "kubernetes.io/service-account-token" {
+            return Err(MemberError::Form("the Secret of a service account of Karmada"));
+        }
+        if let Some(encoded) = secret.pointer("/data/token").and_then(Value::as_str) {
+            let token = STANDARD.decode(encoded).ok().and_then(|token| String::from_utf8(token).ok());
+            return token.map(Secret::from).ok_or(MemberError::Form("the token of a service account"));
+        }
+        sleep(TOKEN_PAUSE).await;
+    }
+    Err(MemberError::NoToken(account.to_owned()))
+}

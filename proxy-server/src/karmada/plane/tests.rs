@@ -1,0 +1,63 @@
+use std::collections::BTreeMap;
+
+use super::*;
+
+const ID: &str = "1-2-3";
+
+fn member() -> Member {
+    Member {
+        name: "ke-beijing".parse().unwrap(),
+        kept_by: Some("cloud".to_owned()),
+        api_endpoint: "https://ke-beijing.atoll.internal:443".to_owned(),
+        proxy_url: None,
+        proxy_header: BTreeMap::new(),
+        labels: BTreeMap::new(),
+        provider: None,
+        region: None,
+        zones: Vec::new(),
+    }
+}
+
+/// As the API server shows it, with one thing changed.
+fn there(pointer: &str, value: Value) -> Value {
+    let mut cluster = member().cluster(ID);
+    cluster["metadata"]["uid"] = "u".into();
+    cluster["spec"]["taints"] = json!([{"key": "k", "effect": "NoSchedule"}]);
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    cluster.pointer_mut(parent).unwrap()[key] = value;
+    cluster
+}
+
+fn verdict(cluster: &Value) -> Found {
+    judge(&member(), ID, cluster)
+}
+
+#[test]
+fn a_cluster_with_our_id_is_ours_whoever_joined_it() {
+    let ours = |is_current| Found::Ours { uid: "u".to_owned(), is_current };
+    assert_eq!(verdict(&there("/metadata/labels/tier", "edge".into())), ours(true));
+    assert_eq!(verdict(&there("/spec/proxyURL", "http://old:1".into())), ours(false));
+    // By karmadactl: no label of ours.
+    assert_eq!(verdict(&there("/metadata/labels", json!({"tier": "edge"}))), ours(false));
+    assert_eq!(verdict(&there("/metadata/labels", Value::Null)), ours(false));
+}
+
+#[test]
+fn what_is_not_ours_is_told_and_left_alone() {
+    let taken = |cluster: &Value| match verdict(cluster) {
+        Found::Taken(taken) => taken,
+        found => panic!("{found:?}"),
+    };
+    assert!(matches!(taken(&there("/spec/id", "9".into())), Taken::OtherId { theirs, .. } if theirs == "9"));
+    assert!(matches!(taken(&there("/spec/id", Value::Null)), Taken::OtherId { .. }));
+    let keeper = there("/metadata/labels", json!({KEPT_BY: "another"}));
+    assert!(matches!(taken(&keeper), Taken::OtherKeeper { theirs, .. } if theirs == "another"));
+    assert!(matches!(taken(&there("/spec/syncMode", "Pull".into())), Taken::Pull(_)));
+    assert!(matches!(taken(&there("/metadata/deletionTimestamp", "2026".into())), Taken::Leaving(_)));
+}
+
+#[test]
+fn a_secret_of_a_former_cluster_is_not_owned() {
+    let secret = json!({"metadata": {"ownerReferences": [{"uid": "old"}]}});
+    assert!(!is_owned(&secret, "new") && is_owned(&secret, "old"));
+}

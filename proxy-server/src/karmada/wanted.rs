@@ -1,0 +1,79 @@
+//! What a configuration wants of Karmada.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use protocol::ClusterName;
+use protocol::registration::Mode;
+
+use super::objects::Member;
+use crate::config::{Karmada, ProxyServerConfiguration, Through};
+
+/// Which clusters are members, and of whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// `None`: Karmada is nothing to us. Clusters that are there stay as they are.
+    pub(super) plane: Option<PlaneAt>,
+    /// By name.
+    pub(super) members: BTreeMap<ClusterName, Member>,
+    /// Clusters that are served for no other reason than that Karmada has not let go of them yet.
+    pub(super) farewells: BTreeSet<ClusterName>,
+}
+
+/// Where the control plane is, and who we are to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PlaneAt {
+    pub(super) kubeconfig: PathBuf,
+    pub(super) kept_by: String,
+}
+
+// === impl Wanted ===
+
+impl Wanted {
+    /// That of a configuration.
+    pub fn of(config: &ProxyServerConfiguration) -> Self {
+        let Some(karmada) = &config.karmada else { return Self::default() };
+        let plane = PlaneAt { kubeconfig: karmada.kubeconfig.to_path_buf(), kept_by: karmada.kept_by.to_string() };
+        let virtuals = config.clusters.iter().filter(|cluster| cluster.mode == Mode::Virtual);
+        let members = virtuals
+            .filter(|cluster| karmada.wants(&cluster.name))
+            .map(|cluster| (cluster.name.clone(), Member::of(karmada, &cluster.name, &config.domain)))
+            .collect();
+        Self { plane: Some(plane), members, farewells: BTreeSet::new() }
+    }
+
+    /// The same, and these clusters are on their way out.
+    #[must_use]
+    pub fn without(self, farewells: impl IntoIterator<Item = ClusterName>) -> Self {
+        Self { farewells: farewells.into_iter().collect(), ..self }
+    }
+
+    /// Whether this cluster is to be a member.
+    pub fn has(&self, name: &ClusterName) -> bool {
+        self.members.contains_key(name)
+    }
+}
+
+// === impl Member ===
+
+impl Member {
+    /// What a configuration says of a cluster.
+    pub fn of(karmada: &Karmada, name: &ClusterName, domain: &str) -> Self {
+        let (api_endpoint, proxy_url) = match karmada.through {
+            Through::Proxy => (format!("https://{name}.{domain}:443"), Some(karmada.url.to_string())),
+            Through::Endpoint => (format!("{}/clusters/{name}", karmada.url), None),
+        };
+        let facts = karmada.facts(name);
+        Self {
+            name: name.clone(),
+            kept_by: Some(karmada.kept_by.to_string()),
+            api_endpoint,
+            proxy_url,
+            proxy_header: karmada.proxy_header.clone(),
+            labels: facts.map(|facts| facts.labels.clone()).unwrap_or_default(),
+            provider: facts.and_then(|facts| facts.provider.clone()),
+            region: facts.and_then(|facts| facts.region.clone()),
+            zones: facts.map(|facts| facts.zones.clone()).unwrap_or_default(),
+        }
+    }
+}
