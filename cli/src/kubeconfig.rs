@@ -1,11 +1,12 @@
 //! `atoll kubeconfig`: what a client needs to reach a cluster.
 //!
 //! [`access`] works out where the endpoint is, [`virtual_cluster`] mints credentials, [`physical_cluster`] takes those of
-//! an [`existing`] kubeconfig; [`document`] is the file itself.
+//! an [`existing`] kubeconfig; [`document`] is the file itself. [`karmada`] makes something else of the same knowledge.
 
 mod access;
 pub(crate) mod document;
 pub(crate) mod existing;
+mod karmada;
 mod physical_cluster;
 mod virtual_cluster;
 
@@ -30,6 +31,7 @@ use crate::lifetime::Lifetime;
 #[command(after_help = "Examples:\n  \
     atoll kubeconfig ke-beijing --server-config proxy-server.yaml -o ke-beijing.kubeconfig\n  \
     atoll kubeconfig ke-beijing --server-config proxy-server.yaml --user jane --group dev --lifetime 12h\n  \
+    atoll kubeconfig ke-beijing --server-config proxy-server.yaml --karmada -o member.yaml\n  \
     atoll kubeconfig branch-7 --physical-from branch-7-admin.conf --proxy-url http://proxy.example.com:8090")]
 pub(crate) struct Args {
     /// The name of the cluster; the context, the cluster and the user in the kubeconfig get the same name.
@@ -74,6 +76,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     physical_from: Option<PathBuf>,
 
+    /// Print what makes a virtual cluster a member of Karmada in push mode instead, to be applied there: a Cluster and
+    /// two Secrets, with what `karmada` of the configuration says, if it is there. The cluster is asked for the tokens in
+    /// them, and prepared as `karmadactl join` does it, through `listeners.endpoint` or --direct --server.
+    #[arg(long, conflicts_with_all = ["user", "groups", "token", "lifetime", "physical_from"])]
+    karmada: bool,
+
     /// Where to write it, readable by its owner only; standard output if not given.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -87,6 +95,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let text = match &args.physical_from {
         Some(path) => physical_cluster::kubeconfig(args, path)?,
+        None if args.karmada => karmada::manifests(args)?,
         None => virtual_cluster::kubeconfig(args)?,
     };
     let Some(path) = &args.output else {
@@ -95,7 +104,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     };
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
     write(path, text.as_bytes(), Secrecy::Secret, existing).context("--force replaces a file")?;
-    writeln!(out, "wrote {}; try: kubectl --kubeconfig {0} version", path.display())?;
+    if args.karmada {
+        writeln!(out, "wrote {}; in Karmada: kubectl apply --server-side -f {0}", path.display())?;
+    } else {
+        writeln!(out, "wrote {}; try: kubectl --kubeconfig {0} version", path.display())?;
+    }
     Ok(())
 }
 

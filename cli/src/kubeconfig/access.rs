@@ -43,8 +43,13 @@ pub(super) fn server(args: &Args, config: &ProxyServerConfiguration) -> anyhow::
     if !args.direct {
         return Ok(format!("https://{cluster}.{}:443", config.domain));
     }
+    endpoint(args, config)
+}
+
+/// The cluster at the endpoint listener, from this machine.
+pub(super) fn endpoint(args: &Args, config: &ProxyServerConfiguration) -> anyhow::Result<String> {
     let address = reachable(&config.listeners.endpoint).context("listeners.endpoint; give --server")?;
-    Ok(format!("https://{address}/clusters/{cluster}"))
+    Ok(format!("https://{address}/clusters/{}", args.cluster))
 }
 
 /// Where a listener is reached from the same machine.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
 use ops::pki::{Authority, certificates_from_pem};
+use protocol::ClusterName;
 use protocol::registration::Mode;
 use proxy_server::config::Cluster;
 use serde_json::{Map, Value};
@@ -46,13 +47,7 @@ fn bearer(token: &str) -> anyhow::Result<Map<String, Value>> {
 }
 
 fn certificate(args: &Args, cluster: &Cluster) -> anyhow::Result<Map<String, Value>> {
-    let name = &args.cluster;
-    let ca = cluster.client_ca.as_ref().with_context(|| format!("cluster {name} has no clientCA"))?;
-    let key = ca.key.as_ref().with_context(|| {
-        format!("clientCA.key of cluster {name} is not in the configuration; without it no certificate can be minted")
-    })?;
-    let authority = Authority::from_pem(&read(&ca.certificate)?, &read(key)?)
-        .with_context(|| format!("clientCA of cluster {name}"))?;
+    let authority = authority(&args.cluster, cluster)?;
     let groups: &[String] = match &args.groups[..] {
         [] if args.user.is_none() => &["system:masters".to_owned()],
         groups => groups,
@@ -66,6 +61,15 @@ fn certificate(args: &Args, cluster: &Cluster) -> anyhow::Result<Map<String, Val
     ]))
 }
 
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+/// Who signs for the cluster's clients.
+pub(super) fn authority(name: &ClusterName, cluster: &Cluster) -> anyhow::Result<Authority> {
+    let ca = cluster.client_ca.as_ref().with_context(|| format!("cluster {name} has no clientCA"))?;
+    let key = ca.key.as_ref().with_context(|| {
+        format!("clientCA.key of cluster {name} is not in the configuration; without it no certificate can be minted")
+    })?;
+    Authority::from_pem(&read(&ca.certificate)?, &read(key)?).with_context(|| format!("clientCA of cluster {name}"))
+}
+
+pub(super) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }

@@ -1,0 +1,116 @@
+//! The manifests that make a virtual cluster a member of Karmada, for those who apply them by hand.
+//!
+//! They are those that a proxy-server applies itself where its configuration says `karmada`, and come from the same code.
+//! Tokens are the cluster's to make, so it is asked for them, as its administrator.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ::kubeconfig::means::KeyPair;
+use ::kubeconfig::{Material, Means};
+use anyhow::{Context as _, ensure};
+use ops::drain::Tasks;
+use ops::files::{Reloader, Watched};
+use ops::pki::{Authority, certificates_from_pem};
+use ops::secret::Secret;
+use protocol::registration::Mode;
+use proxy_server::ProxyServerConfiguration;
+use proxy_server::config::Cluster;
+use proxy_server::karmada::Member;
+use proxy_server::karmada::api::{Api, Direct};
+use proxy_server::karmada::member::{self, MemberError};
+use proxy_server::karmada::objects::{self, Credentials};
+use serde_json::Value;
+
+use super::virtual_cluster::{authority, read};
+use super::{Args, access};
+
+/// Of the administrator's certificate, which is never written down.
+const LIFETIME: Duration = Duration::from_secs(10 * 60);
+
+/// Prepares the cluster and renders what is for Karmada.
+pub(super) fn manifests(args: &Args) -> anyhow::Result<String> {
+    let config = access::server_config(args)?.context("--server-config is needed")?;
+    let cluster = access::cluster(args, &config)?;
+    ensure!(
+        cluster.mode == Mode::Virtual,
+        "{0} is a physical cluster: join it with `karmadactl join` and a kubeconfig by `atoll kubeconfig {0} \
+         --physical-from FILE`",
+        args.cluster
+    );
+    let member = describe(args, &config)?;
+    let serving_ca = String::from_utf8(read(&config.serving_ca.certificate)?).context("servingCA")?;
+    certificates_from_pem(serving_ca.as_bytes()).context("servingCA")?;
+    let means = administrator(args, &config, cluster, &serving_ca)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let prepared = runtime.block_on(async {
+        let direct = Direct::new(Watched::fixed(means), Reloader::new(Reloader::DEFAULT_PERIOD), Tasks::new());
+        let api = Api::new(direct);
+        let id = member::identify(&api).await?;
+        Ok::<_, MemberError>((id, member::prepare(&api, &args.cluster).await?))
+    });
+    let (id, member::Prepared { token, impersonator }) =
+        prepared.with_context(|| format!("cluster {} cannot be prepared", args.cluster))?;
+    let credentials = Credentials { id, token, impersonator, authority: serving_ca };
+    render(&member, &credentials)
+}
+
+fn render(member: &Member, credentials: &Credentials) -> anyhow::Result<String> {
+    let [impersonator, own] = objects::secrets(&member.name, credentials, None);
+    let documents: [Value; 4] = [objects::namespace(), impersonator, own, member.cluster(&credentials.id)];
+    let render = |document: &Value| {
+        serde_saphyr::to_string_with_options(document, serde_saphyr::ser_options! { prefer_block_scalars: false })
+    };
+    Ok(documents.iter().map(render).collect::<Result<Vec<_>, _>>()?.join("---\n"))
+}
+
+/// As the configuration has it, if it says anything of Karmada; flags win.
+fn describe(args: &Args, config: &ProxyServerConfiguration) -> anyhow::Result<Member> {
+    let name = &args.cluster;
+    let configured = config.karmada.as_ref().map(|karmada| Member::of(karmada, name, &config.domain));
+    if let Some(member) = configured
+        && !args.direct
+        && args.server.is_none()
+        && args.proxy_url.is_none()
+    {
+        return Ok(member);
+    }
+    ensure!(
+        name.as_str().len() <= objects::LONGEST_NAME,
+        "Karmada's names have {} characters at most",
+        objects::LONGEST_NAME
+    );
+    Ok(Member {
+        name: name.clone(),
+        kept_by: None,
+        api_endpoint: access::server(args, config)?,
+        proxy_url: if args.direct { None } else { Some(access::proxy_url(args, Some(config))?) },
+        proxy_header: BTreeMap::new(),
+        labels: BTreeMap::new(),
+        provider: None,
+        region: None,
+        zones: Vec::new(),
+    })
+}
+
+/// How this process reaches the cluster, and as whom.
+fn administrator(
+    args: &Args,
+    config: &ProxyServerConfiguration,
+    cluster: &Cluster,
+    serving_ca: &str,
+) -> anyhow::Result<Means> {
+    let server = if args.direct { access::server(args, config)? } else { access::endpoint(args, config)? };
+    let authority: Authority = authority(&args.cluster, cluster)?;
+    let pair = authority.issue_client("admin", &["system:masters"], LIFETIME)?;
+    Ok(Means {
+        server: server.parse().context("the URL of the endpoint")?,
+        server_name: None,
+        authorities: Material::Inline(Secret::from(serving_ca)),
+        identity: Some(KeyPair {
+            certificate: Material::Inline(Secret::from(pair.certificate)),
+            key: Material::Inline(pair.key),
+        }),
+        token: None,
+    })
+}
