@@ -30,3 +30,6 @@ pub use keeper::{Keeper, check};
 pub use objects::Member;
 pub use standing::{Membership, Memberships, State};
 pub use wanted::Wanted;
+
+#[cfg(test)]
+mod tests;
