@@ -11,6 +11,7 @@ mod explain;
 mod kubeconfig;
 mod lifetime;
 mod man;
+mod namespaces;
 mod programs;
 mod status;
 
@@ -43,6 +44,7 @@ enum Command {
     Check(check::Args),
     Status(status::Args),
     Explain(explain::Args),
+    Namespaces(namespaces::Args),
     Demo(demo::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args, &mut out).map(done),
         Command::Status(args) => status::run(&args, &mut out),
         Command::Explain(args) => explain::run(&args, &mut out),
+        Command::Namespaces(args) => namespaces::run(&args, &mut out).map(done),
         Command::Completions(args) => completions::run(&args, &mut out).map(done),
         Command::Man(args) => man::run(&args, &mut out).map(done),
     };

@@ -1,0 +1,275 @@
+//! `atoll namespaces`: what virtual clusters have on their host, and what is left of those that are no more.
+//!
+//! Nothing that a virtual cluster holds is deleted when it leaves the configurations: that is for a person to decide,
+//! and this is how.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Subcommand;
+use kube_wire::selector::LabelSelector;
+use ops::columns::Columns;
+use ops::config::Located;
+use ops::drain::Tasks;
+use ops::files::Reloader;
+use protocol::ClusterName;
+use proxy_agent::config;
+use proxy_agent::host::Host;
+use proxy_agent::host::api::{Api, ApiError, PatchKind, Selection, Shape};
+use proxy_agent::root::{MIRROR_FINALIZER, MIRROR_LABEL, ROOT_LABEL as ROOT};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+const NAMESPACES: &str = "/api/v1/namespaces";
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+/// On a host namespace: whose it is.
+const MEMBER: &str = "atoll.dev/virtual-cluster";
+/// And what it is called there.
+const VIRTUAL_NAME: &str = "atoll.dev/namespace";
+
+/// For the host to empty namespaces.
+const PATIENCE: Duration = Duration::from_secs(300);
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// List or remove what virtual clusters have on their host.
+///
+/// A virtual cluster that leaves the configurations keeps its namespaces on the host, with all that is in them. Both
+/// commands ask the host itself, so no proxy-server or proxy-agent has to run.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    atoll namespaces list --host-kubeconfig /etc/kubernetes/admin.conf\n  \
+    atoll namespaces remove --host-kubeconfig /etc/kubernetes/admin.conf --cluster ke-beijing")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(ListArgs),
+    Remove(RemoveArgs),
+}
+
+/// List the namespaces of virtual clusters on a host.
+#[derive(Debug, clap::Args)]
+struct ListArgs {
+    #[command(flatten)]
+    host: HostArgs,
+
+    /// Only those of this virtual cluster.
+    #[arg(long, value_name = "CLUSTER")]
+    cluster: Option<ClusterName>,
+}
+
+/// Delete all namespaces of a virtual cluster on its host, with everything in them, and its cluster roles.
+///
+/// Take the cluster out of the proxy-agent's configuration first: an agent that serves it makes them again. Waits until
+/// they are gone.
+#[derive(Debug, clap::Args)]
+struct RemoveArgs {
+    #[command(flatten)]
+    host: HostArgs,
+
+    /// The virtual cluster.
+    #[arg(long, value_name = "CLUSTER")]
+    cluster: ClusterName,
+}
+
+#[derive(Debug, clap::Args)]
+struct HostArgs {
+    /// A kubeconfig of the host cluster, of somebody who may list (and delete) namespaces and cluster roles.
+    #[arg(long, value_name = "FILE")]
+    host_kubeconfig: PathBuf,
+}
+
+/// A namespace of a virtual cluster.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    host_name: String,
+    /// `None`: its root namespace.
+    virtual_name: Option<String>,
+    is_going: bool,
+}
+
+/// By cluster.
+type ByCluster = BTreeMap<String, Vec<Found>>;
+
+/// Runs one of the subcommands.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match &args.command {
+            Command::List(args) => list(args, out).await,
+            Command::Remove(args) => remove(args, out).await,
+        }
+    })
+}
+
+async fn list(args: &ListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let found = find(&open(&args.host)?, args.cluster.as_ref()).await?;
+    let mut table = Columns::new(["CLUSTER", "NAMESPACE", "ON THE HOST", ""]);
+    for (cluster, namespaces) in &found {
+        for namespace in namespaces {
+            table.row([
+                cluster.clone(),
+                namespace.virtual_name.clone().unwrap_or_else(|| "(cluster scope)".to_owned()),
+                namespace.host_name.clone(),
+                if namespace.is_going { "being deleted".to_owned() } else { String::new() },
+            ]);
+        }
+    }
+    if table.is_empty() {
+        writeln!(out, "no namespaces of virtual clusters are on this host")?;
+    } else {
+        write!(out, "{table}")?;
+    }
+    Ok(())
+}
+
+async fn remove(args: &RemoveArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let (api, cluster) = (open(&args.host)?, &args.cluster);
+    let found = find(&api, Some(cluster)).await?.remove(cluster.as_str()).unwrap_or_default();
+    let roles = roles(&api, cluster).await?;
+    if found.is_empty() && roles.is_empty() {
+        bail!("nothing of virtual cluster {cluster} is on this host");
+    }
+    // The root namespace last: rights in the others come from it.
+    for namespace in found.iter().filter(|found| found.virtual_name.is_some()).chain(root(&found)) {
+        delete(&api, &format!("{NAMESPACES}/{}", namespace.host_name)).await?;
+        writeln!(out, "namespace {}: deleted", namespace.host_name)?;
+    }
+    for namespace in &found {
+        release(&api, &namespace.host_name).await?;
+    }
+    for role in &roles {
+        delete(&api, &format!("{ROLES}/{role}")).await?;
+        writeln!(out, "cluster role {role}: deleted")?;
+    }
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let left = find(&api, Some(cluster)).await?.remove(cluster.as_str()).unwrap_or_default();
+        if left.is_empty() {
+            writeln!(out, "nothing of virtual cluster {cluster} is left on this host")?;
+            return Ok(());
+        }
+        if left.iter().any(|namespace| !namespace.is_going) {
+            bail!(
+                "a proxy-agent still serves {cluster} and makes its namespaces again: take it out of its configuration"
+            );
+        }
+        for namespace in &left {
+            // Mirrors that an agent made a moment ago.
+            release(&api, &namespace.host_name).await?;
+        }
+        if Instant::now() >= end {
+            let names: Vec<_> = left.iter().map(|found| found.host_name.as_str()).collect();
+            bail!("still being deleted after {PATIENCE:?}: {}; kubectl describe namespace says why", names.join(", "));
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+fn root(found: &[Found]) -> impl Iterator<Item = &Found> {
+    found.iter().filter(|found| found.virtual_name.is_none())
+}
+
+fn open(args: &HostArgs) -> anyhow::Result<Api> {
+    let kubeconfig = Some(Located::from(args.host_kubeconfig.clone()));
+    let host = config::Host { kubeconfig, ..config::Host::default() };
+    let host = Host::open(&host, &Reloader::new(Reloader::DEFAULT_PERIOD), Tasks::new());
+    Ok(Api::new(host.with_context(|| format!("--host-kubeconfig {}", args.host_kubeconfig.display()))?))
+}
+
+async fn find(api: &Api, cluster: Option<&ClusterName>) -> anyhow::Result<ByCluster> {
+    let mut found = ByCluster::new();
+    for label in [MEMBER, ROOT] {
+        let labels = match cluster {
+            Some(cluster) => LabelSelector::from_labels([(label, cluster.as_str())])?.to_string(),
+            None => label.to_owned(),
+        };
+        let selection = Selection { labels, shape: Shape::Metadata, ..Selection::default() };
+        for item in api.list(NAMESPACES, &selection).await?.items {
+            let Some((cluster, namespace)) = read(&item, label) else { continue };
+            found.entry(cluster).or_default().push(namespace);
+        }
+    }
+    Ok(found)
+}
+
+/// A namespace and whose it is.
+fn read(item: &Value, label: &str) -> Option<(String, Found)> {
+    let metadata = &item["metadata"];
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let virtual_name = if label == ROOT { None } else { Some(text(&metadata["labels"][VIRTUAL_NAME])?) };
+    let is_going = metadata.get("deletionTimestamp").is_some();
+    Some((text(&metadata["labels"][label])?, Found { host_name: text(&metadata["name"])?, virtual_name, is_going }))
+}
+
+/// The host names of the cluster's own cluster roles.
+async fn roles(api: &Api, cluster: &ClusterName) -> anyhow::Result<Vec<String>> {
+    let selection = Selection { shape: Shape::Metadata, ..Selection::default() };
+    let prefix = format!("vc:{cluster}:");
+    let roles = api.list(ROLES, &selection).await?.items;
+    let name = |role: &Value| role["metadata"]["name"].as_str().map(str::to_owned);
+    Ok(roles.iter().filter_map(name).filter(|name| name.starts_with(&prefix)).collect())
+}
+
+/// Takes the finalizers off the mirrors of ClusterRoleBindings in a namespace that is being deleted. An agent does that
+/// once they are all that is left, and it may be gone for good.
+async fn release(api: &Api, namespace: &str) -> anyhow::Result<()> {
+    let bindings = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings");
+    let selection = Selection { labels: MIRROR_LABEL.to_owned(), shape: Shape::Metadata, ..Selection::default() };
+    for binding in api.list(&bindings, &selection).await?.items {
+        let metadata = &binding["metadata"];
+        let (Some(name), Some(left)) = (metadata["name"].as_str(), without_ours(metadata)) else { continue };
+        let patch = json!({"metadata": {"finalizers": left, "resourceVersion": metadata["resourceVersion"]}});
+        match api.patch(&format!("{bindings}/{name}"), PatchKind::Merge, &patch).await {
+            // An agent was faster.
+            Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The finalizers that are not ours, if ours is there.
+fn without_ours(metadata: &Value) -> Option<Vec<&Value>> {
+    let finalizers = metadata["finalizers"].as_array()?;
+    let others: Vec<_> = finalizers.iter().filter(|one| *one != MIRROR_FINALIZER).collect();
+    (others.len() < finalizers.len()).then_some(others)
+}
+
+async fn delete(api: &Api, path: &str) -> Result<(), ApiError> {
+    match api.delete(path, &json!({})).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        outcome => outcome.map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_belongs_by_its_labels() {
+        let item = |labels: Value| json!({"metadata": {"name": "edge-ke-beijing", "labels": labels}});
+        let (cluster, found) = read(&item(json!({MEMBER: "ke-beijing", VIRTUAL_NAME: "edge"})), MEMBER).unwrap();
+        let virtual_name = Some("edge".to_owned());
+        let expect = Found { host_name: "edge-ke-beijing".to_owned(), virtual_name, is_going: false };
+        assert_eq!((cluster.as_str(), found), ("ke-beijing", expect));
+        assert!(read(&item(json!({MEMBER: "ke-beijing"})), MEMBER).is_none(), "half a membership");
+        assert_eq!(read(&item(json!({ROOT: "ke-beijing"})), ROOT).unwrap().1.virtual_name, None);
+    }
+
+    #[test]
+    fn only_our_finalizer_is_taken_off() {
+        let left = |finalizers: Value| without_ours(&json!({"finalizers": finalizers})).map(|left| json!(left));
+        assert_eq!(left(json!([MIRROR_FINALIZER, "theirs"])), Some(json!(["theirs"])));
+        assert_eq!(left(json!([MIRROR_FINALIZER])), Some(json!([])));
+        assert_eq!(left(json!(["theirs"])), None);
+        assert_eq!(left(Value::Null), None);
+    }
+}
