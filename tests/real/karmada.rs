@@ -3,6 +3,7 @@
 //! What is asked of a member is asked of a plain cluster first: that is the measure for the others. All trials share one
 //! control plane, and a host beside it with a proxy-server, an agent and two virtual clusters.
 
+mod auto;
 mod commands;
 mod kinds;
 mod member;
@@ -55,6 +56,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("two_members_out_of_one_host", twins::two_members_out_of_one_host),
         case("every_kind_of_work_arrives", kinds::every_kind_of_work_arrives),
         case("commands_work_on_members", commands::commands_work_on_members),
+        case("members_join_and_stay_current_by_themselves", auto::members_join_and_stay_current_by_themselves),
+        case("what_karmadactl_joined_is_taken_over", auto::what_karmadactl_joined_is_taken_over_and_left_to_it),
     ]
 }
 

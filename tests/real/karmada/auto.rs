@@ -1,0 +1,361 @@
+//! Virtual clusters that the proxy-server makes members by itself, and the way back; beside what karmadactl does.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use atoll_tests::process::Process;
+use atoll_tests::{HostCluster, Karmada, Kubectl, Site, VirtualSite, eventually, paths, site};
+use serde_json::Value;
+
+use super::SETTLED;
+
+const AGENT: &str = "site-auto";
+/// Slices that are all Karmada's, and the `location` of their nodes.
+const NORTH: &str = "auto-north";
+const SOUTH: &str = "auto-south";
+const CLUSTERS: [(&str, &str); 2] = [(NORTH, "beijing"), (SOUTH, "hangzhou")];
+
+/// How soon a changed file must have reached Karmada: it is read every five seconds.
+const FOLLOWED: Duration = Duration::from_secs(30);
+/// A look at everything is never more than 75 s away.
+const RESYNCED: Duration = Duration::from_secs(100);
+/// For Karmada to empty a member, and for the host to empty its namespace.
+const GONE: Duration = Duration::from_secs(120);
+
+const MARKER: &str = r"
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: marker, namespace: auto}
+spec:
+  resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: marker}]
+  placement: {clusterAffinity: {clusterNames: [auto-north, auto-south]}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: marker, namespace: auto}
+data: {text: first}
+";
+
+/// A proxy-server of its own, on the shared host and beside the shared Karmada.
+struct World<'a> {
+    host: &'a HostCluster,
+    karmada: Karmada,
+    site: Site,
+    agent: Option<Process>,
+    server_file: PathBuf,
+    /// The file without a word of Karmada.
+    plain: String,
+    kubeconfig: PathBuf,
+}
+
+/// What the file says of Karmada.
+struct Section<'a> {
+    clusters: &'a str,
+    host: &'a str,
+    label: &'a str,
+}
+
+const ALL: Section<'static> = Section { clusters: "auto-*", host: "127.0.0.1", label: "one" };
+
+pub(super) fn members_join_and_stay_current_by_themselves(shared: &VirtualSite) -> anyhow::Result<()> {
+    let mut world = World::start(shared.host())?;
+    world.say(&ALL)?;
+    let (north, south) = (world.karmada.ready(NORTH)?, world.karmada.ready(SOUTH)?);
+    ensure!(north["spec"]["id"] != south["spec"]["id"], "one id for both: {}", north["spec"]);
+    for (cluster, name) in [(&north, NORTH), (&south, SOUTH)] {
+        let id = world.member(name)?.ok(&["get", "namespace", "kube-system", "-o=jsonpath={.metadata.uid}"])?;
+        ensure!(cluster["spec"]["id"] == *id, "{name}: {}", cluster["spec"]);
+        ensure!(cluster["status"]["nodeSummary"]["totalNum"] == 2, "{name}: {}", cluster["status"]["nodeSummary"]);
+    }
+    let spec = &north["spec"];
+    ensure!(spec["region"] == "north" && spec["zones"] == serde_json::json!(["one", "two"]), "{spec}");
+    let shown = site::atoll(&["status", "--admin", &format!("http://127.0.0.1:{}", world.site.ports.admin)])?;
+    ensure!(shown.contains("joined"), "{shown}");
+
+    // What is printed to be applied by hand is what is there.
+    let kubectl = world.karmada.kubectl().clone();
+    let printed = site::atoll(&["kubeconfig", NORTH, "--server-config", text(&world.server_file)?, "--karmada"])?;
+    kubectl.ok_with(&["diff", "--server-side", "--field-manager=hand", "-f", "-"], &printed)?;
+
+    kubectl.ok(&["create", "namespace", "auto"])?;
+    kubectl.ok_with(&["apply", "-f", "-"], MARKER)?;
+    world.marked(&[NORTH, SOUTH], "first")?;
+
+    world.changes_are_followed()?;
+    world.absence_is_outlived()?;
+
+    kubectl.ok(&["delete", "namespace", "auto"])?;
+    world.leaves_with_its_entry()
+}
+
+pub(super) fn what_karmadactl_joined_is_taken_over_and_left_to_it(shared: &VirtualSite) -> anyhow::Result<()> {
+    let mut world = World::start(shared.host())?;
+    let kubectl = world.karmada.kubectl().clone();
+    let administrator = world.member(NORTH)?;
+    // One is joined already, and the name of the other is taken.
+    world.karmada.join(NORTH, administrator.kubeconfig())?;
+    let joined = world.karmada.ready(NORTH)?;
+    let stranger = format!(
+        "{{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {{name: {SOUTH}}}, \
+         spec: {{syncMode: Push, id: another, apiEndpoint: 'https://192.0.2.1:6443'}}}}"
+    );
+    kubectl.ok_with(&["create", "-f", "-"], &stranger)?;
+    world.say(&ALL)?;
+    eventually(FOLLOWED, || {
+        let cluster: Value = serde_json::from_str(&kubectl.ok(&["get", "cluster", NORTH, "-o=json"])?)?;
+        ensure!(cluster["metadata"]["labels"]["atoll.dev/kept-by"] == "trials", "{}", cluster["metadata"]);
+        ensure!(cluster["metadata"]["uid"] == joined["metadata"]["uid"], "it was made anew");
+        ensure!(cluster["spec"]["region"] == "north", "{}", cluster["spec"]);
+        Ok(())
+    })?;
+    world.karmada.ready(NORTH)?;
+    eventually(FOLLOWED, || {
+        let events = kubectl.ok(&["get", "events", "-n=default", "--field-selector=reason=AtollMembershipRefused"])?;
+        ensure!(events.contains(SOUTH) && events.contains("another cluster"), "{events}");
+        Ok(())
+    })?;
+    let id = kubectl.ok(&["get", "cluster", SOUTH, "-o=jsonpath={.spec.id} {.metadata.labels}"])?;
+    ensure!(id == "another ", "the stranger was touched: {id}");
+
+    // Without a word of Karmada everything stays, and karmadactl can have it.
+    world.write(&world.plain)?;
+    eventually(FOLLOWED, || {
+        let shown = site::atoll(&["status", "--admin", &format!("http://127.0.0.1:{}", world.site.ports.admin)])?;
+        ensure!(!shown.contains("MEMBER"), "{shown}");
+        Ok(())
+    })?;
+    world.karmada.unjoin(NORTH, administrator.kubeconfig(), NORTH)?;
+    world.is_left(NORTH)?;
+    kubectl.ok(&["delete", "cluster", SOUTH, "--timeout=60s"])?;
+    world.host_is_cleared()
+}
+
+// === impl World ===
+
+impl<'a> World<'a> {
+    fn start(host: &'a HostCluster) -> anyhow::Result<Self> {
+        let entries = CLUSTERS.map(|(name, _)| entry(name));
+        let site = Site::start(&entries.each_ref().map(String::as_str), &CLUSTERS.map(|(name, _)| name))?;
+        let karmada = Karmada::beside(host);
+        let server_file = site.file("server.yaml");
+        let plain = std::fs::read_to_string(&server_file)?;
+        let kubeconfig = account(&karmada, &site)?;
+        let mut world = Self { host, karmada, site, agent: None, server_file, plain, kubeconfig };
+        world.start_agent()?;
+        Ok(world)
+    }
+
+    fn start_agent(&mut self) -> anyhow::Result<()> {
+        let mut body = format!("host: {{kubeconfig: {}}}\nvirtualClusters:\n", self.host.agent_kubeconfig().display());
+        for (name, location) in CLUSTERS {
+            writeln!(body, "- {{name: {name}, nodeSelector: {{location: {location}}}}}")?;
+        }
+        let mut agent = self.site.agent(AGENT, &body)?;
+        agent.printed("tunnel established")?;
+        self.agent = Some(agent);
+        Ok(())
+    }
+
+    /// An administrator of the virtual cluster.
+    fn member(&self, name: &str) -> anyhow::Result<Kubectl> {
+        let file = self.site.file(&format!("{name}.kubeconfig"));
+        // From a file that names it, whatever the proxy-server's says now.
+        let config = self.site.file("minting.yaml");
+        std::fs::write(&config, &self.plain)?;
+        let words = ["kubeconfig", name, "--server-config", text(&config)?, "-o", text(&file)?, "--force"];
+        site::atoll(&words)?;
+        Ok(Kubectl::new(file))
+    }
+
+    fn say(&self, section: &Section<'_>) -> anyhow::Result<()> {
+        self.write(&format!("{}{}", self.plain, section.yaml(self)))
+    }
+
+    fn write(&self, yaml: &str) -> anyhow::Result<()> {
+        Ok(std::fs::write(&self.server_file, yaml)?)
+    }
+
+    fn marked(&self, members: &[&str], wanted: &str) -> anyhow::Result<()> {
+        for name in members {
+            let member = self.member(name)?;
+            eventually(SETTLED, || {
+                let seen = member.ok(&["get", "configmap", "marker", "-n=auto", "-o=jsonpath={.data.text}"])?;
+                ensure!(seen == wanted, "{name} has {seen:?}, not {wanted:?}");
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn mark(&self, wanted: &str) -> anyhow::Result<()> {
+        let patch = format!(r#"{{"data": {{"text": "{wanted}"}}}}"#);
+        self.karmada.kubectl().ok(&["patch", "configmap", "marker", "-n=auto", "--type=merge", "-p", &patch])?;
+        Ok(())
+    }
+
+    /// The way to the proxy, labels, and the authority; what others put on the Cluster stays.
+    fn changes_are_followed(&self) -> anyhow::Result<()> {
+        let kubectl = self.karmada.kubectl();
+        kubectl.ok(&["label", "cluster", NORTH, "theirs=kept"])?;
+        let taint = r#"[{"op": "add", "path": "/spec/taints", "value": [{"key": "theirs", "effect": "NoSchedule"}]}]"#;
+        kubectl.ok(&["patch", "cluster", NORTH, "--type=json", "-p", taint])?;
+        self.say(&Section { host: "localhost", label: "two", ..ALL })?;
+        let proxy = format!("http://localhost:{}", self.site.ports.proxy);
+        eventually(FOLLOWED, || {
+            let cluster: Value = serde_json::from_str(&kubectl.ok(&["get", "cluster", NORTH, "-o=json"])?)?;
+            let labels = &cluster["metadata"]["labels"];
+            ensure!(cluster["spec"]["proxyURL"] == *proxy && labels["ours"] == "two", "{}", cluster["spec"]);
+            ensure!(labels["theirs"] == "kept" && cluster["spec"]["taints"][0]["key"] == "theirs", "{cluster}");
+            Ok(())
+        })?;
+        self.mark("moved")?;
+        self.marked(&[NORTH, SOUTH], "moved")?;
+
+        let bundle = "-o=jsonpath={.data.caBundle}";
+        let before = kubectl.ok(&["get", "secret", NORTH, "-n=karmada-cluster", bundle])?;
+        let other = self.site.file("other");
+        site::atoll(&["certs", "init", text(&other)?])?;
+        for name in ["serving-ca.key", "serving-ca.crt"] {
+            std::fs::copy(other.join(name), self.site.file(name))?;
+        }
+        eventually(FOLLOWED, || {
+            let now = kubectl.ok(&["get", "secret", NORTH, "-n=karmada-cluster", bundle])?;
+            ensure!(now != before, "still the old authority");
+            Ok(())
+        })?;
+        self.mark("rotated")?;
+        self.marked(&[NORTH, SOUTH], "rotated")?;
+        self.karmada.ready(NORTH)?;
+        Ok(())
+    }
+
+    /// A cluster that cannot be reached stays a member; what changed meanwhile, on either side, converges.
+    fn absence_is_outlived(&mut self) -> anyhow::Result<()> {
+        let kubectl = self.karmada.kubectl().clone();
+        let cluster = |what: &str| kubectl.ok(&["get", "cluster", NORTH, &format!("-o=jsonpath={what}")]);
+        let uid = cluster("{.metadata.uid}")?;
+        self.agent.take().context("an agent runs")?.kill()?;
+        let ready = r#"{.status.conditions[?(@.type=="Ready")].status}"#;
+        eventually(Duration::from_secs(90), || {
+            ensure!(cluster(ready)? == "False", "still ready");
+            Ok(())
+        })?;
+        self.mark("missed")?;
+        // Karmada's token in the cluster is worth nothing by the time that it is back. The new one reads the same: there
+        // is no date in tokens of this kind.
+        let (token, namespace) = (format!("karmada-{NORTH}"), format!("-n=karmada-cluster-{NORTH}"));
+        let host = self.host.kubectl();
+        host.ok(&["delete", "secret", &token, &namespace])?;
+        ensure!(cluster("{.metadata.uid}")? == uid, "the Cluster was made anew");
+        self.start_agent()?;
+        eventually(RESYNCED, || host.ok(&["get", "secret", &token, &namespace]).map(drop))?;
+        self.karmada.ready(NORTH)?;
+        self.karmada.ready(SOUTH)?;
+        ensure!(cluster("{.metadata.uid}")? == uid, "the Cluster was made anew");
+        self.marked(&[NORTH, SOUTH], "missed")
+    }
+
+    /// One by its entry, the other by the list of members.
+    fn leaves_with_its_entry(&mut self) -> anyhow::Result<()> {
+        let (north, south) = (self.member(NORTH)?, self.member(SOUTH)?);
+        let without: String =
+            self.plain.lines().filter(|line| !line.contains(SOUTH)).flat_map(|line| [line, "\n"]).collect();
+        self.write(&format!("{without}{}", Section { host: "localhost", ..ALL }.yaml(self)))?;
+        self.is_left(SOUTH)?;
+        eventually(FOLLOWED, || {
+            let refused = south.fails(&["get", "namespaces"])?;
+            ensure!(refused.contains("is not a cluster of this proxy-server"), "{refused}");
+            Ok(())
+        })?;
+        self.karmada.ready(NORTH)?;
+        self.write(&format!("{without}{}", Section { clusters: "none-*", ..ALL }.yaml(self)))?;
+        self.is_left(NORTH)?;
+        north.ok(&["get", "namespaces"])?;
+        self.host_is_cleared()
+    }
+
+    /// Nothing of Karmada is left, neither there nor here; everything else is.
+    fn is_left(&self, name: &str) -> anyhow::Result<()> {
+        let (kubectl, host) = (self.karmada.kubectl(), self.host.kubectl());
+        eventually(GONE, || {
+            let left = kubectl.ok(&["get", "cluster", name, "--ignore-not-found", "-o=name"])?;
+            ensure!(left.is_empty(), "{name} is still a member");
+            let secrets = [name, &format!("{name}-impersonator")];
+            let words =
+                ["get", "secrets", secrets[0], secrets[1], "-n=karmada-cluster", "--ignore-not-found", "-o=name"];
+            let left = kubectl.ok(&words)?;
+            ensure!(left.is_empty(), "left in Karmada: {left}");
+            let left =
+                host.ok(&["get", "namespace", &format!("karmada-cluster-{name}"), "--ignore-not-found", "-o=name"])?;
+            ensure!(left.is_empty(), "left on the host: {left}");
+            let roles = host.ok(&["get", "clusterroles", "-o=name"])?;
+            ensure!(!roles.contains(&format!("vc:{name}:karmada")), "roles of {name} are left");
+            Ok(())
+        })?;
+        let label = format!("atoll.dev/virtual-cluster={name}");
+        let stays = host.ok(&["get", "namespaces", "-l", &label, "-o=name"])?;
+        ensure!(stays.contains(&format!("namespace/default-{name}\n")), "{stays}");
+        Ok(())
+    }
+
+    /// Takes the virtual clusters themselves off the host, as an operator does once their agent is no more.
+    fn host_is_cleared(&mut self) -> anyhow::Result<()> {
+        self.agent.take().context("an agent runs")?.kill()?;
+        let kubeconfig = self.host.kubectl().kubeconfig().to_owned();
+        let there = ["--host-kubeconfig", text(&kubeconfig)?];
+        for (name, _) in CLUSTERS {
+            let listed = site::atoll(&[&["namespaces", "list"], there.as_slice(), &["--cluster", name]].concat())?;
+            for namespace in [&format!("default-{name}"), &format!("kube-system-{name}"), &format!("atoll-root-{name}")]
+            {
+                ensure!(listed.contains(namespace), "{namespace} is not in {listed}");
+            }
+            site::atoll(&[&["namespaces", "remove"], there.as_slice(), &["--cluster", name]].concat())?;
+            let all = self.host.kubectl().ok(&["get", "namespaces,clusterroles", "-o=name"])?;
+            ensure!(!all.contains(name), "left on the host: {all}");
+        }
+        Ok(())
+    }
+}
+
+// === impl Section ===
+
+impl Section<'_> {
+    fn yaml(&self, world: &World<'_>) -> String {
+        let Self { clusters, host, label } = self;
+        let members = if clusters.starts_with("none") {
+            String::new()
+        } else {
+            format!("  members: [{{name: {NORTH}, region: north, zones: [one, two], labels: {{ours: {label}}}}}]\n")
+        };
+        format!(
+            "karmada:\n  kubeconfig: {}\n  keptBy: trials\n  clusters: ['{clusters}']\n  url: http://{host}:{}\n{members}",
+            world.kubeconfig.display(),
+            world.site.ports.proxy,
+        )
+    }
+}
+
+/// A kubeconfig for Karmada with the rights that the proxy-server is documented to need, and no others.
+fn account(karmada: &Karmada, site: &Site) -> anyhow::Result<PathBuf> {
+    let kubectl = karmada.kubectl();
+    let rights = paths::workspace().join("configs/kubernetes/server/karmada-rbac.yaml");
+    kubectl.ok(&["apply", "--server-side", "-f", text(&rights)?])?;
+    let token = kubectl.ok(&["create", "token", "atoll-proxy-server", "-n=karmada-system", "--duration=1h"])?;
+    let file = site.file("karmada.kubeconfig");
+    std::fs::copy(kubectl.kubeconfig(), &file)?;
+    let own = Kubectl::new(file.clone());
+    own.ok(&["config", "set-credentials", "proxy-server", &format!("--token={token}")])?;
+    own.ok(&["config", "set-context", "--current", "--user=proxy-server"])?;
+    Ok(file)
+}
+
+fn entry(name: &str) -> String {
+    let files = format!("clusters/{name}/client-ca");
+    format!("{{name: {name}, agents: [{AGENT}], clientCA: {{certificate: {files}.crt, key: {files}.key}}}}")
+}
+
+fn text(path: &std::path::Path) -> anyhow::Result<&str> {
+    path.to_str().context("temporary folders have plain names")
+}
