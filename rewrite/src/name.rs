@@ -23,6 +23,16 @@ pub const METADATA_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 /// (`LastAppliedConfigAnnotation` in core/v1).
 pub const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// The label of an object that virtual clusters share and that one of them made: only those see it that have an overlay.
+pub const SHARED_LABEL: &str = "atoll.dev/shared";
+/// Annotations of shared objects with this prefix are overlays: what a virtual cluster, whose name follows, has for labels
+/// and annotations.
+pub const OVERLAY_PREFIX: &str = "overlay.atoll.dev/";
+/// Annotations of shared objects with this prefix tell that a virtual cluster, whose name follows, had an overlay.
+pub const LEFT_PREFIX: &str = "left.atoll.dev/";
+/// What a virtual cluster writes to a shared object is managed on the host by `atoll:CLUSTER:MANAGER`.
+pub const MANAGER_PREFIX: &str = "atoll:";
+
 /// The longest DNS label (RFC 1123), in bytes; Kubernetes enforces it for namespaces.
 pub const MAX_LABEL: usize = 63;
 
@@ -116,6 +126,11 @@ impl Label {
     fn new(bytes: &[u8]) -> Result<Self, NotALabel> {
         if is_label(bytes) { Ok(Self(Bytes::copy_from_slice(bytes))) } else { Err(NotALabel) }
     }
+}
+
+/// Whether a label or annotation is Atoll's own: that of a key in `atoll.dev` or below.
+pub fn is_own_key(key: &str) -> bool {
+    key.split_once('/').is_some_and(|(domain, _)| domain == "atoll.dev" || domain.ends_with(".atoll.dev"))
 }
 
 /// Whether the bytes are a DNS label (RFC 1123), which is what Kubernetes demands of a namespace's name.

@@ -70,6 +70,8 @@ pub enum Place {
     NoNamespace,
     /// Labels or annotations, of which Atoll's own are hidden.
     HiddenKeys,
+    /// `metadata` of an object that virtual clusters share.
+    SharedMeta,
     /// The annotation `kubectl.kubernetes.io/last-applied-configuration`.
     LastApplied,
     /// `f:labels` or `f:annotations` in the managed fields of a Namespace.
@@ -182,6 +184,7 @@ impl Place {
                 | Self::Details
                 | Self::DetailsName
                 | Self::LastApplied
+                | Self::SharedMeta
                 | Self::ShownRule
                 | Self::OwnedKeys
                 | Self::OwnedRoleLabels
@@ -260,6 +263,15 @@ impl Program {
     pub fn node_field(&self) -> Option<String> {
         let path = |place| self.root.path_to(place);
         path(Place::NodeName).or_else(|| path(Place::BindingTarget).map(|target| target + ".name"))
+    }
+
+    /// The same places of objects that virtual clusters share. They are shown in JSON only: what a cluster sees of them is
+    /// put together from what the host has.
+    #[must_use]
+    pub fn of_shared(mut self) -> Self {
+        self.add("metadata", Place::SharedMeta).expect("a path of one key");
+        self.message = None;
+        self
     }
 
     /// The same places of a kind that is known in protobuf too.

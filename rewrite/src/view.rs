@@ -34,6 +34,7 @@ mod review;
 mod role;
 mod rule;
 mod selector;
+mod shared;
 mod table;
 mod watch;
 
@@ -60,7 +61,7 @@ pub struct View {
     bare_rows: bool,
     about: Option<Arc<AskedAbout>>,
     lending: Option<Arc<Lending>>,
-    /// What is shown of cluster roles, by the labels that the client knows.
+    /// What is shown of cluster roles and of shared objects, by the labels that the client knows.
     selecting: Option<Arc<LabelSelector>>,
 }
 
@@ -73,6 +74,8 @@ pub enum Verdict {
     Foreign,
     /// It is, and the client has not asked for it; nothing has gone to the sink.
     Unselected,
+    /// It was; nothing has gone to the sink.
+    Left,
 }
 
 // === impl View ===
@@ -127,8 +130,8 @@ impl View {
         self
     }
 
-    /// Shows only those cluster roles that `selector` matches. The host cannot be asked for them: it knows own ones by
-    /// other labels than those that every cluster has.
+    /// Shows only those cluster roles or shared objects that `selector` matches. The host cannot be asked for them: it knows
+    /// own roles by other labels than those that every cluster has, and the labels of shared objects not at all.
     #[must_use]
     pub fn selecting(mut self, selector: LabelSelector) -> Self {
         self.selecting = Some(Arc::new(selector));
@@ -179,7 +182,7 @@ impl View {
     ) -> Result<Verdict, Malformed> {
         let mut cursor = Cursor::new(body, 0, 0);
         let mut edits = Edits::new();
-        let verdict = table::Columns::default().table(self, program, filter, &mut cursor, &mut edits)?;
+        let verdict = table::Columns::default().table(self, program, filter, false, &mut cursor, &mut edits)?;
         cursor.finish()?;
         if verdict == Verdict::Shown {
             edits.splice(body, 0..body.len(), sink);

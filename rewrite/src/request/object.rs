@@ -143,6 +143,7 @@ impl Visitor for Writer<'_> {
             | Place::DetailsName
             | Place::ShownRule
             | Place::OwnedKeys
+            | Place::SharedMeta
             | Place::NamespaceConditions
             | Place::OwnedAskedNamespace
             | Place::OwnedNodeSelector

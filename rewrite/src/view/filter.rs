@@ -24,6 +24,9 @@ pub enum Filter {
     /// Those that are the virtual cluster's own or every cluster's: for ClusterRoles, and for custom objects that are in
     /// no namespace.
     ByRole,
+    /// Those that the host's operator has made for all, and those that the virtual cluster has an overlay of: for shared
+    /// objects.
+    Shared,
     /// All: the request named what it is about, or the host has chosen.
     Everything,
 }
@@ -96,9 +99,15 @@ impl Reader<'_> {
             (Some(verdict), _) => verdict,
             (None, Filter::Everything) => Verdict::Shown,
             // An object that does not say whose it is, is nobody's.
-            (None, Filter::ByNamespace | Filter::ByName | Filter::ByClaim | Filter::ByNode | Filter::ByRole) => {
-                Verdict::Foreign
-            }
+            (
+                None,
+                Filter::ByNamespace
+                | Filter::ByName
+                | Filter::ByClaim
+                | Filter::ByNode
+                | Filter::ByRole
+                | Filter::Shared,
+            ) => Verdict::Foreign,
         }
     }
 

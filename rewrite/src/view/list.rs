@@ -330,7 +330,9 @@ impl ListStream {
                         self.gap.keep(start, cursor.at(), output);
                         output.splice(start..cursor.at(), &mut self.edits);
                     }
-                    Verdict::Foreign | Verdict::Unselected => self.gap.leave_out(start, cursor.at(), output),
+                    Verdict::Foreign | Verdict::Unselected | Verdict::Left => {
+                        self.gap.leave_out(start, cursor.at(), output);
+                    }
                 }
                 self.state = State::BehindItem(member);
             }

@@ -224,6 +224,7 @@ impl Visitor for Reader<'_> {
             Place::ServiceAnnotations => return self.service_annotations(cursor, edits),
             Place::ServicePort => self.service_port(cursor)?,
             Place::HealthCheckNodePort => self.health_check_node_port(cursor)?,
+            Place::SharedMeta => self.shared_meta(cursor, edits)?,
             Place::OwnGenerateName | Place::NodeName | Place::AggregationRule => cursor.skip()?,
         }
         Ok(Fate::Keep)

@@ -89,12 +89,13 @@ impl Columns {
         Ok(())
     }
 
-    /// Handles a whole table, which is the next value.
+    /// Handles a whole table, which is the next value. `leaving`: whether that is shown which has left the cluster.
     pub(super) fn table(
         &mut self,
         view: &View,
         program: &Program,
         filter: Filter,
+        leaving: bool,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
     ) -> Result<Verdict, Malformed> {
@@ -111,14 +112,21 @@ impl Columns {
                 self.read(cursor)?;
                 definitions = Some((start..cursor.at(), is_empty));
             } else if key.is("rows") && cursor.peek()? == b'[' {
+                let mut has_left = false;
                 let rows = cursor.array(edits, |cursor, edits, _| {
                     Ok::<_, Malformed>(match self.row(view, program, filter, cursor, edits)? {
                         Verdict::Shown => Fate::Keep,
-                        Verdict::Foreign | Verdict::Unselected => Fate::Remove,
+                        Verdict::Left if leaving => {
+                            has_left = true;
+                            Fate::Keep
+                        }
+                        Verdict::Foreign | Verdict::Unselected | Verdict::Left => Fate::Remove,
                     })
                 })?;
                 if rows.removed > 0 && rows.kept == 0 {
                     verdict = Verdict::Foreign;
+                } else if has_left {
+                    verdict = Verdict::Left;
                 }
             } else {
                 cursor.skip()?;

@@ -48,7 +48,9 @@ enum EventType {
     Error,
     /// A resource version, and no object.
     Bookmark,
-    /// `ADDED`, `MODIFIED`, `DELETED`, and whatever a later Kubernetes adds.
+    /// `MODIFIED`: what has left the cluster by it is shown once more.
+    Modified,
+    /// `ADDED`, `DELETED`, and whatever a later Kubernetes adds.
     Change,
 }
 
@@ -170,6 +172,7 @@ impl WatchStream {
         let event = match named {
             Some(event) if event.is("BOOKMARK") => EventType::Bookmark,
             Some(event) if event.is("ERROR") => EventType::Error,
+            Some(event) if event.is("MODIFIED") => EventType::Modified,
             _ => EventType::Change,
         };
         // A frame without an object tells nothing.
@@ -179,9 +182,11 @@ impl WatchStream {
             if key.is("object") {
                 let found = match event {
                     // It may be a Table with the columns; whatever it is, it belongs to everyone.
-                    EventType::Bookmark => change(view, program, Filter::Everything, columns, cursor, edits)?,
+                    EventType::Bookmark => change(view, program, Filter::Everything, event, columns, cursor, edits)?,
                     EventType::Error => status(view, cursor, edits)?,
-                    EventType::Change => change(view, program, *filter, columns, cursor, edits)?,
+                    EventType::Modified | EventType::Change => {
+                        change(view, program, *filter, event, columns, cursor, edits)?
+                    }
                 };
                 if found != Verdict::Shown {
                     verdict = found;
@@ -191,10 +196,11 @@ impl WatchStream {
             }
             Ok::<_, Malformed>(Fate::Keep)
         })?;
-        if verdict == Verdict::Unselected {
-            // To who selects, what changes so that it is not selected any more is gone. (Whether it was selected before is
-            // not known: clients are told of the end of things that they have never heard of.)
-            verdict = match named.filter(|event| event.is("MODIFIED")) {
+        if matches!(verdict, Verdict::Unselected | Verdict::Left) {
+            // To who selects, what changes so that it is not selected any more is gone; and so is what has left the cluster.
+            // (Whether it was there before is not known: clients are told of the end of things that they have never heard
+            // of.)
+            verdict = match named.filter(|_| event == EventType::Modified) {
                 Some(event) => {
                     edits.replace(event.range(), Bytes::from_static(b"DELETED"));
                     Verdict::Shown
@@ -224,13 +230,14 @@ fn change(
     view: &View,
     program: &Program,
     filter: Filter,
+    event: EventType,
     columns: &mut Columns,
     cursor: &mut Cursor<'_>,
     edits: &mut Edits,
 ) -> Result<Verdict, Malformed> {
     let kind = cursor.look_up("kind")?;
     if kind.is_some_and(|kind| kind.is("Table")) && is_table(cursor)? {
-        return columns.table(view, program, filter, cursor, edits);
+        return columns.table(view, program, filter, event == EventType::Modified, cursor, edits);
     }
     if kind.is_some_and(|kind| kind.is("Status")) && is_status(cursor)? {
         return status(view, cursor, edits);
