@@ -5,6 +5,7 @@ mod check;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use kube_wire::gvr::GroupResource;
 use ops::config::{Document, Duration, FilePath, Located, Problems};
 use ops::listen::ListenAddr;
 use protocol::registration::Mode;
@@ -13,6 +14,7 @@ use serde::Deserialize;
 
 pub use crate::policy::Custom;
 use crate::policy::Customs;
+use crate::shared::Kind;
 
 /// `kind: ProxyAgentConfiguration`. Every key is described in `configs/proxy-agent.yaml`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -28,6 +30,9 @@ pub struct ProxyAgentConfiguration {
     /// Slices of the host cluster.
     #[serde(default)]
     pub virtual_clusters: Vec<Located<VirtualCluster>>,
+    /// What virtual clusters may write of what they share.
+    #[serde(default)]
+    pub shared_objects: SharedObjects,
     /// Whole clusters.
     #[serde(default)]
     pub physical_clusters: Vec<Located<PhysicalCluster>>,
@@ -113,6 +118,26 @@ pub struct CustomResource {
     pub objects: Custom,
 }
 
+/// What virtual clusters may write of what they share.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SharedObjects {
+    /// Kinds, as `resource.group`.
+    pub writable: Vec<Located<String>>,
+    /// What a StorageClass of a virtual cluster may say.
+    pub storage_classes: StorageClasses,
+}
+
+/// What a StorageClass of a virtual cluster may say.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StorageClasses {
+    /// Its `provisioner` is one of these.
+    pub provisioners: Vec<String>,
+    /// Its `mountOptions` are among these.
+    pub mount_options: Vec<String>,
+}
+
 /// A whole cluster.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -174,6 +199,31 @@ impl VirtualCluster {
     pub fn labels(&self) -> BTreeMap<String, String> {
         let group = self.node_group.iter().map(|group| (Self::BELONGING_TO.to_owned(), group.clone()));
         self.node_selector.clone().into_iter().chain(group).collect()
+    }
+}
+
+// === impl SharedObjects ===
+
+impl SharedObjects {
+    /// Whether virtual clusters may write objects of this kind.
+    pub(crate) fn lets_write(&self, kind: Kind) -> bool {
+        self.writable.iter().any(|writable| writable.parse() == Ok(kind))
+    }
+
+    /// Whether this is a write of such a kind, which roles decide about then.
+    pub(crate) fn let_do(&self, resource: GroupResource<'_>, subresource: &str, verb: &str) -> bool {
+        subresource.is_empty()
+            && matches!(verb, "create" | "update" | "patch" | "delete")
+            && Kind::of(resource).is_some_and(|kind| self.lets_write(kind))
+    }
+}
+
+impl Default for SharedObjects {
+    fn default() -> Self {
+        Self {
+            writable: vec![Kind::CustomResourceDefinition.to_string().into()],
+            storage_classes: StorageClasses::default(),
+        }
     }
 }
 

@@ -25,6 +25,7 @@ mod plan;
 mod rbac;
 mod renamed;
 mod review;
+mod shared;
 mod told;
 mod upgrade;
 
@@ -50,14 +51,15 @@ use crate::access::{Access, SETTLING_ATTEMPTS, SETTLING_PAUSE};
 use crate::clusters::{VirtualCluster, VirtualClusters};
 use crate::discovery::Discovery;
 use crate::gate::{Gate, Standing};
-use crate::host::Host;
 use crate::host::api::Api;
+use crate::host::{Host, HostBody};
 use crate::impersonate::acting_as;
 use crate::nodes::Nodes;
 use crate::policy::Custom;
 use crate::refusal::Refusal;
 use crate::root::Root;
 use crate::seal::Seal;
+use crate::shared::{Definitions, Rules};
 use crate::translate::{ShownBody, Upstream, show};
 use crate::who::{Caller, Who};
 use body::Body;
@@ -84,6 +86,8 @@ pub(crate) struct Parts {
     pub(crate) gate: Gate<Api>,
     pub(crate) discovery: Arc<Discovery>,
     pub(crate) nodes: Nodes,
+    pub(crate) shared: Rules,
+    pub(crate) definitions: Arc<Definitions>,
     /// What clients of the endpoints have to trust: shown where the host publishes its own authority.
     pub(crate) endpoint_ca: Watched<Certificate>,
     pub(crate) seal: Arc<Seal>,
@@ -231,6 +235,9 @@ impl Exchange {
                     None => continue,
                 },
                 After::Nothing => response.map(Upstream::Stream),
+                After::Made => made(response).map(Upstream::Stream),
+                After::Advertised(advertised) => advertised.cut(response).await?,
+                After::Gone(said) => gone(response, said),
             };
             let mut view = asked.view(mapping);
             if let Some(lending) = lending {
@@ -249,6 +256,23 @@ impl Exchange {
 fn not_served(cluster: &str) -> Refusal {
     let message = format!("this agent does not serve cluster {cluster}");
     Status::service_unavailable(message).with_retry_after(1).into()
+}
+
+/// What has been made by an update of what others have.
+fn made(mut response: Response<HostBody>) -> Response<HostBody> {
+    if response.status() == StatusCode::OK {
+        *response.status_mut() = StatusCode::CREATED;
+    }
+    response
+}
+
+/// What is said of an object that is gone by an update.
+fn gone(response: Response<HostBody>, said: &Bytes) -> Response<Upstream> {
+    if response.status().is_success() {
+        response.map(|_| Upstream::Whole(said.clone()))
+    } else {
+        response.map(Upstream::Stream)
+    }
 }
 
 fn refuse(
@@ -355,13 +379,16 @@ impl<'a> Asked<'a> {
     /// Boxed, because the compiler cannot see through the borrows of all that is asked on the way that the whole is
     /// `Send` (rust-lang/rust#110338).
     fn plan<'p>(&'p self, body: &'p Body) -> Pin<Box<dyn Future<Output = Result<Plan, Refusal>> + Send + 'p>> {
-        match self.info.target() {
-            Target::NonResource(request) => Box::pin(self.non_resource(request)),
-            Target::Resource(request) if request.namespace().is_some() && !request.is_namespace() => {
-                Box::pin(self.namespaced(request, body))
+        Box::pin(async move {
+            self.defined().await?;
+            match self.info.target() {
+                Target::NonResource(request) => self.non_resource(request).await,
+                Target::Resource(request) if request.namespace().is_some() && !request.is_namespace() => {
+                    self.namespaced(request, body).await
+                }
+                Target::Resource(request) => self.cluster_scoped(request, body).await,
             }
-            Target::Resource(request) => Box::pin(self.cluster_scoped(request, body)),
-        }
+        })
     }
 
     fn view(&self, mapping: Mapping) -> View {

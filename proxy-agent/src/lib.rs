@@ -28,6 +28,7 @@ mod roles;
 pub mod root;
 mod seal;
 pub mod serve;
+mod shared;
 pub mod status;
 mod translate;
 pub mod who;

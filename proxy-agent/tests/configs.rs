@@ -51,6 +51,7 @@ fn what_is_called_a_default_is_one() {
         [&example.listeners.probes, &example.listeners.admin],
     );
     assert_eq!(least.destinations, example.destinations);
+    assert_eq!(least.shared_objects, example.shared_objects);
     let host = example.host.expect("the example has one");
     assert!(!host.in_cluster && host.servers.is_empty() && !host.unsafe_direct_access);
     assert!(least.host.is_none() && least.virtual_clusters.is_empty());

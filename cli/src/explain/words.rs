@@ -155,6 +155,7 @@ fn shows(cluster: &ClusterName, shown: &Shown) -> String {
         Passing::Claimed => "what is claimed in its namespaces",
         Passing::OfNodes => "what belongs to its nodes",
         Passing::Roles => "its own roles and those that every cluster has",
+        Passing::Shared => "those that the host's operator has made for all, and those that it has itself",
     };
     match shown {
         Shown::Verbatim => "the answer as it is".to_owned(),

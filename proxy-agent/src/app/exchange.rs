@@ -20,6 +20,7 @@ use crate::nodes::{self, Nodes};
 use crate::roles;
 use crate::root::Root;
 use crate::seal::Seal;
+use crate::shared::{Definitions, Rules};
 use crate::who::Who;
 
 /// The parts that have to know which virtual clusters there are. Clones are the same.
@@ -30,6 +31,7 @@ pub(super) struct Slices {
     pub(super) root: Root<Api>,
     pub(super) host: Host,
     pub(super) gate: Gate<Api>,
+    pub(super) shared: Rules,
 }
 
 /// `None` if there is no host. Without virtual clusters it waits for the first one.
@@ -59,6 +61,9 @@ pub(super) fn open(
     let reflector = api.reflect(roles::PATH, Selection::default());
     let followed = clusters.roles();
     keep(tasks, "roles", async move { followed.follow(reflector).await });
+    let definitions = Arc::new(Definitions::default());
+    let (kept, through) = (Arc::clone(&definitions), api.clone());
+    keep(tasks, "definitions", async move { kept.keep(through).await });
     keep(tasks, "aggregation", roles::aggregation::keep(api, clusters.roles(), Arc::clone(&clusters)));
     let discovery = Arc::new(Discovery::new(host.clone(), config.customs()));
     let kept = Arc::clone(&discovery);
@@ -69,7 +74,9 @@ pub(super) fn open(
     let endpoint_ca = reloader
         .watch([config.identity.server_ca.to_path_buf()], |[pem]| std::str::from_utf8(pem).map(Certificate::new));
     let endpoint_ca = endpoint_ca.context("identity.serverCA")?;
+    let rules = Rules::new(&config.shared_objects);
     let slices = Slices {
+        shared: rules.clone(),
         clusters: Arc::clone(&clusters),
         namespaces,
         root: root.clone(),
@@ -84,6 +91,8 @@ pub(super) fn open(
         gate,
         discovery,
         nodes: Nodes::new(host.clone()),
+        shared: rules,
+        definitions,
         endpoint_ca,
         seal: Arc::new(Seal::new().map_err(|_| anyhow::anyhow!("no randomness for a key"))?),
         replaces_node_ports: config.taken_node_ports == TakenNodePorts::Replace,

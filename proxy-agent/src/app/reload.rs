@@ -1,4 +1,5 @@
-//! The configuration while the process runs: `virtualClusters` follow the file, everything else waits for a restart.
+//! The configuration while the process runs: `virtualClusters` and `sharedObjects` follow the file, everything else waits
+//! for a restart.
 //!
 //! A file that cannot be read, or is refused, changes nothing: the reloader says why, with the lines.
 
@@ -92,9 +93,16 @@ impl Reload {
                 None => warn!(%file, "virtual clusters want a `host`, and that wants a restart"),
             }
         }
+        if config.shared_objects != self.running.shared_objects {
+            self.running.shared_objects = config.shared_objects.clone();
+            if let Some(slices) = &self.slices {
+                slices.shared.exchange(&config.shared_objects);
+                info!("what virtual clusters may write of what they share has changed");
+            }
+        }
         let virtual_clusters = self.running.virtual_clusters.clone();
         if (ProxyAgentConfiguration { virtual_clusters, ..config.clone() }) != self.running {
-            warn!(%file, "what has changed besides `virtualClusters` wants a restart");
+            warn!(%file, "what has changed besides `virtualClusters` and `sharedObjects` wants a restart");
         }
     }
 }

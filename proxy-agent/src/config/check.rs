@@ -6,6 +6,7 @@ use ops::config::{Located, Problems};
 
 use super::{Host, ProxyAgentConfiguration, VirtualCluster};
 use crate::layer4::Destination;
+use crate::shared::Kind;
 
 pub(super) fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
     if config.servers.is_empty() {
@@ -29,6 +30,9 @@ pub(super) fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
         if !customs.insert(&custom.resource) {
             problems.at(custom, format_args!("{} is there twice", custom.resource));
         }
+    }
+    for kind in &config.shared_objects.writable {
+        problems.take(kind, kind.parse::<Kind>());
     }
     let mut names = HashSet::new();
     for cluster in &config.virtual_clusters {

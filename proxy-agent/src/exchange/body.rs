@@ -163,7 +163,7 @@ impl Asked<'_> {
     }
 
     /// Remembers what the answer may speak of.
-    fn note(&self, report: &Report) {
+    pub(super) fn note(&self, report: &Report) {
         if !report.namespaces.is_empty() {
             self.named.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&report.namespaces);
         }

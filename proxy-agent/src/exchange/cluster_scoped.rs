@@ -64,6 +64,7 @@ impl Asked<'_> {
         };
         match class {
             Class::Refused(why) => Err(forbidden(request, why)),
+            Class::Shared => self.shared(request, body).await,
             _ if !request.verb().is_read() => Err(forbidden(request, policy::read_only(class))),
             _ if request.subresource().is_some_and(|subresource| subresource != "status") => {
                 Err(forbidden(request, policy::read_only(class)))
@@ -75,7 +76,7 @@ impl Asked<'_> {
                 self.pass(request, Filter::ByNode, None).await
             }
             // Reviews can only be created, and the host says so.
-            Class::Shared | Class::Review => self.pass(request, Filter::Everything, None).await,
+            Class::Review => self.pass(request, Filter::Everything, None).await,
             Class::Namespaces | Class::Roles | Class::Bindings => unreachable!("served above"),
         }
     }

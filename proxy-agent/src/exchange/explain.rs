@@ -37,6 +37,7 @@ use crate::nodes::Nodes;
 use crate::policy;
 use crate::root::Root;
 use crate::seal::Seal;
+use crate::shared::Rules;
 use crate::translate::Show;
 use crate::who::Who;
 use paper::Paper;
@@ -109,6 +110,8 @@ pub enum Passing {
     OfNodes,
     /// Those that are its own, and those that every cluster has: ClusterRoles.
     Roles,
+    /// Those that the operator has made for all, and those that it shares with others: definitions and classes.
+    Shared,
 }
 
 /// The configuration does not say what to do.
@@ -156,6 +159,7 @@ pub async fn explain(
     let clusters = &agent.parts.clusters;
     let Some(virtual_cluster) = clusters.get(cluster) else { return Err(ExplainError::NoCluster(cluster.clone())) };
     let (nodes, roles) = (clusters.nodes(), clusters.roles());
+    let definitions = Arc::clone(&agent.parts.definitions);
     let planned = async {
         let asked = Asked::identify(&agent.parts, &virtual_cluster, info, head.headers).await?;
         let body = if asked.is_opaque() { Body::Stream(Mutex::new(None)) } else { Body::Whole(body) };
@@ -166,6 +170,7 @@ pub async fn explain(
         () = agent.namespaces.follow(Quiet::nothing()) => unreachable!("namespaces are followed for ever"),
         () = nodes.follow(Quiet::nothing()) => unreachable!("nodes are followed for ever"),
         () = roles.follow(Quiet::shared_roles()) => unreachable!("roles are followed for ever"),
+        () = definitions.follow(Quiet::nothing()) => unreachable!("definitions are followed for ever"),
         planned = planned => planned,
     };
     let questions = agent.asked.lock().map(|mut asked| std::mem::take(&mut *asked)).unwrap_or_default();
@@ -249,6 +254,7 @@ impl Passing {
             Filter::ByClaim => Self::Claimed,
             Filter::ByNode => Self::OfNodes,
             Filter::ByRole => Self::Roles,
+            Filter::Shared => Self::Shared,
         }
     }
 }
@@ -271,6 +277,8 @@ impl Agent {
             gate: Gate::new(Api::new(host.clone()), true, clusters.slices()),
             discovery: Arc::new(Discovery::new(host.clone(), config.customs())),
             nodes: Nodes::new(host.clone()),
+            shared: Rules::new(&config.shared_objects),
+            definitions: Arc::default(),
             endpoint_ca: Watched::fixed(Certificate::new("")),
             seal: Arc::new(Seal::new().map_err(|_| ExplainError::Randomness)?),
             replaces_node_ports: config.taken_node_ports == TakenNodePorts::Replace,

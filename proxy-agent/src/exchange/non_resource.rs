@@ -10,13 +10,15 @@ use crate::refusal::Refusal;
 use crate::translate::Show;
 
 impl Asked<'_> {
-    /// Discovery and its kin say nothing about namespaces, so they pass as they are, in the agent's name.
+    /// Discovery and its kin say nothing about namespaces, so they pass as they are, in the agent's name, but for resources
+    /// that only other virtual clusters have.
     pub(super) async fn non_resource(&self, request: &NonResourceRequest<'_>) -> Result<Plan, Refusal> {
         self.parts.access.non_resource(&self.caller, request).await?;
         let target = Self::target(request.path(), self.info.query());
-        let request = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
+        let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
+        let advertised = self.advertised(request, upstream.headers_mut()).await?;
         Ok(Plan {
-            request,
+            request: upstream,
             show: Show::Verbatim,
             mapping: self.mapping.clone(),
             lending: None,
@@ -25,7 +27,7 @@ impl Asked<'_> {
             selecting: None,
             again: false,
             written: None,
-            after: After::Nothing,
+            after: advertised.map_or(After::Nothing, After::Advertised),
         })
     }
 }

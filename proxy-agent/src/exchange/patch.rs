@@ -27,7 +27,7 @@ use super::node_ports::Form;
 use super::object::map_json;
 use crate::host::{RequestBody, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
-use json_patch::JsonPatch;
+pub(in crate::exchange) use json_patch::JsonPatch;
 
 /// Kinds that hold a pod specification, and so the guard.
 const GUARDED: [(&str, &str); 9] = [

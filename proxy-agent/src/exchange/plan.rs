@@ -1,5 +1,6 @@
 //! What a plan is: everything that was decided about a request.
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
 use kube_wire::gvr::GroupKind;
 use kube_wire::media::Accept;
@@ -11,7 +12,9 @@ use rewrite::{Mapping, Program, ProtoProgram, schema};
 
 use super::Asked;
 use super::rbac::{GROUP, Written};
+use super::shared::Advertised;
 use crate::host::RequestBody;
+use crate::policy::{self, Class};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::Show;
 
@@ -48,6 +51,12 @@ pub(crate) enum After {
     Birth,
     /// A Service was written, or could not be because a node port of it is taken.
     NodePorts,
+    /// What others had was updated, and so there is an object more in this cluster.
+    Made,
+    /// What others have was updated, and so it is gone in this cluster: what is said of that.
+    Gone(Bytes),
+    /// A document that tells of resources: those of others are left out.
+    Advertised(Advertised),
 }
 
 /// As whom a request goes upstream.
@@ -156,10 +165,11 @@ impl Asked<'_> {
 
 /// The places of names in the objects of a request.
 pub(super) fn program(request: &ResourceRequest<'_>) -> Program {
-    match kind(request) {
+    let program = match kind(request) {
         Some((group, version, kind)) => schema::program_for(group, version, kind),
         None => schema::program_of_any(),
-    }
+    };
+    if policy::class(request.group_resource()) == Class::Shared { program.of_shared() } else { program }
 }
 
 /// The same for an object in protobuf that says it is of `api_version`. Nothing where the schema is not known.

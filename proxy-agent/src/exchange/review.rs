@@ -128,8 +128,11 @@ impl Asked<'_> {
     /// What the agent knows better than the host.
     async fn ruling(&self, question: &Question) -> Result<Ruling, Refusal> {
         if let Some(attributes) = &question.resource {
-            return Ok(policy::withheld(attributes.as_resource(), &attributes.subresource, &attributes.verb)
-                .map_or(Ruling::Host, Ruling::Withheld));
+            let (resource, subresource, verb) = (attributes.as_resource(), &*attributes.subresource, &*attributes.verb);
+            if self.parts.shared.load().let_do(resource, subresource, verb) {
+                return Ok(Ruling::Host);
+            }
+            return Ok(policy::withheld(resource, subresource, verb).map_or(Ruling::Host, Ruling::Withheld));
         }
         let Some(Path { path, verb }) = &question.path else { return Ok(Ruling::Host) };
         match question::class(verb, path) {

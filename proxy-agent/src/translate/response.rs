@@ -174,7 +174,7 @@ async fn whole(
     let mut pieces: Vec<Bytes> = Vec::new();
     let verdict = view.object(program, filter, &body, &mut pieces);
     match verdict.map_err(|error| Refusal::Unreadable(error.to_string()))? {
-        Verdict::Foreign | Verdict::Unselected => Err(not_found().into()),
+        Verdict::Foreign | Verdict::Unselected | Verdict::Left => Err(not_found().into()),
         Verdict::Shown => Ok(ShownBody::whole(pieces.concat().into(), headers)),
     }
 }

@@ -10,17 +10,17 @@ const MAX_OPERATIONS: usize = 10_000;
 
 /// A patch that can be read; whether it can be applied is another matter.
 #[derive(Debug)]
-pub(super) struct JsonPatch {
+pub(in crate::exchange) struct JsonPatch {
     operations: Vec<Operation>,
 }
 
 /// The body is none: no array of objects, too long, or with something else than text for `op`, `path` or `from`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NotAPatch;
+pub(in crate::exchange) struct NotAPatch;
 
 /// The patch does not apply to the object; why is told to nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct DoesNotApply;
+pub(in crate::exchange) struct DoesNotApply;
 
 #[derive(Debug)]
 struct Operation {
@@ -33,7 +33,7 @@ struct Operation {
 // === impl JsonPatch ===
 
 impl JsonPatch {
-    pub(super) fn parse(body: &[u8]) -> Result<Self, NotAPatch> {
+    pub(in crate::exchange) fn parse(body: &[u8]) -> Result<Self, NotAPatch> {
         let parsed: Option<Vec<Option<Map<String, Value>>>> = serde_json::from_slice(body).map_err(|_| NotAPatch)?;
         let parsed = parsed.unwrap_or_default();
         if parsed.len() > MAX_OPERATIONS {
@@ -44,11 +44,11 @@ impl JsonPatch {
     }
 
     /// The pointers to all that is read or written.
-    pub(super) fn pointers(&self) -> impl Iterator<Item = &str> {
+    pub(in crate::exchange) fn pointers(&self) -> impl Iterator<Item = &str> {
         self.operations.iter().flat_map(|operation| [&operation.path, &operation.from]).filter_map(Option::as_deref)
     }
 
-    pub(super) fn apply(&self, object: &mut Value) -> Result<(), DoesNotApply> {
+    pub(in crate::exchange) fn apply(&self, object: &mut Value) -> Result<(), DoesNotApply> {
         self.operations.iter().try_for_each(|operation| operation.apply(object))
     }
 }

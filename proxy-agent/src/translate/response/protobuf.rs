@@ -86,7 +86,7 @@ async fn failure(view: &View, show: &Show, body: Upstream, headers: &mut HeaderM
 fn whole(view: &View, program: &Program, filter: Filter, body: &Bytes) -> Result<Option<Bytes>, Refusal> {
     let mut pieces: Vec<Bytes> = Vec::new();
     Ok(match view.protobuf(program, filter, body, &mut pieces).map_err(unreadable)? {
-        Verdict::Foreign | Verdict::Unselected => None,
+        Verdict::Foreign | Verdict::Unselected | Verdict::Left => None,
         Verdict::Shown => Some(pieces.concat().into()),
     })
 }

@@ -1,0 +1,207 @@
+//! Objects that virtual clusters share (`crate::shared`), read and written through one cluster.
+//!
+//! | request | goes upstream, in the agent's name |
+//! |---|---|
+//! | read | as it is; the answer is shown by overlays, which is also what is selected by |
+//! | create, apply of what nobody has | a dry run, then POST with the overlay |
+//! | create, apply of what others have | a dry run against it; PUT of the overlay if it says the same |
+//! | update, patch | a dry run; PUT of the overlay, and of the rest if that is [agreed](crate::shared::Consent) |
+//! | delete | PUT without the overlay; DELETE if nobody else has one |
+//!
+//! Every write carries the resourceVersion that was read, and a conflict is planned anew.
+//!
+//! Reading order: here, `wanted` (what a client wants), `write`, `leave`.
+
+mod advertised;
+mod applied;
+mod defined;
+mod leave;
+mod wanted;
+mod write;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, StatusCode, header};
+use kube_wire::query::{ListOptions, Query, WriteOptions};
+use kube_wire::selector::LabelSelector;
+use kube_wire::{ResourceRequest, Status, Verb};
+use rewrite::name::MANAGER_PREFIX;
+use rewrite::view::Filter;
+use serde_json::{Map, Value};
+
+pub(super) use advertised::Advertised;
+
+use super::Asked;
+use super::body::Body;
+use super::cluster_scoped::forbidden;
+use super::own_words::Upstream;
+use super::plan::{As, Plan, program};
+use crate::host::{RequestBody, empty, full};
+use crate::policy::{self, Class};
+use crate::refusal::Refusal;
+use crate::shared::{HostObject, Kind};
+use crate::translate::{MAX_OBJECT, Show, collect};
+
+/// The longest name of a manager (`FieldManagerMaxLength` in apimachinery's `meta/v1/validation`).
+const MAX_MANAGER: usize = 128;
+
+impl Asked<'_> {
+    /// A request that the root namespace allows.
+    pub(super) async fn shared(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+        let place = request.path().build();
+        let planned = match self.writes_shared(request)? {
+            None => self.read_shared(request),
+            Some(_) if request.verb() == Verb::DeleteCollection => Err(Status::method_not_allowed_here().into()),
+            Some(kind) if request.verb() == Verb::Delete => self.leave_shared(request, kind, body).await,
+            Some(kind) => self.write_shared(request, kind, body).await,
+        };
+        match planned {
+            Ok(plan) => Ok(plan),
+            Err(refusal) => {
+                let upstream = Upstream { path: &place, identity: As::Agent, namespace: None, mapping: &self.mapping };
+                Err(self.in_own_words(request, &upstream, &body.bytes(), refusal).await)
+            }
+        }
+    }
+
+    /// What is written; nothing if it is a read.
+    fn writes_shared(&self, request: &ResourceRequest<'_>) -> Result<Option<Kind>, Refusal> {
+        let is_read = request.verb().is_read();
+        if is_read && request.subresource().is_none_or(|subresource| subresource == "status") {
+            return Ok(None);
+        }
+        let rules = self.parts.shared.load();
+        let kind = Kind::of(request.group_resource()).filter(|kind| rules.lets_write(*kind));
+        match kind.filter(|_| !is_read && request.subresource().is_none()) {
+            Some(kind) => Ok(Some(kind)),
+            None => Err(forbidden(request, policy::read_only(Class::Shared))),
+        }
+    }
+
+    fn read_shared(&self, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
+        let listed = request.verb() != Verb::Get;
+        let (mut query, mut selecting) = (self.info.query().borrowed().into_owned(), None);
+        if listed {
+            query = self.list_query(request, None)?;
+            query.remove("labelSelector");
+            let options = ListOptions::parse(self.info.query())?;
+            let selector: Result<LabelSelector, _> = options.label_selector.parse();
+            let selector = selector.map_err(|error| Refusal::from(Status::bad_request(error.to_string())))?;
+            selecting = Some(selector).filter(|selector| !selector.is_empty());
+        }
+        let target = Self::target(&request.path().build(), &query);
+        let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
+        self.readable(&mut upstream)?;
+        let show = if listed {
+            self.list_show(request, program(request).of_shared(), Filter::Shared)?
+        } else {
+            shown(request)
+        };
+        let mut plan = self.planned(request, upstream, show);
+        plan.selecting = selecting;
+        Ok(plan)
+    }
+
+    /// The object at `path`, whoever sees it.
+    async fn live(&self, request: &ResourceRequest<'_>, path: &str) -> Result<Option<HostObject>, Refusal> {
+        let read = self.upstream(Method::GET, path, As::Agent, empty())?;
+        match self.answer(request, read).await {
+            Ok(object) => Ok(Some(HostObject::new(object))),
+            Err(refusal) => match refusal {
+                Refusal::Status(status) if status.code == 404 => Ok(None),
+                other => Err(other),
+            },
+        }
+    }
+
+    /// The host's answer, an object; a refusal of its is the answer to the client.
+    async fn answer(&self, about: &ResourceRequest<'_>, mut request: Request<RequestBody>) -> Result<Value, Refusal> {
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        let response = self.parts.host.send(request).await?;
+        let unreadable = |error: String| Refusal::Unreadable(error);
+        match response.status() {
+            status if status.is_success() => {
+                let body = collect(response.into_body(), MAX_OBJECT).await;
+                let body = body.map_err(|error| unreadable(error.to_string()))?;
+                let object: Map<String, Value> =
+                    serde_json::from_slice(&body).map_err(|error| unreadable(error.to_string()))?;
+                if object.get("metadata").is_some_and(|metadata| !metadata.is_object()) {
+                    return Err(unreadable("its metadata is no object".to_owned()));
+                }
+                Ok(Value::Object(object))
+            }
+            // It would name the agent's account on the host, which has less rights than it should.
+            StatusCode::FORBIDDEN => {
+                let why = "the operator of the host cluster has not given the proxy-agent the right to write it there";
+                Err(forbidden(about, why))
+            }
+            _ => {
+                let said = self.status(about, &self.mapping, response).await;
+                Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into())
+            }
+        }
+    }
+
+    /// A write upstream of an object in JSON.
+    fn put_upstream(
+        &self,
+        method: Method,
+        path: &str,
+        query: &Query<'_>,
+        object: &Value,
+    ) -> Result<Request<RequestBody>, Refusal> {
+        let body = full(Bytes::from(object.to_string()));
+        let mut request = self.upstream(method, &Self::target(path, query), As::Agent, body)?;
+        request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(request)
+    }
+
+    /// The parameters of a write, with a manager that is the cluster's own.
+    fn write_query(&self) -> Result<Query<'static>, Refusal> {
+        let mut query = self.info.query().borrowed().into_owned();
+        query.remove("force");
+        if let Some(manager) = self.manager()? {
+            query.set("fieldManager", &manager);
+        }
+        Ok(query)
+    }
+
+    /// The same, storing nothing.
+    fn dry_query(&self) -> Result<Query<'static>, Refusal> {
+        let mut query = self.write_query()?;
+        if !query.contains("dryRun") {
+            query.append("dryRun", "All");
+        }
+        Ok(query)
+    }
+
+    /// Who manages what is written, as the host knows it; nothing if the host is to refuse the name, or to miss one.
+    fn manager(&self) -> Result<Option<String>, Refusal> {
+        let options = WriteOptions::parse(self.info.query())?;
+        let named = &*options.field_manager;
+        if named.len() > MAX_MANAGER || !named.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Ok(None);
+        }
+        let agent = self.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        // `prefixFromUserAgent` in apiserver's `handlers/create.go`.
+        let named = if named.is_empty() { agent.split('/').next().unwrap_or_default() } else { named };
+        if named.is_empty() {
+            return Ok(None);
+        }
+        let mut manager = format!("{MANAGER_PREFIX}{}:", self.cluster.name);
+        manager.extend(named.chars().filter(char::is_ascii_graphic));
+        manager.truncate(MAX_MANAGER);
+        Ok(Some(manager))
+    }
+
+    fn is_dry_run(&self) -> Result<bool, Refusal> {
+        Ok(WriteOptions::parse(self.info.query())?.dry_run)
+    }
+}
+
+/// How one object is shown.
+fn shown(request: &ResourceRequest<'_>) -> Show {
+    Show::Object { program: program(request).of_shared(), filter: Filter::Shared, only: None }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! Server-side apply to a shared object.
+//!
+//! The host merges, as a manager of this cluster's own. That other clusters manage the same fields is no conflict: whether
+//! they may be changed is asked later. Labels and annotations of the overlay are merged here.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use http::Method;
+use kube_wire::query::WriteOptions;
+use kube_wire::status::Reason;
+use kube_wire::{ResourceRequest, Status};
+use rewrite::name::MANAGER_PREFIX;
+use serde_json::Value;
+
+use super::Asked;
+use super::wanted::{APPLY, CONTENT_TYPE, Wanted, check_metadata};
+use crate::exchange::object::map_json;
+use crate::exchange::patch::yaml_to_json;
+use crate::exchange::plan::{As, program};
+use crate::host::full;
+use crate::refusal::Refusal;
+
+impl Asked<'_> {
+    /// An apply.
+    pub(super) async fn wanted_by_apply(
+        &self,
+        request: &ResourceRequest<'_>,
+        path: &str,
+        body: &Bytes,
+    ) -> Result<Wanted, Refusal> {
+        let json = yaml_to_json(body)?;
+        let name = request.path_name().unwrap_or_default();
+        let mapper = self.mapper(None).partial();
+        let (mapped, report) = map_json(request, name, &program(request), &mapper, &json)?;
+        self.note(&report);
+        let mut object: Value =
+            serde_json::from_slice(&mapped).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let metadata = object["metadata"].clone();
+        check_metadata(request, &metadata, None)?;
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            // Whether it is the one that the client has seen is looked at elsewhere.
+            metadata.retain(|key, _| matches!(&**key, "name" | "labels" | "annotations" | "managedFields"));
+        }
+        let force = WriteOptions::parse(self.info.query())?.force;
+        let result = match self.try_apply_shared(request, path, &object, force).await {
+            Err(Refusal::Status(status)) if !force && is_conflict(&status) => {
+                let prefix = format!("{MANAGER_PREFIX}{}:", self.cluster.name);
+                if let Some(own) = of_own_managers(*status, &prefix) {
+                    return Err(own.into());
+                }
+                self.try_apply_shared(request, path, &object, true).await?
+            }
+            tried => tried?,
+        };
+        Ok(Wanted { applied: Some(result["metadata"]["managedFields"].clone()), result, metadata })
+    }
+
+    async fn try_apply_shared(
+        &self,
+        request: &ResourceRequest<'_>,
+        path: &str,
+        object: &Value,
+        force: bool,
+    ) -> Result<Value, Refusal> {
+        let mut query = self.dry_query()?;
+        if force {
+            query.append("force", "true");
+        }
+        let body = full(Bytes::from(object.to_string()));
+        let mut dry = self.upstream(Method::PATCH, &Self::target(path, &query), As::Agent, body)?;
+        dry.headers_mut().insert(CONTENT_TYPE, APPLY);
+        self.answer(request, dry).await
+    }
+}
+
+/// The managed fields to write, by those of the host's dry run and those that there are. Of labels and annotations the host
+/// would say each time that they are new, since it has none of them: that alone is no change.
+pub(super) fn managed(tried: &Value, live: &Value) -> Value {
+    if owned(tried) == owned(live) { live.clone() } else { tried.clone() }
+}
+
+/// Who owns what besides labels and annotations.
+fn owned(fields: &Value) -> BTreeSet<String> {
+    let entries = fields.as_array().into_iter().flatten().filter_map(|entry| {
+        let mut entry = entry.clone();
+        let members = entry.as_object_mut()?;
+        members.remove("time");
+        let fields = members.get_mut("fieldsV1").and_then(Value::as_object_mut)?;
+        fields.remove("f:metadata");
+        (!fields.is_empty()).then(|| entry.to_string())
+    });
+    entries.collect()
+}
+
+fn is_conflict(status: &Status) -> bool {
+    status.code == 409 && status.details.as_ref().is_some_and(|details| !details.causes.is_empty())
+}
+
+/// The conflicts with managers of this cluster, and of the host; nothing if there are none. Each is told of with its
+/// manager (`newConflictsError` in apimachinery's `util/managedfields/internal`).
+fn of_own_managers(status: Status, prefix: &str) -> Option<Status> {
+    let is_foreign = |message: &str| {
+        message.contains(&format!("conflict with \"{MANAGER_PREFIX}")) && !message.contains(&format!("\"{prefix}"))
+    };
+    let mut details = status.details?;
+    details.causes.retain(|cause| !is_foreign(&cause.message));
+    for cause in &mut details.causes {
+        cause.message = cause.message.replace(prefix, "");
+    }
+    let fields: Vec<_> = details.causes.iter().map(|cause| format!("{}: {}", cause.message, cause.field)).collect();
+    if fields.is_empty() {
+        return None;
+    }
+    let (number, some) = (fields.len(), if fields.len() == 1 { "conflict" } else { "conflicts" });
+    let message = format!("Apply failed with {number} {some}: {}", fields.join("; "));
+    Some(Status { details: Some(details), ..Status::failure(409, Reason::Conflict, message) })
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_wire::status::{Cause, Details};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn labels_that_the_host_does_not_have_are_no_change() {
+        let entry =
+            |time: &str, fields: Value| json!({"manager": "atoll:ke:kubectl", "time": time, "fieldsV1": fields});
+        let overlay = entry("1", json!({"f:metadata": {"f:annotations": {}}}));
+        let live = json!([overlay, entry("1", json!({"f:value": {}}))]);
+        let same = json!([entry("2", json!({"f:value": {}, "f:metadata": {"f:labels": {}}})), overlay]);
+        let other = json!([entry("2", json!({"f:value": {}, "f:description": {}})), overlay]);
+        assert_eq!(managed(&same, &live), live);
+        assert_eq!(managed(&other, &live), other);
+        assert_eq!(managed(&same, &Value::Null), same);
+    }
+
+    #[test]
+    fn managers_of_other_clusters_are_no_conflict() {
+        let cause = |manager: &str| Cause {
+            message: format!("conflict with \"{manager}\" using v1"),
+            field: ".value".into(),
+            ..Cause::default()
+        };
+        let own = |managers: &[&str]| {
+            let causes = managers.iter().map(|manager| cause(manager)).collect();
+            let details = Some(Details { causes, ..Details::default() });
+            let status = Status { details, ..Status::failure(409, Reason::Conflict, "") };
+            assert!(is_conflict(&status));
+            of_own_managers(status, "atoll:ke:").map(|status| status.message)
+        };
+        assert_eq!(own(&["atoll:hz:kubectl", "atoll:ke-2:kubectl"]), None);
+        let expected = "Apply failed with 1 conflict: conflict with \"helm\" using v1: .value";
+        assert_eq!(own(&["atoll:hz:kubectl", "atoll:ke:helm"]).as_deref(), Some(expected));
+        let expected = "Apply failed with 1 conflict: conflict with \"kubectl\" using v1: .value";
+        assert_eq!(own(&["kubectl"]).as_deref(), Some(expected));
+    }
+}

@@ -1,0 +1,49 @@
+//! Custom resources whose definition only other virtual clusters have: here they are not served.
+
+use std::time::Duration;
+
+use kube_wire::name::SegmentName;
+use kube_wire::{Status, Target};
+use rewrite::schema;
+use tokio::time::timeout;
+
+use super::Asked;
+use crate::exchange::plan::As;
+use crate::host::empty;
+use crate::refusal::Refusal;
+use crate::shared::{DEFINITIONS, HostObject};
+
+/// How long a request waits for the agent to know the host's definitions.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Asked<'_> {
+    /// Refuses what is not served here, in the words of an API server that does not serve it.
+    pub(in crate::exchange) async fn defined(&self) -> Result<(), Refusal> {
+        let Target::Resource(request) = self.info.target() else { return Ok(()) };
+        let resource = request.group_resource();
+        if resource.group.is_empty() || schema::kind_of(resource.group, resource.resource).is_some() {
+            return Ok(());
+        }
+        self.known_definitions().await?;
+        if !self.parts.definitions.hide(resource, self.cluster.name.as_str()) {
+            return Ok(());
+        }
+        // The cluster may have got it a moment ago, and through another agent.
+        let missing = || Refusal::from(Status::path_not_found());
+        let name = SegmentName::new(format!("{}.{}", resource.resource, resource.group)).map_err(|_| missing())?;
+        let read = self.upstream(http::Method::GET, &format!("{DEFINITIONS}/{name}"), As::Agent, empty())?;
+        let is_seen = match self.answer(request, read).await {
+            Ok(definition) => HostObject::new(definition).is_seen_by(self.cluster.name.as_str()),
+            Err(Refusal::Status(status)) if status.code == 404 => false,
+            Err(refusal) => return Err(refusal),
+        };
+        if is_seen { Ok(()) } else { Err(missing()) }
+    }
+
+    /// Waits until it is known who has which definition, which is a moment after the agent has started.
+    pub(in crate::exchange) async fn known_definitions(&self) -> Result<(), Refusal> {
+        timeout(PATIENCE, self.parts.definitions.synced()).await.map_err(|_| {
+            Status::service_unavailable("the resources of this cluster are not known yet").with_retry_after(1).into()
+        })
+    }
+}

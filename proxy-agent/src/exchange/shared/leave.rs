@@ -1,0 +1,111 @@
+//! Deletes: a cluster gives up what it has of an object, and the last one takes the object with it.
+
+mod instances;
+mod options;
+
+use http::Method;
+use kube_wire::name::SegmentName;
+use kube_wire::status::{Details, Outcome};
+use kube_wire::{ResourceRequest, Status};
+use serde_json::json;
+
+use super::{Asked, shown};
+use crate::exchange::body::Body;
+use crate::exchange::cluster_scoped::forbidden;
+use crate::exchange::plan::{After, Plan};
+use crate::refusal::Refusal;
+use crate::shared::{HostObject, Kind};
+use options::Deletion;
+
+/// To who would delete what the operator has made.
+const OPERATORS: &str = "the operator of the host cluster has made it for all virtual clusters";
+
+impl Asked<'_> {
+    pub(super) async fn leave_shared(
+        &self,
+        request: &ResourceRequest<'_>,
+        kind: Kind,
+        body: &Body,
+    ) -> Result<Plan, Refusal> {
+        let cluster = self.cluster.name.as_str();
+        let name = request.path_name().unwrap_or_default();
+        let missing = || Refusal::from(Status::not_found(request.group_resource(), name));
+        let segment = SegmentName::new(name.to_owned()).map_err(|_| missing())?;
+        let path = request.path_with(None, Some(&segment));
+        let deletion = self.deletion(&body.bytes())?;
+        let live = self.live(request, &path).await?.filter(|live| live.is_seen_by(cluster)).ok_or_else(missing)?;
+        if let Some(why) = deletion.unmet(live.metadata()) {
+            return Err(Status::conflict(request.group_resource(), name, &why).into());
+        }
+        if live.overlay(cluster).is_none() {
+            return Err(forbidden(request, OPERATORS));
+        }
+        if live.is_marked() && !live.has_others(cluster) {
+            return self.delete_shared(request, &path, &live, &deletion);
+        }
+        if kind == Kind::CustomResourceDefinition && live.is_marked() && !deletion.is_dry_run() {
+            self.delete_instances(request, &live).await?;
+        }
+        self.leave_to_others(request, &path, live, &deletion)
+    }
+
+    /// Nobody else has it. If somebody joins meanwhile, the host says that it is not what it was.
+    fn delete_shared(
+        &self,
+        request: &ResourceRequest<'_>,
+        path: &str,
+        live: &HostObject,
+        deletion: &Deletion,
+    ) -> Result<Plan, Refusal> {
+        let mut query = self.info.query().borrowed();
+        for key in ["propagationPolicy", "gracePeriodSeconds", "orphanDependents", "dryRun"] {
+            query.remove(key);
+        }
+        let options = deletion.of(live.text("uid"), live.text("resourceVersion"));
+        let mut upstream = self.put_upstream(Method::DELETE, path, &query, &options)?;
+        self.readable(&mut upstream)?;
+        let mut plan = self.planned(request, upstream, shown(request));
+        plan.again = true;
+        Ok(plan)
+    }
+
+    fn leave_to_others(
+        &self,
+        request: &ResourceRequest<'_>,
+        path: &str,
+        mut live: HostObject,
+        deletion: &Deletion,
+    ) -> Result<Plan, Refusal> {
+        live.leave(self.cluster.name.as_str());
+        let mut query = self.write_query()?;
+        for key in ["propagationPolicy", "gracePeriodSeconds", "orphanDependents", "dryRun"] {
+            query.remove(key);
+        }
+        if deletion.is_dry_run() {
+            query.append("dryRun", "All");
+        }
+        let mut upstream = self.put_upstream(Method::PUT, path, &query, live.value())?;
+        upstream.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static("application/json"));
+        let mut plan = self.planned(request, upstream, shown(request));
+        plan.again = true;
+        plan.after = After::Gone(gone(request, &live).to_json().into());
+        Ok(plan)
+    }
+}
+
+/// What an API server answers when the object is gone at once (`handlers/delete.go` in apiserver).
+fn gone(request: &ResourceRequest<'_>, live: &HostObject) -> Status {
+    let details = Details {
+        name: live.text("name").to_owned(),
+        group: request.group().to_owned(),
+        kind: request.resource().to_owned(),
+        uid: live.text("uid").to_owned(),
+        ..Details::default()
+    };
+    Status { outcome: Outcome::Success, details: Some(details), ..Status::default() }
+}
+
+/// An empty `DeleteOptions`.
+fn empty_options() -> serde_json::Value {
+    json!({"kind": "DeleteOptions", "apiVersion": "v1"})
+}

@@ -1,0 +1,119 @@
+//! The custom resources that a cluster has of a definition: they go before the definition does, as on any API server
+//! (`customResourceDefinitionStorage.Delete` and the finalizer beside it in apiextensions-apiserver).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue, Method, Request, header};
+use kube_wire::{ResourceRequest, Status};
+use rewrite::name::CLUSTER_LABEL;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::exchange::Asked;
+use crate::host::api::{Api, Selection, Shape};
+use crate::host::empty;
+use crate::refusal::Refusal;
+use crate::shared::HostObject;
+use crate::who::HostUser;
+use crate::who::host_user::AUTHENTICATED;
+
+/// How long they may take to go. A client that is told otherwise tries again.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often they are looked for meanwhile.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// To who deletes a definition whose custom resources stay.
+const REMAINING: &str =
+    "its custom resources are being deleted, and some still have finalizers: try again when those are gone";
+
+impl Asked<'_> {
+    /// Deletes this cluster's instances of a definition, and waits until they are gone.
+    pub(super) async fn delete_instances(
+        &self,
+        request: &ResourceRequest<'_>,
+        definition: &HostObject,
+    ) -> Result<(), Refusal> {
+        let spec = &definition.value()["spec"];
+        let Some(version) = served(spec) else { return Ok(()) };
+        let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
+        let base = format!("/apis/{group}/{version}");
+        let is_namespaced = spec["scope"] == "Namespaced";
+        let until = Instant::now() + PATIENCE;
+        let mut asked = BTreeSet::new();
+        loop {
+            let paths = self.instances(&base, plural, is_namespaced).await?;
+            if paths.is_empty() {
+                return Ok(());
+            }
+            for path in paths {
+                if asked.insert(path.clone()) {
+                    self.delete_all(request, &path, is_namespaced).await?;
+                }
+            }
+            if Instant::now() >= until {
+                let name = definition.text("name");
+                return Err(Status::conflict(request.group_resource(), name, REMAINING).into());
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    /// Collections in which there are instances of this cluster.
+    async fn instances(&self, base: &str, plural: &str, is_namespaced: bool) -> Result<BTreeSet<String>, Refusal> {
+        let api = Api::new(self.parts.host.clone());
+        let label = format!("{CLUSTER_LABEL}={}", self.cluster.name);
+        let labels = if is_namespaced { String::new() } else { label };
+        let selection = Selection { labels, shape: Shape::Metadata, ..Selection::default() };
+        let all = match api.list(&format!("{base}/{plural}"), &selection).await {
+            Ok(list) => list.items,
+            // The definition is not in force: there can be none.
+            Err(error) if error.is_not_found() => return Ok(BTreeSet::new()),
+            Err(error) => {
+                let message = format!("the host does not tell what custom resources there are: {error}");
+                return Err(Status::service_unavailable(message).with_retry_after(1).into());
+            }
+        };
+        let mapping = self.cluster.mapping();
+        let paths = all.iter().filter_map(|instance| {
+            if !is_namespaced {
+                return Some(format!("{base}/{plural}?labelSelector={CLUSTER_LABEL}%3D{}", self.cluster.name));
+            }
+            let namespace = instance["metadata"]["namespace"].as_str()?;
+            mapping.member(namespace.as_bytes())?;
+            Some(format!("{base}/namespaces/{namespace}/{plural}"))
+        });
+        Ok(paths.collect())
+    }
+
+    /// As an administrator of the cluster, in its namespaces: who may delete a definition need not be one, on any API
+    /// server.
+    async fn delete_all(&self, about: &ResourceRequest<'_>, path: &str, is_namespaced: bool) -> Result<(), Refusal> {
+        let mut headers = HeaderMap::new();
+        if is_namespaced {
+            let groups = ["system:masters".to_owned(), AUTHENTICATED.to_owned()];
+            let user = HostUser::impersonated(&self.mapping, "system:admin", &groups, None, Vec::new());
+            user.expect("constants are visible ASCII").write(&mut headers);
+        }
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        let mut request = Request::new(empty());
+        *request.method_mut() = Method::DELETE;
+        *request.uri_mut() = path.parse().map_err(|_| Refusal::Unreadable("a definition names no path".to_owned()))?;
+        *request.headers_mut() = headers;
+        match self.answer(about, request).await {
+            // The namespace has gone meanwhile, or the definition.
+            Err(Refusal::Status(status)) if status.code == 404 => Ok(()),
+            answer => answer.map(drop),
+        }
+    }
+}
+
+/// A version in which the instances can be asked for.
+fn served(spec: &Value) -> Option<&str> {
+    let mut versions = spec["versions"].as_array().into_iter().flatten();
+    versions.find(|version| version["served"] == true).and_then(|version| version["name"].as_str())
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,147 @@
+//! What a delete says beside its path (`DeleteOptions` in apimachinery's `meta/v1`).
+
+use bytes::Bytes;
+use kube_wire::Status;
+use kube_wire::envelope::{Envelope, EnvelopeError};
+use kube_wire::media::{BodyType, Encoding};
+use kube_wire::proto::Reader;
+use kube_wire::query::DeleteOptions;
+use serde_json::{Map, Value, json};
+
+use super::empty_options;
+use crate::exchange::Asked;
+use crate::exchange::body::content_type;
+use crate::exchange::patch::yaml_to_json;
+use crate::refusal::{Ask, Refusal, Unmapped};
+
+/// A `DeleteOptions`, in JSON.
+pub(super) struct Deletion(Value);
+
+impl Asked<'_> {
+    /// A body counts alone; without one the query does (`handlers/delete.go` in apiserver).
+    pub(super) fn deletion(&self, body: &Bytes) -> Result<Deletion, Refusal> {
+        if body.is_empty() {
+            return Ok(Deletion::of_query(&DeleteOptions::parse(self.info.query())?));
+        }
+        let bad = |error: String| {
+            let status = Status::bad_request(format!("the options of the delete cannot be read: {error}"));
+            Unmapped::refusal(status, Ask::KubeApiserver)
+        };
+        match BodyType::of_object(content_type(&self.headers)) {
+            Ok(BodyType::Object(Encoding::Protobuf)) => {
+                Deletion::of_protobuf(body).map_err(|error| bad(error.to_string()))
+            }
+            Ok(BodyType::Object(Encoding::Json | Encoding::Yaml)) => {
+                let options: Result<Map<String, Value>, _> = serde_json::from_slice(&yaml_to_json(body)?);
+                Ok(Deletion(Value::Object(options.map_err(|error| bad(error.to_string()))?)))
+            }
+            Ok(_) => Err(bad("it is neither JSON nor YAML nor protobuf".to_owned())),
+            Err(error) => Err(Unmapped::refusal(Status::unsupported_media_type(error), Ask::WithoutBody)),
+        }
+    }
+}
+
+// === impl Deletion ===
+
+impl Deletion {
+    fn of_query(query: &DeleteOptions<'_>) -> Self {
+        let mut options = empty_options();
+        if !query.propagation_policy.is_empty() {
+            options["propagationPolicy"] = json!(query.propagation_policy);
+        }
+        if let Some(seconds) = query.grace_period_seconds {
+            options["gracePeriodSeconds"] = json!(seconds);
+        }
+        if let Some(orphan) = query.orphan_dependents {
+            options["orphanDependents"] = json!(orphan);
+        }
+        if query.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        Self(options)
+    }
+
+    /// The numbers are those of `meta/v1/generated.proto`.
+    fn of_protobuf(body: &[u8]) -> Result<Self, EnvelopeError> {
+        let mut options = empty_options();
+        let mut reader = Reader::new(Envelope::decode(body)?.raw);
+        while let Some(field) = reader.next_field()? {
+            match field.number {
+                1 => options["gracePeriodSeconds"] = json!(field.varint()?.cast_signed()),
+                2 => {
+                    let mut preconditions = reader.nested(field.bytes()?)?;
+                    while let Some(field) = preconditions.next_field()? {
+                        let key = match field.number {
+                            1 => "uid",
+                            2 => "resourceVersion",
+                            _ => continue,
+                        };
+                        options["preconditions"][key] = json!(field.text()?);
+                    }
+                }
+                3 => options["orphanDependents"] = json!(field.varint()? != 0),
+                4 => options["propagationPolicy"] = json!(field.text()?),
+                5 => options["dryRun"] = json!([field.text()?]),
+                _ => {}
+            }
+        }
+        Ok(Self(options))
+    }
+
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.0["dryRun"].as_array().is_some_and(|stages| !stages.is_empty())
+    }
+
+    /// What an object of this metadata does not meet, as `BeforeDelete` in apiserver's `registry/rest` says it.
+    pub(super) fn unmet(&self, metadata: &Value) -> Option<String> {
+        [("uid", "UID"), ("resourceVersion", "ResourceVersion")].into_iter().find_map(|(key, word)| {
+            let given = self.0["preconditions"][key].as_str()?;
+            let is = metadata[key].as_str().unwrap_or_default();
+            let unmet = format!("Precondition failed: {word} in precondition: {given}, {word} in object meta: {is}");
+            (given != is).then_some(unmet)
+        })
+    }
+
+    /// The same, of an object in this very state.
+    pub(super) fn of(&self, uid: &str, version: &str) -> Value {
+        let mut options = self.0.clone();
+        options["preconditions"] = json!({"uid": uid, "resourceVersion": version});
+        options
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_wire::proto::Writer;
+
+    use super::*;
+
+    #[test]
+    fn protobuf_says_the_same() {
+        let mut preconditions = Writer::new();
+        preconditions.bytes(1, b"u");
+        preconditions.bytes(2, b"7");
+        let mut options = Writer::new();
+        options.varint(1, 0);
+        options.bytes(2, &preconditions.into_bytes());
+        options.bytes(4, b"Background");
+        options.bytes(5, b"All");
+        let body = Envelope { raw: &options.into_bytes(), ..Envelope::default() }.encode();
+        let deletion = Deletion::of_protobuf(&body).unwrap();
+        let expected = json!({"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0,
+            "preconditions": {"uid": "u", "resourceVersion": "7"}, "propagationPolicy": "Background", "dryRun": ["All"]});
+        assert_eq!(deletion.0, expected);
+        assert!(deletion.is_dry_run());
+    }
+
+    #[test]
+    fn preconditions_are_met_or_told() {
+        let deletion = Deletion(json!({"preconditions": {"uid": "u", "resourceVersion": "7"}}));
+        assert_eq!(deletion.unmet(&json!({"uid": "u", "resourceVersion": "7"})), None);
+        let unmet = deletion.unmet(&json!({"uid": "u", "resourceVersion": "8"})).unwrap();
+        assert_eq!(unmet, "Precondition failed: ResourceVersion in precondition: 7, ResourceVersion in object meta: 8");
+        assert_eq!(Deletion(json!({})).unmet(&json!({"uid": "u"})), None);
+        assert!(!Deletion(json!({"dryRun": []})).is_dry_run());
+        assert_eq!(deletion.of("u", "8")["preconditions"], json!({"uid": "u", "resourceVersion": "8"}));
+    }
+}

@@ -1,0 +1,230 @@
+//! Requests of two virtual clusters for what they share, with a host in memory.
+
+mod memory;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, header};
+use http_body_util::BodyExt as _;
+use kube_wire::RequestInfo;
+use ops::drain::Tasks;
+use ops::files::Watched;
+use protocol::identity::Identity;
+use rewrite::view::Certificate;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::access::Access;
+use crate::clusters::VirtualClusters;
+use crate::clusters::host_api::Following;
+use crate::config::ProxyAgentConfiguration;
+use crate::discovery::Discovery;
+use crate::exchange::plan::After;
+use crate::exchange::{Parts, made};
+use crate::gate::Gate;
+use crate::host::Host;
+use crate::host::api::{Api, Change};
+use crate::namespaces::Namespaces;
+use crate::nodes::Nodes;
+use crate::root::Root;
+use crate::seal::Seal;
+use crate::shared::Rules;
+use crate::translate::{Upstream as Answered, show};
+use crate::who::Who;
+use memory::{CLASSES, Memory};
+
+const CONFIG: &str = "\
+apiVersion: atoll.dev/v1alpha1
+kind: ProxyAgentConfiguration
+servers: [proxy:8091]
+identity: {certificate: a.crt, key: a.key, serverCA: s.crt}
+host: {kubeconfig: h}
+sharedObjects: {writable: [priorityclasses.scheduling.k8s.io]}
+virtualClusters:
+- {name: ke, nodeSelector: {location: beijing}}
+- {name: hz, nodeSelector: {location: hangzhou}}
+";
+
+struct World {
+    parts: Parts,
+    memory: Arc<Memory>,
+}
+
+/// Nothing happens but what has happened.
+struct Told(bool);
+
+impl Following for Told {
+    async fn next(&mut self) -> Change {
+        if std::mem::replace(&mut self.0, true) { std::future::pending().await } else { Change::Synced }
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let config: ProxyAgentConfiguration = ops::config::parse(CONFIG, Path::new("c.yaml")).unwrap();
+        let memory = Arc::new(Memory::default());
+        let host = Host::answered_by(memory.answerer(), &Tasks::new());
+        let names = config.virtual_clusters.iter().map(|cluster| crate::clusters::engine_name(&cluster.name));
+        let namespaces = Arc::new(Namespaces::new(names));
+        let clusters = config.virtual_clusters.iter().map(|cluster| &**cluster);
+        let clusters = Arc::new(VirtualClusters::new(clusters, &namespaces).unwrap());
+        let parts = Parts {
+            access: Access::new(host.clone()),
+            who: Who::new(host.clone()),
+            root: Root::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
+            gate: Gate::new(Api::new(host.clone()), true, clusters.slices()),
+            discovery: Arc::new(Discovery::new(host.clone(), config.customs())),
+            replaces_node_ports: true,
+            nodes: Nodes::new(host.clone()),
+            shared: Rules::new(&config.shared_objects),
+            definitions: Arc::default(),
+            endpoint_ca: Watched::fixed(Certificate::new("")),
+            seal: Arc::new(Seal::new().unwrap()),
+            clusters,
+            host,
+        };
+        Self { parts, memory }
+    }
+
+    /// As the exchange does it: planned anew on a conflict that is ours.
+    async fn ask(&self, cluster: &str, method: Method, path: &str, body: &Value) -> (u16, Value) {
+        let patch = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let virtual_cluster = self.parts.clusters.get(&cluster.parse().unwrap()).unwrap();
+        let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+        for attempt in 0.. {
+            let info = RequestInfo::parse(&method, path, None).unwrap();
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, patch.parse().unwrap());
+            headers.insert(header::USER_AGENT, "kubectl/v1".parse().unwrap());
+            let groups = vec!["system:masters".to_owned()];
+            Identity { user: "admin".into(), groups, uid: None, credential: None }.write(&mut headers);
+            let asked = Asked::identify(&self.parts, &virtual_cluster, info, headers).await.unwrap();
+            let plan = match asked.plan(&Body::Whole(body.clone())).await {
+                Ok(plan) => plan,
+                Err(refusal) => return status_of(refusal),
+            };
+            let response = self.parts.host.send(plan.request).await.unwrap();
+            if plan.again && response.status() == StatusCode::CONFLICT && attempt < 3 {
+                continue;
+            }
+            let response = match plan.after {
+                After::Made => made(response).map(Answered::Stream),
+                After::Gone(said) => response.map(|_| Answered::Whole(said)),
+                _ => response.map(Answered::Stream),
+            };
+            let view = asked.view(plan.mapping);
+            return match show(&view, plan.show, || plan.not_found, response).await {
+                Ok(shown) => {
+                    let code = shown.status().as_u16();
+                    let body = shown.into_body().collect().await.unwrap().to_bytes();
+                    assert!(!String::from_utf8_lossy(&body).contains("atoll.dev"), "{body:?}");
+                    (code, serde_json::from_slice(&body).unwrap())
+                }
+                Err(refusal) => status_of(refusal),
+            };
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    async fn create(&self, cluster: &str, value: i64) -> u16 {
+        self.ask(cluster, Method::POST, CLASSES, &class(cluster, value)).await.0
+    }
+
+    async fn update(&self, cluster: &str, value: i64) -> u16 {
+        self.ask(cluster, Method::PUT, &format!("{CLASSES}/a"), &class(cluster, value)).await.0
+    }
+
+    async fn delete(&self, cluster: &str) -> u16 {
+        self.ask(cluster, Method::DELETE, &format!("{CLASSES}/a"), &Value::Null).await.0
+    }
+
+    async fn labels(&self, cluster: &str) -> Value {
+        let (_, shown) = self.ask(cluster, Method::GET, &format!("{CLASSES}/a"), &Value::Null).await;
+        shown.pointer("/metadata/labels").cloned().unwrap_or_default()
+    }
+}
+
+fn status_of(refusal: Refusal) -> (u16, Value) {
+    let status = refusal.into_status();
+    (status.code, json!(status.message))
+}
+
+fn class(owner: &str, value: i64) -> Value {
+    let metadata = json!({"name": "a", "labels": {"owner": owner}});
+    json!({"kind": "PriorityClass", "apiVersion": "scheduling.k8s.io/v1", "metadata": metadata, "value": value})
+}
+
+async fn known(world: &World) {
+    let roles = world.parts.clusters.roles();
+    let _ = tokio::time::timeout(std::time::Duration::ZERO, roles.follow(Told(false))).await;
+}
+
+#[tokio::test]
+async fn one_object_is_had_by_two() {
+    let world = World::new();
+    known(&world).await;
+    assert_eq!(world.create("ke", 1).await, 201);
+    assert_eq!(world.labels("hz").await, Value::Null);
+    assert_eq!((world.update("hz", 1).await, world.delete("hz").await), (404, 404));
+    // Not as it is, and then as it is.
+    assert_eq!(
+        (world.create("hz", 2).await, world.create("hz", 1).await, world.create("hz", 1).await),
+        (409, 201, 409)
+    );
+    assert_eq!((world.labels("ke").await, world.labels("hz").await), (json!({"owner": "ke"}), json!({"owner": "hz"})));
+    let labelled = json!({"metadata": {"labels": {"more": "x"}}});
+    let (code, shown) = world.ask("ke", Method::PATCH, &format!("{CLASSES}/a"), &labelled).await;
+    assert_eq!((code, &shown["metadata"]["labels"]), (200, &json!({"owner": "ke", "more": "x"})));
+    assert_eq!(world.labels("hz").await, json!({"owner": "hz"}));
+    assert_eq!((world.delete("ke").await, world.labels("ke").await), (200, Value::Null));
+    assert_eq!((world.labels("hz").await, world.create("ke", 1).await), (json!({"owner": "hz"}), 201));
+    assert_eq!((world.delete("hz").await, world.delete("ke").await), (200, 200));
+    assert_eq!(world.memory.stored("a"), None);
+}
+
+#[tokio::test]
+async fn a_change_takes_all() {
+    let world = World::new();
+    known(&world).await;
+    world.create("ke", 1).await;
+    assert_eq!(world.update("ke", 2).await, 200);
+    assert_eq!(world.create("hz", 2).await, 201);
+    assert_eq!((world.update("ke", 3).await, world.update("hz", 4).await), (409, 409));
+    let before = world.memory.writes();
+    assert_eq!(
+        (world.update("ke", 3).await, world.update("hz", 4).await, world.update("ke", 3).await),
+        (409, 409, 409)
+    );
+    assert_eq!(world.memory.writes(), before, "what is noted already is noted again");
+    assert_eq!(world.memory.stored("a").unwrap()["value"], 2);
+    assert_eq!((world.update("hz", 3).await, world.update("ke", 3).await), (200, 200));
+    assert_eq!(world.memory.stored("a").unwrap()["value"], 3);
+    // What was wished for before is not wished for any more.
+    assert_eq!(world.update("hz", 4).await, 409);
+    assert_eq!((world.delete("ke").await, world.update("hz", 4).await), (200, 200));
+}
+
+#[tokio::test]
+async fn the_operators_stays_the_operators() {
+    let world = World::new();
+    known(&world).await;
+    world.memory.put(json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "value": 1,
+        "preemptionPolicy": "PreemptLowerPriority"}));
+    assert_eq!((world.create("ke", 1).await, world.update("ke", 2).await, world.delete("ke").await), (409, 403, 403));
+    assert_eq!(world.update("ke", 1).await, 200);
+    assert_eq!(world.labels("ke").await, json!({"owner": "ke", "x": "y"}));
+    assert_eq!(world.labels("hz").await, json!({"x": "y"}));
+    assert_eq!(world.delete("ke").await, 200);
+    assert_eq!(world.labels("ke").await, json!({"x": "y"}));
+}
+
+#[tokio::test]
+async fn what_is_not_listed_is_not_written() {
+    let world = World::new();
+    known(&world).await;
+    world.parts.shared.exchange(&crate::config::SharedObjects::default());
+    assert_eq!(world.create("ke", 1).await, 403);
+    assert_eq!(world.memory.writes(), 0);
+}

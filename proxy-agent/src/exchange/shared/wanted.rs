@@ -1,0 +1,260 @@
+//! What a client wants of a shared object: read out of a body, or made of the object that it sees by a patch.
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, header};
+use kube_wire::envelope::Envelope;
+use kube_wire::media::BodyType;
+use kube_wire::proto::Writer;
+use kube_wire::status::FieldError;
+use kube_wire::{ResourceRequest, Status};
+use rewrite::name::is_own_key;
+use rewrite::protobuf::ObjectMetadata;
+use rewrite::view::{Filter, Verdict};
+use serde_json::{Map, Value, json};
+
+use super::Asked;
+use crate::exchange::body::{content_type, same_name};
+use crate::exchange::object::{Object, map_json};
+use crate::exchange::patch::JsonPatch;
+use crate::exchange::plan::{As, group_kind, program};
+use crate::host::full;
+use crate::refusal::{Ask, Refusal, Unmapped};
+use crate::shared::{HostObject, merge};
+
+/// What would come of a write, as the host completes it.
+pub(super) struct Wanted {
+    /// The whole object, of which the host's defaults are a part.
+    pub(super) result: Value,
+    /// `metadata` as the client has it.
+    pub(super) metadata: Value,
+    /// An apply: what it was made of is put over what is there, and this is who manages what.
+    pub(super) applied: Option<Value>,
+}
+
+/// Directives of strategic merge patches.
+const DIRECTIVE: &str = "$";
+
+impl Asked<'_> {
+    /// A create or an update.
+    pub(super) async fn wanted(
+        &self,
+        request: &ResourceRequest<'_>,
+        path: &str,
+        live: Option<&HostObject>,
+        body: &Bytes,
+    ) -> Result<Wanted, Refusal> {
+        let object = self.object(body)?;
+        let own = object.name()?;
+        if request.path_name().is_some() {
+            same_name(request, &own.name)?;
+        }
+        let (mapped, report) = object.map(request, &own.name, &program(request), &self.mapper(None))?;
+        self.note(&report);
+        match object {
+            Object::Json(_) => self.completed(request, path, live, &mapped).await,
+            Object::Protobuf(_) => self.completed_protobuf(request, path, live, &mapped).await,
+        }
+    }
+
+    /// A patch that is no apply.
+    pub(super) async fn wanted_by_patch(
+        &self,
+        request: &ResourceRequest<'_>,
+        path: &str,
+        live: &HostObject,
+        kind: BodyType,
+        body: &Bytes,
+    ) -> Result<Wanted, Refusal> {
+        let mut object = self.seen(request, live)?;
+        let unreadable =
+            |what: &str| Unmapped::refusal(Status::bad_request(format!("the body is not {what}")), Ask::KubeApiserver);
+        match kind {
+            BodyType::JsonPatch => {
+                let patch = JsonPatch::parse(body).map_err(|_| unreadable("a JSON patch"))?;
+                patch.apply(&mut object).map_err(|_| Refusal::from(Status::patch_does_not_apply()))?;
+            }
+            BodyType::MergePatch | BodyType::StrategicMergePatch => {
+                let patch: Map<String, Value> =
+                    serde_json::from_slice(body).map_err(|_| unreadable("a merge patch"))?;
+                if kind == BodyType::StrategicMergePatch {
+                    self.merge_strategically(request, path, &mut object, patch).await?;
+                } else {
+                    merge(&mut object, &Value::Object(patch));
+                }
+            }
+            _ => {
+                let message = "this virtual cluster takes patches in JSON and YAML";
+                let status = Status::failure(415, kube_wire::status::Reason::UnsupportedMediaType, message);
+                return Err(Unmapped::refusal(status, Ask::WithoutBody));
+            }
+        }
+        same_name(request, object["metadata"]["name"].as_str().unwrap_or_default())?;
+        let json = Bytes::from(object.to_string());
+        let name = request.path_name().unwrap_or_default();
+        let (mapped, report) = map_json(request, name, &program(request), &self.mapper(None), &json)?;
+        self.note(&report);
+        self.completed(request, path, Some(live), &mapped).await
+    }
+
+    /// What a client sees of it.
+    fn seen(&self, request: &ResourceRequest<'_>, object: &HostObject) -> Result<Value, Refusal> {
+        let mut pieces: Vec<Bytes> = Vec::new();
+        let body = Bytes::from(object.value().to_string());
+        let view = self.view(self.mapping.clone());
+        let verdict = view.object(&program(request), Filter::Shared, &body, &mut pieces);
+        match verdict.map_err(|error| Refusal::Unreadable(error.to_string()))? {
+            Verdict::Shown => {
+                serde_json::from_slice(&pieces.concat()).map_err(|error| Refusal::Unreadable(error.to_string()))
+            }
+            _ => Err(Status::not_found(request.group_resource(), request.path_name().unwrap_or_default()).into()),
+        }
+    }
+
+    /// Labels and annotations are maps, of which a strategic patch says what any merge patch says. How the rest is merged
+    /// knows the host.
+    async fn merge_strategically(
+        &self,
+        request: &ResourceRequest<'_>,
+        path: &str,
+        object: &mut Value,
+        mut patch: Map<String, Value>,
+    ) -> Result<(), Refusal> {
+        let metadata = patch.remove("metadata").unwrap_or_default();
+        if has_directive(&metadata) {
+            let message = "directives in the metadata of a strategic merge patch are not supported on this resource";
+            return Err(Status::bad_request(message).into());
+        }
+        if patch.keys().any(|key| !matches!(&**key, "apiVersion" | "kind" | "status")) {
+            let patch = Bytes::from(Value::Object(patch).to_string());
+            let name = request.path_name().unwrap_or_default();
+            let mapper = self.mapper(None).partial();
+            let (mapped, _) = map_json(request, name, &program(request), &mapper, &patch)?;
+            let target = Self::target(path, &self.dry_query()?);
+            let merged = self.answer(request, self.upstream(Method::PATCH, &target, As::Agent, full(mapped))?).await?;
+            let merged = self.seen(request, &HostObject::new(merged))?;
+            let kept = object["metadata"].take();
+            *object = merged;
+            object["metadata"] = kept;
+        }
+        if !metadata.is_null() {
+            merge(&mut object["metadata"], &metadata);
+        }
+        Ok(())
+    }
+
+    /// Lets the host complete an object in host names. Its labels and annotations are those of the client, so that the
+    /// host looks at them too.
+    async fn completed(
+        &self,
+        request: &ResourceRequest<'_>,
+        path: &str,
+        live: Option<&HostObject>,
+        mapped: &Bytes,
+    ) -> Result<Wanted, Refusal> {
+        let mut object: Value =
+            serde_json::from_slice(mapped).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let metadata = object["metadata"].clone();
+        check_metadata(request, &metadata, live)?;
+        let mut tried = json!({});
+        for key in ["name", "generateName", "labels", "annotations"] {
+            if !metadata[key].is_null() {
+                tried[key] = metadata[key].clone();
+            }
+        }
+        for key in ["uid", "resourceVersion", "finalizers", "ownerReferences"] {
+            if let Some(value) = live.map(|live| &live.metadata()[key]).filter(|value| !value.is_null()) {
+                tried[key] = value.clone();
+            }
+        }
+        object["metadata"] = tried;
+        let method = if live.is_some() { Method::PUT } else { Method::POST };
+        let dry = self.put_upstream(method, path, &self.dry_query()?, &object)?;
+        Ok(Wanted { result: self.answer(request, dry).await?, metadata, applied: None })
+    }
+
+    /// The same of protobuf, which only the host can make JSON of.
+    async fn completed_protobuf(
+        &self,
+        request: &ResourceRequest<'_>,
+        path: &str,
+        live: Option<&HostObject>,
+        mapped: &Bytes,
+    ) -> Result<Wanted, Refusal> {
+        let unreadable = |error: kube_wire::envelope::EnvelopeError| Refusal::Unreadable(error.to_string());
+        let own = ObjectMetadata::of(mapped).map_err(unreadable)?;
+        let mut body = mapped.clone();
+        if let Some(live) = live {
+            let envelope = Envelope::decode(mapped).map_err(unreadable)?;
+            body = Envelope { raw: &identified(envelope.raw, live), ..envelope }.encode().into();
+        }
+        let method = if live.is_some() { Method::PUT } else { Method::POST };
+        let dry = self.upstream(method, &Self::target(path, &self.dry_query()?), As::Agent, full(body))?;
+        let result = self.answer(request, dry).await?;
+        let mut metadata = result["metadata"].clone();
+        metadata["uid"] = own.uid.into();
+        metadata["resourceVersion"] = own.resource_version.into();
+        check_metadata(request, &metadata, live)?;
+        Ok(Wanted { result, metadata, applied: None })
+    }
+
+    /// How the body of a patch is to be understood.
+    pub(super) fn patch_type(&self) -> Result<BodyType, Refusal> {
+        BodyType::of_patch(content_type(&self.headers))
+            .map_err(|error| Unmapped::refusal(Status::unsupported_media_type(error), Ask::WithoutBody))
+    }
+}
+
+/// Refuses what an overlay cannot hold.
+pub(super) fn check_metadata(
+    request: &ResourceRequest<'_>,
+    metadata: &Value,
+    live: Option<&HostObject>,
+) -> Result<(), Refusal> {
+    let mut errors = Vec::new();
+    for key in ["labels", "annotations"] {
+        let mut keys = metadata[key].as_object().into_iter().flatten();
+        if keys.any(|(key, _)| is_own_key(key)) {
+            let detail = "keys of atoll.dev are managed by the operator of the host cluster";
+            errors.push(FieldError::forbidden(format!("metadata.{key}"), detail));
+        }
+    }
+    for key in ["finalizers", "ownerReferences"] {
+        let is_empty = metadata[key].as_array().is_none_or(Vec::is_empty);
+        let is_kept = live.is_some_and(|live| live.metadata()[key] == metadata[key]);
+        if !is_empty && !is_kept {
+            let detail = "the object is shared by virtual clusters, and would be kept or deleted for all of them";
+            errors.push(FieldError::forbidden(format!("metadata.{key}"), detail));
+        }
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let name = metadata["name"].as_str().unwrap_or_default();
+    Err(Status::invalid(group_kind(request), name, &errors).into())
+}
+
+/// The same message with the uid and the resourceVersion of the live object. Of a message that is there twice Go's reader
+/// merges the two, and of a scalar it takes the last.
+fn identified(raw: &[u8], live: &HostObject) -> Vec<u8> {
+    // `metadata` of every kind, and `uid` and `resourceVersion` of `ObjectMeta`.
+    let mut metadata = Writer::new();
+    metadata.bytes(5, live.text("uid").as_bytes());
+    metadata.bytes(6, live.text("resourceVersion").as_bytes());
+    let mut object = Writer::after(raw.to_vec());
+    object.bytes(1, &metadata.into_bytes());
+    object.into_bytes()
+}
+
+fn has_directive(patch: &Value) -> bool {
+    match patch {
+        Value::Object(members) => members.iter().any(|(key, value)| key.starts_with(DIRECTIVE) || has_directive(value)),
+        Value::Array(elements) => elements.iter().any(has_directive),
+        _ => false,
+    }
+}
+
+/// For bodies in JSON that are sent as something else than an update.
+pub(super) const APPLY: HeaderValue = HeaderValue::from_static("application/apply-patch+yaml");
+
+/// The header of the body's type.
+pub(super) const CONTENT_TYPE: header::HeaderName = header::CONTENT_TYPE;

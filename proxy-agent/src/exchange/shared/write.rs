@@ -1,0 +1,243 @@
+//! Creates, updates, patches.
+
+use bytes::Bytes;
+use http::Method;
+use kube_wire::media::BodyType;
+use kube_wire::name::SegmentName;
+use kube_wire::{ResourceRequest, Status, Verb};
+use serde_json::{Value, json};
+
+use super::applied::managed;
+use super::wanted::Wanted;
+use super::{Asked, shown};
+use crate::exchange::body::Body;
+use crate::exchange::cluster_scoped::forbidden;
+use crate::exchange::plan::{After, Plan};
+use crate::refusal::Refusal;
+use crate::shared::{Consent, HostObject, Kind, digest, is_same, objection};
+
+/// `OptimisticLockErrorMsg` in apiserver's `registry/generic/registry/store.go`.
+const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
+
+/// To who would make an object that others have made otherwise.
+const OTHERWISE: &str = "virtual clusters of this host share it, and others have made it otherwise: make it as they have it, \
+                         or under another name";
+
+/// To who would change what others have too.
+const AWAITED: &str = "virtual clusters of this host share it, and others rely on it as it is: your change is noted, and is \
+                       made with the request of the last of them who asks for the same; try again";
+
+/// To who would change what the operator has made.
+const OPERATORS: &str =
+    "the operator of the host cluster has made it, and only its labels and annotations can be changed here";
+
+/// To who would make what is still going.
+const GOING: &str = "an object of this name is being deleted on the host: try again";
+
+impl Asked<'_> {
+    pub(super) async fn write_shared(
+        &self,
+        request: &ResourceRequest<'_>,
+        kind: Kind,
+        body: &Body,
+    ) -> Result<Plan, Refusal> {
+        let (cluster, body) = (self.cluster.name.as_str(), body.bytes());
+        let name = match request.path_name() {
+            Some(name) => name.to_owned(),
+            None => self.object(&body)?.name()?.name,
+        };
+        let collection = request.path().build();
+        // What is no part of a path is no name: the host says so of the object.
+        let segment = SegmentName::new(name.clone()).ok();
+        let path = segment.as_ref().map_or(collection, |segment| request.path_with(None, Some(segment)));
+        let live = if segment.is_some() { self.live(request, &path).await? } else { None };
+        let is_seen = live.as_ref().is_some_and(|live| live.is_seen_by(cluster));
+        let patch = if request.verb() == Verb::Patch { Some(self.patch_type()?) } else { None };
+        let makes = request.verb() == Verb::Create || patch == Some(BodyType::ApplyYaml);
+        if request.verb() == Verb::Create && is_seen {
+            return Err(Status::already_exists(request.group_resource(), &name).into());
+        }
+        if !makes && !is_seen {
+            return Err(Status::not_found(request.group_resource(), &name).into());
+        }
+        if !is_seen && live.as_ref().is_some_and(|live| !live.text("deletionTimestamp").is_empty()) {
+            return Err(Status::conflict(request.group_resource(), &name, GOING).into());
+        }
+        let place = if live.is_some() || patch.is_some() { path.clone() } else { request.path().build() };
+        let wanted = self.wanted_of(request, patch, &place, live.as_ref(), &body).await?;
+        match live {
+            None => self.make(request, kind, &wanted),
+            Some(live) if !is_seen => self.join(request, &path, live, &wanted),
+            Some(live) => {
+                precondition(request, &wanted.metadata, &live)?;
+                self.change(request, kind, &path, live, &wanted).await
+            }
+        }
+    }
+
+    async fn wanted_of(
+        &self,
+        request: &ResourceRequest<'_>,
+        patch: Option<BodyType>,
+        path: &str,
+        live: Option<&HostObject>,
+        body: &Bytes,
+    ) -> Result<Wanted, Refusal> {
+        match (patch, live) {
+            (Some(BodyType::ApplyYaml), _) => self.wanted_by_apply(request, path, body).await,
+            (Some(kind), Some(live)) => self.wanted_by_patch(request, path, live, kind, body).await,
+            _ => self.wanted(request, path, live, body).await,
+        }
+    }
+
+    /// Nobody has it yet.
+    fn make(&self, request: &ResourceRequest<'_>, kind: Kind, wanted: &Wanted) -> Result<Plan, Refusal> {
+        self.objected(request, kind, wanted)?;
+        let mut metadata = json!({});
+        for key in ["name", "generateName"] {
+            if wanted.metadata[key].is_string() {
+                metadata[key] = wanted.metadata[key].clone();
+            }
+        }
+        let mut object = HostObject::new(json!({"metadata": metadata})).saying(&wanted.result);
+        object.mark();
+        self.overlay(&mut object, wanted)?;
+        let path = collection(request);
+        let mut upstream = self.put_upstream(Method::POST, &path, &self.write_query()?, object.value())?;
+        self.readable(&mut upstream)?;
+        let mut plan = self.planned(request, upstream, shown(request));
+        // Somebody else has made it meanwhile.
+        plan.again = true;
+        Ok(plan)
+    }
+
+    /// Others have it.
+    fn join(
+        &self,
+        request: &ResourceRequest<'_>,
+        path: &str,
+        live: HostObject,
+        wanted: &Wanted,
+    ) -> Result<Plan, Refusal> {
+        if !is_same(&wanted.result, live.value()) {
+            return Err(Status::conflict(request.group_resource(), live.text("name"), OTHERWISE).into());
+        }
+        let mut plan = self.put_shared(request, path, live, wanted)?;
+        plan.after = After::Made;
+        Ok(plan)
+    }
+
+    /// The cluster has it.
+    async fn change(
+        &self,
+        request: &ResourceRequest<'_>,
+        kind: Kind,
+        path: &str,
+        live: HostObject,
+        wanted: &Wanted,
+    ) -> Result<Plan, Refusal> {
+        if is_same(&wanted.result, live.value()) {
+            return self.put_shared(request, path, live, wanted);
+        }
+        let (cluster, name) = (self.cluster.name.as_str(), live.text("name").to_owned());
+        let wish = digest(&wanted.result);
+        match Consent::to(&live, cluster, &wish) {
+            Consent::Never => Err(forbidden(request, OPERATORS)),
+            Consent::Given => {
+                self.objected(request, kind, wanted)?;
+                let mut object = live.saying(&wanted.result);
+                object.forget_wishes();
+                self.put_shared(request, path, object, wanted)
+            }
+            Consent::Awaited => {
+                self.objected(request, kind, wanted)?;
+                self.wish(request, path, live, wish).await?;
+                Err(Status::conflict(request.group_resource(), &name, AWAITED).into())
+            }
+        }
+    }
+
+    /// Writes the overlay, and what `object` says besides.
+    fn put_shared(
+        &self,
+        request: &ResourceRequest<'_>,
+        path: &str,
+        mut object: HostObject,
+        wanted: &Wanted,
+    ) -> Result<Plan, Refusal> {
+        self.overlay(&mut object, wanted)?;
+        let mut upstream = self.put_upstream(Method::PUT, path, &self.write_query()?, object.value())?;
+        self.readable(&mut upstream)?;
+        let mut plan = self.planned(request, upstream, shown(request));
+        plan.again = true;
+        Ok(plan)
+    }
+
+    /// Puts what the client has of it into the object.
+    fn overlay(&self, object: &mut HostObject, wanted: &Wanted) -> Result<(), Refusal> {
+        let cluster = self.cluster.name.as_str();
+        let mut overlay = object.overlay(cluster).unwrap_or_default();
+        match &wanted.applied {
+            Some(fields) => {
+                overlay.apply(&self.manager()?.unwrap_or_default(), &wanted.metadata);
+                let managed = managed(fields, &object.metadata()["managedFields"]);
+                object.set("managedFields", managed);
+            }
+            None => overlay.set(&wanted.metadata, object),
+        }
+        overlay.wish = None;
+        object.join(cluster, &overlay);
+        Ok(())
+    }
+
+    /// Notes what the cluster asks for, if that is new. If somebody else writes at the same time, it is noted when the
+    /// client asks again.
+    async fn wish(
+        &self,
+        request: &ResourceRequest<'_>,
+        path: &str,
+        mut live: HostObject,
+        wish: String,
+    ) -> Result<(), Refusal> {
+        let cluster = self.cluster.name.as_str();
+        let mut overlay = live.overlay(cluster).unwrap_or_default();
+        if self.is_dry_run()? || overlay.wish.as_ref() == Some(&wish) {
+            return Ok(());
+        }
+        overlay.wish = Some(wish);
+        live.join(cluster, &overlay);
+        let noted = self.put_upstream(Method::PUT, path, &self.write_query()?, live.value())?;
+        match self.answer(request, noted).await {
+            Err(Refusal::Status(status)) if status.code != 409 => Err(Refusal::Status(status)),
+            Err(refusal @ (Refusal::Host(_) | Refusal::Unreadable(_) | Refusal::Unmapped(_))) => Err(refusal),
+            Ok(_) | Err(Refusal::Status(_)) => Ok(()),
+        }
+    }
+
+    /// Refuses what acts on the whole host.
+    fn objected(&self, request: &ResourceRequest<'_>, kind: Kind, wanted: &Wanted) -> Result<(), Refusal> {
+        match objection(kind, &wanted.result, &self.parts.shared.load()) {
+            Some(why) => Err(forbidden(request, &why)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The object that the client has seen must be the one that is there.
+fn precondition(request: &ResourceRequest<'_>, metadata: &Value, live: &HostObject) -> Result<(), Refusal> {
+    let differs = |key: &str| {
+        let given = metadata[key].as_str().unwrap_or_default();
+        !matches!(given, "" | "0") && given != live.text(key)
+    };
+    if differs("resourceVersion") || differs("uid") {
+        return Err(Status::conflict(request.group_resource(), live.text("name"), MODIFIED).into());
+    }
+    Ok(())
+}
+
+/// Where new objects are written to.
+fn collection(request: &ResourceRequest<'_>) -> String {
+    let mut path = request.path();
+    path.name = None;
+    path.build()
+}

@@ -1,0 +1,56 @@
+//! Objects that virtual clusters share: one on the host, of which each cluster has labels and annotations of its own.
+//!
+//! | object | spec is written | is deleted |
+//! |---|---|---|
+//! | the operator's | never | never |
+//! | made by a cluster, which has it alone | by that cluster | with that cluster's delete |
+//! | had by several clusters | when all of them have asked for the same | with the last one's delete |
+//!
+//! How labels and annotations are stored and shown says `view` in `rewrite`. Here is what can be said without the host.
+//!
+//! Reading order: [`Rules`], [`HostObject`], [`Consent`].
+
+mod advertised;
+mod consent;
+mod definitions;
+mod kind;
+mod merge;
+mod object;
+mod power;
+mod wish;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::config::SharedObjects;
+pub(crate) use advertised::{Document, Hidden};
+pub(crate) use consent::Consent;
+pub(crate) use definitions::{Definitions, PATH as DEFINITIONS};
+pub(crate) use kind::Kind;
+pub(crate) use merge::merge;
+pub(crate) use object::HostObject;
+pub(crate) use power::objection;
+pub(crate) use wish::{digest, is_same};
+
+/// What the configuration lets virtual clusters write. Clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules(Arc<ArcSwap<SharedObjects>>);
+
+// === impl Rules ===
+
+impl Rules {
+    pub(crate) fn new(configured: &SharedObjects) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(configured.clone())))
+    }
+
+    /// From now on, these.
+    pub(crate) fn exchange(&self, configured: &SharedObjects) {
+        self.0.store(Arc::new(configured.clone()));
+    }
+
+    /// As they are now.
+    pub(crate) fn load(&self) -> Arc<SharedObjects> {
+        self.0.load_full()
+    }
+}

@@ -1,0 +1,153 @@
+//! Which virtual cluster has which definition of custom resources.
+//!
+//! Everybody has those of the operator's. Of those that virtual clusters have made, there are no such resources to others.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube_wire::gvr::GroupResource;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tracing::warn;
+
+use super::{Hidden, HostObject};
+use crate::clusters::host_api::Following;
+use crate::host::api::{Api, Change, Selection, Shape};
+
+/// The path of all definitions.
+pub(crate) const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+const GROUP: &str = "/apis/apiextensions.k8s.io/v1";
+
+/// How long it takes to notice that a host that served none serves definitions.
+const UNSERVED: Duration = Duration::from_secs(60);
+/// How often a host is asked that does not answer.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Keeps who has what.
+#[derive(Debug, Default)]
+pub(crate) struct Definitions {
+    known: Mutex<Known>,
+    synced: watch::Sender<bool>,
+}
+
+/// Who has a definition, by its name, which is `resource.group`; `None` if everybody has.
+type Known = HashMap<String, Option<BTreeSet<String>>>;
+
+// === impl Definitions ===
+
+impl Definitions {
+    /// Keeps this up to date, for ever. A host that serves no definitions has none.
+    pub(crate) async fn keep(&self, api: Api) {
+        loop {
+            match api.get(GROUP).await {
+                Ok(_) => {
+                    let metadata = Selection { shape: Shape::Metadata, ..Selection::default() };
+                    return self.follow(api.reflect(PATH, metadata)).await;
+                }
+                Err(error) if error.is_not_found() => {
+                    self.synced.send_replace(true);
+                    sleep(UNSERVED).await;
+                }
+                Err(error) => {
+                    warn!(
+                        error = &error as &dyn std::error::Error,
+                        "definitions of custom resources are not known yet"
+                    );
+                    sleep(AGAIN).await;
+                }
+            }
+        }
+    }
+
+    /// Takes what happens to them, for ever.
+    pub(crate) async fn follow(&self, mut following: impl Following) {
+        loop {
+            match following.next().await {
+                Change::Synced => drop(self.synced.send_replace(true)),
+                Change::Applied(object) => self.learn(&object),
+                Change::Deleted(object) => drop(self.lock().remove(name(&object))),
+            }
+        }
+    }
+
+    fn learn(&self, object: &Value) {
+        let definition = HostObject::new(object.clone());
+        let owners = definition.is_marked().then(|| definition.owners().map(str::to_owned).collect());
+        self.lock().insert(name(object).to_owned(), owners);
+    }
+
+    /// Waits until every definition was told once.
+    pub(crate) async fn synced(&self) {
+        let mut synced = self.synced.subscribe();
+        synced.wait_for(|synced| *synced).await.expect("the sender is borrowed from self");
+    }
+
+    /// Whether there is such a resource for others only.
+    pub(crate) fn hide(&self, resource: GroupResource<'_>, cluster: &str) -> bool {
+        let name = format!("{}.{}", resource.resource, resource.group);
+        self.lock().get(&name).is_some_and(|owners| is_foreign(owners.as_ref(), cluster))
+    }
+
+    /// All that there is for others only.
+    pub(crate) fn hidden_from(&self, cluster: &str) -> Hidden {
+        let mut hidden = Hidden::default();
+        let mut seen = BTreeSet::new();
+        for (name, owners) in &*self.lock() {
+            let group = name.split_once('.').map_or("", |(_, group)| group).to_owned();
+            if is_foreign(owners.as_ref(), cluster) {
+                hidden.resources.insert(name.clone());
+                hidden.groups.insert(group);
+            } else {
+                seen.insert(group);
+            }
+        }
+        hidden.groups.retain(|group| !seen.contains(group));
+        hidden
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether all who have it are others.
+fn is_foreign(owners: Option<&BTreeSet<String>>, cluster: &str) -> bool {
+    owners.is_some_and(|owners| !owners.contains(cluster))
+}
+
+fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_has_none_has_no_such_resources() {
+        let definitions = Definitions::default();
+        let gears = GroupResource { group: "example.com", resource: "gears" };
+        let had = |annotations: Value| {
+            let labels = json!({"atoll.dev/shared": ""});
+            json!({"metadata": {"name": "gears.example.com", "labels": labels, "annotations": annotations}})
+        };
+        assert!(!definitions.hide(gears, "ke"));
+        definitions.learn(&had(json!({"overlay.atoll.dev/hz": "{}"})));
+        assert!(definitions.hide(gears, "ke") && !definitions.hide(gears, "hz"));
+        let hidden = definitions.hidden_from("ke");
+        assert!(hidden.resources.contains("gears.example.com") && hidden.groups.contains("example.com"));
+        definitions.learn(&json!({"metadata": {"name": "wheels.example.com"}}));
+        let hidden = definitions.hidden_from("ke");
+        assert!(hidden.resources.contains("gears.example.com") && hidden.groups.is_empty());
+        definitions.learn(&had(json!({"overlay.atoll.dev/hz": "{}", "overlay.atoll.dev/ke": "{}"})));
+        assert!(!definitions.hide(gears, "ke") && definitions.hidden_from("ke") == Hidden::default());
+        // Its operator has taken it over.
+        definitions.learn(&json!({"metadata": {"name": "gears.example.com"}}));
+        assert!(!definitions.hide(gears, "xx"));
+    }
+}

@@ -1,0 +1,91 @@
+//! Kinds of which virtual clusters may have objects of their own, if the configuration says so.
+//!
+//! Other shared kinds act on nodes or on the network of the whole host, and are its operator's in any case.
+
+use std::fmt;
+use std::str::FromStr;
+
+use kube_wire::gvr::GroupResource;
+
+/// A kind that can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    CustomResourceDefinition,
+    DeviceClass,
+    IngressClass,
+    PriorityClass,
+    RuntimeClass,
+    StorageClass,
+    VolumeAttributesClass,
+}
+
+/// The text is none of the kinds.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` cannot be written by virtual clusters; what can is {}", Kind::ALL.map(|kind| kind.to_string()).join(", "))]
+pub(crate) struct NotWritable {
+    text: String,
+}
+
+// === impl Kind ===
+
+impl Kind {
+    const ALL: [Self; 7] = [
+        Self::CustomResourceDefinition,
+        Self::DeviceClass,
+        Self::IngressClass,
+        Self::PriorityClass,
+        Self::RuntimeClass,
+        Self::StorageClass,
+        Self::VolumeAttributesClass,
+    ];
+
+    pub(crate) fn of(resource: GroupResource<'_>) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.resource() == resource)
+    }
+
+    const fn resource(self) -> GroupResource<'static> {
+        let (group, resource) = match self {
+            Self::CustomResourceDefinition => ("apiextensions.k8s.io", "customresourcedefinitions"),
+            Self::DeviceClass => ("resource.k8s.io", "deviceclasses"),
+            Self::IngressClass => ("networking.k8s.io", "ingressclasses"),
+            Self::PriorityClass => ("scheduling.k8s.io", "priorityclasses"),
+            Self::RuntimeClass => ("node.k8s.io", "runtimeclasses"),
+            Self::StorageClass => ("storage.k8s.io", "storageclasses"),
+            Self::VolumeAttributesClass => ("storage.k8s.io", "volumeattributesclasses"),
+        };
+        GroupResource { group, resource }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let GroupResource { group, resource } = self.resource();
+        write!(f, "{resource}.{group}")
+    }
+}
+
+impl FromStr for Kind {
+    type Err = NotWritable;
+
+    fn from_str(text: &str) -> Result<Self, NotWritable> {
+        let found = Self::ALL.into_iter().find(|kind| kind.to_string() == text);
+        found.ok_or_else(|| NotWritable { text: text.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Class, class};
+
+    #[test]
+    fn what_can_be_written_is_shared() {
+        for kind in Kind::ALL {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+            assert_eq!(Kind::of(kind.resource()), Some(kind));
+            assert_eq!(class(kind.resource()), Class::Shared, "{kind}");
+        }
+        let error = "nodes".parse::<Kind>().unwrap_err().to_string();
+        assert!(error.contains("`nodes`") && error.contains("storageclasses.storage.k8s.io"), "{error}");
+    }
+}

@@ -1,0 +1,269 @@
+//! A shared object as the host has it, with the overlays of virtual clusters.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rewrite::name::{LEFT_PREFIX, OVERLAY_PREFIX, SHARED_LABEL};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// Labels or annotations.
+pub(crate) type Keys = BTreeMap<String, String>;
+
+/// An object of the host's, by `metadata`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct HostObject(Value);
+
+/// What one virtual cluster has of a shared object: the value of an annotation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Overlay {
+    #[serde(skip_serializing_if = "Keys::is_empty")]
+    pub(crate) labels: Keys,
+    #[serde(skip_serializing_if = "Keys::is_empty")]
+    pub(crate) annotations: Keys,
+    /// By manager, the labels and annotations of its last apply: what the next one leaves out, goes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) applied: BTreeMap<String, Applied>,
+    /// The [digest](super::digest) of what the cluster has asked for and did not get.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) wish: Option<String>,
+}
+
+/// Keys that a manager has applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Applied {
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) labels: BTreeSet<String>,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) annotations: BTreeSet<String>,
+}
+
+// === impl HostObject ===
+
+impl HostObject {
+    pub(crate) fn new(object: Value) -> Self {
+        Self(object)
+    }
+
+    pub(crate) fn value(&self) -> &Value {
+        &self.0
+    }
+
+    pub(crate) fn metadata(&self) -> &Value {
+        &self.0["metadata"]
+    }
+
+    pub(crate) fn text(&self, key: &str) -> &str {
+        self.metadata()[key].as_str().unwrap_or_default()
+    }
+
+    /// Whether virtual clusters have made it. Otherwise it is the operator's.
+    pub(crate) fn is_marked(&self) -> bool {
+        !self.metadata()["labels"][SHARED_LABEL].is_null()
+    }
+
+    /// Whether the cluster sees it.
+    pub(crate) fn is_seen_by(&self, cluster: &str) -> bool {
+        !self.is_marked() || self.overlay(cluster).is_some()
+    }
+
+    /// What the cluster has of it. What cannot be read is an overlay all the same.
+    pub(crate) fn overlay(&self, cluster: &str) -> Option<Overlay> {
+        let text = self.metadata()["annotations"][format!("{OVERLAY_PREFIX}{cluster}")].as_str()?;
+        Some(serde_json::from_str(text).unwrap_or_default())
+    }
+
+    /// All that have it.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = &str> {
+        let annotations = self.metadata()["annotations"].as_object().into_iter().flatten();
+        annotations.filter_map(|(key, _)| key.strip_prefix(OVERLAY_PREFIX))
+    }
+
+    /// Whether somebody else than the cluster has it.
+    pub(crate) fn has_others(&self, cluster: &str) -> bool {
+        self.owners().any(|owner| owner != cluster)
+    }
+
+    /// The host's own labels.
+    pub(crate) fn own(&self, key: &str) -> Keys {
+        serde_json::from_value(self.metadata()[key].clone()).unwrap_or_default()
+    }
+
+    /// Makes it one that virtual clusters have made.
+    pub(crate) fn mark(&mut self) {
+        self.map("labels").insert(SHARED_LABEL.to_owned(), json!(""));
+    }
+
+    /// The cluster has this of it from now on.
+    pub(crate) fn join(&mut self, cluster: &str, overlay: &Overlay) {
+        let text = serde_json::to_string(overlay).expect("maps with texts for keys are JSON");
+        let annotations = self.map("annotations");
+        annotations.remove(&format!("{LEFT_PREFIX}{cluster}"));
+        annotations.insert(format!("{OVERLAY_PREFIX}{cluster}"), text.into());
+    }
+
+    /// The cluster has it no more, and watches can tell that it had.
+    pub(crate) fn leave(&mut self, cluster: &str) {
+        let is_marked = self.is_marked();
+        let annotations = self.map("annotations");
+        annotations.remove(&format!("{OVERLAY_PREFIX}{cluster}"));
+        if is_marked {
+            annotations.insert(format!("{LEFT_PREFIX}{cluster}"), json!(""));
+        }
+    }
+
+    /// Nobody wishes anything any more.
+    pub(crate) fn forget_wishes(&mut self) {
+        let owners: Vec<String> = self.owners().map(str::to_owned).collect();
+        for owner in owners {
+            if let Some(overlay) = self.overlay(&owner).filter(|overlay| overlay.wish.is_some()) {
+                self.join(&owner, &Overlay { wish: None, ..overlay });
+            }
+        }
+    }
+
+    /// The same object with what another one says beside `metadata` and `status`.
+    #[must_use]
+    pub(crate) fn saying(&self, other: &Value) -> Self {
+        let mut said = Map::new();
+        for (key, value) in other.as_object().into_iter().flatten() {
+            if key != "status" {
+                said.insert(key.clone(), value.clone());
+            }
+        }
+        said.insert("metadata".to_owned(), self.metadata().clone());
+        Self(Value::Object(said))
+    }
+
+    pub(crate) fn set(&mut self, key: &str, value: Value) {
+        if let Some(metadata) = self.0["metadata"].as_object_mut() {
+            metadata.insert(key.to_owned(), value);
+        }
+    }
+
+    fn map(&mut self, key: &str) -> &mut Map<String, Value> {
+        if !self.0["metadata"].is_object() {
+            self.0["metadata"] = json!({});
+        }
+        let map = &mut self.0["metadata"][key];
+        if !map.is_object() {
+            *map = json!({});
+        }
+        map.as_object_mut().expect("it is one now")
+    }
+}
+
+// === impl Overlay ===
+
+impl Overlay {
+    /// The labels and annotations of an object as its client wants them, over those that the host has.
+    pub(crate) fn set(&mut self, wanted: &Value, host: &HostObject) {
+        let over = |key: &str| {
+            let mut keys: Keys = serde_json::from_value(wanted[key].clone()).unwrap_or_default();
+            if !host.is_marked() {
+                let own = host.own(key);
+                keys.retain(|key, value| own.get(key) != Some(value));
+            }
+            keys
+        };
+        (self.labels, self.annotations) = (over("labels"), over("annotations"));
+    }
+
+    /// Puts what a manager applies over what is there; what it has applied before and does not now goes, unless another
+    /// one applies it too.
+    pub(crate) fn apply(&mut self, manager: &str, wanted: &Value) {
+        let given = |key: &str| serde_json::from_value::<Keys>(wanted[key].clone()).unwrap_or_default();
+        let (labels, annotations) = (given("labels"), given("annotations"));
+        let before = self.applied.remove(manager).unwrap_or_default();
+        for key in before.labels {
+            if !self.applied.values().any(|other| other.labels.contains(&key)) {
+                self.labels.remove(&key);
+            }
+        }
+        for key in before.annotations {
+            if !self.applied.values().any(|other| other.annotations.contains(&key)) {
+                self.annotations.remove(&key);
+            }
+        }
+        let now =
+            Applied { labels: labels.keys().cloned().collect(), annotations: annotations.keys().cloned().collect() };
+        if now != Applied::default() {
+            self.applied.insert(manager.to_owned(), now);
+        }
+        self.labels.extend(labels);
+        self.annotations.extend(annotations);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn object(labels: &Value) -> HostObject {
+        HostObject::new(json!({"kind": "X", "metadata": {"name": "a", "labels": labels}, "spec": 1}))
+    }
+
+    fn keys(pairs: &[(&str, &str)]) -> Keys {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn clusters_come_and_go() {
+        let mut host = object(&json!({}));
+        assert!(host.is_seen_by("ke"));
+        host.mark();
+        assert!(!host.is_seen_by("ke"));
+        host.join("ke", &Overlay::default());
+        host.join("hz", &Overlay { wish: Some("x".into()), ..Overlay::default() });
+        assert_eq!(host.owners().collect::<Vec<_>>(), ["hz", "ke"]);
+        host.forget_wishes();
+        assert_eq!(host.overlay("hz"), Some(Overlay::default()));
+        host.leave("ke");
+        assert!(!host.is_seen_by("ke") && !host.has_others("hz") && host.has_others("ke"));
+        assert_eq!(host.metadata()["annotations"]["left.atoll.dev/ke"], "");
+        host.join("ke", &Overlay::default());
+        assert!(host.metadata()["annotations"]["left.atoll.dev/ke"].is_null());
+    }
+
+    #[test]
+    fn over_an_operators_object_only_differences_are_kept() {
+        let host = object(&json!({"a": "b", "c": "d"}));
+        let mut overlay = Overlay::default();
+        overlay.set(&json!({"labels": {"a": "b", "c": "x", "e": "f"}}), &host);
+        assert_eq!(overlay.labels, keys(&[("c", "x"), ("e", "f")]));
+    }
+
+    #[test]
+    fn an_apply_takes_back_what_it_has_given() {
+        let mut overlay = Overlay { labels: keys(&[("kept", "1")]), ..Overlay::default() };
+        overlay.apply("one", &json!({"labels": {"a": "1", "b": "1"}, "annotations": {"c": "1"}}));
+        overlay.apply("two", &json!({"labels": {"b": "2"}}));
+        assert_eq!(overlay.labels, keys(&[("a", "1"), ("b", "2"), ("kept", "1")]));
+        overlay.apply("one", &json!({}));
+        assert_eq!(overlay.labels, keys(&[("b", "2"), ("kept", "1")]));
+        assert!(overlay.annotations.is_empty() && overlay.applied.len() == 1);
+    }
+
+    proptest! {
+        #[test]
+        fn what_joins_can_be_read_and_leaves_others_alone(
+            labels in proptest::collection::btree_map("\\PC{0,6}", "\\PC{0,6}", 0..4),
+            wish in proptest::option::of("[a-f0-9]{4}"),
+        ) {
+            let mut host = object(&json!({}));
+            host.mark();
+            host.join("hz", &Overlay::default());
+            let before = host.clone();
+            let overlay = Overlay { labels, wish, ..Overlay::default() };
+            host.join("ke", &overlay);
+            prop_assert_eq!(host.overlay("ke"), Some(overlay));
+            prop_assert_eq!(host.overlay("hz"), Some(Overlay::default()));
+            host.leave("ke");
+            host.map("annotations").remove("left.atoll.dev/ke");
+            prop_assert_eq!(host, before);
+        }
+    }
+}
