@@ -10,6 +10,7 @@ mod member;
 mod metrics;
 mod pair;
 mod quiet;
+mod shared;
 mod token;
 mod twins;
 
@@ -53,6 +54,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("a_physical_cluster_is_a_member", a_physical_cluster_is_a_member),
         case("a_virtual_cluster_is_a_member", a_virtual_cluster_is_a_member),
         case("a_virtual_cluster_is_a_member_without_a_proxy", a_virtual_cluster_is_a_member_without_a_proxy),
+        case("what_is_shared_reaches_both", shared::what_is_shared_reaches_both),
         case("two_members_out_of_one_host", twins::two_members_out_of_one_host),
         case("every_kind_of_work_arrives", kinds::every_kind_of_work_arrives),
         case("commands_work_on_members", commands::commands_work_on_members),

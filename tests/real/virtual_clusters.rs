@@ -18,6 +18,7 @@ mod node_ports;
 mod rights;
 pub(crate) mod roles;
 mod scope;
+mod shared;
 mod streams;
 mod watches;
 
@@ -89,6 +90,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("roles_take_in_what_they_select", Welcome, roles::roles_take_in_what_they_select),
         case("roles_of_impersonators_stay_inside", Welcome, roles::impersonation_stays_in_the_cluster),
         case("roles_kubectl_works_on_them", Welcome, roles::kubectl_works_on_them_as_anywhere),
+        case("shared_definitions_are_had_twice", Welcome, shared::definitions_are_had_twice),
+        case("shared_changes_are_agreed", Welcome, shared::changes_are_agreed),
+        case("shared_classes_take_every_write", Welcome, shared::classes_take_every_write),
+        case("shared_power_over_the_host_is_not_given", Welcome, shared::power_over_the_host_is_not_given),
+        case("shared_objects_are_not_fought_over", Welcome, shared::there_is_no_write_war),
         case("storage_shows_the_own", Welcome, scope::storage_shows_the_own),
         case("nodes_have_their_leases_and_events", Welcome, scope::nodes_have_their_leases_and_events),
         case("every_cluster_has_the_service", Welcome, scope::every_cluster_has_the_service_kubernetes),

@@ -12,6 +12,11 @@ use crate::{HostCluster, Kubectl, Nodes, Site};
 
 const AGENT: &str = "site-a";
 
+/// What the virtual clusters may write of what they share.
+const SHARED: &str = "sharedObjects: {writable: [customresourcedefinitions.apiextensions.k8s.io, \
+                      priorityclasses.scheduling.k8s.io, storageclasses.storage.k8s.io], \
+                      storageClasses: {provisioners: [example.com/disks]}}";
+
 /// A host cluster, a proxy-server, and an agent with the rights of `configs/kubernetes/agent-rbac.yaml`.
 #[derive(Debug)]
 pub struct VirtualSite {
@@ -62,7 +67,7 @@ impl VirtualSite {
         let site = Site::start(&entries.iter().map(String::as_str).collect::<Vec<_>>(), &names)?;
         let slices: Vec<String> = clusters.iter().map(|(name, nodes)| nodes.entry(name)).collect();
         let body = format!(
-            "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
+            "host: {{kubeconfig: {}}}\n{SHARED}\nvirtualClusters: [{}]",
             host.agent_kubeconfig().display(),
             slices.join(", ")
         );

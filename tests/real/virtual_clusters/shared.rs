@@ -1,0 +1,345 @@
+//! Objects of cluster scope that virtual clusters share: one on the host, of which each has its own.
+//!
+//! Each trial has names of its own, for all share one host.
+
+use std::io::{BufRead, BufReader};
+
+use anyhow::{Context, ensure};
+use atoll_tests::kubectl::{SOON, end};
+use atoll_tests::{Kubectl, VirtualSite, Way, eventually};
+use serde_json::{Value, json};
+
+use super::{BEIJING, HANGZHOU};
+
+/// Two clusters and the host below.
+struct Three {
+    beijing: Kubectl,
+    hangzhou: Kubectl,
+    host: Kubectl,
+}
+
+// === impl Three ===
+
+impl Three {
+    fn new(site: &VirtualSite) -> anyhow::Result<Self> {
+        Ok(Self {
+            beijing: site.administrator(BEIJING, Way::Proxy)?,
+            hangzhou: site.administrator(HANGZHOU, Way::Path)?,
+            host: site.host().kubectl(),
+        })
+    }
+
+    fn both(&self) -> [(&Kubectl, &'static str); 2] {
+        [(&self.beijing, "beijing"), (&self.hangzhou, "hangzhou")]
+    }
+}
+
+/// A definition of `gears` in `group`, whose teeth are of a type; labelled with whose it is.
+fn gears(group: &str, owner: &str, teeth: &str) -> String {
+    let spec = json!({"type": "object", "properties": {"teeth": {"type": teeth}}});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": schema});
+    let names = json!({"kind": "Gear", "plural": "gears"});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("gears.{group}"), "labels": {"owner": owner}},
+        "spec": {"group": group, "names": names, "scope": "Namespaced", "versions": [version]},
+    })
+    .to_string()
+}
+
+fn gear(group: &str, name: &str) -> String {
+    let metadata = json!({"name": name, "namespace": "default"});
+    json!({"apiVersion": format!("{group}/v1"), "kind": "Gear", "metadata": metadata, "spec": {"teeth": 3}}).to_string()
+}
+
+fn class(name: &str, owner: &str, value: i64) -> String {
+    let metadata = json!({"name": name, "labels": {"owner": owner}});
+    json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata, "value": value})
+        .to_string()
+}
+
+fn disks(name: &str, more: &Value) -> String {
+    let mut class = json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
+        "provisioner": "example.com/disks", "parameters": {"type": "fast"},
+    });
+    for (key, value) in more.as_object().into_iter().flatten() {
+        class[key] = value.clone();
+    }
+    class.to_string()
+}
+
+fn read(kubectl: &Kubectl, what: &str) -> anyhow::Result<Value> {
+    Ok(serde_json::from_str(&kubectl.ok(&["get", what, "-o=json", "--show-managed-fields"])?)?)
+}
+
+/// Nothing of ours and nothing of the neighbour.
+fn is_clean(kubectl: &Kubectl, what: &str, neighbour: &str) -> anyhow::Result<()> {
+    for form in ["json", "yaml", "wide"] {
+        let shown = kubectl
+            .ok(&["get", what, "-o", form, "--show-labels", "--show-managed-fields"])
+            .or_else(|_| kubectl.ok(&["get", what, "-o", form, "--show-managed-fields"]))?;
+        for word in ["atoll", neighbour] {
+            ensure!(!shown.contains(word), "{what} shows {word}: {shown}");
+        }
+    }
+    Ok(())
+}
+
+/// The same definition in both, by client-side and by server-side apply; custom resources of both; one leaves, then the
+/// other.
+pub(super) fn definitions_are_had_twice(site: &VirtualSite) -> anyhow::Result<()> {
+    for (how, group) in [(&["apply"][..], "client.example.com"), (&["apply", "--server-side"], "server.example.com")] {
+        had_twice(&Three::new(site)?, how, group)?;
+    }
+    Ok(())
+}
+
+fn had_twice(three: &Three, how: &[&str], group: &str) -> anyhow::Result<()> {
+    let Three { beijing, hangzhou, host } = three;
+    let (name, crd) = (format!("gears.{group}"), format!("crd/gears.{group}"));
+    let apply = |kubectl: &Kubectl, owner: &str| {
+        kubectl.ok_with(&[how, &["-f", "-"]].concat(), &gears(group, owner, "integer"))
+    };
+    let said = apply(beijing, "beijing")?;
+    ensure!(said.contains("created") || said.contains("serverside-applied"), "{said}");
+    beijing.ok(&["wait", "--for=condition=Established", &crd])?;
+    eventually(SOON, || beijing.ok_with(&["create", "-f", "-"], &gear(group, "own-beijing")))?;
+
+    // There is no such thing next door.
+    ensure!(!hangzhou.ok(&["get", "crd", "-o=name"])?.contains(&name), "a neighbour's definition is listed");
+    ensure!(hangzhou.fails(&["get", &crd])?.contains("(NotFound)"), "a neighbour's definition is found");
+    ensure!(!hangzhou.ok(&["api-resources"])?.contains(group), "a neighbour's resource is advertised");
+    for path in [format!("/apis/{group}"), format!("/apis/{group}/v1"), format!("/apis/{group}/v1/gears")] {
+        ensure!(hangzhou.fails(&["get", "--raw", &path])?.contains("NotFound"), "{path} is served");
+    }
+    for path in ["/apis", "/openapi/v3", "/openapi/v2"] {
+        ensure!(!hangzhou.ok(&["get", "--raw", path])?.contains(group), "{path} tells of {group}");
+        ensure!(beijing.ok(&["get", "--raw", path])?.contains(group), "{path} does not tell of {group}");
+    }
+
+    let said = apply(hangzhou, "hangzhou")?;
+    ensure!(said.contains("created") || said.contains("serverside-applied"), "{said}");
+    eventually(SOON, || hangzhou.ok_with(&["create", "-f", "-"], &gear(group, "own-hangzhou")))?;
+    for (kubectl, owner) in three.both() {
+        let neighbour = if owner == "beijing" { "hangzhou" } else { "beijing" };
+        ensure!(read(kubectl, &crd)?["metadata"]["labels"] == json!({"owner": owner}), "not labelled by {owner}");
+        is_clean(kubectl, &crd, neighbour)?;
+        is_clean(kubectl, "crd", neighbour)?;
+        let selected = |of: &str| kubectl.ok(&["get", "crd", "-o=name", "-l", &format!("owner={of}")]);
+        ensure!(selected(owner)?.contains(&name) && !selected(neighbour)?.contains(&name), "selected by host labels");
+        let gears = kubectl.ok(&["get", &name, "-A", "-o=name"])?;
+        ensure!(gears.contains(&format!("own-{owner}")) && !gears.contains(neighbour), "{owner} has {gears}");
+        // Once more is nothing. (What was made by an apply is owned by who made it; the first that follows takes that over.)
+        apply(kubectl, owner)?;
+        let version = read(kubectl, &crd)?["metadata"]["resourceVersion"].clone();
+        apply(kubectl, owner)?;
+        ensure!(read(kubectl, &crd)?["metadata"]["resourceVersion"] == version, "an apply of the same writes");
+    }
+
+    let mut watch = beijing.start(&["get", "crd", "--watch-only", "--output-watch-events"])?;
+    let mut lines = BufReader::new(watch.stdout.take().context("no stdout")?).lines();
+    eventually(SOON, || {
+        // The watch has begun when it tells of a change.
+        beijing.ok(&["annotate", &crd, "--overwrite", "watched=now"])?;
+        beijing.ok(&["annotate", &crd, "watched-"])
+    })?;
+    beijing.ok(&["delete", &crd])?;
+    let mut seen = String::new();
+    while !(seen.contains("DELETED") && seen.contains(&name)) {
+        seen.push_str(&lines.next().with_context(|| format!("the watch ended:\n{seen}"))??);
+        seen.push('\n');
+    }
+    end(watch)?;
+    ensure!(beijing.fails(&["get", &crd])?.contains("(NotFound)"), "it is still there");
+    ensure!(!beijing.ok(&["get", "crd", "-o=name"])?.contains(&name), "it is still listed");
+    eventually(SOON, || {
+        ensure!(beijing.fails(&["get", &name])?.contains("resource"), "it is still served");
+        Ok(())
+    })?;
+    ensure!(hangzhou.ok(&["get", &name, "-A", "-o=name"])?.contains("own-hangzhou"), "the neighbour's are gone");
+    let left = host.ok(&["get", &name, "-A", "-o=name"])?;
+    ensure!(!left.contains("own-beijing"), "left on the host: {left}");
+    hangzhou.ok(&["delete", &crd])?;
+    ensure!(host.fails(&["get", &crd])?.contains("(NotFound)"), "left on the host");
+    Ok(())
+}
+
+/// What one cluster relies on no other can change; what all ask for is made.
+pub(super) fn changes_are_agreed(site: &VirtualSite) -> anyhow::Result<()> {
+    let three = Three::new(site)?;
+    let Three { beijing, hangzhou, host } = &three;
+    let (group, crd) = ("agreed.example.com", "crd/gears.agreed.example.com");
+    let apply = |kubectl: &Kubectl, owner: &str, teeth: &str| {
+        kubectl.run_with(&["apply", "-f", "-"], &gears(group, owner, teeth))
+    };
+    let teeth = || {
+        let path = "-o=jsonpath={.spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.teeth.type}";
+        host.ok(&["get", crd, path])
+    };
+    apply(beijing, "beijing", "integer")?;
+    // Alone, it may.
+    ensure!(apply(beijing, "beijing", "number")?.code == 0 && teeth()? == "number", "a sole owner cannot change it");
+    let refused = apply(hangzhou, "hangzhou", "integer")?;
+    ensure!(refused.stderr.contains("Conflict") && refused.stderr.contains("made it otherwise"), "{refused:?}");
+    ensure!(apply(hangzhou, "hangzhou", "number")?.code == 0, "the same is refused");
+    for (kubectl, owner, wanted) in [(beijing, "beijing", "string"), (hangzhou, "hangzhou", "boolean")] {
+        let refused = apply(kubectl, owner, wanted)?;
+        ensure!(refused.stderr.contains("Conflict") && refused.stderr.contains("rely on it"), "{refused:?}");
+        ensure!(!refused.stderr.contains("atoll"), "{refused:?}");
+    }
+    // Asking again changes nothing, not even a version.
+    let version = || host.ok(&["get", crd, "-o=jsonpath={.metadata.resourceVersion}"]);
+    let before = version()?;
+    ensure!(apply(beijing, "beijing", "string")?.code != 0 && version()? == before, "asking again writes");
+    ensure!(teeth()? == "number", "changed without consent");
+    ensure!(apply(hangzhou, "hangzhou", "string")?.code == 0 && teeth()? == "string", "all ask and do not get");
+    ensure!(apply(beijing, "beijing", "string")?.code == 0, "what is there is refused");
+    for kubectl in [beijing, hangzhou] {
+        kubectl.ok(&["delete", crd])?;
+    }
+    Ok(())
+}
+
+/// Every way to write labels, annotations and the rest.
+pub(super) fn classes_take_every_write(site: &VirtualSite) -> anyhow::Result<()> {
+    let three = Three::new(site)?;
+    for (kubectl, owner) in three.both() {
+        kubectl.ok_with(&["create", "-f", "-"], &class("urgent", owner, 7))?;
+        let again = kubectl.run_with(&["create", "-f", "-"], &class("urgent", owner, 7))?;
+        ensure!(again.stderr.contains("AlreadyExists"), "{again:?}");
+        let labels = |expected: Value| {
+            let labels = read(kubectl, "priorityclass/urgent")?["metadata"]["labels"].clone();
+            ensure!(labels == expected, "{owner} has {labels}, not {expected}");
+            anyhow::Ok(())
+        };
+        labels(json!({"owner": owner}))?;
+        kubectl.ok(&["label", "priorityclass/urgent", "a=b"])?;
+        labels(json!({"owner": owner, "a": "b"}))?;
+        let patch =
+            |kind: &str, patch: &str| kubectl.ok(&["patch", "priorityclass/urgent", "--type", kind, "-p", patch]);
+        patch("merge", r#"{"metadata": {"labels": {"a": null, "m": "1"}}}"#)?;
+        patch("strategic", r#"{"metadata": {"labels": {"s": "1"}}, "value": 7}"#)?;
+        patch("json", r#"[{"op": "add", "path": "/metadata/labels/j", "value": "1"}]"#)?;
+        labels(json!({"owner": owner, "m": "1", "s": "1", "j": "1"}))?;
+        kubectl.ok_with(&["replace", "-f", "-"], &class("urgent", owner, 7))?;
+        labels(json!({"owner": owner}))?;
+        kubectl.ok_with(&["apply", "--server-side", "-f", "-"], &class("urgent", owner, 7))?;
+        kubectl.ok(&["annotate", "priorityclass/urgent", "noted=yes"])?;
+        is_clean(kubectl, "priorityclass/urgent", if owner == "beijing" { "hangzhou" } else { "beijing" })?;
+        for (refused, why) in [
+            (r#"{"metadata": {"labels": {"atoll.dev/shared": "x"}}}"#, "managed by the operator"),
+            (
+                r#"{"metadata": {"annotations": {"overlay.atoll.dev/ke-hangzhou": null, "left.atoll.dev/x": ""}}}"#,
+                "managed by",
+            ),
+            (r#"{"metadata": {"finalizers": ["example.com/x"]}}"#, "shared by virtual clusters"),
+            (r#"{"metadata": {"labels": {"not a label": "x"}}}"#, "Invalid value"),
+        ] {
+            let said = kubectl.fails(&["patch", "priorityclass/urgent", "--type=merge", "-p", refused])?;
+            ensure!(said.contains(why), "{refused}: {said}");
+        }
+    }
+    let said =
+        three.beijing.fails(&["patch", "priorityclass/urgent", "--type=merge", "-p", r#"{"description": "x"}"#])?;
+    ensure!(said.contains("rely on it"), "{said}");
+    let dry = three.beijing.ok(&["delete", "priorityclass/urgent", "--dry-run=server"])?;
+    ensure!(dry.contains("server dry run"), "{dry}");
+    for (kubectl, _) in three.both() {
+        kubectl.ok(&["delete", "priorityclass/urgent"])?;
+    }
+    ensure!(three.host.fails(&["get", "priorityclass/urgent"])?.contains("(NotFound)"), "left on the host");
+    Ok(())
+}
+
+/// What would act on the whole host is refused, and says so.
+pub(super) fn power_over_the_host_is_not_given(site: &VirtualSite) -> anyhow::Result<()> {
+    let three = Three::new(site)?;
+    let Three { beijing, hangzhou, host } = &three;
+    for kubectl in [beijing, hangzhou] {
+        kubectl.ok_with(&["apply", "-f", "-"], &disks("fast", &json!({})))?;
+    }
+    let mut webhook: Value = serde_json::from_str(&gears("power.example.com", "x", "integer"))?;
+    webhook["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+        "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://example.com/"}}});
+    let mut guarded: Value = serde_json::from_str(&gears("x.sigs.k8s.io", "x", "integer"))?;
+    guarded["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, for a test"});
+    let mut default: Value = serde_json::from_str(&class("everybodys", "x", 1))?;
+    default["globalDefault"] = json!(true);
+    for (refused, why) in [
+        (disks("others", &json!({"provisioner": "kubernetes.io/no-provisioner"})), "sharedObjects.storageClasses"),
+        (disks("others", &json!({"mountOptions": ["suid"]})), "mount option \"suid\""),
+        (
+            disks("others", &json!({"parameters": {"csi.storage.k8s.io/provisioner-secret-name": "x"}})),
+            "would let the driver read a Secret",
+        ),
+        (webhook.to_string(), "is not served by virtual clusters: use \"None\""),
+        (guarded.to_string(), "one of Kubernetes' own"),
+        (default.to_string(), "globalDefault would give"),
+    ] {
+        let said = beijing.run_with(&["create", "-f", "-"], &refused)?;
+        ensure!(said.code != 0 && said.stderr.contains(why), "{refused}: {said:?}");
+    }
+    // Other kinds are the operator's.
+    let runtime = r#"{"apiVersion":"node.k8s.io/v1","kind":"RuntimeClass","metadata":{"name":"x"},"handler":"runc"}"#;
+    let said = beijing.run_with(&["create", "-f", "-"], runtime)?;
+    ensure!(said.stderr.contains("whose operator can change it"), "{said:?}");
+    // Whose the operator's objects are.
+    host.ok_with(&["create", "-f", "-"], &class("operators", "operator", 3))?;
+    let said = beijing.fails(&["delete", "priorityclass/operators"])?;
+    ensure!(said.contains("has made it for all virtual clusters"), "{said}");
+    let said = beijing.run_with(&["replace", "-f", "-"], &class("operators", "operator", 4))?;
+    ensure!(said.code != 0, "{said:?}");
+    let said = beijing.fails(&["patch", "priorityclass/operators", "--type=merge", "-p", r#"{"description": "x"}"#])?;
+    ensure!(said.contains("only its labels and annotations"), "{said}");
+    beijing.ok(&["label", "priorityclass/operators", "mine=yes"])?;
+    let labels =
+        |kubectl: &Kubectl| anyhow::Ok(read(kubectl, "priorityclass/operators")?["metadata"]["labels"].clone());
+    ensure!(labels(beijing)? == json!({"owner": "operator", "mine": "yes"}), "{}", labels(beijing)?);
+    ensure!(labels(hangzhou)? == json!({"owner": "operator"}), "{}", labels(hangzhou)?);
+    is_clean(beijing, "priorityclass/operators", HANGZHOU)?;
+    host.ok(&["delete", "priorityclass/operators"])?;
+    for kubectl in [beijing, hangzhou] {
+        kubectl.ok(&["delete", "storageclass/fast"])?;
+    }
+    // Who may what, roles of the cluster say.
+    let jane = site.user(BEIJING, "jane")?;
+    let said = jane.run_with(&["create", "-f", "-"], &class("janes", "jane", 1))?;
+    ensure!(said.stderr.contains("User \"jane\" cannot create resource \"priorityclasses\""), "{said:?}");
+    for (verb, resource, expected) in
+        [("create", "priorityclasses.scheduling.k8s.io", "yes"), ("create", "runtimeclasses.node.k8s.io", "no")]
+    {
+        let said = beijing.run(&["auth", "can-i", verb, resource])?;
+        ensure!(said.stdout.starts_with(expected), "{verb} {resource}: {said:?}");
+    }
+    Ok(())
+}
+
+/// Two pushers that each want their own metadata do not fight: after both have written, nobody writes.
+pub(super) fn there_is_no_write_war(site: &VirtualSite) -> anyhow::Result<()> {
+    let three = Three::new(site)?;
+    let put = |kubectl: &Kubectl, owner: &str| {
+        let wanted = class("pushed", owner, 5);
+        if kubectl.run_with(&["create", "-f", "-"], &wanted)?.code != 0 {
+            kubectl.ok_with(&["replace", "-f", "-"], &wanted)?;
+        }
+        anyhow::Ok(())
+    };
+    let version = || three.host.ok(&["get", "priorityclass/pushed", "-o=jsonpath={.metadata.resourceVersion}"]);
+    for (kubectl, owner) in three.both() {
+        put(kubectl, owner)?;
+    }
+    let settled = version()?;
+    for _ in 0..3 {
+        for (kubectl, owner) in three.both() {
+            put(kubectl, owner)?;
+        }
+    }
+    ensure!(version()? == settled, "what is as everybody wants it was written");
+    for (kubectl, owner) in three.both() {
+        ensure!(read(kubectl, "priorityclass/pushed")?["metadata"]["labels"] == json!({"owner": owner}), "{owner}");
+        kubectl.ok(&["delete", "priorityclass/pushed"])?;
+    }
+    Ok(())
+}
