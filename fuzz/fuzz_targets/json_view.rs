@@ -16,7 +16,7 @@ fuzz_target!(|data: &[u8]| {
         if is_json(&body) {
             match verdict {
                 Ok(Verdict::Shown) => assert!(is_json(&out.concat()), "{:?}", String::from_utf8_lossy(&out.concat())),
-                Ok(Verdict::Foreign | Verdict::Unselected) => assert!(out.is_empty()),
+                Ok(Verdict::Foreign | Verdict::Unselected | Verdict::Left) => assert!(out.is_empty()),
                 Err(error) => panic!("JSON was refused: {error}"),
             }
         }
