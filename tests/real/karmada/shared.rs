@@ -1,9 +1,10 @@
-//! What two members of one host share, pushed to both: a definition, its custom resources and a class.
+//! What two members of one host share, pushed to both: definitions, their custom resources, a class, and a node port, of
+//! which the host has one.
 
 use anyhow::ensure;
 use atoll_tests::{Karmada, Kubectl, VirtualSite, Way, eventually};
 
-use super::{BEIJING, HANGZHOU, SETTLED};
+use super::{BEIJING, CLUSTERS, HANGZHOU, SETTLED};
 
 const DEFINITION: &str = r"
 apiVersion: apiextensions.k8s.io/v1
@@ -27,8 +28,20 @@ metadata: {name: pushed}
 spec:
   resourceSelectors:
   - {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, name: cogs.pushed.example.com}
+  - {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, name: racks.pushed.example.com}
+  - {apiVersion: pushed.example.com/v1, kind: Rack, name: rack}
   - {apiVersion: storage.k8s.io/v1, kind: StorageClass, name: pushed}
   placement: {clusterAffinity: {clusterNames: [ke-beijing, ke-hangzhou]}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: racks.pushed.example.com}
+spec:
+  group: pushed.example.com
+  names: {kind: Rack, plural: racks}
+  scope: Cluster
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
 ---
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
@@ -43,18 +56,29 @@ apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
 metadata: {name: cog, namespace: pushed}
 spec:
-  resourceSelectors: [{apiVersion: pushed.example.com/v1, kind: Cog, name: cog}]
+  resourceSelectors:
+  - {apiVersion: pushed.example.com/v1, kind: Cog, name: cog}
+  - {apiVersion: v1, kind: Service, name: cog}
   placement: {clusterAffinity: {clusterNames: [ke-beijing, ke-hangzhou]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: cog, namespace: pushed}
+spec: {type: NodePort, selector: {app: cog}, ports: [{port: 80}]}
 ";
 
-const COG: &str = r"
+const CUSTOM: &str = r"
 apiVersion: pushed.example.com/v1
 kind: Cog
 metadata: {name: cog, namespace: pushed}
+---
+apiVersion: pushed.example.com/v1
+kind: Rack
+metadata: {name: rack}
 ";
 
 /// The names on the host of what is shared.
-const SHARED: [&str; 2] = ["crd/cogs.pushed.example.com", "storageclass/pushed"];
+const SHARED: [&str; 3] = ["crd/cogs.pushed.example.com", "crd/racks.pushed.example.com", "storageclass/pushed"];
 
 pub(super) fn what_is_shared_reaches_both(site: &VirtualSite) -> anyhow::Result<()> {
     let karmada = Karmada::beside(site.host());
@@ -70,7 +94,7 @@ pub(super) fn what_is_shared_reaches_both(site: &VirtualSite) -> anyhow::Result<
     let definition = |teeth: &str| DEFINITION.replace("TYPE", teeth);
     above.ok_with(&["apply", "-f", "-"], &definition("integer"))?;
     above.ok_with(&["apply", "-f", "-"], REST)?;
-    eventually(SETTLED, || above.ok_with(&["apply", "-f", "-"], COG))?;
+    eventually(SETTLED, || above.ok_with(&["apply", "-f", "-"], CUSTOM))?;
     let everywhere = |check: &dyn Fn(&str, &Kubectl) -> anyhow::Result<()>| {
         eventually(SETTLED * 2, || members.iter().try_for_each(|(name, kubectl)| check(name, kubectl)))
     };
@@ -80,11 +104,31 @@ pub(super) fn what_is_shared_reaches_both(site: &VirtualSite) -> anyhow::Result<
             let work = kubectl.ok(&["get", shared, of])?;
             ensure!(work == format!("karmada-es-{name}"), "{shared} in {name} is of {work}");
         }
-        kubectl.ok(&["get", "cogs.pushed.example.com/cog", "-n=pushed"]).map(drop)
+        kubectl.ok(&["get", "cogs.pushed.example.com/cog", "-n=pushed"])?;
+        ensure!(kubectl.ok(&["get", "racks.pushed.example.com", "-o=name"])? == "rack.pushed.example.com/rack\n");
+        Ok(())
     })?;
+    let racks = host.ok(&["get", "racks.pushed.example.com", "-o=name"])?;
+    ensure!(racks == "rack.pushed.example.com/rack.ke-beijing\nrack.pushed.example.com/rack.ke-hangzhou\n", "{racks}");
+    let port = "-o=jsonpath={.spec.ports[0].nodePort}";
+    let asked = above.ok(&["get", "service", "cog", "-n=pushed", port])?;
+    everywhere(&|name, kubectl| {
+        let shown = kubectl.ok(&["get", "service", "cog", "-n=pushed", port])?;
+        ensure!(shown == asked, "{name} shows node port {shown}, not {asked}");
+        Ok(())
+    })?;
+    let real = |cluster: &str| host.ok(&["get", "service", "cog", &format!("-n=pushed-{cluster}"), port]);
+    let (one, other) = (real(BEIJING)?, real(HANGZHOU)?);
+    ensure!(one != other && [&one, &other].contains(&&asked), "the host has {one} and {other}, {asked} was asked for");
 
     // The next thing goes all the way, and what is there is not written again meanwhile.
-    let versions = || host.ok(&["get", SHARED[0], SHARED[1], "-o=jsonpath={.items[*].metadata.resourceVersion}"]);
+    let versions = || {
+        let version = "-o=jsonpath={.metadata.resourceVersion}";
+        let services = CLUSTERS.map(|(name, _)| ["service/cog".to_owned(), format!("-n=pushed-{name}")]);
+        let shared = SHARED.map(|shared| [shared.to_owned(), "-n=default".to_owned()]);
+        let all = services.iter().chain(&shared);
+        all.map(|[object, namespace]| host.ok(&["get", object, namespace, version])).collect::<anyhow::Result<Vec<_>>>()
+    };
     let settled = versions()?;
     above.ok(&["label", "cogs.pushed.example.com/cog", "-n=pushed", "seen=yes"])?;
     everywhere(&|name, kubectl| {
@@ -103,7 +147,7 @@ pub(super) fn what_is_shared_reaches_both(site: &VirtualSite) -> anyhow::Result<
         Ok(())
     })?;
 
-    above.ok_with(&["delete", "-f", "-"], COG)?;
+    above.ok_with(&["delete", "-f", "-"], CUSTOM)?;
     above.ok_with(&["delete", "-f", "-"], REST)?;
     above.ok_with(&["delete", "-f", "-"], &definition("string"))?;
     eventually(SETTLED * 2, || {
