@@ -25,6 +25,7 @@ use crate::access::Attributes;
 use crate::host::{HostBody, empty};
 use crate::policy::{self, Class, Custom};
 use crate::refusal::Refusal;
+use crate::shared;
 use crate::translate::{MAX_OBJECT, Show, Upstream, collect, encoding};
 
 /// Namespaces that no API server lets go (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).
@@ -64,7 +65,7 @@ impl Asked<'_> {
         };
         match class {
             Class::Refused(why) => Err(forbidden(request, why)),
-            Class::Shared => self.shared(request, body).await,
+            Class::Shared if shared::Kind::of(request.group_resource()).is_some() => self.shared(request, body).await,
             _ if !request.verb().is_read() => Err(forbidden(request, policy::read_only(class))),
             _ if request.subresource().is_some_and(|subresource| subresource != "status") => {
                 Err(forbidden(request, policy::read_only(class)))
@@ -76,7 +77,7 @@ impl Asked<'_> {
                 self.pass(request, Filter::ByNode, None).await
             }
             // Reviews can only be created, and the host says so.
-            Class::Review => self.pass(request, Filter::Everything, None).await,
+            Class::Shared | Class::Review => self.pass(request, Filter::Everything, None).await,
             Class::Namespaces | Class::Roles | Class::Bindings => unreachable!("served above"),
         }
     }

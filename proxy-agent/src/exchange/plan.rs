@@ -14,8 +14,8 @@ use super::Asked;
 use super::rbac::{GROUP, Written};
 use super::shared::Advertised;
 use crate::host::RequestBody;
-use crate::policy::{self, Class};
 use crate::refusal::{Ask, Refusal, Unmapped};
+use crate::shared;
 use crate::translate::Show;
 
 /// Everything that was decided.
@@ -169,7 +169,7 @@ pub(super) fn program(request: &ResourceRequest<'_>) -> Program {
         Some((group, version, kind)) => schema::program_for(group, version, kind),
         None => schema::program_of_any(),
     };
-    if policy::class(request.group_resource()) == Class::Shared { program.of_shared() } else { program }
+    if shared::Kind::of(request.group_resource()).is_some() { program.of_shared() } else { program }
 }
 
 /// The same for an object in protobuf that says it is of `api_version`. Nothing where the schema is not known.

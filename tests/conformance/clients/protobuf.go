@@ -25,8 +25,13 @@ import (
 
 const protobuf = "application/vnd.kubernetes.protobuf"
 
-// inPieces are kinds that a virtual cluster shows in JSON only.
-var inPieces = []string{"clusterroles", "clusterrolebindings", "services"}
+// inPieces are kinds that a virtual cluster shows in JSON only: what it puts together from pieces, and what it shares
+// with others.
+var inPieces = []string{
+	"clusterroles", "clusterrolebindings", "services",
+	"customresourcedefinitions", "deviceclasses", "ingressclasses", "priorityclasses", "runtimeclasses", "storageclasses",
+	"volumeattributesclasses",
+}
 
 // nothingElse lets a client accept nothing but protobuf, whatever it thinks it accepts, and fails if it gets something
 // else.
