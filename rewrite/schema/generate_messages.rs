@@ -57,6 +57,7 @@ pub(super) fn generate(messages: &str) -> String {
             let holds = match *holds {
                 "text" => "Text".to_owned(),
                 "json" => "Json".to_owned(),
+                "number" => "Number".to_owned(),
                 message => format!("Message(&M{})", number(message)),
             };
             writeln!(

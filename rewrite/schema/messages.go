@@ -33,6 +33,7 @@ var words = []string{"apiGroups", "resources"}
 var alike = []string{
 	"metadata.ownerReferences[].name", "metadata.managedFields[].fieldsV1", "status.conditions[].message", "spec.nodeName",
 	"status.evaluationError", "status.resourceRules[].resourceNames[]",
+	"spec.healthCheckNodePort", "spec.ports[].nodePort", "spec.ports[].port", "spec.ports[].protocol",
 }
 
 // bytes are messages that hold JSON, in their first field.
@@ -61,6 +62,8 @@ func main() {
 			f.numbers = append(slices.Clone(f.numbers), "1")
 		case f.holds.Kind() == reflect.Struct:
 			holds = name(f.holds)
+		case f.holds.Kind() == reflect.Int32:
+			holds = "number"
 		}
 		lines[strings.Join([]string{"field", name(t), key, strings.Join(f.numbers, "."), f.shape, holds}, "\t")] = true
 	}
@@ -156,7 +159,7 @@ func find(t reflect.Type, key string) (field, bool) {
 		if holds.Kind() == reflect.Pointer {
 			holds = holds.Elem()
 		}
-		if k := holds.Kind(); k != reflect.Struct && k != reflect.String && k != reflect.Slice {
+		if k := holds.Kind(); k != reflect.Struct && k != reflect.String && k != reflect.Slice && k != reflect.Int32 {
 			return field{}, false
 		}
 		return field{[]string{tag[1]}, shape, holds}, true

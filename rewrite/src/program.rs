@@ -281,10 +281,10 @@ impl Program {
         self
     }
 
-    /// What objects are in responses in protobuf. ClusterRoles are stored in pieces, ClusterRoleBindings as another kind,
-    /// and Services with what was asked of their ports beside it: those are put together again in JSON only.
+    /// What objects are in responses in protobuf. ClusterRoles are stored in pieces and ClusterRoleBindings as another
+    /// kind: those are put together again in JSON only.
     pub(crate) fn shown_message(&self) -> Option<&'static KindMessage> {
-        self.message.filter(|_| !self.is_of_roles() && !self.is_of_cluster_bindings() && !self.is_of_services())
+        self.message.filter(|_| !self.is_of_roles() && !self.is_of_cluster_bindings())
     }
 
     /// Whether objects can be shown in protobuf.
@@ -315,11 +315,6 @@ impl Program {
     /// Whether the objects are ClusterRoleBindings, which are RoleBindings on the host.
     pub fn is_of_cluster_bindings(&self) -> bool {
         self.root.members.iter().any(|(_, node)| node.place == Some(Place::BindingKind))
-    }
-
-    /// Whether the objects are Services.
-    fn is_of_services(&self) -> bool {
-        self.root.has(Place::HealthCheckNodePort)
     }
 
     /// Whether the objects hold a pod specification, and so the guard.

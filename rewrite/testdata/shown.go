@@ -19,6 +19,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -256,6 +257,59 @@ func main() {
 		return &metav1.Status{Status: "Failure", Reason: "NotFound", Code: 404, Message: message, Details: &metav1.StatusDetails{Name: name, Kind: "namespaces"}}
 	}
 	add("status", "", "namespaces", "ByName", status(`namespaces "edge-ke" not found`, "edge-ke"), status(`namespaces "edge" not found`, "edge"))
+
+	type annotations = map[string]string
+	service := func(namespace string, annotations annotations, fields string, health int32, ports ...corev1.ServicePort) *corev1.Service {
+		object := &corev1.Service{ObjectMeta: meta("s", namespace)}
+		object.Annotations = annotations
+		object.ManagedFields = managed(fields)
+		object.Spec = corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.0.0.2", Ports: ports, HealthCheckNodePort: health,
+		}
+		return object
+	}
+	port := func(number int32, protocol corev1.Protocol, node int32) corev1.ServicePort {
+		return corev1.ServicePort{Name: "p", Port: number, Protocol: protocol, TargetPort: intstr.FromInt32(number), NodePort: node}
+	}
+	asked := service("edge-ke", annotations{
+		"a": "b", "atoll.dev/asked-node-port.53.udp": "30053", "atoll.dev/asked-node-port.80.tcp": "80",
+		"atoll.dev/asked-node-port.9.tcp": "30009", "atoll.dev/asked-node-port.health-check": "30090", "c": "d",
+	}, `{"f:metadata":{"f:annotations":{"f:atoll.dev/asked-node-port.80.tcp":{}}},"f:x":{}}`, 31090,
+		port(80, "TCP", 31080), port(53, "TCP", 31001), port(53, "UDP", 31053), port(9, "TCP", 0))
+	told := service("edge", annotations{
+		"a": "b", "atoll.dev/node-ports": "30053=31053,80=31080,30009,30090=31090", "c": "d",
+	}, `{"f:metadata":{},"f:x":{}}`, 30090, port(80, "TCP", 80), port(53, "TCP", 31001), port(53, "UDP", 30053), port(9, "TCP", 0))
+	add("service", "", "services", "ByNamespace", asked, told)
+	settled := func(namespace string) *corev1.Service {
+		return service(namespace, annotations{"a": "b"}, `{"f:x":{}}`, 0, port(80, "TCP", 31080), port(53, "", 0))
+	}
+	add("service-that-got-what-it-asked-for", "", "services", "ByNamespace", settled("edge-ke"), settled("edge"))
+	add("service-with-made-up-annotations", "", "services", "ByNamespace",
+		service("edge-ke", annotations{
+			"atoll.dev/asked-node-port.80.tcp": "many", "atoll.dev/asked-node-port.x": "1", "atoll.dev/node-ports": "1=2",
+		}, `{}`, 0, port(80, "TCP", 31080)),
+		service("edge", nil, `{}`, 0, port(80, "TCP", 31080)))
+	applied := func(namespace, applied, key, value string, node int32) *corev1.Service {
+		annotations := annotations{key: value, corev1.LastAppliedConfigAnnotation: applied}
+		return service(namespace, annotations, `{}`, 0, port(80, "TCP", node))
+	}
+	add("service-applied-by-the-server", "", "services", "ByNamespace",
+		applied("edge-ke", `{"metadata":{"annotations":{"atoll.dev/asked-node-port.80.tcp":"30080"},"namespace":"edge-ke"},"spec":{"ports":[{"nodePort":31080,"port":80}]}}`,
+			"atoll.dev/asked-node-port.80.tcp", "30080", 31080),
+		applied("edge", `{"metadata":{"annotations":{"atoll.dev/node-ports":"30080=31080"},"namespace":"edge"},"spec":{"ports":[{"nodePort":30080,"port":80}]}}`,
+			"atoll.dev/node-ports", "30080=31080", 30080))
+	others := service("edge-hz", asked.Annotations, `{}`, 31090, asked.Spec.Ports...)
+	add("service-of-others", "", "services", "ByNamespace", others, nil)
+	add("list-of-services", "", "services", "ByNamespace",
+		&corev1.ServiceList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []corev1.Service{*others, *asked, *settled("edge-ke"), *asked}},
+		&corev1.ServiceList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []corev1.Service{*told, *settled("edge"), *told}})
+	untold := told.ObjectMeta.DeepCopy()
+	untold.Annotations["atoll.dev/node-ports"] = "30053,80,30009,30090"
+	add("metadata-of-a-service", "", "services", "ByNamespace",
+		&metav1.PartialObjectMetadata{ObjectMeta: asked.ObjectMeta}, &metav1.PartialObjectMetadata{ObjectMeta: *untold})
+	add("list-of-metadata-of-services", "", "services", "ByNamespace",
+		&metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{{ObjectMeta: others.ObjectMeta}, {ObjectMeta: asked.ObjectMeta}}},
+		&metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{{ObjectMeta: *untold}}})
 
 	var out bytes.Buffer
 	for i, one := range samples {

@@ -118,7 +118,7 @@ impl Asked<'_> {
                 return Ok(None);
             }
         } else if status.is_success() {
-            for text in warnings(&replaced, &body) {
+            for text in warnings(&replaced, encoding(&parts.headers), &body) {
                 parts.headers.append(header::WARNING, text);
             }
         }
@@ -142,8 +142,11 @@ fn refused(encoding: Option<Encoding>, body: &Bytes) -> Option<u16> {
 }
 
 /// What the client is told of ports that it did not get.
-fn warnings(replaced: &[u16], service: &[u8]) -> Vec<HeaderValue> {
-    let live = serde_json::from_slice::<Value>(service).ok();
+fn warnings(replaced: &[u16], encoding: Option<Encoding>, service: &[u8]) -> Vec<HeaderValue> {
+    let live = match encoding {
+        Some(Encoding::Protobuf) => protobuf::read(service),
+        _ => serde_json::from_slice::<Value>(service).ok(),
+    };
     let ports = Ports::new(live.as_ref(), std::collections::BTreeSet::new(), false);
     let warn = |asked: &u16| {
         let given: Vec<String> = ports.given_for(*asked).map(|port| port.to_string()).collect();
@@ -191,7 +194,8 @@ mod tests {
             "metadata": {"annotations": {"atoll.dev/asked-node-port.80.tcp": "30080"}},
             "spec": {"ports": [{"port": 80, "protocol": "TCP", "nodePort": 31234}]},
         });
-        let said = |body: &Value| warnings(&[30080], body.to_string().as_bytes())[0].to_str().unwrap().to_owned();
+        let json = Some(Encoding::Json);
+        let said = |body: &Value| warnings(&[30080], json, body.to_string().as_bytes())[0].to_str().unwrap().to_owned();
         assert!(said(&service).contains("30080 is taken") && said(&service).contains("answer on 31234 instead"));
         assert!(said(&json!({"kind": "Table"})).contains("answer on another one instead"));
     }

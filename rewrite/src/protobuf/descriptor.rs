@@ -34,6 +34,8 @@ pub(crate) enum Holds {
     Text,
     /// Bytes that hold JSON (`RawExtension`).
     Json,
+    /// An `int32`.
+    Number,
     /// A message.
     Message(&'static Descriptor),
 }

@@ -46,6 +46,7 @@ pub(crate) enum Inside {
     /// A map: a place of its own, and places of the values of some keys.
     Entries(Option<Place>, Vec<(Box<str>, Place)>),
     Json(Node),
+    Number(Place),
 }
 
 /// Whose bodies the places are looked for in.
@@ -196,6 +197,7 @@ fn inside(node: &Node, field: &'static FieldDescriptor, direction: Direction) ->
     match field.holds {
         Holds::Text => node.place().map(Inside::Text).ok_or_else(unreachable),
         Holds::Json => Ok(Inside::Json(node.clone())),
+        Holds::Number => node.place().map(Inside::Number).ok_or_else(unreachable),
         Holds::Message(message) => {
             let mut message = Message::compile(node, message, direction)?;
             message.place = message.place.or(list);

@@ -34,6 +34,14 @@ pub(crate) struct Found {
     pub(crate) inside: Range<usize>,
 }
 
+/// A field with a number in it.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundNumber {
+    pub(crate) value: u64,
+    /// Where it stands in the body.
+    range: Range<usize>,
+}
+
 /// The fields of one message.
 pub(crate) struct Fields<'b> {
     reader: Reader<'b>,
@@ -98,6 +106,32 @@ impl<'b> Splice<'b> {
         Ok(self.only(range, number)?.map_or(b"", |found| self.bytes(&found)))
     }
 
+    /// The only field with this number, which is to hold a number.
+    pub(crate) fn number(&self, range: &Range<usize>, number: u32) -> Result<Option<FoundNumber>, EnvelopeError> {
+        let bytes = self.slice(range.clone());
+        let (mut reader, mut found) = (Reader::new(bytes), None);
+        while let Some(field) = reader.next_field()? {
+            if field.number != number {
+                continue;
+            }
+            let value = field.varint()?;
+            let start = field.span.start + tag_length(&bytes[field.span.clone()]);
+            let number_at = range.start + start..range.start + field.span.end;
+            if found.replace(FoundNumber { value, range: number_at }).is_some() {
+                return Err(EnvelopeError::Repeated(number));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Puts another number in the place of one.
+    pub(crate) fn renumber(&mut self, found: &FoundNumber, with: u64) {
+        let mut varint = Writer::new();
+        varint.raw_varint(with);
+        self.grown += signed(varint_len(with)) - signed(found.range.len());
+        self.edits.replace(found.range.clone(), varint.into_bytes().into());
+    }
+
     /// By how many bytes the outermost message has grown.
     pub(crate) fn grown(&self) -> isize {
         self.grown
@@ -157,7 +191,7 @@ impl Fields<'_> {
             let Value::Bytes(inside) = field.value else { return Err(WireError::UnexpectedType(field.number)) };
             let end = self.start + field.span.end;
             let inside = end - inside.len()..end;
-            let tag = self.bytes[field.span.clone()].iter().take_while(|byte| **byte >= 0x80).count() + 1;
+            let tag = tag_length(&self.bytes[field.span.clone()]);
             return Ok(Some(Found {
                 number: field.number,
                 start: self.start + field.span.start,
@@ -167,6 +201,11 @@ impl Fields<'_> {
         }
         Ok(None)
     }
+}
+
+/// How many bytes of a field say its number and type.
+fn tag_length(field: &[u8]) -> usize {
+    field.iter().take_while(|byte| **byte >= 0x80).count() + 1
 }
 
 fn signed(length: usize) -> isize {

@@ -12,15 +12,48 @@ use crate::json::{Cursor, Edits, Fate, Malformed};
 use crate::name::LAST_APPLIED_ANNOTATION;
 use crate::node_ports::{NodePort, Protocol, SHOWN_ANNOTATION, is_ours};
 
+/// What was asked for, in the order of the annotations.
+#[derive(Default)]
+pub(super) struct AskedPorts(Vec<(NodePort, u16)>);
+
 /// What was found of a Service.
 #[derive(Default)]
 pub(super) struct NodePorts {
-    /// What was asked for, in the order of the annotations.
-    asked: Vec<(NodePort, u16)>,
+    asked: AskedPorts,
     /// The key and the value of the first of them, which becomes the one that is shown.
     shown: Option<(Range<usize>, Range<usize>)>,
     /// What the host has, and where it stands.
     found: Vec<(NodePort, Range<usize>)>,
+}
+
+// === impl AskedPorts ===
+
+impl AskedPorts {
+    /// What an annotation tells.
+    pub(super) fn read(key: &str, value: &str) -> Option<(NodePort, u16)> {
+        NodePort::of_annotation(key).zip(value.parse().ok())
+    }
+
+    pub(super) fn note(&mut self, (node_port, asked): (NodePort, u16)) {
+        // Two keys may be about one place, such as `80.tcp` and `080.TCP`.
+        if self.at(node_port).is_none() {
+            self.0.push((node_port, asked));
+        }
+    }
+
+    /// What was asked for at a place.
+    pub(super) fn at(&self, node_port: NodePort) -> Option<u16> {
+        self.0.iter().find(|(known, _)| *known == node_port).map(|(_, asked)| *asked)
+    }
+
+    /// The value of the annotation that is shown.
+    pub(super) fn told(&self, mut real: impl FnMut(NodePort, u16) -> Option<String>) -> String {
+        let each = self.0.iter().map(|&(node_port, asked)| match real(node_port, asked) {
+            Some(real) => format!("{asked}={real}"),
+            None => asked.to_string(),
+        });
+        each.collect::<Vec<_>>().join(",")
+    }
 }
 
 // === impl NodePorts ===
@@ -29,21 +62,13 @@ impl NodePorts {
     /// Shows what was asked for.
     pub(super) fn conclude(self, cursor: &Cursor<'_>, edits: &mut Edits) {
         let Some((key, value)) = self.shown else { return };
-        let mut said = Vec::new();
-        for (node_port, asked) in self.asked {
-            let asked = asked.to_string();
-            let found = self.found.iter().find(|(found, _)| *found == node_port);
-            said.push(match found {
-                Some((_, range)) => {
-                    let real = String::from_utf8_lossy(cursor.slice(range.clone())).into_owned();
-                    edits.replace(range.clone(), asked.clone().into());
-                    format!("{asked}={real}")
-                }
-                None => asked,
-            });
-        }
+        let told = self.asked.told(|node_port, asked| {
+            let (_, range) = self.found.iter().find(|(found, _)| *found == node_port)?;
+            edits.replace(range.clone(), asked.to_string().into());
+            Some(String::from_utf8_lossy(cursor.slice(range.clone())).into_owned())
+        });
         edits.replace(key, Bytes::from_static(SHOWN_ANNOTATION.as_bytes()));
-        edits.replace(value, said.join(",").into());
+        edits.replace(value, told.into());
     }
 }
 
@@ -76,9 +101,9 @@ impl Reader<'_> {
                 return Ok(Fate::Remove);
             }
             let value = cursor.string()?;
-            let asked = NodePort::of_annotation(&decoded).zip(value.decode().parse().ok());
+            let asked = AskedPorts::read(&decoded, &value.decode());
             let Some(asked) = asked else { return Ok::<_, Malformed>(Fate::Remove) };
-            self.node_ports.asked.push(asked);
+            self.node_ports.asked.note(asked);
             if self.node_ports.shown.is_some() {
                 return Ok(Fate::Remove);
             }

@@ -19,6 +19,7 @@ use crate::{Program, Sink};
 mod condition;
 mod entry;
 mod list;
+mod node_ports;
 mod object;
 mod reference;
 mod selector;

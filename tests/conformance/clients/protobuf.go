@@ -28,7 +28,7 @@ const protobuf = "application/vnd.kubernetes.protobuf"
 // inPieces are kinds that a virtual cluster shows in JSON only: what it puts together from pieces, and what it shares
 // with others.
 var inPieces = []string{
-	"clusterroles", "clusterrolebindings", "services",
+	"clusterroles", "clusterrolebindings",
 	"customresourcedefinitions", "deviceclasses", "ingressclasses", "priorityclasses", "runtimeclasses", "storageclasses",
 	"volumeattributesclasses",
 }

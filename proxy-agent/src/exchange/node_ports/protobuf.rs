@@ -5,8 +5,9 @@
 
 use bytes::Bytes;
 use kube_wire::envelope::Envelope;
-use kube_wire::proto::{Field, Reader, WireError, Writer};
+use kube_wire::proto::{Field, Reader, Value as Wire, WireError, Writer};
 use rewrite::node_ports::{NodePort, Protocol, is_ours};
+use serde_json::{Map, Value, json};
 
 use super::ports::{Form, Ports, Settled, has_node_ports};
 
@@ -29,6 +30,54 @@ pub(super) fn settled(ports: &mut Ports, body: &Bytes) -> Option<Bytes> {
     let envelope = Envelope::decode(body).ok().filter(Envelope::holds_protobuf)?;
     let raw = service(ports, envelope.raw).ok()?;
     Some(Envelope { raw: &raw, ..envelope }.encode().into())
+}
+
+/// What a Service says of its node ports, as JSON has it. Nothing if it is no Service.
+pub(super) fn read(body: &[u8]) -> Option<Value> {
+    let envelope = Envelope::decode(body).ok().filter(Envelope::holds_protobuf)?;
+    said(Some(envelope.raw).filter(|_| envelope.kind == "Service")?).ok()
+}
+
+fn said(message: &[u8]) -> Result<Value, WireError> {
+    let (mut annotations, mut ports, mut health) = (Map::new(), Vec::new(), Value::Null);
+    for field in fields(message)? {
+        match field.number {
+            METADATA => {
+                for entry in fields(field.bytes()?)?.iter().filter(|field| field.number == ANNOTATIONS) {
+                    let entry = members(entry.bytes()?, &[("key", KEY), ("value", VALUE)])?;
+                    annotations.extend(entry["key"].as_str().map(|key| (key.to_owned(), entry["value"].clone())));
+                }
+            }
+            SPEC => {
+                let spec = field.bytes()?;
+                health = members(spec, &[("port", HEALTH_CHECK)])?["port"].clone();
+                for port in fields(spec)?.iter().filter(|field| field.number == PORTS) {
+                    let keys = [("protocol", PROTOCOL), ("port", PORT), ("nodePort", NODE_PORT)];
+                    let port = members(port.bytes()?, &keys)?;
+                    ports.push(port);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(json!({
+        "metadata": {"annotations": annotations}, "spec": {"ports": ports, "healthCheckNodePort": health},
+    }))
+}
+
+/// The texts and numbers of a message by their keys, without zeros (`omitempty`).
+fn members(message: &[u8], keys: &[(&str, u32)]) -> Result<Value, WireError> {
+    let mut members = Map::new();
+    for field in fields(message)? {
+        let Some((key, _)) = keys.iter().find(|(_, number)| *number == field.number) else { continue };
+        let value = match field.value {
+            Wire::Varint(0) => continue,
+            Wire::Varint(number) => number.into(),
+            _ => field.text()?.into(),
+        };
+        members.insert((*key).to_owned(), value);
+    }
+    Ok(Value::Object(members))
 }
 
 fn service(ports: &mut Ports, message: &[u8]) -> Result<Vec<u8>, WireError> {
@@ -143,8 +192,10 @@ fn fields(message: &[u8]) -> Result<Vec<Field<'_>>, WireError> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use kube_wire::media::Encoding;
+
+    use super::super::warnings;
     use super::*;
-    use serde_json::json;
 
     fn message(fields: &[(u32, &[u8])], numbers: &[(u32, u64)]) -> Vec<u8> {
         let mut out = Writer::new();
@@ -188,6 +239,25 @@ mod tests {
         );
         let host = service(&[("a", "b"), (TCP, "30053"), (HEALTH, "30090")], [None, Some(30054)], None);
         assert_eq!(settled(&mut ports, &asked), Some(host));
+    }
+
+    #[test]
+    fn what_the_host_has_given_can_be_read() {
+        let body = service(&[(TCP, "30053"), (HEALTH, "30090")], [Some(31053), Some(0)], Some(31090));
+        let said = json!({
+            "metadata": {"annotations": {TCP: "30053", HEALTH: "30090"}},
+            "spec": {
+                "ports": [{"port": 53, "protocol": "TCP", "nodePort": 31053}, {"port": 53, "protocol": "UDP"}],
+                "healthCheckNodePort": 31090,
+            },
+        });
+        assert_eq!(read(&body), Some(said));
+        let warned = warnings(&[30090], Some(Encoding::Protobuf), &body);
+        let warned = warned[0].to_str().unwrap();
+        assert!(warned.contains("30090 is taken") && warned.contains("answer on 31090 instead"), "{warned}");
+        let metadata = Envelope { kind: "PartialObjectMetadata", ..Envelope::decode(&body).unwrap() }.encode();
+        assert_eq!(read(&metadata), None);
+        assert_eq!(read(b"{}"), None);
     }
 
     #[test]

@@ -29,6 +29,7 @@ impl ObjectReader<'_, '_> {
         let value = self.splice.only(range, VALUE)?.filter(|value| !value.is_empty());
         match place {
             Some(Place::OwnLabels | Place::OwnAnnotations) => return Ok(self.own_key(key, value.as_ref())),
+            Some(Place::ServiceAnnotations) => return self.service_annotation(key, value.as_ref(), range),
             Some(Place::NodeSelector) => return Ok(self.node_selector(key)),
             _ => {}
         }
@@ -50,7 +51,7 @@ impl ObjectReader<'_, '_> {
         Fate::Keep
     }
 
-    fn value(&mut self, place: Place, value: &Found) {
+    pub(super) fn value(&mut self, place: Place, value: &Found) {
         let text = self.splice.bytes(value);
         let shown = match place {
             Place::LastApplied if !self.own().is_empty() => {

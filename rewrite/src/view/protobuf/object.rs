@@ -8,9 +8,11 @@ use kube_wire::envelope::{Envelope, EnvelopeError};
 use super::super::credential::{ROOT_CERTIFICATE, TOKEN_SECRET};
 use super::super::object::Reader;
 use super::super::pod::Owned;
+use super::node_ports::NodePorts;
 use super::{Kind, METADATA, Part, RAW, Unreadable, behind_magic};
 use crate::json::{Cursor, Edits, Fate};
 use crate::mapping::{FOREIGN_PREFIX, Shown, identity::Seen};
+use crate::node_ports::NodePort;
 use crate::program::{self, Place, walk};
 use crate::protobuf::descriptor::Shape;
 use crate::protobuf::{Field, Found, Inside, Message, Splice, toleration};
@@ -30,6 +32,7 @@ pub(super) struct ObjectReader<'v, 'b> {
     /// Entries of the node selector and tolerations in hand.
     node_selector: Extent,
     tolerations: Extent,
+    pub(super) node_ports: NodePorts,
 }
 
 /// How many elements were met.
@@ -69,6 +72,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
             is_root_certificate: false,
             node_selector: Extent::default(),
             tolerations: Extent::default(),
+            node_ports: NodePorts::default(),
         }
     }
 
@@ -93,6 +97,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         if self.state.verdict == Some(Verdict::Foreign) {
             return Ok(Verdict::Foreign);
         }
+        self.foresee_node_ports(kind.root(), range)?;
         if part == Part::Whole {
             self.fields(kind.root(), range, |number| number != METADATA)?;
         }
@@ -142,6 +147,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
             Some(Place::PodSpec) => self.pod_spec(message, range),
             Some(Place::NamespaceSelector) => self.namespace_selector(range),
             Some(Place::Rule | Place::ShownRule) => self.rule(message, range),
+            Some(Place::ServicePort) => self.service_port(message, range),
             Some(place) => self.reference(place, message, range),
         }
     }
@@ -158,8 +164,16 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         wanted: impl Fn(u32) -> bool,
     ) -> Result<(), Unreadable> {
         let mut seen = 0_u64;
+        for field in message.fields.iter().filter(|field| wanted(field.number)) {
+            if let Inside::Number(place) = field.inside {
+                self.number(place, field.number, range)?;
+            }
+        }
+        let holds_bytes = |(_, field): (usize, &Field)| !matches!(field.inside, Inside::Number(_));
         let mut fields = self.splice.fields(range.clone());
-        while let Some(found) = fields.next(|number| wanted(number) && message.field(number).is_some())? {
+        while let Some(found) =
+            fields.next(|number| wanted(number) && message.field(number).is_some_and(holds_bytes))?
+        {
             let (position, field) = message.field(found.number).expect("only such are asked for");
             // Go would merge the two, and what decides may be in either.
             if field.shape == Shape::One && seen & 1 << position != 0 {
@@ -195,8 +209,17 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
             Inside::Message(message) => {
                 return self.inside(found, |reader| reader.message(message, &found.inside).map(|()| Fate::Keep));
             }
+            Inside::Number(place) => unreachable!("a {place:?} is not asked for among fields that hold bytes"),
         }
         Ok(Fate::Keep)
+    }
+
+    /// Handles a number in the message at `around`.
+    fn number(&mut self, place: Place, number: u32, around: &Range<usize>) -> Result<(), Unreadable> {
+        match place {
+            Place::HealthCheckNodePort => self.node_port(NodePort::HealthCheck, number, around),
+            place => unreachable!("no table has a number that is a {place:?}, as a test shows"),
+        }
     }
 
     /// Steps into the message in a field.
