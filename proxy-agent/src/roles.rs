@@ -18,7 +18,7 @@ use bytes::Bytes;
 use rewrite::ClusterName;
 use rewrite::mapping::SharedRoles;
 use rewrite::name::CLUSTER_LABEL;
-use rewrite::parked::unparked;
+use rewrite::parked::{AUTO_UPDATE, unparked};
 use rewrite::request::AGGREGATION_ANNOTATION;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -61,6 +61,8 @@ pub(crate) struct Role {
     pub(crate) rules: Value,
     /// The `aggregationRule`: JSON.
     pub(crate) aggregation: Option<String>,
+    /// What the annotation says by which an API server repairs a role of its own.
+    pub(crate) auto_update: Option<String>,
 }
 
 /// Whose a ClusterRole is.
@@ -171,6 +173,7 @@ impl Role {
                 Value::Null => metadata["annotations"][AGGREGATION_ANNOTATION].as_str().map(str::to_owned),
                 rule => Some(rule.to_string()),
             },
+            auto_update: metadata["annotations"][AUTO_UPDATE].as_str().map(str::to_owned),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 const PARKED: &str = "parked.atoll.dev";
 
 /// The annotation that makes an API server overwrite a role with its own (`AutoUpdateAnnotationKey` in rbac/v1).
-const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
+pub const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
 /// The key under which the host keeps a label: `a.b/c` becomes `a.b.parked.atoll.dev/c`, and `c` `parked.atoll.dev/c`.
 pub fn parked(key: &str) -> String {

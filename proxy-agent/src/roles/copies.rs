@@ -7,7 +7,7 @@
 use kube_wire::status::Reason;
 use rewrite::ClusterName;
 use rewrite::name::CLUSTER_LABEL;
-use rewrite::parked::parked;
+use rewrite::parked::{AUTO_UPDATE, parked};
 use rewrite::request::AGGREGATION_ANNOTATION;
 use serde_json::{Map, Value, json};
 
@@ -41,12 +41,17 @@ impl Roles {
         let copies = missing.map(|(name, role)| {
             let mut labels: Map<_, _> = role.labels.iter().map(|(key, value)| (parked(key), json!(value))).collect();
             labels.insert(CLUSTER_LABEL.to_owned(), json!(cluster.as_str()));
+            let mut annotations = json!({AGGREGATION_ANNOTATION: role.aggregation});
+            if let Some(auto_update) = &role.auto_update {
+                // On the host it must mean nothing; clients see it as the original has it.
+                annotations[parked(AUTO_UPDATE)] = json!(auto_update);
+            }
             json!({
                 "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
                 "metadata": {
                     "name": format!("vc:{cluster}:{name}"),
                     "labels": labels,
-                    "annotations": {AGGREGATION_ANNOTATION: role.aggregation},
+                    "annotations": annotations,
                 },
                 "rules": role.rules,
             })
@@ -65,7 +70,9 @@ mod tests {
         let roles = Roles::default();
         let labels = json!({"kubernetes.io/bootstrapping": "rbac-defaults", "a/b": "c"});
         let rule = json!({"clusterRoleSelectors": [{"matchLabels": {"d": "e"}}]});
-        let host = json!({"metadata": {"name": "view", "labels": labels}, "aggregationRule": rule, "rules": [{"verbs": ["get"]}]});
+        let annotations = json!({"rbac.authorization.kubernetes.io/autoupdate": "true", "else": ""});
+        let metadata = json!({"name": "view", "labels": labels, "annotations": annotations});
+        let host = json!({"metadata": metadata, "aggregationRule": rule, "rules": [{"verbs": ["get"]}]});
         roles.take(&Change::Applied(host.clone()));
         assert!(roles.shared().is_empty());
 
@@ -74,7 +81,11 @@ mod tests {
         assert_eq!(copy["metadata"]["name"], "vc:ke:view");
         assert_eq!(copy["metadata"]["labels"]["kubernetes.io.parked.atoll.dev/bootstrapping"], "rbac-defaults");
         assert_eq!(copy["metadata"]["labels"]["a.parked.atoll.dev/b"], "c");
-        assert_eq!(copy["metadata"]["annotations"]["atoll.dev/aggregation-rule"], rule.to_string());
+        let annotations = json!({
+            "atoll.dev/aggregation-rule": rule.to_string(),
+            "rbac.authorization.kubernetes.io.parked.atoll.dev/autoupdate": "true",
+        });
+        assert_eq!(copy["metadata"]["annotations"], annotations);
         assert!(copy["aggregationRule"].is_null());
         assert_eq!(copy["rules"], host["rules"]);
 
