@@ -78,6 +78,10 @@ fn thief(site: &VirtualSite, name: &str) -> anyhow::Result<Kubectl> {
 pub(crate) fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
     let host = format!("{name}-{BEIJING}");
     let label = format!("atoll.dev/virtual-cluster={HANGZHOU}");
+    // An API server takes up new policies about once a second (apiserver's admission/plugin/policy/generic).
+    eventually(SOON, || {
+        says(&thief.run(&["label", "namespace", &host, "--overwrite", "--dry-run=server", &label])?, WORDS[0])
+    })?;
     says(&thief.run(&["label", "namespace", &host, "--overwrite", &label])?, WORDS[0])?;
     says(&thief.run(&["label", "namespace", &host, "mine=yes"])?, WORDS[0])?;
     says(&thief.run(&["delete", "namespace", &host, "--wait=false"])?, WORDS[0])?;
