@@ -94,6 +94,16 @@ pub(super) fn what_is_shared_reaches_both(site: &VirtualSite) -> anyhow::Result<
     let definition = |teeth: &str| DEFINITION.replace("TYPE", teeth);
     above.ok_with(&["apply", "-f", "-"], &definition("integer"))?;
     above.ok_with(&["apply", "-f", "-"], REST)?;
+    // Karmada places a kind on members that it has seen serve it, and what it could not place it tries again minutes later.
+    eventually(SETTLED * 2, || {
+        let kinds =
+            "-o=jsonpath={.status.apiEnablements[?(@.groupVersion==\"pushed.example.com/v1\")].resources[*].kind}";
+        members.iter().try_for_each(|(name, _)| {
+            let served = above.ok(&["get", "cluster", name, kinds])?;
+            ensure!(served.contains("Cog") && served.contains("Rack"), "{name} serves {served:?}");
+            Ok(())
+        })
+    })?;
     eventually(SETTLED, || above.ok_with(&["apply", "-f", "-"], CUSTOM))?;
     let everywhere = |check: &dyn Fn(&str, &Kubectl) -> anyhow::Result<()>| {
         eventually(SETTLED * 2, || members.iter().try_for_each(|(name, kubectl)| check(name, kubectl)))

@@ -79,8 +79,11 @@ pub(crate) fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
     let host = format!("{name}-{BEIJING}");
     let label = format!("atoll.dev/virtual-cluster={HANGZHOU}");
     // An API server takes up new policies about once a second (apiserver's admission/plugin/policy/generic).
+    let own = json!({"location": "beijing"});
+    let named = pod(&host, "named", &json!({"nodeName": "hangzhou-1", "nodeSelector": own}));
     eventually(SOON, || {
-        says(&thief.run(&["label", "namespace", &host, "--overwrite", "--dry-run=server", &label])?, WORDS[0])
+        says(&thief.run(&["label", "namespace", &host, "--overwrite", "--dry-run=server", &label])?, WORDS[0])?;
+        says(&thief.run_with(&["create", "--dry-run=server", "-f", "-"], &named)?, WORDS[1])
     })?;
     says(&thief.run(&["label", "namespace", &host, "--overwrite", &label])?, WORDS[0])?;
     says(&thief.run(&["label", "namespace", &host, "mine=yes"])?, WORDS[0])?;
@@ -90,8 +93,6 @@ pub(crate) fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
     let finalize = format!("/api/v1/namespaces/{host}/finalize");
     says(&thief.run_with(&["replace", "--raw", &finalize, "-f", "-"], &finalized.to_string())?, WORDS[0])?;
 
-    let own = json!({"location": "beijing"});
-    let named = pod(&host, "named", &json!({"nodeName": "hangzhou-1", "nodeSelector": own}));
     says(&thief.run_with(&["create", "-f", "-"], &named)?, WORDS[1])?;
     let waiting = pod(&host, "waiting", &json!({"schedulerName": "nobody", "nodeSelector": own}));
     thief.ok_with(&["create", "-f", "-"], &waiting)?;
