@@ -73,7 +73,8 @@ pub struct Slice {
 pub enum Standing {
     /// Not looked at yet.
     Pending,
-    /// The host refuses what it should.
+    /// The host has the policies. It looks at new ones about once a second (apiserver's admission/plugin/policy/generic),
+    /// and until then refuses nothing.
     Shut {
         /// Whether the host also puts the guard into pods.
         guards: bool,
