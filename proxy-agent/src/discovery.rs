@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::host::Host;
 use crate::policy::{Custom, Customs};
-pub(crate) use read::{DEFINITIONS, DiscoveryError};
+pub(crate) use read::DiscoveryError;
 
 /// Installed CRDs become known this long after their first use was refused, at the latest.
 const FRESH: Duration = Duration::from_secs(60);

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::{Resource, Resources};
 use crate::host::{Host, HostError, empty};
+use crate::shared::DEFINITIONS;
 use crate::translate::collect;
 
 /// The largest document, in bytes. A cluster with a thousand CRDs has about 2 MB.
@@ -16,10 +17,7 @@ const MAX: usize = 16 * 1024 * 1024;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
-/// The CustomResourceDefinitions of the host.
-pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-/// Their schemas are large, and of no use here.
+/// For CustomResourceDefinitions, whose schemas are large, and of no use here.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
 
 /// Discovery failed.

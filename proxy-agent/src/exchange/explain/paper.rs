@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use super::{Question, is_namespaced};
 use crate::access::reviews::wire::{ACCESS_REVIEWS, RULES_REVIEWS};
 use crate::clusters::engine_name;
-use crate::discovery::DEFINITIONS;
 use crate::nodes;
+use crate::shared::DEFINITIONS;
 
 /// Where a Namespace is read.
 const NAMESPACES: &str = "/api/v1/namespaces/";
