@@ -11,6 +11,9 @@ use crate::{HostCluster, Kubectl, eventually};
 /// How long Karmada may take to call a new member ready: it looks every ten seconds.
 const READY: Duration = Duration::from_secs(60);
 
+/// Where Karmada keeps its service accounts in a member.
+const NAMESPACE: &str = "karmada-cluster";
+
 /// The control plane of [`HostCluster::up_with_karmada`].
 #[derive(Clone, Debug)]
 pub struct Karmada {
@@ -37,8 +40,17 @@ impl Karmada {
         &self.karmadactl
     }
 
-    /// `karmadactl join` in push mode, with the current context of `kubeconfig`.
+    /// `karmadactl join` in push mode, with the current context of `kubeconfig`. A member that has just left is joined
+    /// when its namespace is gone: `join` takes one that is being deleted for a good one.
     pub fn join(&self, member: &str, kubeconfig: &Path) -> anyhow::Result<()> {
+        let there = Kubectl::new(kubeconfig.to_path_buf());
+        eventually(READY, || {
+            let end =
+                ["get", "namespace", NAMESPACE, "--ignore-not-found", "-o=jsonpath={.metadata.deletionTimestamp}"];
+            let end = there.ok(&end)?;
+            ensure!(end.is_empty(), "{NAMESPACE} of {member} is being deleted since {end}");
+            Ok(())
+        })?;
         let kubeconfig = kubeconfig.to_str().context("kubeconfigs have plain names")?;
         self.karmadactl.ok(&["join", member, "--cluster-kubeconfig", kubeconfig])?;
         Ok(())

@@ -44,7 +44,7 @@ fn define(site: &VirtualSite, singular: &str) -> anyhow::Result<()> {
 fn object(kind: &str, name: &str, size: u32) -> String {
     json!({
         "apiVersion": "custom.example.com/v1", "kind": kind, "metadata": {"name": name, "labels": {"tier": "front"}},
-        "spec": {"size": size, "replicas": 1, "name": "gear.ke-beijing"},
+        "spec": {"size": size, "replicas": 1, "name": "sprocket.ke-beijing"},
     })
     .to_string()
 }
@@ -64,92 +64,92 @@ fn both(site: &VirtualSite, singular: &str) -> anyhow::Result<[Kubectl; 2]> {
 }
 
 pub(super) fn the_same_goes_to_all(site: &VirtualSite) -> anyhow::Result<()> {
-    let clusters = both(site, "gear")?;
+    let clusters = both(site, "sprocket")?;
     let host = site.host().kubectl();
     for (number, (kubectl, cluster)) in clusters.iter().zip([BEIJING, HANGZHOU]).enumerate() {
         let size = u32::try_from(number)?;
-        kubectl.ok_with(&["create", "-f", "-"], &object("Gear", "one", size))?;
-        let again = kubectl.run_with(&["create", "-f", "-"], &object("Gear", "one", size))?;
-        ensure!(again.stderr.contains("gears.custom.example.com \"one\" already exists"), "{again:?}");
-        kubectl.ok_with(&["apply", "-f", "-"], &object("Gear", "two", size))?;
-        kubectl.ok_with(&["apply", "--server-side", "-f", "-"], &object("Gear", "three", size))?;
-        let stored = read(&host, "gears", &format!("one.{cluster}"))?;
+        kubectl.ok_with(&["create", "-f", "-"], &object("Sprocket", "one", size))?;
+        let again = kubectl.run_with(&["create", "-f", "-"], &object("Sprocket", "one", size))?;
+        ensure!(again.stderr.contains("sprockets.custom.example.com \"one\" already exists"), "{again:?}");
+        kubectl.ok_with(&["apply", "-f", "-"], &object("Sprocket", "two", size))?;
+        kubectl.ok_with(&["apply", "--server-side", "-f", "-"], &object("Sprocket", "three", size))?;
+        let stored = read(&host, "sprockets", &format!("one.{cluster}"))?;
         ensure!(stored["metadata"]["labels"]["atoll.dev/virtual-cluster"] == *cluster, "{stored}");
     }
     for (number, (kubectl, cluster)) in clusters.iter().zip([BEIJING, HANGZHOU]).enumerate() {
-        ensure!(kubectl.ok(&["get", "gears", "-o", "name"])?.lines().count() == 3);
+        ensure!(kubectl.ok(&["get", "sprockets", "-o", "name"])?.lines().count() == 3);
         for name in ["one", "two", "three"] {
-            let shown = read(kubectl, "gears", name)?;
+            let shown = read(kubectl, "sprockets", name)?;
             ensure!(shown["metadata"]["name"] == name && shown["spec"]["size"] == number, "{shown}");
             // What is not a name stays, even if it looks like one.
-            ensure!(shown["spec"]["name"] == "gear.ke-beijing", "{shown}");
-            let metadata = shown["metadata"].to_string().replace("gear.ke-beijing", "");
+            ensure!(shown["spec"]["name"] == "sprocket.ke-beijing", "{shown}");
+            let metadata = shown["metadata"].to_string().replace("sprocket.ke-beijing", "");
             ensure!(!metadata.contains("atoll.dev") && !metadata.contains(cluster), "{metadata}");
         }
-        let table = kubectl.ok(&["get", "gears", "--show-labels"])?;
+        let table = kubectl.ok(&["get", "sprockets", "--show-labels"])?;
         ensure!(table.contains("one ") && table.contains("tier=front"), "{table}");
         ensure!(!table.contains(cluster) && !table.contains("atoll"), "{table}");
-        let chosen = ["get", "gears", "-o", "name"];
+        let chosen = ["get", "sprockets", "-o", "name"];
         let by = |selector: &str| kubectl.ok(&[&chosen[..], &[selector]].concat());
-        ensure!(by("--field-selector=metadata.name=two")? == "gear.custom.example.com/two\n");
+        ensure!(by("--field-selector=metadata.name=two")? == "sprocket.custom.example.com/two\n");
         ensure!(by("-ltier=front")?.lines().count() == 3 && by("-ltier=back")?.is_empty());
         round(kubectl)?;
     }
     // Nobody sees the other's, and the operator's own are nobody's.
-    host.ok_with(&["create", "-f", "-"], &object("Gear", "plain", 7))?;
-    host.ok_with(&["create", "-f", "-"], &object("Gear", "claimed.ke-beijing", 7))?;
+    host.ok_with(&["create", "-f", "-"], &object("Sprocket", "plain", 7))?;
+    host.ok_with(&["create", "-f", "-"], &object("Sprocket", "claimed.ke-beijing", 7))?;
     let [beijing, hangzhou] = &clusters;
     for name in ["plain", "claimed", "one.ke-hangzhou"] {
-        let refused = beijing.fails(&["get", "gear", name])?;
-        ensure!(refused.contains(&format!("gears.custom.example.com \"{name}\" not found")), "{refused}");
-        let refused = beijing.fails(&["delete", "gear", name])?;
+        let refused = beijing.fails(&["get", "sprocket", name])?;
+        ensure!(refused.contains(&format!("sprockets.custom.example.com \"{name}\" not found")), "{refused}");
+        let refused = beijing.fails(&["delete", "sprocket", name])?;
         ensure!(refused.contains("not found"), "{refused}");
     }
-    let taken = beijing.run_with(&["create", "-f", "-"], &object("Gear", "claimed", 1))?;
+    let taken = beijing.run_with(&["create", "-f", "-"], &object("Sprocket", "claimed", 1))?;
     ensure!(taken.stderr.contains("Conflict") && taken.stderr.contains("is taken on the host"), "{taken:?}");
-    beijing.ok(&["delete", "gears", "--all"])?;
-    ensure!(hangzhou.ok(&["get", "gears", "-o", "name"])?.lines().count() == 3);
-    hangzhou.ok(&["delete", "--raw", "/apis/custom.example.com/v1/gears?labelSelector=tier%3Dfront"])?;
-    let left = host.ok(&["get", "gears", "-o", "name"])?;
+    beijing.ok(&["delete", "sprockets", "--all"])?;
+    ensure!(hangzhou.ok(&["get", "sprockets", "-o", "name"])?.lines().count() == 3);
+    hangzhou.ok(&["delete", "--raw", "/apis/custom.example.com/v1/sprockets?labelSelector=tier%3Dfront"])?;
+    let left = host.ok(&["get", "sprockets", "-o", "name"])?;
     ensure!(left.lines().count() == 2 && left.contains("plain") && left.contains("claimed.ke-beijing"), "{left}");
     Ok(())
 }
 
 /// What kubectl does to one.
 fn round(kubectl: &Kubectl) -> anyhow::Result<()> {
-    let version = || anyhow::Ok(read(kubectl, "gears", "two")?["metadata"]["resourceVersion"].clone());
-    let size = read(kubectl, "gears", "two")?["spec"]["size"].as_u64().context("no size")?;
+    let version = || anyhow::Ok(read(kubectl, "sprockets", "two")?["metadata"]["resourceVersion"].clone());
+    let size = read(kubectl, "sprockets", "two")?["spec"]["size"].as_u64().context("no size")?;
     let before = version()?;
     for _ in 0..2 {
-        kubectl.ok_with(&["apply", "-f", "-"], &object("Gear", "two", u32::try_from(size)?))?;
+        kubectl.ok_with(&["apply", "-f", "-"], &object("Sprocket", "two", u32::try_from(size)?))?;
     }
     ensure!(version()? == before, "it is not quiet");
-    kubectl.ok(&["label", "gear", "two", "color=red"])?;
-    kubectl.ok(&["annotate", "gear", "two", "note=a"])?;
-    kubectl.ok(&["patch", "gear", "two", "--type=merge", "-p", r#"{"spec":{"teeth":12}}"#])?;
+    kubectl.ok(&["label", "sprocket", "two", "color=red"])?;
+    kubectl.ok(&["annotate", "sprocket", "two", "note=a"])?;
+    kubectl.ok(&["patch", "sprocket", "two", "--type=merge", "-p", r#"{"spec":{"teeth":12}}"#])?;
     let json =
         r#"[{"op":"replace","path":"/spec/teeth","value":13},{"op":"add","path":"/metadata/labels/a","value":"b"}]"#;
-    kubectl.ok(&["patch", "gear", "two", "--type=json", "-p", json])?;
-    kubectl.ok(&["patch", "gear", "two", "--type=merge", "-p", r#"{"metadata":{"labels":null}}"#])?;
+    kubectl.ok(&["patch", "sprocket", "two", "--type=json", "-p", json])?;
+    kubectl.ok(&["patch", "sprocket", "two", "--type=merge", "-p", r#"{"metadata":{"labels":null}}"#])?;
     let status = r#"{"status":{"replicas":3,"conditions":[{"type":"Ready","status":"True"}]}}"#;
-    kubectl.ok(&["patch", "gear", "two", "--subresource=status", "--type=merge", "-p", status])?;
-    kubectl.ok(&["wait", "gear", "two", "--for=condition=Ready", "--timeout=20s"])?;
-    kubectl.ok(&["scale", "gear", "two", "--replicas=4"])?;
-    let after = read(kubectl, "gears", "two")?;
+    kubectl.ok(&["patch", "sprocket", "two", "--subresource=status", "--type=merge", "-p", status])?;
+    kubectl.ok(&["wait", "sprocket", "two", "--for=condition=Ready", "--timeout=20s"])?;
+    kubectl.ok(&["scale", "sprocket", "two", "--replicas=4"])?;
+    let after = read(kubectl, "sprockets", "two")?;
     ensure!(after["spec"]["teeth"] == 13 && after["spec"]["replicas"] == 4, "{after}");
     ensure!(after["metadata"]["labels"].is_null() && after["metadata"]["annotations"]["note"] == "a", "{after}");
-    let written = kubectl.ok(&["get", "gear", "two", "-o", "json"])?;
+    let written = kubectl.ok(&["get", "sprocket", "two", "-o", "json"])?;
     kubectl.ok_with(&["replace", "-f", "-"], &written)?;
-    kubectl.ok(&["label", "gear", "two", "tier=front"])?;
+    kubectl.ok(&["label", "sprocket", "two", "tier=front"])?;
     for forged in [
         r#"{"metadata":{"labels":{"atoll.dev/virtual-cluster":"x"}}}"#,
         r#"{"metadata":{"labels":{"atoll.dev/virtual-cluster":null}}}"#,
     ] {
-        let refused = kubectl.fails(&["patch", "gear", "two", "--type=merge", "-p", forged])?;
+        let refused = kubectl.fails(&["patch", "sprocket", "two", "--type=merge", "-p", forged])?;
         ensure!(refused.contains("managed by the operator of the host cluster"), "{refused}");
     }
-    let missing = kubectl.fails(&["patch", "gear", "none", "--type=merge", "-p", "{}"])?;
-    ensure!(missing.contains("gears.custom.example.com \"none\" not found"), "{missing}");
+    let missing = kubectl.fails(&["patch", "sprocket", "none", "--type=merge", "-p", "{}"])?;
+    ensure!(missing.contains("sprockets.custom.example.com \"none\" not found"), "{missing}");
     Ok(())
 }
 
