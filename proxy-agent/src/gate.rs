@@ -14,11 +14,12 @@
 //! same work at once.
 //!
 //! Reading order: [`Gate`], `policies` (what stands on the host), `policy` (how it is written), `served` (what of it the
-//! host knows), `changes` (that somebody touched it).
+//! host knows), `probe` (whether it is in force), `changes` (that somebody touched it).
 
 mod changes;
 mod policies;
 mod policy;
+mod probe;
 mod served;
 
 use std::collections::BTreeMap;
@@ -71,15 +72,15 @@ pub struct Slice {
 /// How far the policies of one virtual cluster are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Not looked at yet.
+    /// Not looked at yet, or not in force yet.
     Pending,
-    /// The host has the policies. It looks at new ones about once a second (apiserver's admission/plugin/policy/generic),
-    /// and until then refuses nothing.
+    /// The host enforces the policies, as far as they were there when it was tried: a change of a policy takes it about a
+    /// second (apiserver's admission/plugin/policy/generic), in which the one before holds.
     Shut {
         /// Whether the host also puts the guard into pods.
         guards: bool,
     },
-    /// The host has no such policies, and the configuration says that this is accepted.
+    /// The host has no such policies or does not enforce them, and the configuration says that this is accepted.
     Open,
     /// They could not be made, and why; it is tried again.
     Failed(Arc<str>),
@@ -96,6 +97,13 @@ enum Trouble {
          accept that with `unsafeDirectAccess: true` below `host`"
     )]
     Unserved,
+    #[error(
+        "the host cluster has admission policies and does not enforce them (is ValidatingAdmissionPolicy in \
+         --disable-admission-plugins of its API server?), so a token of a virtual cluster could be used straight against \
+         it to leave the slice; if nobody but you can reach its API server, accept that with `unsafeDirectAccess: true` \
+         below `host`"
+    )]
+    Idle,
 }
 
 // === impl Gate ===
@@ -131,16 +139,18 @@ impl<A: HostApi> Gate<A> {
         let mut pause = PAUSE;
         loop {
             let wanted = Arc::clone(&slices.borrow_and_update());
-            let installed = self.install(&wanted).await;
-            self.tell(&wanted, &installed);
-            let again = if let Ok(served) = installed {
-                changes.follow(served);
-                pause = PAUSE;
-                PERIOD
-            } else {
-                pause = (pause * 2).min(LONGEST_PAUSE);
-                pause
+            let is_well = match self.install(&wanted).await {
+                Ok(served) => {
+                    changes.follow(served);
+                    self.look(&wanted, served).await
+                }
+                Err(trouble) => {
+                    self.fail(&wanted, &trouble);
+                    false
+                }
             };
+            pause = if is_well { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+            let again = if is_well { PERIOD } else { pause };
             tokio::select! {
                 changed = slices.changed() => changed.expect("the sender is borrowed from self"),
                 () = changes.next() => sleep(PAUSE).await,
@@ -161,35 +171,51 @@ impl<A: HostApi> Gate<A> {
         Ok(served)
     }
 
-    fn tell(&self, slices: &[Slice], installed: &Result<Served, Trouble>) {
-        let now = match installed {
-            Ok(Served { validating: Some(_), mutating }) => Standing::Shut { guards: mutating.is_some() },
-            Ok(Served { validating: None, .. }) => Standing::Open,
-            Err(trouble) => Standing::Failed(trouble.to_string().into()),
-        };
-        self.shared.standing.send_if_modified(|standing| {
-            let mut is_news = false;
-            for Slice { cluster, .. } in slices {
-                let Some(before) = standing.get_mut(cluster).filter(|before| **before != now) else { continue };
-                is_news = true;
-                match &now {
-                    // What stands on the host stays there while the agent cannot ask.
-                    Standing::Failed(reason) if matches!(before, Standing::Shut { .. }) => {
-                        warn!(%cluster, %reason, "the host's policies could not be looked at");
-                        continue;
-                    }
-                    Standing::Failed(reason) => warn!(%cluster, %reason, "the host's policies are not in force"),
-                    Standing::Open => warn!(
-                        %cluster,
-                        "the host has no admission policies, which unsafeDirectAccess accepts: whoever has a token of \
-                         this cluster and reaches the host's API server can leave the slice"
-                    ),
-                    Standing::Shut { guards } => info!(%cluster, guards, "the host's policies are in force"),
-                    Standing::Pending => {}
-                }
-                *before = now.clone();
+    /// Whether the host does by now what was installed. Returns whether all is well.
+    async fn look(&self, slices: &[Slice], served: Served) -> bool {
+        let mut is_well = true;
+        for Slice { cluster, .. } in slices {
+            let is_shut = served.validating.is_some() && probe::is_enforced(&self.shared.api, cluster).await;
+            let now = if is_shut {
+                Standing::Shut { guards: served.mutating.is_some() }
+            } else if self.shared.unsafe_direct_access {
+                Standing::Open
+            } else {
+                is_well = false;
+                Standing::Failed(Trouble::Idle.to_string().into())
+            };
+            self.tell(cluster, now);
+        }
+        is_well
+    }
+
+    /// What stands on the host stays there while it cannot be looked at.
+    fn fail(&self, slices: &[Slice], trouble: &Trouble) {
+        let reason: Arc<str> = trouble.to_string().into();
+        for Slice { cluster, .. } in slices {
+            if let Some(Standing::Shut { .. }) = self.standing(cluster) {
+                warn!(%cluster, %reason, "the host's policies could not be looked at");
+            } else {
+                self.tell(cluster, Standing::Failed(Arc::clone(&reason)));
             }
-            is_news
+        }
+    }
+
+    fn tell(&self, cluster: &ClusterName, now: Standing) {
+        self.shared.standing.send_if_modified(|standing| {
+            let Some(before) = standing.get_mut(cluster).filter(|before| **before != now) else { return false };
+            match &now {
+                Standing::Failed(reason) => warn!(%cluster, %reason, "the host's policies are not in force"),
+                Standing::Open => warn!(
+                    %cluster,
+                    "the host enforces no admission policies, which unsafeDirectAccess accepts: whoever has a token of this \
+                     cluster and reaches the host's API server can leave the slice"
+                ),
+                Standing::Shut { guards } => info!(%cluster, guards, "the host's policies are in force"),
+                Standing::Pending => {}
+            }
+            *before = now;
+            true
         });
     }
 }
@@ -213,7 +239,7 @@ impl Standing {
     pub fn admits(&self) -> Result<(), &str> {
         match self {
             Self::Shut { .. } | Self::Open => Ok(()),
-            Self::Pending => Err("the agent has not looked at the host cluster yet"),
+            Self::Pending => Err("the host cluster does not enforce its policies yet"),
             Self::Failed(reason) => Err(reason),
         }
     }

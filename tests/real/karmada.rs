@@ -59,6 +59,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("every_kind_of_work_arrives", kinds::every_kind_of_work_arrives),
         case("commands_work_on_members", commands::commands_work_on_members),
         case("members_join_and_stay_current_by_themselves", auto::members_join_and_stay_current_by_themselves),
+        case("one_of_two_proxy_servers_is_enough", auto::replicas::one_of_two_proxy_servers_is_enough),
         case("what_karmadactl_joined_is_taken_over", auto::what_karmadactl_joined_is_taken_over_and_left_to_it),
     ]
 }

@@ -17,7 +17,19 @@ pub struct Site {
     pub server: Process,
     /// Its ports.
     pub ports: Ports,
+    replicas: Vec<u16>,
     dir: TempDir,
+}
+
+/// Another proxy-server, with the same configuration but for its ports.
+#[derive(Debug)]
+pub struct Replica {
+    /// It.
+    pub server: Process,
+    /// Its ports.
+    pub ports: Ports,
+    file: PathBuf,
+    first: Ports,
 }
 
 /// Ports of one proxy-server.
@@ -46,41 +58,39 @@ impl Site {
         for cluster in virtuals {
             atoll(&["certs", "cluster", cluster, "--dir", path(dir.path())])?;
         }
-        let port = paths::free_port;
-        let ports = Ports { proxy: port(), endpoint: port(), agents: port(), probes: port(), admin: port() };
+        let ports = Ports::free();
         let mut yaml = format!(
             "apiVersion: atoll.dev/v1alpha1\n\
              kind: ProxyServerConfiguration\n\
-             listeners: {{proxy: 127.0.0.1:{}, endpoint: 127.0.0.1:{}, agents: 127.0.0.1:{}, \
-             probes: 127.0.0.1:{}, admin: 127.0.0.1:{}}}\n\
+             listeners: {}\n\
              servingCA: {{certificate: serving-ca.crt, key: serving-ca.key}}\n\
              agentCA: {{certificate: agent-ca.crt}}\n\
              drain: 2s\n\
              clusters:\n",
-            ports.proxy, ports.endpoint, ports.agents, ports.probes, ports.admin
+            ports.listeners()
         );
         for cluster in clusters {
             writeln!(yaml, "- {cluster}")?;
         }
         std::fs::write(dir.path().join("server.yaml"), yaml)?;
-        let server = Self::start_server(dir.path())?;
-        Ok(Self { server, ports, dir })
+        let server = start_server(&dir.path().join("server.yaml"))?;
+        Ok(Self { server, ports, replicas: Vec::new(), dir })
+    }
+
+    /// Starts another proxy-server with this one's configuration of now. Agents that are started from now on dial both.
+    pub fn replica(&mut self) -> anyhow::Result<Replica> {
+        let (ports, file) = (Ports::free(), self.file("replica.yaml"));
+        let replica = |server| Replica { server, ports, file: file.clone(), first: self.ports };
+        write_replica(&file, &std::fs::read_to_string(self.file("server.yaml"))?, self.ports, ports)?;
+        let replica = replica(start_server(&file)?);
+        self.replicas.push(ports.agents);
+        Ok(replica)
     }
 
     /// Starts the proxy-server again, from the same files.
     pub fn restart_server(&mut self) -> anyhow::Result<()> {
-        self.server = Self::start_server(self.dir.path())?;
+        self.server = start_server(&self.file("server.yaml"))?;
         Ok(())
-    }
-
-    fn start_server(dir: &Path) -> anyhow::Result<Process> {
-        let config = dir.join("server.yaml");
-        let log = dir.join("server.log");
-        let before = std::fs::read_to_string(&log).unwrap_or_default().matches(READY).count();
-        let mut server =
-            Process::start("proxy-server", &paths::binary("proxy-server"), &["--config", path(&config)], log)?;
-        ready(&mut server, before)?;
-        Ok(server)
     }
 
     /// Starts an agent with a certificate for `id`. `body` is the rest of its configuration.
@@ -94,15 +104,17 @@ impl Site {
         if !dir.join(format!("agents/{id}.crt")).exists() {
             atoll(&["certs", "agent", id, "--dir", path(dir)])?;
         }
+        let servers = std::iter::once(&self.ports.agents).chain(&self.replicas);
+        let servers: Vec<_> = servers.map(|port| format!("127.0.0.1:{port}")).collect();
         let yaml = format!(
             "apiVersion: atoll.dev/v1alpha1\n\
              kind: ProxyAgentConfiguration\n\
-             servers: [127.0.0.1:{}]\n\
+             servers: [{}]\n\
              identity: {{certificate: agents/{id}.crt, key: agents/{id}.key, serverCA: serving-ca.crt}}\n\
              listeners: {{probes: 127.0.0.1:{}, admin: 127.0.0.1:{}}}\n\
              drain: 2s\n\
              {body}\n",
-            self.ports.agents,
+            servers.join(", "),
             paths::free_port(),
             paths::free_port(),
         );
@@ -139,8 +151,46 @@ impl Site {
     }
 }
 
+// === impl Replica ===
+
+impl Replica {
+    /// Gives it this configuration, which is one for the first proxy-server.
+    pub fn write(&self, yaml: &str) -> anyhow::Result<()> {
+        write_replica(&self.file, yaml, self.first, self.ports)
+    }
+}
+
+// === impl Ports ===
+
+impl Ports {
+    fn free() -> Self {
+        let port = paths::free_port;
+        Self { proxy: port(), endpoint: port(), agents: port(), probes: port(), admin: port() }
+    }
+
+    fn listeners(self) -> String {
+        let Self { proxy, endpoint, agents, probes, admin } = self;
+        format!(
+            "{{proxy: 127.0.0.1:{proxy}, endpoint: 127.0.0.1:{endpoint}, agents: 127.0.0.1:{agents}, \
+             probes: 127.0.0.1:{probes}, admin: 127.0.0.1:{admin}}}"
+        )
+    }
+}
+
 /// What both binaries print when they serve.
 const READY: &str = "ready";
+
+fn write_replica(file: &Path, yaml: &str, first: Ports, own: Ports) -> anyhow::Result<()> {
+    Ok(std::fs::write(file, yaml.replace(&first.listeners(), &own.listeners()))?)
+}
+
+fn start_server(config: &Path) -> anyhow::Result<Process> {
+    let log = config.with_extension("log");
+    let before = std::fs::read_to_string(&log).unwrap_or_default().matches(READY).count();
+    let mut server = Process::start("proxy-server", &paths::binary("proxy-server"), &["--config", path(config)], log)?;
+    ready(&mut server, before)?;
+    Ok(server)
+}
 
 fn ready(process: &mut Process, before: usize) -> anyhow::Result<()> {
     crate::eventually(std::time::Duration::from_secs(20), || {

@@ -5,8 +5,8 @@
 //! without a namespace, which is what the host's controllers and administrators can and nobody in a virtual cluster
 //! (RoleBindings are all that its users have).
 
-use rewrite::Guard;
 use rewrite::name::CLUSTER_LABEL;
+use rewrite::{ClusterName, Guard, HostNamespace};
 use serde_json::{Value, json};
 
 use super::Slice;
@@ -24,19 +24,20 @@ pub(super) fn all(served: Served, slices: &[Slice]) -> Vec<Object> {
             objects.extend(Kind::Validating.objects(version, name, &spec));
         }
         for slice in slices {
-            objects.extend(Kind::Validating.objects(version, &name_of(slice), &pods(slice)));
+            objects.extend(Kind::Validating.objects(version, &name(&slice.cluster), &pods(slice)));
         }
     }
     if let Some(version) = served.mutating {
         for slice in slices {
-            objects.extend(Kind::Mutating.objects(version, &name_of(slice), &guarding(slice)));
+            objects.extend(Kind::Mutating.objects(version, &name(&slice.cluster), &guarding(slice)));
         }
     }
     objects
 }
 
-fn name_of(slice: &Slice) -> String {
-    format!("pods.{}.atoll.dev", slice.cluster)
+/// What the policies of one virtual cluster are called.
+pub(super) fn name(cluster: &ClusterName) -> String {
+    format!("pods.{cluster}.atoll.dev")
 }
 
 /// Whether the user may do this to every object of the kind.
@@ -134,9 +135,10 @@ fn nodes() -> Value {
 }
 
 /// Every pod carries the guard, whoever makes it. A pod from before may keep what it has: labels and finalizers of it
-/// must stay writable.
+/// must stay writable. What else is refused shows that the policy is in force (see [`probe`](super::probe)).
 fn pods(slice: &Slice) -> Value {
     let selector = selector(&slice.guard);
+    let root = literal(HostNamespace::root(&slice.cluster).as_str());
     let message = format!(
         "a pod of virtual cluster {} needs the node selector {}; an object that was made through the cluster's endpoint \
          has it, and gets a changed one when it is written again",
@@ -145,13 +147,20 @@ fn pods(slice: &Slice) -> Value {
     );
     json!({
         "failurePolicy": "Fail",
-        "matchConstraints": match_pods(slice, &["CREATE", "UPDATE"]),
-        "variables": [variable("guard", &selector)],
-        "validations": [validation(
-            "variables.guard.all(key, object.?spec.?nodeSelector[?key].orValue('') == variables.guard[key]) \
-             || oldObject != null && oldObject.?spec.?nodeSelector.orValue({}) == object.?spec.?nodeSelector.orValue({})",
-            &message,
-        )],
+        "matchConstraints": within(slice, &[rule("", &["pods"], &["CREATE", "UPDATE"]), rule("", &["namespaces"], &["CREATE"])]),
+        "variables": [variable("guard", &selector), variable("pod", "request.resource.resource == 'pods'")],
+        "validations": [
+            validation(
+                "!variables.pod \
+                 || variables.guard.all(key, object.?spec.?nodeSelector[?key].orValue('') == variables.guard[key]) \
+                 || oldObject != null && oldObject.?spec.?nodeSelector.orValue({}) == object.?spec.?nodeSelector.orValue({})",
+                &message,
+            ),
+            validation(
+                &format!("variables.pod || object.metadata.name != {root}"),
+                "the root namespace of a virtual cluster is not one of its namespaces",
+            ),
+        ],
     })
 }
 
@@ -179,17 +188,18 @@ fn guarding(slice: &Slice) -> Value {
     json!({
         "failurePolicy": "Fail",
         "reinvocationPolicy": "IfNeeded",
-        "matchConstraints": match_pods(slice, &["CREATE"]),
+        "matchConstraints": within(slice, &[rule("", &["pods"], &["CREATE"])]),
         "variables": variables,
         "mutations": mutations,
     })
 }
 
-fn match_pods(slice: &Slice, operations: &[&str]) -> Value {
+/// What happens in the namespaces of one virtual cluster, and to those.
+fn within(slice: &Slice, rules: &[Value]) -> Value {
     json!({
         "matchPolicy": "Equivalent", "objectSelector": {},
         "namespaceSelector": {"matchLabels": {CLUSTER_LABEL: slice.cluster.as_str()}},
-        "resourceRules": [rule("", &["pods"], operations)],
+        "resourceRules": rules,
     })
 }
 

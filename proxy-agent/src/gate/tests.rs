@@ -84,6 +84,47 @@ async fn what_stands_is_not_forgotten_when_the_host_is_away() {
     assert!(gate.shared.standing.borrow().values().all(|standing| standing.admits().is_ok()));
 }
 
+#[tokio::test(start_paused = true)]
+async fn nobody_is_served_before_policies_are_enforced() {
+    let host = host(&["validatingadmissionpolicies"]);
+    host.lock().policies_behind = 5;
+    let slices = vec![slice("ke-beijing", "beijing")];
+    let gate = Gate::new(host.clone(), false, slices.clone());
+    let mut running = JoinSet::new();
+    running.spawn(gate.clone().run());
+    host.until(|state| state.policies_behind == 3).await;
+    assert_eq!(gate.standing(&slices[0].cluster), Some(Standing::Pending));
+    until(&gate, |standing| *standing == Standing::Shut { guards: false }).await;
+    assert_eq!(host.lock().policies_behind, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_never_enforces_them_is_like_one_without() {
+    for accepted in [false, true] {
+        let host = host(&["validatingadmissionpolicies"]);
+        host.lock().policies_behind = u32::MAX;
+        let gate = Gate::new(host, accepted, vec![slice("ke-beijing", "beijing")]);
+        let mut running = JoinSet::new();
+        running.spawn(gate.clone().run());
+        until(&gate, |standing| *standing != Standing::Pending).await;
+        let standing = gate.standing(&"ke-beijing".parse().unwrap()).unwrap();
+        assert_eq!(standing == Standing::Open, accepted, "{standing:?}");
+        assert_eq!(standing.admits().is_ok(), accepted);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_keeps_a_question_from_its_answer_is_waited_for_and_no_longer() {
+    let host = host(&["validatingadmissionpolicies"]);
+    host.lock().dry_runs_refused = true;
+    let gate = Gate::new(host, false, vec![slice("ke-beijing", "beijing")]);
+    let mut running = JoinSet::new();
+    running.spawn(gate.clone().run());
+    let begun = tokio::time::Instant::now();
+    until(&gate, |standing| *standing == Standing::Shut { guards: false }).await;
+    assert!(begun.elapsed() >= Duration::from_secs(10));
+}
+
 #[test]
 fn texts_are_quoted() {
     let guard = Guard::new([("a\"b\\".to_owned(), "c'd\n".to_owned())], [Toleration::of_key("k\"")]);

@@ -33,6 +33,10 @@ pub(crate) struct State {
     pub(crate) reviews: u32,
     /// So many calls will get a 503.
     pub(crate) failing: u32,
+    /// So many dry runs are looked at by no policy.
+    pub(crate) policies_behind: u32,
+    /// A webhook accepts no dry run.
+    pub(crate) dry_runs_refused: bool,
     /// Before an update is looked at, somebody else changes the object, so many times.
     pub(crate) meddling: u32,
 }
@@ -135,6 +139,9 @@ impl HostApi for FakeHost {
         self.call(|state| {
             if path == paths::REVIEWS {
                 return Ok(state.review(object));
+            }
+            if path.ends_with("?dryRun=All") {
+                return state.admit(object);
             }
             let at = format!("{path}/{}", object["metadata"]["name"].as_str().unwrap());
             state.check_namespace(path)?;
@@ -291,6 +298,23 @@ impl State {
             }
             Some(_) => Ok(()),
         }
+    }
+
+    /// As the policies of a virtual cluster do, once they are in force.
+    fn admit(&mut self, namespace: &Value) -> Result<Value, ApiError> {
+        if self.dry_runs_refused {
+            return Err(refused(400, Reason::BadRequest));
+        }
+        let is_behind = self.policies_behind > 0;
+        self.policies_behind = self.policies_behind.saturating_sub(1);
+        let cluster = namespace["metadata"]["labels"]["atoll.dev/virtual-cluster"].as_str().unwrap();
+        let policy = format!("pods.{cluster}.atoll.dev");
+        if is_behind || !self.objects.keys().any(|path| path.ends_with(&format!("bindings/{policy}"))) {
+            return Ok(namespace.clone());
+        }
+        let message = format!("ValidatingAdmissionPolicy '{policy}' denied request");
+        let status = Status { code: 403, reason: Reason::Forbidden, message, ..Status::default() };
+        Err(ApiError::Status(Box::new(status)))
     }
 
     fn review(&mut self, review: &Value) -> Value {

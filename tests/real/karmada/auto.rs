@@ -1,12 +1,14 @@
 //! Virtual clusters that the proxy-server makes members by itself, and the way back; beside what karmadactl does.
 
+pub(super) mod replicas;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use atoll_tests::process::Process;
-use atoll_tests::{HostCluster, Karmada, Kubectl, Site, VirtualSite, eventually, paths, site};
+use atoll_tests::{HostCluster, Karmada, Kubectl, Site, VirtualSite, eventually, paths, pause, site};
 use serde_json::Value;
 
 use super::SETTLED;
@@ -54,10 +56,12 @@ struct World<'a> {
 struct Section<'a> {
     clusters: &'a str,
     host: &'a str,
+    /// The port, if clusters are reached without a proxy.
+    endpoint: Option<u16>,
     label: &'a str,
 }
 
-const ALL: Section<'static> = Section { clusters: "auto-*", host: "127.0.0.1", label: "one" };
+const ALL: Section<'static> = Section { clusters: "auto-*", host: "127.0.0.1", endpoint: None, label: "one" };
 
 pub(super) fn members_join_and_stay_current_by_themselves(shared: &VirtualSite) -> anyhow::Result<()> {
     let mut world = World::start(shared.host())?;
@@ -71,6 +75,7 @@ pub(super) fn members_join_and_stay_current_by_themselves(shared: &VirtualSite) 
     }
     let spec = &north["spec"];
     ensure!(spec["region"] == "north" && spec["zones"] == serde_json::json!(["one", "two"]), "{spec}");
+    ensure!(spec["proxyHeader"] == serde_json::json!({"X-Site": "cloud"}), "{spec}");
     let shown = site::atoll(&["status", "--admin", &format!("http://127.0.0.1:{}", world.site.ports.admin)])?;
     ensure!(shown.contains("joined"), "{shown}");
 
@@ -136,15 +141,19 @@ pub(super) fn what_karmadactl_joined_is_taken_over_and_left_to_it(shared: &Virtu
 
 impl<'a> World<'a> {
     fn start(host: &'a HostCluster) -> anyhow::Result<Self> {
+        let mut world = Self::without_agent(host)?;
+        world.start_agent()?;
+        Ok(world)
+    }
+
+    fn without_agent(host: &'a HostCluster) -> anyhow::Result<Self> {
         let entries = CLUSTERS.map(|(name, _)| entry(name));
         let site = Site::start(&entries.each_ref().map(String::as_str), &CLUSTERS.map(|(name, _)| name))?;
         let karmada = Karmada::beside(host);
         let server_file = site.file("server.yaml");
         let plain = std::fs::read_to_string(&server_file)?;
         let kubeconfig = account(&karmada, &site)?;
-        let mut world = Self { host, karmada, site, agent: None, server_file, plain, kubeconfig };
-        world.start_agent()?;
-        Ok(world)
+        Ok(Self { host, karmada, site, agent: None, server_file, plain, kubeconfig })
     }
 
     fn start_agent(&mut self) -> anyhow::Result<()> {
@@ -182,6 +191,19 @@ impl<'a> World<'a> {
             let member = self.member(name)?;
             eventually(SETTLED, || {
                 let seen = member.ok(&["get", "configmap", "marker", "-n=auto", "-o=jsonpath={.data.text}"])?;
+                ensure!(seen == wanted, "{name} has {seen:?}, not {wanted:?}");
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The same, whatever way leads to the members.
+    fn marked_on_host(&self, members: &[&str], wanted: &str) -> anyhow::Result<()> {
+        for name in members {
+            eventually(SETTLED, || {
+                let words = ["get", "configmap", "marker", &format!("-n=auto-{name}"), "-o=jsonpath={.data.text}"];
+                let seen = self.host.kubectl().ok(&words)?;
                 ensure!(seen == wanted, "{name} has {seen:?}, not {wanted:?}");
                 Ok(())
             })?;
@@ -242,6 +264,7 @@ impl<'a> World<'a> {
             ensure!(cluster(ready)? == "False", "still ready");
             Ok(())
         })?;
+        pause(absence());
         self.mark("missed")?;
         // Karmada's token in the cluster is worth nothing by the time that it is back. The new one reads the same: there
         // is no date in tokens of this kind.
@@ -323,18 +346,27 @@ impl<'a> World<'a> {
 
 impl Section<'_> {
     fn yaml(&self, world: &World<'_>) -> String {
-        let Self { clusters, host, label } = self;
+        let Self { clusters, host, endpoint, label } = self;
         let members = if clusters.starts_with("none") {
             String::new()
         } else {
             format!("  members: [{{name: {NORTH}, region: north, zones: [one, two], labels: {{ours: {label}}}}}]\n")
         };
+        let way = match endpoint {
+            Some(port) => format!("  through: endpoint\n  url: https://{host}:{port}\n"),
+            None => format!("  url: http://{host}:{}\n  proxyHeader: {{X-Site: cloud}}\n", world.site.ports.proxy),
+        };
         format!(
-            "karmada:\n  kubeconfig: {}\n  keptBy: trials\n  clusters: ['{clusters}']\n  url: http://{host}:{}\n{members}",
+            "karmada:\n  kubeconfig: {}\n  keptBy: trials\n  clusters: ['{clusters}']\n{way}{members}",
             world.kubeconfig.display(),
-            world.site.ports.proxy,
         )
     }
+}
+
+/// How long the agent stays off once Karmada has noticed: `ATOLL_AGENT_OFF_SECONDS`, or not at all.
+fn absence() -> Duration {
+    let seconds = std::env::var("ATOLL_AGENT_OFF_SECONDS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(0))
 }
 
 /// A kubeconfig for Karmada with the rights that the proxy-server is documented to need, and no others.

@@ -50,6 +50,15 @@ pub(super) fn a_host_without_one_is_refused() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// It has their kinds, so that they look as if they were in force.
+pub(super) fn a_host_that_enforces_none_is_refused() -> anyhow::Result<()> {
+    let host = HostCluster::up_with(&["--disable-admission-plugins=ValidatingAdmissionPolicy"])?;
+    let site = VirtualSite::on(host, &CLUSTERS)?;
+    let answer = site.curl(BEIJING, Way::Proxy)?;
+    eventually(SOON, || answer.get("/api/v1/namespaces")?.refused(503, "ServiceUnavailable", "does not enforce them"))?;
+    Ok(())
+}
+
 /// A host without these plugins of admission, which does not serve their kinds either.
 fn without(plugins: &[&str], kinds: &[&str]) -> anyhow::Result<HostCluster> {
     let kinds: Vec<_> = kinds.iter().map(|kind| format!("{GROUP}/{kind}=false")).collect();
@@ -78,13 +87,8 @@ fn thief(site: &VirtualSite, name: &str) -> anyhow::Result<Kubectl> {
 pub(crate) fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
     let host = format!("{name}-{BEIJING}");
     let label = format!("atoll.dev/virtual-cluster={HANGZHOU}");
-    // An API server takes up new policies about once a second (apiserver's admission/plugin/policy/generic).
     let own = json!({"location": "beijing"});
     let named = pod(&host, "named", &json!({"nodeName": "hangzhou-1", "nodeSelector": own}));
-    eventually(SOON, || {
-        says(&thief.run(&["label", "namespace", &host, "--overwrite", "--dry-run=server", &label])?, WORDS[0])?;
-        says(&thief.run_with(&["create", "--dry-run=server", "-f", "-"], &named)?, WORDS[1])
-    })?;
     says(&thief.run(&["label", "namespace", &host, "--overwrite", &label])?, WORDS[0])?;
     says(&thief.run(&["label", "namespace", &host, "mine=yes"])?, WORDS[0])?;
     says(&thief.run(&["delete", "namespace", &host, "--wait=false"])?, WORDS[0])?;

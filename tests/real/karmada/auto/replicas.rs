@@ -1,0 +1,87 @@
+//! Two proxy-servers with one configuration, reached by their endpoints: they do not quarrel, one is enough, and what was
+//! taken out of the configuration while none ran leaves when one does.
+
+use anyhow::ensure;
+use atoll_tests::site::Replica;
+use atoll_tests::{Curl, VirtualSite, eventually};
+use serde_json::Value;
+
+use super::{ALL, FOLLOWED, MARKER, NORTH, RESYNCED, SOUTH, Section, World};
+
+pub(in crate::karmada) fn one_of_two_proxy_servers_is_enough(shared: &VirtualSite) -> anyhow::Result<()> {
+    let mut world = World::without_agent(shared.host())?;
+    let section = Section { endpoint: Some(world.site.ports.endpoint), ..ALL };
+    world.say(&section)?;
+    let mut replica = world.site.replica()?;
+    world.start_agent()?;
+    let kubectl = world.karmada.kubectl().clone();
+    for name in [NORTH, SOUTH] {
+        let cluster = world.karmada.ready(name)?;
+        let spec = &cluster["spec"];
+        let url = format!("https://127.0.0.1:{}/clusters/{name}", world.site.ports.endpoint);
+        ensure!(spec["apiEndpoint"] == url && spec["proxyURL"].is_null(), "{spec}");
+    }
+    kubectl.ok(&["create", "namespace", "auto"])?;
+    kubectl.ok_with(&["apply", "-f", "-"], MARKER)?;
+    world.marked(&[NORTH, SOUTH], "first")?;
+
+    // Both hear of a change, and whoever comes second finds it done.
+    say(&world, &replica, &Section { label: "two", ..section })?;
+    let versions = || -> anyhow::Result<String> {
+        let all: Value = serde_json::from_str(&kubectl.ok(&["get", "clusters", NORTH, SOUTH, "-o=json"])?)?;
+        let items = all["items"].as_array().into_iter().flatten();
+        // Karmada writes the status again and again.
+        let told = items.map(|cluster| {
+            let writers = cluster["metadata"]["managedFields"].as_array().into_iter().flatten();
+            let writers: Vec<_> = writers.filter(|writer| writer["subresource"].is_null()).collect();
+            format!("{} {} {writers:?}", cluster["metadata"]["labels"], cluster["metadata"]["generation"])
+        });
+        Ok(told.collect::<Vec<_>>().join("\n"))
+    };
+    eventually(FOLLOWED, || {
+        ensure!(versions()?.contains(r#""ours":"two""#), "{}", versions()?);
+        Ok(())
+    })?;
+    let settled = versions()?;
+    let looks = [passes(world.site.ports.probes)?, passes(replica.ports.probes)?];
+    eventually(RESYNCED, || {
+        let now = [passes(world.site.ports.probes)?, passes(replica.ports.probes)?];
+        ensure!(now.iter().zip(&looks).all(|(now, before)| now >= &(before + 2)), "looked {looks:?}, then {now:?}");
+        Ok(())
+    })?;
+    ensure!(versions()? == settled, "written again: {settled}\nthen {}", versions()?);
+
+    // The other one alone.
+    world.site.server.kill()?;
+    let other = Section { endpoint: Some(replica.ports.endpoint), label: "two", ..ALL };
+    say(&world, &replica, &other)?;
+    eventually(FOLLOWED, || {
+        let url = kubectl.ok(&["get", "cluster", NORTH, "-o=jsonpath={.spec.apiEndpoint}"])?;
+        ensure!(url.contains(&replica.ports.endpoint.to_string()), "still {url}");
+        Ok(())
+    })?;
+    world.mark("moved")?;
+    world.marked_on_host(&[NORTH, SOUTH], "moved")?;
+    kubectl.ok(&["delete", "namespace", "auto"])?;
+
+    // Nobody is there to hear that they leave.
+    replica.server.kill()?;
+    world.write(&format!("{}{}", world.plain, Section { clusters: "none-*", ..other }.yaml(&world)))?;
+    ensure!(kubectl.ok(&["get", "clusters", NORTH, SOUTH, "-o=name"])?.lines().count() == 2, "gone by themselves");
+    world.site.restart_server()?;
+    world.is_left(SOUTH)?;
+    world.is_left(NORTH)?;
+    world.host_is_cleared()
+}
+
+fn say(world: &World<'_>, replica: &Replica, section: &Section<'_>) -> anyhow::Result<()> {
+    world.say(section)?;
+    replica.write(&format!("{}{}", world.plain, section.yaml(world)))
+}
+
+/// How many looks at members a proxy-server has had.
+fn passes(probes: u16) -> anyhow::Result<u64> {
+    let metrics = Curl::plain(&format!("127.0.0.1:{probes}")).get("/metrics")?.body;
+    let counts = metrics.lines().filter(|line| line.starts_with("atoll_karmada_passes_total{"));
+    Ok(counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum())
+}
