@@ -55,6 +55,7 @@ use crate::host::api::Api;
 use crate::host::{Host, HostBody};
 use crate::impersonate::acting_as;
 use crate::nodes::Nodes;
+use crate::own_rights::OwnRights;
 use crate::policy::Custom;
 use crate::refusal::Refusal;
 use crate::root::Root;
@@ -88,6 +89,7 @@ pub(crate) struct Parts {
     pub(crate) nodes: Nodes,
     pub(crate) shared: Rules,
     pub(crate) definitions: Arc<Definitions>,
+    pub(crate) own_rights: OwnRights<Api>,
     /// What clients of the endpoints have to trust: shown where the host publishes its own authority.
     pub(crate) endpoint_ca: Watched<Certificate>,
     pub(crate) seal: Arc<Seal>,
@@ -227,6 +229,7 @@ impl Exchange {
                 return asked.head(&body, response).await;
             }
             asked.note_write(response.status());
+            asked.note_own_write(response.status());
             asked.put_in_force(written, response.status()).await;
             let response = match &after {
                 After::Birth => asked.birth(response).await?,
@@ -368,6 +371,14 @@ impl<'a> Asked<'a> {
             || (request.group().is_empty() && request.resource() == "namespaces");
         if decides && status.is_success() && !request.verb().is_read() {
             self.parts.access.flush(&self.cluster.name);
+        }
+    }
+
+    /// A refusal of what the agent was to write may mean that it has lost the right.
+    fn note_own_write(&self, status: StatusCode) {
+        let Target::Resource(request) = self.info.target() else { return };
+        if status == StatusCode::FORBIDDEN && self.is_renamed() && !request.verb().is_read() {
+            self.parts.own_rights.doubt(request.group_resource());
         }
     }
 

@@ -21,6 +21,7 @@ pub mod layer4;
 pub mod namespaces;
 mod nodes;
 pub mod offers;
+mod own_rights;
 mod policy;
 pub mod ready;
 mod refusal;

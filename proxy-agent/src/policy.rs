@@ -48,6 +48,10 @@ pub(crate) struct Customs {
     by_name: std::collections::HashMap<String, Custom>,
 }
 
+/// Why the agent itself may not do what a client may.
+pub(crate) const NOT_GIVEN: &str =
+    "the operator of the host cluster has not given the proxy-agent the right to write it there";
+
 /// Why one of those that the configuration hides is refused.
 pub(crate) const HIDDEN: &str = "the operator of the host cluster keeps this resource from virtual clusters";
 

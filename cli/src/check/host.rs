@@ -27,6 +27,8 @@ const OLDEST: u32 = 26;
 const POLICIES: u32 = 30;
 /// The rules that the agent needs, as they are to be applied.
 const RBAC: &str = include_str!("../../../configs/kubernetes/agent-rbac.yaml");
+/// What the agent's rights to custom resources are aggregated in.
+const CUSTOM_RESOURCES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/atoll-proxy-agent-custom-resources";
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 const BINDINGS: [(&str, &str); 2] = [
     ("ClusterRoleBinding", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
@@ -87,6 +89,19 @@ async fn questions(api: &Api, config: &ProxyAgentConfiguration, host: &Located<c
             );
         }
         Err(error) => report.mistake(host, format_args!("host: it does not say what the agent may do: {error:#}")),
+    }
+    // A right that is only there once the first such object was written.
+    match api.get(CUSTOM_RESOURCES).await {
+        Ok(_) => {}
+        Err(error) if error.is_not_found() => report.warn(
+            host,
+            "host: the ClusterRole atoll-proxy-agent-custom-resources of configs/kubernetes/agent-rbac.yaml is not there, so \
+             virtual clusters cannot write custom resources that are in no namespace",
+        ),
+        Err(error) => {
+            let error = chain(&error);
+            report.warn(host, format_args!("host: its ClusterRoles cannot be read: {error}"));
+        }
     }
     if let Err(error) = nodes(api, &config.virtual_clusters, report).await {
         report.warn(host, format_args!("host: its nodes cannot be listed: {error:#}"));

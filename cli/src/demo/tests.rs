@@ -73,14 +73,14 @@ async fn a_directory_in_use_is_left_alone() {
     prepare(dir.path(), &host).unwrap();
 }
 
-/// Both accounts of the host by their kubeconfigs: what the agent lacks, which is little, its administrator has.
+/// Both accounts of the host by their kubeconfigs: what the agent lacks, its administrator has.
 #[tokio::test]
 async fn the_agent_of_a_toy_may_do_what_its_role_says() {
     async fn tried(toy: &Toy) -> anyhow::Result<()> {
         let (administrator, agent) = (toy.client(&toy.administrator)?, toy.client(&toy.agent)?);
         agent.get("/api/v1/nodes").await?;
         let map = serde_json::json!({"metadata": {"name": "x"}});
-        let refused = agent.create("/apis", &map).await.unwrap_err().to_string();
+        let refused = agent.create("/api/v1/namespaces/default/configmaps", &map).await.unwrap_err().to_string();
         ensure!(
             refused.contains("403") && refused.contains("system:serviceaccount:atoll-system:proxy-agent"),
             "{refused}"

@@ -17,6 +17,7 @@ use crate::host::Host;
 use crate::host::api::{Api, Selection, Shape};
 use crate::namespaces::{self, Namespaces};
 use crate::nodes::{self, Nodes};
+use crate::own_rights::OwnRights;
 use crate::roles;
 use crate::root::Root;
 use crate::seal::Seal;
@@ -64,6 +65,7 @@ pub(super) fn open(
     let definitions = Arc::new(Definitions::default());
     let (kept, through) = (Arc::clone(&definitions), api.clone());
     keep(tasks, "definitions", async move { kept.keep(through).await });
+    let own_rights = OwnRights::new(api.clone(), Arc::clone(&definitions));
     keep(tasks, "aggregation", roles::aggregation::keep(api, clusters.roles(), Arc::clone(&clusters)));
     let discovery = Arc::new(Discovery::new(host.clone(), config.customs()));
     let kept = Arc::clone(&discovery);
@@ -93,6 +95,7 @@ pub(super) fn open(
         nodes: Nodes::new(host.clone()),
         shared: rules,
         definitions,
+        own_rights,
         endpoint_ca,
         seal: Arc::new(Seal::new().map_err(|_| anyhow::anyhow!("no randomness for a key"))?),
         replaces_node_ports: config.taken_node_ports == TakenNodePorts::Replace,

@@ -34,10 +34,11 @@ use crate::host::Host;
 use crate::host::api::{Api, Change};
 use crate::namespaces::Namespaces;
 use crate::nodes::Nodes;
+use crate::own_rights::OwnRights;
 use crate::policy;
 use crate::root::Root;
 use crate::seal::Seal;
-use crate::shared::Rules;
+use crate::shared::{Definitions, Rules};
 use crate::translate::Show;
 use crate::who::Who;
 use paper::Paper;
@@ -270,6 +271,7 @@ impl Agent {
         let namespaces = Arc::new(Namespaces::new(names));
         let clusters = config.virtual_clusters.iter().map(|cluster| &**cluster);
         let clusters = Arc::new(VirtualClusters::new(clusters, &namespaces)?);
+        let definitions = Arc::new(Definitions::default());
         let parts = Parts {
             access: Access::new(host.clone()),
             who: Who::new(host.clone()),
@@ -278,7 +280,8 @@ impl Agent {
             discovery: Arc::new(Discovery::new(host.clone(), config.customs())),
             nodes: Nodes::new(host.clone()),
             shared: Rules::new(&config.shared_objects),
-            definitions: Arc::default(),
+            own_rights: OwnRights::new(Api::new(host.clone()), Arc::clone(&definitions)),
+            definitions,
             endpoint_ca: Watched::fixed(Certificate::new("")),
             seal: Arc::new(Seal::new().map_err(|_| ExplainError::Randomness)?),
             replaces_node_ports: config.taken_node_ports == TakenNodePorts::Replace,

@@ -12,13 +12,16 @@ use rewrite::name::CLUSTER_LABEL;
 use rewrite::view::Filter;
 use rewrite::{Program, schema};
 use serde_json::Value;
+use tracing::warn;
 
 use super::Asked;
 use super::body::{Body, same_name};
+use super::cluster_scoped::forbidden;
 use super::generate;
 use super::own_words::Upstream as Place;
 use super::plan::{As, Plan, group_kind, program};
 use crate::host::{empty, full};
+use crate::own_rights::Lack;
 use crate::policy::{self, Class, Custom};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::{MAX_OBJECT, Show, collect};
@@ -73,6 +76,9 @@ impl Asked<'_> {
         if !matches!(request.subresource(), None | Some("status" | "scale")) {
             return Err(Status::path_not_found().into());
         }
+        if !request.verb().is_read() {
+            self.may_write_itself(request).await?;
+        }
         match (request.verb(), request.path_name()) {
             (Verb::List | Verb::Watch | Verb::DeleteCollection, None) => {
                 self.renamed_collection(request, &body.bytes())
@@ -83,6 +89,20 @@ impl Asked<'_> {
                 self.write_renamed(request, name, &body.bytes()).await
             }
             _ => Err(Status::method_not_allowed_here().into()),
+        }
+    }
+
+    /// The caller may make the request, and the agent is to.
+    async fn may_write_itself(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
+        match self.parts.own_rights.to_write(request.group_resource()).await {
+            Ok(()) => Ok(()),
+            Err(Lack::NotGiven) => Err(forbidden(request, policy::NOT_GIVEN)),
+            Err(Lack::Host(error)) => {
+                let error: &dyn std::error::Error = &error;
+                warn!(error, resource = %request.group_resource(), "whether the agent may write custom resources is not known");
+                let message = "the host cluster does not say whether this can be written; try again";
+                Err(Status::service_unavailable(message).with_retry_after(1).into())
+            }
         }
     }
 

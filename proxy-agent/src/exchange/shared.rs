@@ -130,10 +130,7 @@ impl Asked<'_> {
                 Ok(Value::Object(object))
             }
             // It would name the agent's account on the host, which has less rights than it should.
-            StatusCode::FORBIDDEN => {
-                let why = "the operator of the host cluster has not given the proxy-agent the right to write it there";
-                Err(forbidden(about, why))
-            }
+            StatusCode::FORBIDDEN => Err(forbidden(about, policy::NOT_GIVEN)),
             _ => {
                 let said = self.status(about, &self.mapping, response).await;
                 Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into())

@@ -15,6 +15,9 @@ use crate::clusters::host_api::{Following, HostApi};
 use crate::host::api::{ApiError, Change};
 use crate::namespaces;
 
+/// Where the agent asks about itself.
+const OWN_REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+
 /// Clones are the same host.
 #[derive(Clone)]
 pub(crate) struct FakeHost {
@@ -139,6 +142,9 @@ impl HostApi for FakeHost {
         self.call(|state| {
             if path == paths::REVIEWS {
                 return Ok(state.review(object));
+            }
+            if path == OWN_REVIEWS {
+                return Ok(state.review_own(object));
             }
             if path.ends_with("?dryRun=All") {
                 return state.admit(object);
@@ -330,6 +336,22 @@ impl State {
         let is_behind = self.reviews_behind > 0;
         self.reviews_behind = self.reviews_behind.saturating_sub(1);
         json!({"status": {"allowed": is_bound && !is_behind}})
+    }
+}
+
+impl State {
+    /// What the agent may write that is made of these by aggregation.
+    fn review_own(&mut self, review: &Value) -> Value {
+        self.reviews += 1;
+        let attributes = &review["spec"]["resourceAttributes"];
+        let is_given = self.objects.iter().any(|(path, object)| {
+            path.contains("/clusterroles/")
+                && object["metadata"]["labels"]["atoll.dev/agent-custom-resources"] == "true"
+                && object["rules"][0]["resources"].as_array().unwrap().contains(&attributes["resource"])
+        });
+        let is_behind = self.reviews_behind > 0;
+        self.reviews_behind = self.reviews_behind.saturating_sub(1);
+        json!({"status": {"allowed": is_given && !is_behind}})
     }
 }
 

@@ -3,7 +3,7 @@
 //! Everybody has those of the operator's. Of those that virtual clusters have made, there are no such resources to others.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube_wire::gvr::GroupResource;
@@ -33,8 +33,15 @@ pub(crate) struct Definitions {
     synced: watch::Sender<bool>,
 }
 
-/// Who has a definition, by its name, which is `resource.group`; `None` if everybody has.
-type Known = HashMap<String, Option<BTreeSet<String>>>;
+/// By name, which is `resource.group`.
+type Known = HashMap<String, Definition>;
+
+#[derive(Debug)]
+struct Definition {
+    uid: Arc<str>,
+    /// Who has it; `None` if everybody has.
+    owners: Option<BTreeSet<String>>,
+}
 
 // === impl Definitions ===
 
@@ -65,18 +72,23 @@ impl Definitions {
     /// Takes what happens to them, for ever.
     pub(crate) async fn follow(&self, mut following: impl Following) {
         loop {
-            match following.next().await {
-                Change::Synced => drop(self.synced.send_replace(true)),
-                Change::Applied(object) => self.learn(&object),
-                Change::Deleted(object) => drop(self.lock().remove(name(&object))),
-            }
+            self.take(&following.next().await);
+        }
+    }
+
+    pub(crate) fn take(&self, change: &Change) {
+        match change {
+            Change::Synced => drop(self.synced.send_replace(true)),
+            Change::Applied(object) => self.learn(object),
+            Change::Deleted(object) => drop(self.lock().remove(name(object))),
         }
     }
 
     fn learn(&self, object: &Value) {
         let definition = HostObject::new(object.clone());
         let owners = definition.is_marked().then(|| definition.owners().map(str::to_owned).collect());
-        self.lock().insert(name(object).to_owned(), owners);
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().into();
+        self.lock().insert(name(object).to_owned(), Definition { uid, owners });
     }
 
     /// Waits until every definition was told once.
@@ -85,19 +97,24 @@ impl Definitions {
         synced.wait_for(|synced| *synced).await.expect("the sender is borrowed from self");
     }
 
+    /// The uid of the definition of this name, if there is one.
+    pub(crate) fn uid(&self, name: &str) -> Option<Arc<str>> {
+        self.lock().get(name).map(|definition| Arc::clone(&definition.uid))
+    }
+
     /// Whether there is such a resource for others only.
     pub(crate) fn hide(&self, resource: GroupResource<'_>, cluster: &str) -> bool {
         let name = format!("{}.{}", resource.resource, resource.group);
-        self.lock().get(&name).is_some_and(|owners| is_foreign(owners.as_ref(), cluster))
+        self.lock().get(&name).is_some_and(|definition| definition.is_foreign(cluster))
     }
 
     /// All that there is for others only.
     pub(crate) fn hidden_from(&self, cluster: &str) -> Hidden {
         let mut hidden = Hidden::default();
         let mut seen = BTreeSet::new();
-        for (name, owners) in &*self.lock() {
+        for (name, definition) in &*self.lock() {
             let group = name.split_once('.').map_or("", |(_, group)| group).to_owned();
-            if is_foreign(owners.as_ref(), cluster) {
+            if definition.is_foreign(cluster) {
                 hidden.resources.insert(name.clone());
                 hidden.groups.insert(group);
             } else {
@@ -113,9 +130,13 @@ impl Definitions {
     }
 }
 
-/// Whether all who have it are others.
-fn is_foreign(owners: Option<&BTreeSet<String>>, cluster: &str) -> bool {
-    owners.is_some_and(|owners| !owners.contains(cluster))
+// === impl Definition ===
+
+impl Definition {
+    /// Whether all who have it are others.
+    fn is_foreign(&self, cluster: &str) -> bool {
+        self.owners.as_ref().is_some_and(|owners| !owners.contains(cluster))
+    }
 }
 
 fn name(object: &Value) -> &str {

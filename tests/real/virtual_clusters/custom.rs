@@ -109,6 +109,14 @@ pub(super) fn the_same_goes_to_all(site: &VirtualSite) -> anyhow::Result<()> {
     ensure!(taken.stderr.contains("Conflict") && taken.stderr.contains("is taken on the host"), "{taken:?}");
     beijing.ok(&["delete", "sprockets", "--all"])?;
     ensure!(hangzhou.ok(&["get", "sprockets", "-o", "name"])?.lines().count() == 3);
+    // What the agent may write it may because of this, and of nothing wider.
+    let role = host.ok(&["get", "clusterrole", "atoll:custom:sprockets.custom.example.com", "-o=jsonpath={.rules}"])?;
+    ensure!(role.contains("custom.example.com") && !role.contains('*'), "{role}");
+    let agent = "--as=system:serviceaccount:atoll-system:proxy-agent";
+    for (kind, wanted) in [("sprockets.custom.example.com", "yes"), ("configmaps", "no"), ("nodes", "no")] {
+        let said = host.run(&["auth", "can-i", "update", kind, agent])?;
+        ensure!(said.stdout.trim() == wanted, "update {kind}: {}", said.stdout);
+    }
     hangzhou.ok(&["delete", "--raw", "/apis/custom.example.com/v1/sprockets?labelSelector=tier%3Dfront"])?;
     let left = host.ok(&["get", "sprockets", "-o", "name"])?;
     ensure!(left.lines().count() == 2 && left.contains("plain") && left.contains("claimed.ke-beijing"), "{left}");

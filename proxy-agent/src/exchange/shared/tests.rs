@@ -28,9 +28,10 @@ use crate::host::Host;
 use crate::host::api::{Api, Change};
 use crate::namespaces::Namespaces;
 use crate::nodes::Nodes;
+use crate::own_rights::OwnRights;
 use crate::root::Root;
 use crate::seal::Seal;
-use crate::shared::Rules;
+use crate::shared::{Definitions, Rules};
 use crate::translate::{Upstream as Answered, show};
 use crate::who::Who;
 use memory::{CLASSES, Memory};
@@ -70,6 +71,7 @@ impl World {
         let namespaces = Arc::new(Namespaces::new(names));
         let clusters = config.virtual_clusters.iter().map(|cluster| &**cluster);
         let clusters = Arc::new(VirtualClusters::new(clusters, &namespaces).unwrap());
+        let definitions = Arc::new(Definitions::default());
         let parts = Parts {
             access: Access::new(host.clone()),
             who: Who::new(host.clone()),
@@ -79,7 +81,8 @@ impl World {
             replaces_node_ports: true,
             nodes: Nodes::new(host.clone()),
             shared: Rules::new(&config.shared_objects),
-            definitions: Arc::default(),
+            own_rights: OwnRights::new(Api::new(host.clone()), Arc::clone(&definitions)),
+            definitions,
             endpoint_ca: Watched::fixed(Certificate::new("")),
             seal: Arc::new(Seal::new().unwrap()),
             clusters,
