@@ -36,12 +36,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rewrite::ClusterName;
+use rewrite::{ClusterName, HostNamespace};
 use tokio::sync::watch;
 
 use crate::clusters::VirtualClusters;
 use crate::clusters::host_api::HostApi;
-use crate::namespaces::Namespaces;
+use crate::namespaces::{Namespaces, Phase};
 use crate::roles::Roles;
 pub(crate) use attempts::attempt_group;
 pub(crate) use binding::CLUSTER_ADMIN;
@@ -125,6 +125,11 @@ impl<A: HostApi> Root<A> {
     /// How far this virtual cluster is; `None` if it is not one of this agent's.
     pub fn founding(&self, cluster: &ClusterName) -> Option<Founding> {
         self.shared.founding.borrow().get(cluster).cloned()
+    }
+
+    /// Whether this namespace of a virtual cluster is being deleted.
+    pub(crate) fn is_ending(&self, host: &HostNamespace) -> bool {
+        self.shared.namespaces.member(host).is_some_and(|member| member.phase == Phase::Terminating)
     }
 
     /// Waits until every virtual cluster was founded, which is when clients can be served.

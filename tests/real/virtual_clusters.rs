@@ -112,6 +112,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("errors_too_large_a_body_is_answered", Welcome, errors::too_large_a_body_is_answered),
         case("errors_what_is_not_acceptable", Welcome, errors::what_is_not_acceptable),
         case("a_missing_name_hides_no_other", Welcome, errors::a_missing_name_hides_no_other),
+        case("an_ending_namespace_is_read_to_its_end", Welcome, rights::an_ending_namespace_is_read_to_its_end),
         case("a_stuck_namespace_counts_its_own", Welcome, errors::a_stuck_namespace_counts_what_is_the_clients),
         case("errors_of_its_own_look_alike", Welcome, errors::its_own_refusals_look_like_an_api_servers),
         case("bad_requests_change_nothing", Unwelcome, hostile::change_nothing),

@@ -154,6 +154,12 @@ impl Site {
 // === impl Replica ===
 
 impl Replica {
+    /// Starts it again.
+    pub fn restart(&mut self) -> anyhow::Result<()> {
+        self.server = start_server(&self.file)?;
+        Ok(())
+    }
+
     /// Gives it this configuration, which is one for the first proxy-server.
     pub fn write(&self, yaml: &str) -> anyhow::Result<()> {
         write_replica(&self.file, yaml, self.first, self.ports)

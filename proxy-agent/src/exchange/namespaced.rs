@@ -33,7 +33,8 @@ impl Asked<'_> {
             if let Some(plan) = self.lent(request, &host, body).await? {
                 return Ok(plan);
             }
-            return self.present(request, &namespace, &host, As::Caller, body).await;
+            let identity = if self.may_read_to_the_end(request, &host).await { As::Agent } else { As::Caller };
+            return self.present(request, &namespace, &host, identity, body).await;
         }
         self.allowed_everywhere(request).await?;
         if request.verb().is_read() || request.verb() == Verb::DeleteCollection {
@@ -46,6 +47,16 @@ impl Asked<'_> {
             return Err(Status::not_found(NAMESPACES, name).into());
         }
         Err(no_such(request, name).into())
+    }
+
+    /// Whether this reads in a namespace that is being deleted, by a right to read everywhere. Such rights are bindings in
+    /// the namespace, and those end a moment before it does.
+    async fn may_read_to_the_end(&self, request: &ResourceRequest<'_>, host: &HostNamespace) -> bool {
+        if !request.verb().is_read() || request.subresource().is_some() || !self.parts.root.is_ending(host) {
+            return false;
+        }
+        let decision = self.parts.access.check(&self.caller.host, &self.attributes(request)).await;
+        decision.is_ok_and(|decision| decision.allowed)
     }
 
     /// In a namespace that is none, and whose name does not go upstream. Only those have rights in it who have them

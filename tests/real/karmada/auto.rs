@@ -301,8 +301,12 @@ impl<'a> World<'a> {
 
     /// Nothing of Karmada is left, neither there nor here; everything else is.
     fn is_left(&self, name: &str) -> anyhow::Result<()> {
+        self.is_left_within(name, GONE)
+    }
+
+    fn is_left_within(&self, name: &str, limit: Duration) -> anyhow::Result<()> {
         let (kubectl, host) = (self.karmada.kubectl(), self.host.kubectl());
-        eventually(GONE, || {
+        eventually(limit, || {
             let left = kubectl.ok(&["get", "cluster", name, "--ignore-not-found", "-o=name"])?;
             ensure!(left.is_empty(), "{name} is still a member");
             let secrets = [name, &format!("{name}-impersonator")];

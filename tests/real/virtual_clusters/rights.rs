@@ -1,5 +1,7 @@
 //! Rights are the virtual cluster's own: they end where they were given, and the administrator's do not end.
 
+use std::time::Duration;
+
 use anyhow::ensure;
 use atoll_tests::{VirtualSite, Way, eventually, kubectl::SOON};
 
@@ -64,6 +66,27 @@ pub(super) fn the_administrator_stays_one(site: &VirtualSite) -> anyhow::Result<
         admin.ok(args)?;
     }
     ensure!(admin.ok(&["get", "rolebindings", "-A", "-o", "name"])?.is_empty());
+    Ok(())
+}
+
+/// The bindings that give rights in it go before it does; who may read everywhere does not notice.
+pub(super) fn an_ending_namespace_is_read_to_its_end(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    kubectl.ok_with(&["create", "-f", "-"], &namespace("ending"))?;
+    kubectl.ok(&["create", "configmap", "kept", "-n", "ending"])?;
+    kubectl.ok(&["delete", "namespace", "ending", "--wait=false"])?;
+    let mut refusals = Vec::new();
+    eventually(Duration::from_secs(60), || {
+        for words in [["get", "configmap", "kept"], ["get", "pods,rolebindings", "-v=0"]] {
+            let read = kubectl.run(&[&words[..], &["-n", "ending"]].concat())?;
+            if read.stderr.contains("Forbidden") || read.stdout.contains("atoll") {
+                refusals.push(read);
+            }
+        }
+        ensure!(kubectl.run(&["get", "namespace", "ending"])?.stderr.contains("NotFound"), "it is still there");
+        Ok(())
+    })?;
+    ensure!(refusals.is_empty(), "{refusals:?}");
     Ok(())
 }
 
