@@ -201,7 +201,7 @@ impl Exchange {
         request: Request<Inbound>,
         told: &mut Told,
     ) -> Result<Response<ShownBody>, Refusal> {
-        self.parts.admit(cluster)?;
+        self.parts.admit(cluster).await?;
         let (head, body) = request.into_parts();
         let query = head.uri.query();
         let info = RequestInfo::parse(&head.method, head.uri.path(), query).map_err(|error| Refusal::from(&error))?;
@@ -296,8 +296,8 @@ fn refuse(
 
 impl Parts {
     /// Nobody is served before the host itself refuses what tokens of the cluster may not do there.
-    fn admit(&self, cluster: &VirtualCluster) -> Result<(), Refusal> {
-        let standing = self.gate.standing(&cluster.name).unwrap_or(Standing::Pending);
+    async fn admit(&self, cluster: &VirtualCluster) -> Result<(), Refusal> {
+        let standing = self.gate.looked_at(&cluster.name).await.unwrap_or(Standing::Pending);
         standing.admits().map_err(|reason| {
             let message = format!("cluster {} is not served yet: {reason}", cluster.name);
             Status::service_unavailable(message).with_retry_after(1).into()

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use rewrite::{ClusterName, Guard};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::clusters::host_api::HostApi;
@@ -44,6 +44,8 @@ const LABEL: &str = "atoll.dev/gate";
 const PERIOD: Duration = Duration::from_secs(600);
 /// Two passes are at least so far apart: agents of two versions may not agree on what should be there.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long clients wait for the first look.
+const FIRST_LOOK: Duration = Duration::from_secs(5);
 /// The longest pause after failures.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -130,6 +132,21 @@ impl<A: HostApi> Gate<A> {
     /// How far the policies of this virtual cluster are; `None` if it is not one of this agent's.
     pub fn standing(&self, cluster: &ClusterName) -> Option<Standing> {
         self.shared.standing.borrow().get(cluster).cloned()
+    }
+
+    /// The same, once the policies of this virtual cluster were looked at; a moment after the agent has started they were
+    /// not, and its clients had better wait than be refused.
+    pub async fn looked_at(&self, cluster: &ClusterName) -> Option<Standing> {
+        match self.standing(cluster) {
+            Some(Standing::Pending) => {
+                let mut standing = self.shared.standing.subscribe();
+                let looked = standing.wait_for(|all| all.get(cluster) != Some(&Standing::Pending));
+                // In vain or not, what is known then is the answer.
+                let _ = timeout(FIRST_LOOK, looked).await;
+                self.standing(cluster)
+            }
+            known => known,
+        }
     }
 
     /// Makes the policies and keeps them, for ever.

@@ -3,7 +3,8 @@
 //! The table is `commands/*.txt`, one script for each area in the notation of `atoll_tests::compare`, and one trial for
 //! each script and each kind of virtual cluster: one of a real host, and one of `atoll demo`.
 //! `commands/known/virtual.txt` lists what may differ on a virtual cluster, and `commands/known/demo.txt` what differs
-//! besides because the demonstration's host is a toy, each with the reason. [`plain`], [`slice`] and [`toy`] start the
+//! besides because the demonstration's host is a toy, and `commands/known/kubeedge.txt` what does on hosts as KubeEdge has
+//! them, each with the reason. [`plain`], [`slice`] and [`toy`] start the
 //! sides; nothing is started unless one of these trials runs.
 
 mod plain;
@@ -14,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, anyhow, bail};
 use atoll_tests::compare::{Known, Pair, Script};
+use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::paths;
 use libtest_mimic::Trial;
 
@@ -51,6 +53,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         let scripts = Arc::new(Script::folder(&paths::workspace().join(FOLDER))?);
         let seconds: &[Second] = match std::env::var(SWITCH).as_deref() {
             Ok("hosts") => &[Second::Plain],
+            // The toy is as new as the newest Kubernetes.
+            Ok("virtual") | Err(_) if everywhere_kubeedge() => &[Second::Slice],
             Ok("virtual") | Err(_) => &[Second::Slice, Second::Toy],
             Ok(other) => bail!("{SWITCH}={other} is neither `virtual` nor `hosts`"),
         };
@@ -98,6 +102,7 @@ impl Second {
             Known::parse(&text)
         };
         Ok(match self {
+            Self::Slice if everywhere_kubeedge() => Known::over(list("kubeedge.txt")?, list("virtual.txt")?),
             Self::Slice => list("virtual.txt")?,
             Self::Toy => Known::over(list("demo.txt")?, list("virtual.txt")?),
             Self::Plain => Vec::new(),

@@ -24,7 +24,9 @@ const ALL: [Manifests; 2] = [
         program: "proxy-agent",
         objects: &[
             "clusterrole.rbac.authorization.k8s.io/atoll-proxy-agent",
+            "clusterrole.rbac.authorization.k8s.io/atoll-proxy-agent-custom-resources",
             "clusterrolebinding.rbac.authorization.k8s.io/atoll-proxy-agent",
+            "clusterrolebinding.rbac.authorization.k8s.io/atoll-proxy-agent-custom-resources",
             "configmap/proxy-agent",
             "deployment.apps/proxy-agent",
             "namespace/atoll-system",

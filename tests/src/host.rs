@@ -31,7 +31,8 @@ const KUBEEDGE: &str = "--kubeedge";
 /// The name of a variable: `kubeedge` there lets all suites run on such a host.
 const HOST: &str = "ATOLL_TEST_HOST";
 
-fn everywhere_kubeedge() -> bool {
+/// Whether every host of this run is one as `KubeEdge` has it.
+pub fn everywhere_kubeedge() -> bool {
     match std::env::var(HOST).as_deref() {
         Err(_) | Ok("") => false,
         Ok("kubeedge") => true,

@@ -49,7 +49,7 @@ pub(super) async fn exchange(
     request: Request<Inbound>,
     told: &mut Told,
 ) -> Result<Answer, Refusal> {
-    parts.admit(cluster)?;
+    parts.admit(cluster).await?;
     let (head, client) = request.into_parts();
     let bad = |why: &str| Refusal::from(Status::bad_request(why));
     let method = head.headers.get(METHOD).and_then(|method| Method::from_bytes(method.as_bytes()).ok());

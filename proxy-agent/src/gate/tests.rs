@@ -94,6 +94,7 @@ async fn nobody_is_served_before_policies_are_enforced() {
     running.spawn(gate.clone().run());
     host.until(|state| state.policies_behind == 3).await;
     assert_eq!(gate.standing(&slices[0].cluster), Some(Standing::Pending));
+    assert_eq!(gate.looked_at(&slices[0].cluster).await, Some(Standing::Shut { guards: false }));
     until(&gate, |standing| *standing == Standing::Shut { guards: false }).await;
     assert_eq!(host.lock().policies_behind, 0);
 }

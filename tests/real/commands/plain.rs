@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::compare::Side;
+use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::{HostCluster, Kubectl, eventually, paths};
 
 /// What the slice of the virtual cluster leaves out.
@@ -26,6 +27,10 @@ impl Plain {
         kubectl.ok(&["delete", "--ignore-not-found", "-f", &rbac.display().to_string()])?;
         let delete: Vec<_> = ["delete", "node"].into_iter().chain(OTHER_NODES).collect();
         kubectl.ok(&delete)?;
+        if everywhere_kubeedge() {
+            // No guard tolerates it here.
+            kubectl.ok(&["taint", "nodes", "--all", "node-role.kubernetes.io/edge-"])?;
+        }
         // Their leases belong to them and go by garbage collection; new ones must not come.
         eventually(Duration::from_secs(60), || {
             let left = kubectl.ok(&["get", "nodes,leases", "-n", "kube-node-lease", "-o", "name"])?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use atoll_tests::compare::{Script, Side};
 use atoll_tests::process::Process;
 use atoll_tests::site::atoll;
-use atoll_tests::{HostCluster, Kubectl, Site, eventually};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually};
 
 const AGENT: &str = "site-a";
 
@@ -52,7 +52,7 @@ impl Slice {
         };
         let [first, second] = CLUSTERS.map(entry);
         let site = Site::start(&[&first, &second], &CLUSTERS.map(|(name, _)| name))?;
-        let virtual_clusters = CLUSTERS.map(|(name, at)| format!("{{name: {name}, nodeSelector: {{location: {at}}}}}"));
+        let virtual_clusters = CLUSTERS.map(|(name, at)| Nodes::Location(at).entry(name));
         let body = format!(
             "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
             host.agent_kubeconfig().display(),

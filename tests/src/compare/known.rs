@@ -13,6 +13,8 @@
 //! `left-out` says that the second side does not do this step: it would wait in vain, or hear nothing it could answer, and
 //! the script could not go on.
 //!
+//! `same`, in a list that is laid over another one, says that this step does not differ there.
+//!
 //! Many entries may have one reason. Then it stands before them, at the margin, and holds up to the next such line:
 //!
 //! ```text
@@ -40,6 +42,8 @@ pub struct Known {
     pub shows: Vec<String>,
     /// Whether the second side does not do it at all.
     pub left_out: bool,
+    /// Whether it does not differ, whatever a list below says.
+    pub same: bool,
 }
 
 // === impl Known ===
@@ -56,7 +60,8 @@ impl Known {
                     Some(("because", reason)) => reason.clone_into(&mut entry.reason),
                     Some(("shows", shows)) => entry.shows.push(shows.to_owned()),
                     None if directive == "left-out" => entry.left_out = true,
-                    _ => bail!("{line}: neither `because` nor `shows` nor `left-out`"),
+                    None if directive == "same" => entry.same = true,
+                    _ => bail!("{line}: neither `because` nor `shows` nor `left-out` nor `same`"),
                 }
             } else if let Some(reason) = line.strip_prefix("because ") {
                 shared = reason;
@@ -69,7 +74,7 @@ impl Known {
                     None => (script, None),
                 };
                 let (script, step, reason) = (script.to_owned(), step.to_owned(), shared.to_owned());
-                list.push(Self { script, step, time, reason, shows: Vec::new(), left_out: false });
+                list.push(Self { script, step, time, reason, shows: Vec::new(), left_out: false, same: false });
             }
         }
         for entry in &list {
@@ -83,7 +88,7 @@ impl Known {
     pub fn over(upper: Vec<Self>, lower: Vec<Self>) -> Vec<Self> {
         let is_said = |entry: &Self| upper.iter().any(|one| one.is_same(entry));
         let rest: Vec<_> = lower.into_iter().filter(|entry| !is_said(entry)).collect();
-        upper.into_iter().chain(rest).collect()
+        upper.into_iter().filter(|entry| !entry.same).chain(rest).collect()
     }
 
     /// Checks that each entry names exactly one step of these scripts, and no two the same.
