@@ -48,6 +48,19 @@ pub(super) fn an_applier_keeps_its_selector(site: &VirtualSite) -> anyhow::Resul
     apply(&kubectl, "owner", &plain)?;
     let left = stored(site, "owned", "web")?;
     ensure!(left == json!({"location": "beijing"}), "{left}");
+    // Also one who took it from all others, and then says nothing of pods at all.
+    let taken =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "owned"}});
+    let mut taking = taken.clone();
+    taking["spec"] = json!({"template": {"spec": {"nodeSelector": {"disk": "tape"}}}});
+    let force = ["apply", "--server-side", "--field-manager=taker", "--force-conflicts", "-f", "-"];
+    kubectl.ok_with(&force, &taking.to_string())?;
+    ensure!(stored(site, "owned", "web")? == json!({"disk": "tape", "location": "beijing"}));
+    apply(&kubectl, "taker", &taken.to_string())?;
+    let left = stored(site, "owned", "web")?;
+    ensure!(left == json!({"location": "beijing"}), "the guard went with who took it: {left}");
+    let shown = kubectl.ok(&["get", "deployment", "web", "-n", "owned", "-o", "yaml", "--show-managed-fields"])?;
+    ensure!(!shown.contains("nodeSelector") && !shown.contains("location"), "{shown}");
     Ok(())
 }
 

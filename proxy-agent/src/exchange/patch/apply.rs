@@ -1,12 +1,14 @@
-//! Server-side apply: what an apply has to say of `nodeSelector`, which is one atomic field and holds the guard.
+//! Server-side apply: what an apply has to say of `nodeSelector` and `tolerations`, which are atomic fields and hold the
+//! guard.
 //!
 //! | the apply | what is sent |
 //! |---|---|
-//! | of something new, or by who owns the field | with the guard: leaving the field out would remove it |
-//! | names the field | with the guard beside it: the field is atomic, so what is stored is all of it |
-//! | of anything else | without the guard: this manager must not come to own what it never named |
+//! | of something new | with the guard |
+//! | names the field | with the guard beside what it says: what is stored is all of it |
+//! | of anything else, by the only owner of the field | with the guard alone: leaving the field out would remove it |
+//! | of anything else | as it is: this manager must not come to own what it never named |
 //!
-//! Whoever created the object owns a field that he cannot see. To him who names it, that is no conflict.
+//! Whoever created the object owns fields that he cannot see. To him who names the selector, that is no conflict.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
@@ -25,8 +27,9 @@ use crate::host::{empty, full};
 use crate::refusal::Refusal;
 use crate::translate::{MAX_OBJECT, collect};
 
-/// What the guard's field is called.
-const FIELD: &str = "nodeSelector";
+/// What the guard's fields are called.
+const SELECTOR: &str = "nodeSelector";
+const TOLERATIONS: &str = "tolerations";
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -67,27 +70,33 @@ pub(super) async fn apply(
         return asked.sent(path, full(asked.map(request, &asked.program(request), mapper, &json).await?));
     };
     let options = WriteOptions::parse(asked.info.query())?;
-    let named = without_field(request, &json);
-    if let Some(without) = &named
+    let manager = &options.field_manager;
+    let mapper = mapper.partial();
+    let guarded = live.with_guard(asked, request, manager, &json);
+    if let Some(without) = without_selector(request, &json)
         && !options.force
         && live.is_hidden(asked)
-        && live.is_owned_by(|entry| !entry.is_apply_of(&options.field_manager))
+        && live.is_owned(SELECTOR, |entry| !entry.is_apply_of(manager))
     {
         // Whether anything else is in the way, the host says.
         let without = Bytes::from(without.to_string());
-        let without = asked.map(request, &asked.program(request), mapper.clone().partial(), &without).await?;
+        let without = asked.map(request, &asked.program(request), mapper.clone(), &without).await?;
         resolve::try_apply(asked, request, path, without).await?;
         // Then only the hidden field is taken over, in the object that was looked at.
-        let json = with_resource_version(&json, &live.metadata.resource_version);
+        let json = with_resource_version(&guarded, &live.metadata.resource_version);
         let mapped = asked.map(request, &asked.program(request), mapper, &json).await?;
         let mut query = asked.info.query().borrowed();
         query.set("force", "true");
         let request = asked.upstream(Method::PATCH, &Asked::target(path, &query), asked.acts_as(), full(mapped))?;
         return Ok(Patched { request, again: true });
     }
-    let owns = live.is_owned_by(|entry| entry.is_apply_of(&options.field_manager));
-    let mapper = if named.is_some() || owns { mapper } else { mapper.partial() };
-    asked.sent(path, full(asked.map(request, &asked.program(request), mapper, &json).await?))
+    // Who gives a field up beside others must not come to be its only owner meanwhile.
+    let shares = [SELECTOR, TOLERATIONS]
+        .into_iter()
+        .any(|field| live.is_owned(field, |entry| entry.is_apply_of(manager)) && !live.is_only_owned(field, manager));
+    let guarded = if shares { with_resource_version(&guarded, &live.metadata.resource_version) } else { guarded };
+    let patched = asked.sent(path, full(asked.map(request, &asked.program(request), mapper, &guarded).await?))?;
+    Ok(Patched { again: shares, ..patched })
 }
 
 /// In the agent's name: who may apply need not be allowed to read, and nothing of it is shown.
@@ -101,7 +110,7 @@ async fn live(asked: &Asked<'_>, request: &ResourceRequest<'_>, path: &str) -> R
     let unreadable = |error: String| Refusal::Unreadable(error);
     let body = collect(response.into_body(), MAX_OBJECT).await.map_err(|error| unreadable(error.to_string()))?;
     let mut object: Value = serde_json::from_slice(&body).map_err(|error| unreadable(error.to_string()))?;
-    let selector = pod(request, &mut object).and_then(|pod| pod.get(FIELD)).and_then(Value::as_object);
+    let selector = pod(request, &mut object).and_then(|pod| pod.get(SELECTOR)).and_then(Value::as_object);
     let keys = selector.map(|selector| selector.keys().cloned().collect()).unwrap_or_default();
     let metadata = serde_json::from_value(object["metadata"].take()).map_err(|error| unreadable(error.to_string()))?;
     Ok(Some(Live { metadata, keys }))
@@ -112,11 +121,24 @@ fn pod<'v>(request: &ResourceRequest<'_>, object: &'v mut Value) -> Option<&'v m
     object.pointer_mut(pod_spec(request.resource()))?.as_object_mut()
 }
 
-/// The same apply, saying nothing of the field; nothing if it does not anyway. What is no JSON is refused elsewhere.
-fn without_field(request: &ResourceRequest<'_>, json: &[u8]) -> Option<Value> {
+/// The same apply, saying nothing of the selector; nothing if it does not anyway. What is no JSON is refused elsewhere.
+fn without_selector(request: &ResourceRequest<'_>, json: &[u8]) -> Option<Value> {
     let mut object: Value = serde_json::from_slice(json).ok()?;
-    pod(request, &mut object)?.remove(FIELD).filter(|value| !value.is_null())?;
+    pod(request, &mut object)?.remove(SELECTOR).filter(|value| !value.is_null())?;
     Some(object)
+}
+
+/// The object at the end of a pointer, made with all that leads there; nothing if something else is in its place.
+fn made_at<'v>(object: &'v mut Value, pointer: &str) -> Option<&'v mut Map<String, Value>> {
+    pointer.split('/').skip(1).try_fold(made(object)?, |at, key| made(at.entry(key).or_insert(Value::Null)))
+}
+
+/// The object that a value is, or becomes if it is nothing yet.
+fn made(value: &mut Value) -> Option<&mut Map<String, Value>> {
+    if value.is_null() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut()
 }
 
 /// The same apply, if nobody else writes in between. A version that the client names stays.
@@ -137,8 +159,43 @@ impl Live {
         !self.keys.is_empty() && self.keys.iter().all(|key| guard.iter().any(|guarded| guarded.key() == key))
     }
 
-    fn is_owned_by(&self, who: impl Fn(&Entry) -> bool) -> bool {
-        self.metadata.managed_fields.iter().any(|entry| who(entry) && has_field(&entry.fields_v1))
+    /// The same apply by `manager`, with the guard where the table above says so.
+    fn with_guard(&self, asked: &Asked<'_>, request: &ResourceRequest<'_>, manager: &str, json: &Bytes) -> Bytes {
+        let Ok(mut object) = serde_json::from_slice::<Value>(json) else { return json.clone() };
+        let pointer = pod_spec(request.resource());
+        // A null is a value, too: it empties the field.
+        let named = |field: &str| object.pointer(pointer).is_some_and(|pod| pod.get(field).is_some());
+        let [selector, tolerations] =
+            [SELECTOR, TOLERATIONS].map(|field| named(field) || self.is_only_owned(field, manager));
+        if !selector && !tolerations {
+            return json.clone();
+        }
+        let Some(pod) = made_at(&mut object, pointer) else { return json.clone() };
+        if selector && let Some(selector) = made(pod.entry(SELECTOR).or_insert(Value::Null)) {
+            for (key, value) in asked.cluster.guard.selector() {
+                let held = selector.entry(key).or_insert(Value::Null);
+                if held.is_null() {
+                    *held = value.into();
+                }
+            }
+        }
+        // The engine fills a list that is there.
+        if tolerations {
+            let tolerations = pod.entry(TOLERATIONS).or_insert(Value::Null);
+            if tolerations.is_null() {
+                *tolerations = Value::Array(Vec::new());
+            }
+        }
+        object.to_string().into()
+    }
+
+    fn is_only_owned(&self, field: &str, manager: &str) -> bool {
+        self.is_owned(field, |entry| entry.is_apply_of(manager))
+            && !self.is_owned(field, |entry| !entry.is_apply_of(manager))
+    }
+
+    fn is_owned(&self, field: &str, who: impl Fn(&Entry) -> bool) -> bool {
+        self.metadata.managed_fields.iter().any(|entry| who(entry) && has_field(&entry.fields_v1, field))
     }
 }
 
@@ -150,12 +207,12 @@ impl Entry {
     }
 }
 
-/// Whether `f:nodeSelector` is anywhere in the fields of a pod-bearing kind: it has one such place.
-fn has_field(fields: &Value) -> bool {
+/// Whether `f:FIELD` is anywhere in the fields of a pod-bearing kind: it has one such place.
+fn has_field(fields: &Value, field: &str) -> bool {
     match fields {
         Value::Object(members) => members
             .iter()
-            .any(|(key, value)| key.strip_prefix("f:").is_some_and(|key| key == FIELD) || has_field(value)),
+            .any(|(key, value)| key.strip_prefix("f:").is_some_and(|key| key == field) || has_field(value, field)),
         _ => false,
     }
 }
