@@ -80,11 +80,10 @@ impl Site {
     /// Starts another proxy-server with this one's configuration of now. Agents that are started from now on dial both.
     pub fn replica(&mut self) -> anyhow::Result<Replica> {
         let (ports, file) = (Ports::free(), self.file("replica.yaml"));
-        let replica = |server| Replica { server, ports, file: file.clone(), first: self.ports };
         write_replica(&file, &std::fs::read_to_string(self.file("server.yaml"))?, self.ports, ports)?;
-        let replica = replica(start_server(&file)?);
+        let server = start_server(&file)?;
         self.replicas.push(ports.agents);
-        Ok(replica)
+        Ok(Replica { server, ports, file, first: self.ports })
     }
 
     /// Starts the proxy-server again, from the same files.
