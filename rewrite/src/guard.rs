@@ -125,6 +125,14 @@ impl Toleration {
         Self { operator: "Equal".to_owned(), ..Self::of_key("") }
     }
 
+    /// Whether the host adds it to every pod that has no such one (`plugin/pkg/admission/defaulttolerationseconds` of
+    /// Kubernetes). How long is a flag of its API server.
+    pub(crate) fn is_admitted(&self) -> bool {
+        matches!(&*self.key, "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable")
+            && (&*self.operator, &*self.value, &*self.effect) == ("Exists", "", "NoExecute")
+            && self.seconds.is_some()
+    }
+
     fn to_json(&self) -> String {
         let mut out = String::from("{");
         for (key, value) in
@@ -146,7 +154,7 @@ impl Toleration {
     }
 
     /// Reads the next value; `None` if it is no toleration, or has fields that we do not know.
-    fn read(cursor: &mut Cursor<'_>) -> Result<Option<Self>, Malformed> {
+    pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Option<Self>, Malformed> {
         if cursor.peek()? != b'{' {
             cursor.skip()?;
             return Ok(None);

@@ -317,6 +317,11 @@ impl Program {
         self.root.members.iter().any(|(_, node)| node.place == Some(Place::BindingKind))
     }
 
+    /// Whether the objects are Pods: they have a pod specification themselves, not in a template.
+    pub(crate) fn is_of_pods(&self) -> bool {
+        self.root.members.iter().any(|(key, node)| **key == *"spec" && node.place == Some(Place::PodSpec))
+    }
+
     /// Whether the objects hold a pod specification, and so the guard.
     pub(crate) fn has_guard(&self) -> bool {
         self.root.has(Place::NodeSelector)

@@ -59,7 +59,15 @@ func template(labels map[string]string, tolerations ...corev1.Toleration) corev1
 }
 
 var (
-	ours  = corev1.Toleration{Key: "edge", Operator: corev1.TolerationOpExists}
+	ours     = corev1.Toleration{Key: "edge", Operator: corev1.TolerationOpExists}
+	notReady = corev1.Toleration{
+		Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+		TolerationSeconds: ptr(int64(300)),
+	}
+	unreachable = corev1.Toleration{
+		Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+		TolerationSeconds: ptr(int64(30)),
+	}
 	other = corev1.Toleration{Key: "other", Operator: corev1.TolerationOpExists, TolerationSeconds: ptr(int64(3))}
 )
 
@@ -93,6 +101,10 @@ func main() {
 			template(map[string]string{"disk": "ssd", "location": "beijing"}, other, ours)),
 		pod("edge", "edge", `{"f:spec":{"f:nodeSelector":{},"f:tolerations":{}}}`,
 			template(map[string]string{"disk": "ssd"}, other)))
+	add("pod-with-what-admission-adds", "", "pods", "ByNamespace",
+		pod("edge-ke", "edge-ke", `{"f:spec":{"f:nodeSelector":{},"f:tolerations":{},"f:x":{}}}`,
+			template(guarded, ours, notReady, unreachable)),
+		pod("edge", "edge", `{"f:spec":{"f:x":{}}}`, template(nil, notReady, unreachable)))
 
 	deployment := func(namespace, applied string, spec corev1.PodSpec) *appsv1.Deployment {
 		object := &appsv1.Deployment{ObjectMeta: meta("web", namespace)}

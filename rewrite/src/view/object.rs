@@ -71,7 +71,7 @@ impl<'v> Reader<'v> {
             if let Some(last_applied) = self.last_applied.take() {
                 last_applied.conclude(self.view, program, cursor, edits);
             }
-            self.owned.conclude(edits);
+            self.owned.conclude(program, edits);
             self.role.conclude(edits);
             self.node_ports.conclude(cursor, edits);
             let mapping = &self.view.mapping;

@@ -6,6 +6,8 @@
 use std::ops::Range;
 
 use super::object::Reader;
+use crate::Program;
+use crate::guard::Toleration;
 use crate::json::{Cursor, Edits, Fate, Malformed};
 
 /// What managed fields say of fields that may be hidden.
@@ -13,16 +15,36 @@ use crate::json::{Cursor, Edits, Fate, Malformed};
 pub(super) struct Owned {
     node_selectors: OwnedFields,
     tolerations: OwnedFields,
-    /// Whether a pod specification was seen with this field, and nothing was left of it.
-    node_selector_is_gone: bool,
-    tolerations_are_gone: bool,
+    /// What is known of the fields themselves by now.
+    rest: Rests,
 }
 
-/// Which fields of the pod specifications of an object were hidden as a whole.
+/// What is left of the guarded fields in the pod specifications of an object.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Gone {
-    pub(super) node_selector: bool,
-    pub(super) tolerations: bool,
+pub(super) struct Rests {
+    pub(super) node_selector: Rest,
+    pub(super) tolerations: Rest,
+}
+
+/// What is left of a field when the guard is taken out of it; the least of all pod specifications, if there are several.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rest {
+    /// What a client may have put there, or the guard was not in it.
+    #[default]
+    Something,
+    /// What the host adds to every pod, if it is a pod.
+    Admitted,
+    /// Nothing, and so no field either.
+    Nothing,
+}
+
+/// The elements of a guarded field, as they are met.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Tally {
+    kept: usize,
+    /// Of those kept, the ones that the host adds to every pod.
+    admitted: usize,
+    removed: usize,
 }
 
 /// Those of all managers. Most pods have one manager who says so, and a list of pods should allocate nothing for each.
@@ -45,23 +67,25 @@ struct OwnedField {
 // === impl Owned ===
 
 impl Owned {
-    /// What is known of fields of which nothing is left.
-    pub(super) fn gone(&self) -> Gone {
-        Gone { node_selector: self.node_selector_is_gone, tolerations: self.tolerations_are_gone }
+    /// What is known of the fields by now.
+    pub(super) fn rest(&self) -> Rests {
+        self.rest
     }
 
     /// For managed fields that are read when that is known.
-    pub(super) fn of(gone: Gone) -> Self {
-        Self { node_selector_is_gone: gone.node_selector, tolerations_are_gone: gone.tolerations, ..Self::default() }
+    pub(super) fn of(rest: Rests) -> Self {
+        Self { rest, ..Self::default() }
     }
 
-    pub(super) fn conclude(mut self, edits: &mut Edits) {
-        if self.node_selector_is_gone && self.tolerations_are_gone {
+    pub(super) fn conclude(mut self, program: &Program, edits: &mut Edits) {
+        // Nobody owns what admission adds to a pod, so whoever owns the field owns it for the guard.
+        let hidden_from = if program.is_of_pods() { Rest::Admitted } else { Rest::Nothing };
+        let selectors_are_gone = self.rest.node_selector >= hidden_from;
+        let tolerations_are_gone = self.rest.tolerations >= hidden_from;
+        if selectors_are_gone && tolerations_are_gone {
             self.join_neighbours();
         }
-        for (fields, is_gone) in
-            [(self.node_selectors, self.node_selector_is_gone), (self.tolerations, self.tolerations_are_gone)]
-        {
+        for (fields, is_gone) in [(self.node_selectors, selectors_are_gone), (self.tolerations, tolerations_are_gone)] {
             for field in fields.first.into_iter().chain(fields.more) {
                 if is_gone {
                     edits.delete(field.whole);
@@ -90,6 +114,42 @@ impl Owned {
     }
 }
 
+// === impl Tally ===
+
+impl Tally {
+    /// Counts an element that stays if it is `Keep`.
+    pub(super) fn count(&mut self, fate: Fate) -> Fate {
+        match fate {
+            Fate::Keep => self.kept += 1,
+            Fate::Remove => self.removed += 1,
+        }
+        fate
+    }
+
+    /// Counts a toleration, or something else in place of one.
+    pub(super) fn toleration(&mut self, reader: &Reader<'_>, found: Option<&Toleration>) -> Fate {
+        let hidden = found.is_some_and(|found| reader.view.guard.toleration(found).is_some());
+        if !hidden && found.is_some_and(Toleration::is_admitted) {
+            self.admitted += 1;
+        }
+        self.count(if hidden { Fate::Remove } else { Fate::Keep })
+    }
+
+    /// What happens to the field itself.
+    fn field(self) -> Fate {
+        if self.rest() == Rest::Nothing { Fate::Remove } else { Fate::Keep }
+    }
+
+    pub(super) fn rest(self) -> Rest {
+        match self {
+            Self { removed: 0, .. } => Rest::Something,
+            Self { kept: 0, .. } => Rest::Nothing,
+            Self { kept, admitted, .. } if kept == admitted => Rest::Admitted,
+            Self { .. } => Rest::Something,
+        }
+    }
+}
+
 // === impl OwnedFields ===
 
 impl OwnedFields {
@@ -114,12 +174,13 @@ impl Reader<'_> {
         if cursor.peek()? != b'{' {
             return cursor.skip().map(|()| Fate::Keep);
         }
-        let extent = cursor.object(edits, |cursor, _, key| {
+        let mut tally = Tally::default();
+        cursor.object(edits, |cursor, _, key| {
             cursor.skip()?;
-            Ok::<_, Malformed>(if self.view.guard.has_key(&key) { Fate::Remove } else { Fate::Keep })
+            Ok::<_, Malformed>(tally.count(if self.view.guard.has_key(&key) { Fate::Remove } else { Fate::Keep }))
         })?;
-        self.owned.node_selector_is_gone |= extent.removed > 0 && extent.kept == 0;
-        Ok(if self.owned.node_selector_is_gone { Fate::Remove } else { Fate::Keep })
+        self.owned.rest.node_selector = self.owned.rest.node_selector.max(tally.rest());
+        Ok(tally.field())
     }
 
     /// `tolerations`: those of the guard go.
@@ -127,12 +188,13 @@ impl Reader<'_> {
         if cursor.peek()? != b'[' || self.view.guard.tolerations().is_empty() {
             return cursor.skip().map(|()| Fate::Keep);
         }
-        let extent = cursor.array(edits, |cursor, _, _| {
-            let hidden = self.view.guard.toleration_at(cursor)?.is_some();
-            Ok::<_, Malformed>(if hidden { Fate::Remove } else { Fate::Keep })
+        let mut tally = Tally::default();
+        cursor.array(edits, |cursor, _, _| {
+            let found = Toleration::read(cursor)?;
+            Ok::<_, Malformed>(tally.toleration(self, found.as_ref()))
         })?;
-        self.owned.tolerations_are_gone |= extent.removed > 0 && extent.kept == 0;
-        Ok(if self.owned.tolerations_are_gone { Fate::Remove } else { Fate::Keep })
+        self.owned.rest.tolerations = self.owned.rest.tolerations.max(tally.rest());
+        Ok(tally.field())
     }
 
     /// `f:nodeSelector`. It is one atomic field, `{}` (`+mapType=atomic` in core/v1); what was

@@ -115,6 +115,57 @@ fn the_guard_is_hidden_with_what_managed_fields_say_of_it() {
 }
 
 #[test]
+fn nobody_owns_the_tolerations_that_the_host_adds_to_a_pod() {
+    let object = |owned: &Value, tolerations: &Value| {
+        json!({
+            "metadata": {"managedFields": [{"manager": "kube-controller-manager", "fieldsV1": {"f:spec": owned}}]},
+            "spec": {"containers": [], "tolerations": tolerations}
+        })
+    };
+    let ours = json!({"key": "edge", "operator": "Exists"});
+    let admitted = |key: &str, seconds: i64| {
+        let key = format!("node.kubernetes.io/{key}");
+        json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
+    };
+    let (not_ready, unreachable) = (admitted("not-ready", 300), admitted("unreachable", 30));
+    let own = json!({"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"});
+    for (tolerations, of_somebody) in [
+        (json!([not_ready, unreachable]), false),
+        (json!([unreachable]), false),
+        // As a DaemonSet has it: for ever.
+        (json!([own, unreachable]), true),
+    ] {
+        let mut with_ours = tolerations.clone();
+        with_ours.as_array_mut().unwrap().insert(0, ours.clone());
+        let owned = |is_owned| {
+            if is_owned { json!({"f:containers": {}, "f:tolerations": {}}) } else { json!({"f:containers": {}}) }
+        };
+        check("", "pods", &object(&owned(true), &with_ours), &object(&owned(of_somebody), &tolerations));
+        // Without the guard in it, what is owned is what somebody asked for.
+        check("", "pods", &object(&owned(true), &tolerations), &object(&owned(true), &tolerations));
+    }
+}
+
+#[test]
+fn one_template_of_many_keeps_what_another_never_had() {
+    let mut program = Program::default();
+    program.add_pod_spec("spec.tasks[].template.spec").unwrap();
+    let host = json!({"spec": {"tasks": [
+        {"template": {"spec": {"nodeSelector": {"location": "beijing"}}}},
+        {"template": {"spec": {"nodeSelector": {"disk": "ssd", "location": "beijing"}}}}
+    ]}});
+    let mut out: Vec<Bytes> = Vec::new();
+    view().object(&program, Filter::Everything, &host.to_string().into(), &mut out).unwrap();
+    assert_eq!(
+        serde_json::from_slice::<Value>(&out.concat()).unwrap(),
+        json!({"spec": {"tasks": [
+            {"template": {"spec": {}}},
+            {"template": {"spec": {"nodeSelector": {"disk": "ssd"}}}}
+        ]}})
+    );
+}
+
+#[test]
 fn a_namespace_shows_its_virtual_name_and_no_label_of_ours() {
     let labels = json!({"f:labels": {"f:team": {}, "f:atoll.dev/namespace": {}}});
     let host = json!({"metadata": {

@@ -7,7 +7,7 @@ use kube_wire::envelope::{Envelope, EnvelopeError};
 
 use super::super::credential::{ROOT_CERTIFICATE, TOKEN_SECRET};
 use super::super::object::Reader;
-use super::super::pod::Owned;
+use super::super::pod::{Owned, Tally};
 use super::node_ports::NodePorts;
 use super::{Kind, METADATA, Part, RAW, Unreadable, behind_magic};
 use crate::json::{Cursor, Edits, Fate};
@@ -30,33 +30,9 @@ pub(super) struct ObjectReader<'v, 'b> {
     is_token: bool,
     is_root_certificate: bool,
     /// Entries of the node selector and tolerations in hand.
-    node_selector: Extent,
-    tolerations: Extent,
+    node_selector: Tally,
+    tolerations: Tally,
     pub(super) node_ports: NodePorts,
-}
-
-/// How many elements were met.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Extent {
-    kept: usize,
-    removed: usize,
-}
-
-// === impl Extent ===
-
-impl Extent {
-    pub(super) fn count(&mut self, fate: Fate) -> Fate {
-        match fate {
-            Fate::Keep => self.kept += 1,
-            Fate::Remove => self.removed += 1,
-        }
-        fate
-    }
-
-    /// Whether there was something of which nothing is left.
-    fn is_gone(self) -> bool {
-        self.removed > 0 && self.kept == 0
-    }
 }
 
 // === impl ObjectReader ===
@@ -70,8 +46,8 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
             own: b"",
             is_token: false,
             is_root_certificate: false,
-            node_selector: Extent::default(),
-            tolerations: Extent::default(),
+            node_selector: Tally::default(),
+            tolerations: Tally::default(),
             node_ports: NodePorts::default(),
         }
     }
@@ -197,8 +173,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
             }
             Inside::Message(message) if message.place == Some(Place::Tolerations) => {
                 let read = toleration::read(self.splice.bytes(found))?;
-                let ours = read.is_some_and(|read| self.state.view.guard.toleration(&read).is_some());
-                return Ok(self.tolerations.count(if ours { Fate::Remove } else { Fate::Keep }));
+                return Ok(self.tolerations.toleration(&self.state, read.as_ref()));
             }
             Inside::Message(message) if message.place == Some(Place::NamespaceConditions) => {
                 let mirrors = self.mirrors(around, found.number)?;
@@ -297,12 +272,12 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
     }
 
     fn pod_spec(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
-        (self.node_selector, self.tolerations) = (Extent::default(), Extent::default());
+        (self.node_selector, self.tolerations) = (Tally::default(), Tally::default());
         self.descend(message, range)?;
-        let mut gone = self.state.owned.gone();
-        gone.node_selector |= self.node_selector.is_gone();
-        gone.tolerations |= self.tolerations.is_gone();
-        self.state.owned = Owned::of(gone);
+        let mut rest = self.state.owned.rest();
+        rest.node_selector = rest.node_selector.max(self.node_selector.rest());
+        rest.tolerations = rest.tolerations.max(self.tolerations.rest());
+        self.state.owned = Owned::of(rest);
         Ok(())
     }
 
@@ -321,10 +296,10 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         let mut cursor = Cursor::new(text, 0, 0);
         let mut edits = Edits::new();
         let mut inner = Reader::new(self.state.view, Filter::Everything).within_annotation();
-        inner.owned = Owned::of(self.state.owned.gone());
+        inner.owned = Owned::of(self.state.owned.rest());
         walk(&mut inner, node, &mut cursor, &mut edits)?;
         cursor.finish()?;
-        self.state.owned = Owned::of(inner.owned.gone());
+        self.state.owned = Owned::of(inner.owned.rest());
         inner.conclude(&self.kind.program, &cursor, &mut edits);
         if !edits.is_empty() {
             let mut pieces: Vec<Bytes> = Vec::new();
