@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
 use kube_wire::ResourceRequest;
 use kube_wire::query::WriteOptions;
-use rewrite::VirtualNamespace;
+use rewrite::{Guard, VirtualNamespace};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -72,11 +72,11 @@ pub(super) async fn apply(
     let options = WriteOptions::parse(asked.info.query())?;
     let manager = &options.field_manager;
     let mapper = mapper.partial();
-    let guarded = live.with_guard(asked, request, manager, &json);
+    let guarded = live.with_guard(&asked.cluster.guard, pod_spec(request.resource()), manager, &json);
     if let Some(without) = without_selector(request, &json)
         && !options.force
         && live.is_hidden(asked)
-        && live.is_owned(SELECTOR, |entry| !entry.is_apply_of(manager))
+        && live.is_owned_by_others(SELECTOR, manager)
     {
         // Whether anything else is in the way, the host says.
         let without = Bytes::from(without.to_string());
@@ -93,7 +93,7 @@ pub(super) async fn apply(
     // Who gives a field up beside others must not come to be its only owner meanwhile.
     let shares = [SELECTOR, TOLERATIONS]
         .into_iter()
-        .any(|field| live.is_owned(field, |entry| entry.is_apply_of(manager)) && !live.is_only_owned(field, manager));
+        .any(|field| live.is_applied_by(field, manager) && live.is_owned_by_others(field, manager));
     let guarded = if shares { with_resource_version(&guarded, &live.metadata.resource_version) } else { guarded };
     let patched = asked.sent(path, full(asked.map(request, &asked.program(request), mapper, &guarded).await?))?;
     Ok(Patched { again: shares, ..patched })
@@ -159,10 +159,10 @@ impl Live {
         !self.keys.is_empty() && self.keys.iter().all(|key| guard.iter().any(|guarded| guarded.key() == key))
     }
 
-    /// The same apply by `manager`, with the guard where the table above says so.
-    fn with_guard(&self, asked: &Asked<'_>, request: &ResourceRequest<'_>, manager: &str, json: &Bytes) -> Bytes {
+    /// The same apply by `manager`, with the guard where the table above says so. The pods' specification is at the
+    /// `pointer`.
+    fn with_guard(&self, guard: &Guard, pointer: &str, manager: &str, json: &Bytes) -> Bytes {
         let Ok(mut object) = serde_json::from_slice::<Value>(json) else { return json.clone() };
-        let pointer = pod_spec(request.resource());
         // A null is a value, too: it empties the field.
         let named = |field: &str| object.pointer(pointer).is_some_and(|pod| pod.get(field).is_some());
         let [selector, tolerations] =
@@ -172,7 +172,7 @@ impl Live {
         }
         let Some(pod) = made_at(&mut object, pointer) else { return json.clone() };
         if selector && let Some(selector) = made(pod.entry(SELECTOR).or_insert(Value::Null)) {
-            for (key, value) in asked.cluster.guard.selector() {
+            for (key, value) in guard.selector() {
                 let held = selector.entry(key).or_insert(Value::Null);
                 if held.is_null() {
                     *held = value.into();
@@ -190,8 +190,15 @@ impl Live {
     }
 
     fn is_only_owned(&self, field: &str, manager: &str) -> bool {
+        self.is_applied_by(field, manager) && !self.is_owned_by_others(field, manager)
+    }
+
+    fn is_applied_by(&self, field: &str, manager: &str) -> bool {
         self.is_owned(field, |entry| entry.is_apply_of(manager))
-            && !self.is_owned(field, |entry| !entry.is_apply_of(manager))
+    }
+
+    fn is_owned_by_others(&self, field: &str, manager: &str) -> bool {
+        self.is_owned(field, |entry| !entry.is_apply_of(manager))
     }
 
     fn is_owned(&self, field: &str, who: impl Fn(&Entry) -> bool) -> bool {
@@ -216,3 +223,6 @@ fn has_field(fields: &Value, field: &str) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

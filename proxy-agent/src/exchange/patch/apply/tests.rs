@@ -1,0 +1,58 @@
+use rewrite::guard::Toleration;
+use serde_json::json;
+
+use super::*;
+
+const POINTER: &str = "/spec/template/spec";
+
+/// What is sent when `me` applies this pod specification, of an object of which each of these owns these fields.
+fn sent(owners: &[(&str, &str, &[&str])], spec: &Value) -> Value {
+    let entry = |(manager, operation, fields): &(&str, &str, &[&str])| Entry {
+        manager: (*manager).to_owned(),
+        operation: (*operation).to_owned(),
+        fields_v1: json!({"f:spec": {"f:template": {"f:spec": fields
+            .iter()
+            .map(|field| (format!("f:{field}"), json!({})))
+            .collect::<Map<_, _>>()}}}),
+    };
+    let metadata = Metadata { managed_fields: owners.iter().map(entry).collect(), ..Metadata::default() };
+    let live = Live { metadata, keys: Vec::new() };
+    let guard = Guard::new([("location".into(), "beijing".into())], [Toleration::of_key("edge")]);
+    let json =
+        if spec.is_null() { json!({"kind": "Deployment"}) } else { json!({"spec": {"template": {"spec": spec}}}) };
+    let sent = live.with_guard(&guard, POINTER, "me", &json.to_string().into());
+    serde_json::from_slice::<Value>(&sent).unwrap().pointer(POINTER).cloned().unwrap_or_default()
+}
+
+#[test]
+fn who_names_a_field_sends_the_guard_beside_it() {
+    let ours = json!({"location": "beijing"});
+    for (selector, whole) in [
+        (json!({}), ours.clone()),
+        (Value::Null, ours),
+        (json!({"disk": "ssd"}), json!({"disk": "ssd", "location": "beijing"})),
+        // Which the engine refuses.
+        (json!({"location": "hangzhou"}), json!({"location": "hangzhou"})),
+    ] {
+        assert_eq!(sent(&[], &json!({"nodeSelector": selector})), json!({"nodeSelector": whole}));
+    }
+    assert_eq!(sent(&[], &json!({"tolerations": null})), json!({"tolerations": []}));
+}
+
+#[test]
+fn only_who_would_remove_the_guard_sends_it_unasked() {
+    let both: &[&str] = &[SELECTOR, TOLERATIONS];
+    let kept = json!({"nodeSelector": {"location": "beijing"}, "tolerations": []});
+    // Also without any specification of pods.
+    for spec in [json!({"containers": []}), Value::Null] {
+        let mut whole = spec.as_object().cloned().unwrap_or_default();
+        assert_eq!(sent(&[("you", "Apply", both)], &spec), spec);
+        assert_eq!(sent(&[("me", "Update", both)], &spec), spec);
+        assert_eq!(sent(&[("me", "Apply", both), ("you", "Update", both)], &spec), spec);
+        whole.extend(kept.as_object().cloned().unwrap());
+        assert_eq!(sent(&[("me", "Apply", both)], &spec), Value::Object(whole));
+    }
+    let selector = json!({"nodeSelector": {"location": "beijing"}});
+    let owners: [(&str, &str, &[&str]); 2] = [("me", "Apply", both), ("you", "Apply", &[TOLERATIONS])];
+    assert_eq!(sent(&owners, &json!({})), selector);
+}
