@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use atoll_tests::kubectl::SOON;
-use atoll_tests::{HostCluster, Kubectl, Site, eventually, site};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, site};
 use libtest_mimic::Trial;
 
 use crate::case;
@@ -20,8 +20,9 @@ const ENTRY: &str = "{name: logged, agents: [site-l], clientCA: {certificate: cl
 fn a_line_for_each_request(host: &HostCluster) -> anyhow::Result<()> {
     let site = Site::start(&[ENTRY], &[CLUSTER])?;
     let body = format!(
-        "host: {{kubeconfig: {}}}\nvirtualClusters: [{{name: {CLUSTER}, nodeSelector: {{location: beijing}}}}]",
-        host.agent_kubeconfig().display()
+        "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
+        host.agent_kubeconfig().display(),
+        Nodes::Location("beijing").entry(CLUSTER)
     );
     let mut agent = site.agent("site-l", &body)?;
     agent.printed("the virtual cluster is founded")?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use atoll_tests::{HostCluster, Kubectl, Site, eventually, paths, site};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, paths, site};
 use libtest_mimic::Trial;
 
 use crate::case;
@@ -29,8 +29,9 @@ fn an_informer_misses_nothing(host: &HostCluster) -> anyhow::Result<()> {
     let mut site = Site::start(&[ENTRY], &["faults"])?;
     let agent_kubeconfig = host.agent_kubeconfig();
     let body = format!(
-        "host: {{kubeconfig: {}}}\nvirtualClusters: [{{name: faults, nodeSelector: {{location: hangzhou}}}}]",
-        agent_kubeconfig.display()
+        "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
+        agent_kubeconfig.display(),
+        Nodes::Location("hangzhou").entry("faults")
     );
     let mut agent = site.agent("site-f", &body)?;
     agent.printed("the virtual cluster is founded")?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::process::Process;
-use atoll_tests::{HostCluster, Kubectl, Site, eventually, paths, site};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, paths, site};
 use libtest_mimic::Trial;
 
 use crate::case;
@@ -253,8 +253,9 @@ fn start() -> anyhow::Result<Site> {
 
 fn start_agent(site: &Site, host: &HostCluster) -> anyhow::Result<Process> {
     let body = format!(
-        "host: {{kubeconfig: {}}}\nvirtualClusters: [{{name: {CLUSTER}, nodeSelector: {{location: beijing}}}}]",
-        host.agent_kubeconfig().display()
+        "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
+        host.agent_kubeconfig().display(),
+        Nodes::Location("beijing").entry(CLUSTER)
     );
     site.agent(AGENT, &body)
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use atoll_tests::{HostCluster, Kubectl, Site, eventually, kubectl, site};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, kubectl, site};
 use libtest_mimic::Trial;
 
 use super::Informer;
@@ -26,9 +26,10 @@ fn the_next_api_server_takes_over() -> anyhow::Result<()> {
         "site-t",
         &format!(
             "host: {{kubeconfig: {}, servers: [\"https://{}\"]}}\n\
-             virtualClusters: [{{name: two-servers, nodeSelector: {{location: hangzhou}}}}]",
+             virtualClusters: [{}]",
             host.agent_kubeconfig().display(),
-            servers[1]
+            servers[1],
+            Nodes::Location("hangzhou").entry("two-servers")
         ),
     )?;
     agent.printed("the virtual cluster is founded")?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
-use atoll_tests::{HostCluster, Kubectl, Site, eventually, site};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, site};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
@@ -20,8 +20,9 @@ pub(super) fn trial(host: Option<&Arc<HostCluster>>) -> Trial {
 fn replicas_are_one(host: &HostCluster) -> anyhow::Result<()> {
     let site = Site::start(&[ENTRY], &["shared"])?;
     let body = format!(
-        "host: {{kubeconfig: {}}}\nvirtualClusters: [{{name: shared, nodeSelector: {{location: beijing}}}}]",
-        host.agent_kubeconfig().display()
+        "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
+        host.agent_kubeconfig().display(),
+        Nodes::Location("beijing").entry("shared")
     );
     let mut agents = Vec::new();
     for file in ["site-r-1", "site-r-2"] {

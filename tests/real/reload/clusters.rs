@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::process::Process;
-use atoll_tests::{HostCluster, Kubectl, Site, eventually, site};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, site};
 
 use super::watch::Watch;
 
@@ -103,7 +103,7 @@ impl World {
         Ok(Kubectl::new(kubeconfig))
     }
 
-    fn edit_agent(&self, clusters: &[(&str, &str)]) -> anyhow::Result<()> {
+    fn edit_agent(&self, clusters: &[(&str, &'static str)]) -> anyhow::Result<()> {
         let file = std::fs::read_to_string(&self.agent_file)?;
         let list = slices(clusters);
         let rest = file.lines().filter(|line| !line.starts_with("virtualClusters"));
@@ -117,8 +117,8 @@ fn entry(name: &str) -> String {
     format!("{{name: {name}, agents: [{AGENT}], clientCA: {{certificate: {files}.crt, key: {files}.key}}}}")
 }
 
-fn slices(clusters: &[(&str, &str)]) -> String {
-    let slice = |(name, location): &(&str, &str)| format!("{{name: {name}, nodeSelector: {{location: {location}}}}}");
+fn slices(clusters: &[(&str, &'static str)]) -> String {
+    let slice = |(name, location): &(&str, &'static str)| Nodes::Location(location).entry(name);
     format!("virtualClusters: [{}]", clusters.iter().map(slice).collect::<Vec<_>>().join(", "))
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use atoll_tests::kubectl::SOON;
-use atoll_tests::{HostCluster, Kubectl, Site, eventually, site};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, site};
 
 use super::watch::Watch;
 
@@ -22,8 +22,9 @@ pub(super) fn are_replaced_under_a_watch(host: &HostCluster) -> anyhow::Result<(
     let first = std::fs::read_to_string(host.agent_kubeconfig())?;
     std::fs::write(&host_kubeconfig, &first)?;
     let body = format!(
-        "host: {{kubeconfig: {}}}\nvirtualClusters: [{{name: {CLUSTER}, nodeSelector: {{location: beijing}}}}]",
-        host_kubeconfig.display()
+        "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
+        host_kubeconfig.display(),
+        Nodes::Location("beijing").entry(CLUSTER)
     );
     let mut agent = site.agent(AGENT, &body)?;
     agent.printed("the virtual cluster is founded")?;

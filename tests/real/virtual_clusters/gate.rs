@@ -1,6 +1,7 @@
 //! The second gate: a token of a virtual cluster, used straight against the host.
 
 use anyhow::{Context, ensure};
+use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::{HostCluster, Kubectl, VirtualSite, Way, eventually, kubectl::SOON};
 use serde_json::{Value, json};
 
@@ -24,10 +25,7 @@ pub(super) fn shut_where_the_host_only_refuses() -> anyhow::Result<()> {
     let site = VirtualSite::on(host, &CLUSTERS)?;
     let thief = thief(&site, "gate")?;
     refused(&thief, "gate").context("what a token may not")?;
-    for selector in [Value::Null, json!({"location": "hangzhou"})] {
-        let pod = pod("gate-ke-beijing", "elsewhere", &json!({"nodeSelector": selector}));
-        says(&thief.run_with(&["create", "-f", "-"], &pod)?, WORDS[2])?;
-    }
+    unguarded(&thief, "gate-ke-beijing")?;
     // A template is nobody's pod yet; what it makes is refused.
     let bare = ["create", "deployment", "bare", "--image=image:1", "-n", "gate-ke-beijing"];
     thief.ok(&bare)?;
@@ -114,13 +112,26 @@ pub(crate) fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
     says(&thief.run(&["delete", "rolebinding", "cluster-admin", "-n", &root])?, WORDS[3])
 }
 
-/// Whatever a pod says, its nodes are those of Beijing.
+/// Whatever a pod says, its nodes are those of Beijing. Kubernetes has `MutatingAdmissionPolicy` since 1.36; before, such
+/// a pod is refused.
 pub(crate) fn guarded(thief: &Kubectl, host: &str) -> anyhow::Result<()> {
+    if everywhere_kubeedge() {
+        return unguarded(thief, host);
+    }
     for (name, selector) in [("bare", Value::Null), ("elsewhere", json!({"location": "hangzhou", "disk": "ssd"}))] {
         thief.ok_with(&["create", "-f", "-"], &pod(host, name, &json!({"nodeSelector": selector})))?;
         let path = "jsonpath={.spec.nodeSelector.location}";
         let location = thief.ok(&["get", "pod", name, "-n", host, "-o", path])?;
         ensure!(location == "beijing", "{name} is for {location:?}");
+    }
+    Ok(())
+}
+
+/// A pod without the guard is refused.
+fn unguarded(thief: &Kubectl, host: &str) -> anyhow::Result<()> {
+    for selector in [Value::Null, json!({"location": "hangzhou"})] {
+        let pod = pod(host, "elsewhere", &json!({"nodeSelector": selector}));
+        says(&thief.run_with(&["create", "-f", "-"], &pod)?, WORDS[2])?;
     }
     Ok(())
 }
@@ -143,13 +154,16 @@ fn allowed(site: &VirtualSite, thief: &Kubectl, name: &str) -> anyhow::Result<()
 fn kept(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     host.ok(&["delete", "validatingadmissionpolicy", "namespaces.atoll.dev"])?;
-    host.ok(&["delete", "mutatingadmissionpolicybinding", "pods.ke-beijing.atoll.dev"])?;
+    // Where the host guards, the binding of the policy that does; else that of the one that refuses.
+    let kind = if everywhere_kubeedge() { "validating" } else { "mutating" };
+    let binding = format!("{kind}admissionpolicybinding/pods.ke-beijing.atoll.dev");
+    host.ok(&["delete", &binding])?;
     let policy = "validatingadmissionpolicy/nodes.atoll.dev";
     let nothing = r#"[{"op": "replace", "path": "/spec/validations/0/expression", "value": "true"}]"#;
     host.ok(&["patch", policy, "--type=json", "-p", nothing])?;
     eventually(SOON, || {
         host.ok(&["get", "validatingadmissionpolicy/namespaces.atoll.dev"])?;
-        host.ok(&["get", "mutatingadmissionpolicybinding/pods.ke-beijing.atoll.dev"])?;
+        host.ok(&["get", &binding])?;
         let expression = host.ok(&["get", policy, "-o", "jsonpath={.spec.validations[0].expression}"])?;
         ensure!(expression != "true", "it stays");
         Ok(())
