@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::{HostCluster, Kubectl, paths, site};
 use libtest_mimic::Trial;
 use serde_json::Value;
@@ -81,6 +82,11 @@ fn are_accepted_and_fit_together() -> anyhow::Result<()> {
     // that asks for it is warned of, which is a failure below.
     let label = |level: &str| format!("pod-security.kubernetes.io/{level}=restricted");
     kubectl.ok(&["label", "namespace", "atoll-system", &label("enforce"), &label("warn")])?;
+
+    if everywhere_kubeedge() {
+        // Both halves run in the cloud. These hosts have nodes of the edge only.
+        kubectl.ok(&["taint", "nodes", "--all", "node-role.kubernetes.io/edge-"])?;
+    }
 
     let certificates = tempfile::Builder::new().prefix("atoll-manifests-").tempdir()?;
     let dir = text(certificates.path())?;

@@ -131,8 +131,8 @@ fn check_asks_the_host(host: &HostCluster) -> anyhow::Result<()> {
     // A slice without nodes, one that has another's, and a binding that opens the host to everybody.
     let text = std::fs::read_to_string(&file)?;
     let more = "{name: empty, nodeSelector: {location: nowhere}}, {name: twice, nodeSelector: {location: beijing}}]";
-    let text = text.replace("location: beijing}}]", &format!("location: beijing}}}}, {more}"));
-    std::fs::write(&file, text)?;
+    let list = text.trim_end().strip_suffix(']').context("the list is last in the file")?;
+    std::fs::write(&file, format!("{list}, {more}\n"))?;
     let binding = ["operated-open", "--clusterrole=view", "--group=system:authenticated"];
     let kubectl = host.kubectl();
     kubectl.ok(&[&["create", "clusterrolebinding"], &binding[..]].concat())?;
