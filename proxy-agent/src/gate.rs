@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use rewrite::{ClusterName, Guard};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
@@ -190,19 +191,28 @@ impl<A: HostApi> Gate<A> {
 
     /// Whether the host does by now what was installed. Returns whether all is well.
     async fn look(&self, slices: &[Slice], served: Served) -> bool {
-        let mut is_well = true;
-        for Slice { cluster, .. } in slices {
-            let is_shut = served.validating.is_some() && probe::is_enforced(&self.shared.api, cluster).await;
-            let now = if is_shut {
-                Standing::Shut { guards: served.mutating.is_some() }
-            } else if self.shared.unsafe_direct_access {
-                Standing::Open
-            } else {
-                is_well = false;
-                Standing::Failed(Trouble::Idle.to_string().into())
-            };
-            self.tell(cluster, now);
-        }
+        // Beside each other: one that is not enforced takes all the time there is.
+        let looking: JoinSet<bool> = slices
+            .iter()
+            .map(|slice| {
+                let (gate, cluster) = (self.clone(), slice.cluster.clone());
+                async move { gate.look_at(&cluster, served).await }
+            })
+            .collect();
+        looking.join_all().await.into_iter().all(|is_well| is_well)
+    }
+
+    async fn look_at(&self, cluster: &ClusterName, served: Served) -> bool {
+        let is_shut = served.validating.is_some() && probe::is_enforced(&self.shared.api, cluster).await;
+        let now = if is_shut {
+            Standing::Shut { guards: served.mutating.is_some() }
+        } else if self.shared.unsafe_direct_access {
+            Standing::Open
+        } else {
+            Standing::Failed(Trouble::Idle.to_string().into())
+        };
+        let is_well = !matches!(now, Standing::Failed(_));
+        self.tell(cluster, now);
         is_well
     }
 
