@@ -8,6 +8,7 @@ use anyhow::{Context, ensure};
 use atoll_tests::process::Process;
 use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, paths, site};
 use libtest_mimic::Trial;
+use serde_json::Value;
 
 use crate::case;
 
@@ -22,6 +23,7 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
 
 const AGENT: &str = "site-o";
 const CLUSTER: &str = "operated";
+const SLICE: Nodes = Nodes::Location("beijing");
 /// How soon both halves must know of each other.
 const SOON: Duration = Duration::from_secs(20);
 
@@ -37,7 +39,7 @@ fn status_follows_an_agent_away_and_back(host: &HostCluster) -> anyhow::Result<(
     let mut agent = start_agent(&site, host)?;
     let admin = admin_of(&site)?;
     let shown = eventually(SOON, || site::atoll(&["status", "--admin", &server, "-o", "json"]))?;
-    let document: serde_json::Value = serde_json::from_str(&shown)?;
+    let document: Value = serde_json::from_str(&shown)?;
     ensure!(document["kind"] == "ServerStatus" && document["ready"] == true, "{shown}");
     ensure!(document["clusters"][0]["agent"] == AGENT && document["tunnels"][0]["clusters"][0] == CLUSTER, "{shown}");
     ensure!(document["certificates"][2]["name"] == "clientCA of operated", "{shown}");
@@ -48,7 +50,9 @@ fn status_follows_an_agent_away_and_back(host: &HostCluster) -> anyhow::Result<(
         let text = site::atoll(&["status", "--admin", &admin, "-o", "wide"])?;
         ensure!(text.contains("1 of 1 tunnels up, 1 of 1 virtual clusters ready"), "{text}");
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        ensure!(text.lines().any(|line| words(line) == "operated yes 2 4 location=beijing"), "{text}");
+        let selector: Vec<_> = SLICE.selector().iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let line = format!("operated yes 2 4 {}", selector.join(","));
+        ensure!(text.lines().any(|text| words(text) == line), "{line} is not in:\n{text}");
         Ok(())
     })?;
 
@@ -208,10 +212,9 @@ fn explain_says_what_the_host_is_sent(host: &HostCluster) -> anyhow::Result<()> 
     ensure!((&*method, &*expected) == ("post", "/api/v1/namespaces/edge-operated/pods"), "{said}");
     kubectl.ok_with(&["create", "-f", "-"], pod)?;
     in_audit(host, &format!("{expected}?"), "vc:operated:admin", true)?;
-    let stored =
-        ["get", "pod", "explained", "-n", "edge-operated", "-o", "jsonpath={.metadata.namespace} {.spec.nodeSelector}"];
-    let stored = host.kubectl().ok(&stored)?;
-    ensure!(stored == "edge-operated {\"location\":\"beijing\"}", "{stored}");
+    let stored = ["get", "pod", "explained", "-n", "edge-operated", "-o", "jsonpath={.spec.nodeSelector}"];
+    let stored: Value = serde_json::from_str(&host.kubectl().ok(&stored)?)?;
+    ensure!(stored == serde_json::to_value(SLICE.selector())?, "{stored}");
     ensure!(said.contains("metadata.namespace: edge -> edge-operated"), "{said}");
     ensure!(said.contains("spec.nodeSelector.location: + beijing"), "{said}");
 
@@ -231,7 +234,7 @@ fn in_audit(host: &HostCluster, target: &str, user: &str, is_prefix: bool) -> an
     let log = host.dir().join("audit.log");
     eventually(SOON, || {
         let text = std::fs::read_to_string(&log)?;
-        let events = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let found = events.into_iter().any(|event| {
             let uri = event["requestURI"].as_str().unwrap_or_default();
             let is_target = if is_prefix { uri.starts_with(target.trim_end_matches('?')) } else { uri == target };
@@ -255,7 +258,7 @@ fn start_agent(site: &Site, host: &HostCluster) -> anyhow::Result<Process> {
     let body = format!(
         "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
         host.agent_kubeconfig().display(),
-        Nodes::Location("beijing").entry(CLUSTER)
+        SLICE.entry(CLUSTER)
     );
     site.agent(AGENT, &body)
 }

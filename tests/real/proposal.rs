@@ -7,6 +7,7 @@ use anyhow::{Context, ensure};
 use atoll_tests::process::Process;
 use atoll_tests::{HostCluster, Kubectl, Nodes, Site, site};
 use libtest_mimic::Trial;
+use serde_json::Value;
 
 use crate::case;
 
@@ -132,11 +133,12 @@ fn shows_its_own(cluster: &Kubectl, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn stays_on(host: &HostCluster, name: &str, location: &str) -> anyhow::Result<()> {
+fn stays_on(host: &HostCluster, name: &str, location: &'static str) -> anyhow::Result<()> {
     let namespace = format!("edge-{name}");
     let get = |what: &str, path: &str| host.kubectl().ok(&["get", what, "-n", &namespace, "-o", path]);
     let selector = get("deployment/nginx", "jsonpath={.spec.template.spec.nodeSelector}")?;
-    ensure!(selector == format!(r#"{{"location":"{location}"}}"#), "{selector}");
+    let expected = Nodes::Location(location).selector();
+    ensure!(serde_json::from_str::<Value>(&selector)? == serde_json::to_value(expected)?, "{selector}");
     let nodes = get("pods", r#"jsonpath={range .items[*]}{.spec.nodeName}{"\n"}{end}"#)?;
     ensure!(nodes.lines().count() >= 2 && nodes.lines().all(|node| node.starts_with(location)), "{nodes}");
     Ok(())

@@ -1,5 +1,6 @@
 //! A real host cluster, by `tests/kube/up`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +18,8 @@ pub struct HostCluster {
     _parent: TempDir,
 }
 
-/// Which nodes of a host are of a virtual cluster.
+/// Which nodes of a host are of a virtual cluster. Where every host is one of `KubeEdge`, so is every location: the group of
+/// that name is asked for too, and the taint of the edge tolerated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nodes {
     /// Those of this `location`.
@@ -27,6 +29,9 @@ pub enum Nodes {
 }
 
 const KUBEEDGE: &str = "--kubeedge";
+
+/// The label of the nodes of a `NodeGroup`.
+const GROUP: &str = "apps.kubeedge.io/belonging-to";
 
 /// The name of a variable: `kubeedge` there lets all suites run on such a host.
 const HOST: &str = "ATOLL_TEST_HOST";
@@ -49,10 +54,20 @@ impl Nodes {
         let tolerations = "tolerations: [{key: node-role.kubernetes.io/edge, operator: Exists, effect: NoSchedule}]";
         match self {
             Self::Location(location) if everywhere_kubeedge() => {
-                format!("{{name: {cluster}, nodeSelector: {{location: {location}}}, {tolerations}}}")
+                let nodes = format!("nodeSelector: {{location: {location}}}, nodeGroup: {location}");
+                format!("{{name: {cluster}, {nodes}, {tolerations}}}")
             }
             Self::Location(location) => format!("{{name: {cluster}, nodeSelector: {{location: {location}}}}}"),
             Self::Group(group) => format!("{{name: {cluster}, nodeGroup: {group}, {tolerations}}}"),
+        }
+    }
+
+    /// The node selector that the host has in every template of such a cluster.
+    pub fn selector(self) -> BTreeMap<&'static str, &'static str> {
+        match self {
+            Self::Location(location) if everywhere_kubeedge() => [("location", location), (GROUP, location)].into(),
+            Self::Location(location) => [("location", location)].into(),
+            Self::Group(group) => [(GROUP, group)].into(),
         }
     }
 }

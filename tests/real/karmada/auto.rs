@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use atoll_tests::process::Process;
-use atoll_tests::{HostCluster, Karmada, Kubectl, Site, VirtualSite, eventually, paths, pause, site};
+use atoll_tests::{HostCluster, Karmada, Kubectl, Nodes, Site, VirtualSite, eventually, paths, pause, site};
 use serde_json::Value;
 
 use super::SETTLED;
@@ -159,7 +159,7 @@ impl<'a> World<'a> {
     fn start_agent(&mut self) -> anyhow::Result<()> {
         let mut body = format!("host: {{kubeconfig: {}}}\nvirtualClusters:\n", self.host.agent_kubeconfig().display());
         for (name, location) in CLUSTERS {
-            writeln!(body, "- {{name: {name}, nodeSelector: {{location: {location}}}}}")?;
+            writeln!(body, "- {}", Nodes::Location(location).entry(name))?;
         }
         let mut agent = self.site.agent(AGENT, &body)?;
         agent.printed("tunnel established")?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, ensure};
 use atoll_tests::host::everywhere_kubeedge;
-use atoll_tests::{HostCluster, Kubectl, VirtualSite, Way, eventually, kubectl::SOON};
+use atoll_tests::{HostCluster, Kubectl, Nodes, VirtualSite, Way, eventually, kubectl::SOON};
 use serde_json::{Value, json};
 
 use super::{BEIJING, CLUSTERS, HANGZHOU, namespace};
@@ -85,7 +85,7 @@ fn thief(site: &VirtualSite, name: &str) -> anyhow::Result<Kubectl> {
 pub(crate) fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
     let host = format!("{name}-{BEIJING}");
     let label = format!("atoll.dev/virtual-cluster={HANGZHOU}");
-    let own = json!({"location": "beijing"});
+    let own = json!(Nodes::Location("beijing").selector());
     let named = pod(&host, "named", &json!({"nodeName": "hangzhou-1", "nodeSelector": own}));
     says(&thief.run(&["label", "namespace", &host, "--overwrite", &label])?, WORDS[0])?;
     says(&thief.run(&["label", "namespace", &host, "mine=yes"])?, WORDS[0])?;

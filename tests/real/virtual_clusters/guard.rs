@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Curl, Kubectl, VirtualSite, Way, eventually, kubectl::SOON};
-use serde_json::{Value, json};
+use atoll_tests::{Curl, Kubectl, Nodes, VirtualSite, Way, eventually, kubectl::SOON};
+use serde_json::{Map, Value, json};
 
 use super::{BEIJING, namespace};
 
@@ -39,11 +39,19 @@ pub(super) fn workload(kind: &str, namespace: &str, name: &str, node_selector: &
     workload.to_string()
 }
 
-/// The node selector of a Deployment's template, on the host.
+/// The node selector of a Deployment's template, on the host. What else the guard has there is not in it.
 pub(super) fn stored(site: &VirtualSite, namespace: &str, name: &str) -> anyhow::Result<Value> {
     let namespace = format!("{namespace}-{BEIJING}");
     let path = "jsonpath={.spec.template.spec.nodeSelector}";
-    Ok(serde_json::from_str(&site.host().kubectl().ok(&["get", "deployment", name, "-n", &namespace, "-o", path])?)?)
+    let stored = site.host().kubectl().ok(&["get", "deployment", name, "-n", &namespace, "-o", path])?;
+    let mut stored: Map<String, Value> = serde_json::from_str(&stored)?;
+    for (key, value) in Nodes::Location("beijing").selector() {
+        ensure!(stored.get(key).is_some_and(|held| held == value), "{key}={value} is missing: {stored:?}");
+        if key != "location" {
+            stored.remove(key);
+        }
+    }
+    Ok(stored.into())
 }
 
 pub(super) fn daemon_sets_stay_on_their_nodes(site: &VirtualSite) -> anyhow::Result<()> {
