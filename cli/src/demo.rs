@@ -51,8 +51,9 @@ const SLICES: [Slice; 2] =
 ///
 /// Runs a proxy-server and a proxy-agent here, and a host cluster to divide: dev-apiserver, a toy in memory that needs
 /// nothing and runs no containers; or, with --kubeconfig, a cluster of yours. ke-beijing is made of the nodes with the
-/// label location=beijing, ke-hangzhou of those with location=hangzhou. DIR gets certificates, configurations and
-/// kubeconfigs. `ready` on a line of its own says that all of it works; Ctrl-C ends it.
+/// label location=beijing, ke-hangzhou of those with location=hangzhou; their pods tolerate the taint
+/// node-role.kubernetes.io/edge. DIR gets certificates, configurations and kubeconfigs. `ready` on a line of its own
+/// says that all of it works; Ctrl-C ends it.
 ///
 /// On a cluster of yours, namespaces with the label atoll.dev/virtual-cluster or atoll.dev/root are made, and no others
 /// touched.

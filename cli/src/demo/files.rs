@@ -233,10 +233,10 @@ fn agent_config(ports: Ports, host: &str) -> String {
          drain: 2s\n\
          virtualClusters:\n"
     );
-    text.extend(
-        SLICES
-            .iter()
-            .map(|Slice { name, location }| format!("- {{name: {name}, nodeSelector: {{location: {location}}}}}\n")),
-    );
+    // The taint of KubeEdge's nodes. Where there is none, tolerating it does nothing.
+    let tolerations = "[{key: node-role.kubernetes.io/edge, operator: Exists, effect: NoSchedule}]";
+    text.extend(SLICES.iter().map(|Slice { name, location }| {
+        format!("- {{name: {name}, nodeSelector: {{location: {location}}}, tolerations: {tolerations}}}\n")
+    }));
     text
 }
