@@ -12,8 +12,8 @@
 //! What is *not* here: ClusterRoleBindings that clients write (they arrive as RoleBindings in the root namespace).
 //!
 //! Reading order: [`Root`], `run` (the loop), `queue` (what is to be done when), `foundation` and `mirrors` (what is
-//! done), `attempts` (what clients' grants are tried with), `in_force` (what clients have just written), `ending`
-//! (namespaces that are being deleted), `birth` (namespaces that were just made), `search` (those that
+//! done), `attempts` (what clients' grants are tried with), `in_force` (what clients have just written), `unsettled` (what
+//! they have not seen through), `ending` (namespaces that are being deleted), `birth` (namespaces that were just made), `search` (those that
 //! somebody else has just made), `leave` (clusters that are not ours any more), `binding` and `catalog` (what should be
 //! there), `paths`, `trouble`.
 
@@ -31,6 +31,7 @@ mod queue;
 mod run;
 mod search;
 mod trouble;
+mod unsettled;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -48,6 +49,7 @@ pub(crate) use binding::CLUSTER_ADMIN;
 pub use birth::Birth;
 use catalog::Catalog;
 pub use trouble::Trouble;
+use unsettled::Unsettled;
 
 /// The label of a root namespace; its value is the virtual cluster.
 pub const ROOT_LABEL: &str = "atoll.dev/root";
@@ -80,6 +82,7 @@ struct Shared<A> {
     clusters: watch::Sender<Arc<[ClusterName]>>,
     catalog: Mutex<Catalog>,
     founding: watch::Sender<BTreeMap<ClusterName, Founding>>,
+    unsettled: Unsettled,
 }
 
 /// How far a virtual cluster is.
@@ -106,7 +109,8 @@ impl<A: HostApi> Root<A> {
         let catalog = Mutex::new(Catalog::new(&clusters));
         let founding = watch::Sender::new(founding);
         let clusters = watch::Sender::new(clusters.into());
-        Self { shared: Arc::new(Shared { api, namespaces, roles, clusters, catalog, founding }) }
+        let unsettled = Unsettled::default();
+        Self { shared: Arc::new(Shared { api, namespaces, roles, clusters, catalog, founding, unsettled }) }
     }
 
     /// From now on, keeps exactly these founded. Of others, nothing of ours keeps namespaces from being deleted any

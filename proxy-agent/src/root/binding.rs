@@ -149,6 +149,17 @@ pub(super) fn is_mirror(object: &Value) -> bool {
         && metadata["name"].as_str().is_some_and(|name| name.starts_with(MIRROR_PREFIX))
 }
 
+/// A binding of somebody's without the label of mirrors, which would keep it out of what clients list; `None` if it is a
+/// mirror, or has no such label.
+pub(super) fn undisguised(found: &Value) -> Option<Value> {
+    if is_mirror(found) {
+        return None;
+    }
+    let mut shown = found.clone();
+    shown["metadata"]["labels"].as_object_mut()?.remove(MIRROR_LABEL)?;
+    Some(shown)
+}
+
 /// The object without our finalizer; `None` if it has none.
 pub(super) fn released(found: &Value) -> Option<Value> {
     let finalizers = found["metadata"]["finalizers"].as_array()?;

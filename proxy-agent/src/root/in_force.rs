@@ -1,6 +1,7 @@
 //! What a client has written of its cluster's RBAC is put in force before it hears of that.
 //!
-//! The reconciler would do the same a moment later, and does if this future is dropped, or fails. RBAC works from caches,
+//! The reconciler does the same if this future is dropped, or fails: it is told then (see `unsettled`), since what its
+//! watch says is no news any more. RBAC works from caches,
 //! one for each kind, that take changes in order. So a *canary* is written last: a ClusterRole and a binding to it, each
 //! with a mark that was never there before; when the host says that what they allow is allowed, all that was written before
 //! is in force too (in that API server; others may lag for some milliseconds).
@@ -85,13 +86,15 @@ impl<A: HostApi> Root<A> {
     }
 
     async fn everywhere(&self, cluster: &ClusterName, change: &Change) {
+        let unfinished = self.shared.unsettled.begin(cluster);
         let members = self.shared.namespaces.members(cluster);
         let hosts = members.into_iter().filter(|member| member.phase == Phase::Active).map(|member| member.host);
         let work = async {
             let mut working = JoinSet::new();
+            let mut is_done = true;
             for host in hosts {
                 if working.len() >= AT_ONCE {
-                    working.join_next().await;
+                    is_done &= matches!(working.join_next().await, Some(Ok(true)));
                 }
                 let (root, change) = (self.clone(), change.clone());
                 working.spawn(async move {
@@ -99,16 +102,22 @@ impl<A: HostApi> Root<A> {
                         Change::Write(mirror) => root.ensure_binding(&host, &mirror).await,
                         Change::Look => root.mirror(&host).await,
                     };
-                    if let Err(trouble) = done {
-                        let error: &dyn std::error::Error = &trouble;
+                    if let Err(trouble) = &done {
+                        let error: &dyn std::error::Error = trouble;
                         warn!(error, namespace = %host, "a mirror is not right yet");
                     }
+                    done.is_ok()
                 });
             }
-            while working.join_next().await.is_some() {}
+            while let Some(done) = working.join_next().await {
+                is_done &= matches!(done, Ok(true));
+            }
+            is_done
         };
-        if timeout(WRITING, work).await.is_err() {
-            warn!(%cluster, "mirrors are not written in time");
+        match timeout(WRITING, work).await {
+            Ok(true) => unfinished.settled(),
+            Ok(false) => {}
+            Err(_) => warn!(%cluster, "mirrors are not written in time"),
         }
     }
 

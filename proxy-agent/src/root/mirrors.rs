@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use rewrite::HostNamespace;
+use rewrite::{ClusterName, HostNamespace};
 use serde_json::{Value, json};
 use tracing::{debug, info};
 
-use super::binding::{Repair, Wanted, is_deleted, is_mirror, released};
+use super::binding::{Binding, CLUSTER_ADMIN, Repair, Wanted, is_deleted, is_mirror, released, undisguised};
 use super::ending::only_bindings_remain;
 use super::trouble::{is_already_there, is_namespace_ending};
-use super::{MIRROR_LABEL, Root, Trouble, paths};
+use super::{MIRROR_LABEL, MIRROR_PREFIX, Root, Trouble, paths};
 use crate::clusters::host_api::HostApi;
 use crate::host::api::ApiError;
 use crate::namespaces::Phase;
@@ -32,30 +32,67 @@ impl<A: HostApi> Root<A> {
             return Ok(());
         }
         match member.phase {
-            Phase::Active => self.mirror_active(host, &wanted).await,
-            Phase::Terminating => self.mirror_ending(host, &wanted).await,
+            Phase::Active => self.mirror_active(&member.cluster, host, &wanted).await,
+            Phase::Terminating => self.mirror_ending(&member.cluster, host, &wanted).await,
         }
     }
 
-    async fn mirror_active(&self, host: &HostNamespace, wanted: &[Arc<Wanted>]) -> Result<(), Trouble> {
+    async fn mirror_active(
+        &self,
+        cluster: &ClusterName,
+        host: &HostNamespace,
+        wanted: &[Arc<Wanted>],
+    ) -> Result<(), Trouble> {
         let found = self.shared.api.list(&paths::bindings(host), MIRROR_LABEL).await?;
         for wanted in wanted {
             let is_right =
                 |found: &Value| found["metadata"]["name"] == *wanted.name && wanted.repair(found) == Repair::Nothing;
-            if !found.iter().any(is_right) {
-                self.ensure_binding(host, wanted).await?;
+            if !found.iter().any(is_right)
+                && let Some(wanted) = self.confirmed(cluster, &wanted.name).await?
+            {
+                self.ensure_binding(host, &wanted).await?;
             }
         }
         let is_wanted = |found: &Value| wanted.iter().any(|wanted| found["metadata"]["name"] == *wanted.name);
         for stale in found.iter().filter(|found| is_mirror(found) && !is_wanted(found)) {
-            debug!(namespace = %host, binding = %stale["metadata"]["name"], "mirror of a binding that is gone");
+            let Some(name) = stale["metadata"]["name"].as_str() else { continue };
+            if let Some(wanted) = self.confirmed(cluster, name).await? {
+                self.ensure_binding(host, &wanted).await?;
+                continue;
+            }
+            debug!(namespace = %host, binding = name, "mirror of a binding that is gone");
             self.remove(host, stale).await?;
+        }
+        for disguised in found.iter().filter_map(undisguised) {
+            info!(namespace = %host, binding = %disguised["metadata"]["name"], "a binding is no mirror, and is shown");
+            self.update(host, &disguised).await?;
         }
         Ok(())
     }
 
+    /// The mirror of this name as the root namespace says by now that it must be; nothing if there is to be none. What we
+    /// have heard may be old, and another agent may have done already what it has heard since: to undo that would give back
+    /// a right that was taken away.
+    async fn confirmed(&self, cluster: &ClusterName, mirror: &str) -> Result<Option<Wanted>, Trouble> {
+        let Some(name) = mirror.strip_prefix(MIRROR_PREFIX) else { return Ok(None) };
+        if name == CLUSTER_ADMIN {
+            return Ok(Some(Binding::cluster_admin(cluster).mirror()));
+        }
+        let Some(path) = paths::binding(&HostNamespace::root(cluster), name) else { return Ok(None) };
+        match self.shared.api.get(&path).await {
+            Ok(binding) => Ok(Binding::of(&binding).map(|binding| binding.mirror())),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Nothing can be created any more. What was changed is repaired, and all goes when it is the last to go.
-    async fn mirror_ending(&self, host: &HostNamespace, wanted: &[Arc<Wanted>]) -> Result<(), Trouble> {
+    async fn mirror_ending(
+        &self,
+        cluster: &ClusterName,
+        host: &HostNamespace,
+        wanted: &[Arc<Wanted>],
+    ) -> Result<(), Trouble> {
         let api = &self.shared.api;
         let namespace = match api.get(&paths::namespace(host)).await {
             Ok(namespace) => namespace,
@@ -74,7 +111,10 @@ impl<A: HostApi> Root<A> {
         }
         for found in &found {
             let wanted = wanted.iter().find(|wanted| found["metadata"]["name"] == *wanted.name);
-            if let Some(edited) = wanted.and_then(|wanted| wanted.edit(found)) {
+            if let Some(heard) = wanted.filter(|wanted| wanted.edit(found).is_some())
+                && let Some(wanted) = self.confirmed(cluster, &heard.name).await?
+                && let Some(edited) = wanted.edit(found)
+            {
                 self.update(host, &edited).await?;
             }
         }

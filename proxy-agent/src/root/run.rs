@@ -110,6 +110,11 @@ impl<A: HostApi> Root<A> {
                         }
                     }
                 }
+                clusters = self.shared.unsettled.next() => {
+                    for cluster in &clusters {
+                        self.all_mirrors(cluster, &mut queue);
+                    }
+                }
                 Ok(()) = configured.changed() => {
                     let clusters = Arc::clone(&configured.borrow_and_update());
                     for cluster in followers.follow(&clusters) {

@@ -40,6 +40,8 @@ pub(crate) struct State {
     pub(crate) policies_behind: u32,
     /// A webhook accepts no dry run.
     pub(crate) dry_runs_refused: bool,
+    /// Nobody is told of what happens in this namespace.
+    pub(crate) deaf: Option<String>,
     /// Before an update is looked at, somebody else changes the object, so many times.
     pub(crate) meddling: u32,
 }
@@ -241,7 +243,7 @@ impl State {
         object["metadata"]["uid"] = uid;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         self.objects.insert(path.to_owned(), object.clone());
-        for (collection, labels, sender) in &self.followers {
+        for (collection, labels, sender) in self.followers.iter().filter(|_| self.is_told(path)) {
             if is_in(path, collection) {
                 if has_label(&object, labels) {
                     let _ = sender.send(Change::Applied(object.clone()));
@@ -276,9 +278,13 @@ impl State {
         Some(object)
     }
 
+    fn is_told(&self, path: &str) -> bool {
+        !self.deaf.as_ref().is_some_and(|namespace| path.contains(&format!("/namespaces/{namespace}/")))
+    }
+
     fn tell(&self, path: &str, change: &Change) {
         let (Change::Applied(object) | Change::Deleted(object)) = change else { return };
-        for (collection, labels, sender) in &self.followers {
+        for (collection, labels, sender) in self.followers.iter().filter(|_| self.is_told(path)) {
             if is_in(path, collection) && has_label(object, labels) {
                 let _ = sender.send(change.clone());
             }

@@ -74,6 +74,74 @@ async fn a_binding_of_the_root_namespace_is_mirrored_as_long_as_it_is_there() {
     .await;
 }
 
+/// What another agent has done is not undone by one that has not heard yet why.
+#[tokio::test(start_paused = true)]
+async fn who_has_heard_less_undoes_nothing() {
+    let host = FakeHost::new();
+    let root = agent(&host);
+    let (source, mirror) = (binding_at("atoll-root-vc", "viewers"), binding_at("default-vc", "atoll:crb:viewers"));
+    host.put(&source, cluster_role_binding("viewers"));
+    with(&root, async {
+        host.until(|state| state.objects.contains_key(&mirror)).await;
+        // Nothing is told of the root namespace from now on.
+        host.lock().deaf = Some("atoll-root-vc".to_owned());
+        host.remove(&source);
+        host.edit(&mirror, |mirror| mirror["metadata"]["finalizers"] = json!([]));
+        host.remove(&mirror);
+        assert!(timeout(PATIENCE / 2, host.until(|state| state.objects.contains_key(&mirror))).await.is_err());
+
+        // And the other way round: what is new to it is neither taken for old, nor changed back.
+        let mut joe = cluster_role_binding("viewers");
+        joe["subjects"][0]["name"] = json!("vc:vc:joe");
+        host.put(&source, joe.clone());
+        root.bound(&vc(), &joe).await;
+        root.catalog().remove(&vc(), "viewers");
+        host.edit(&mirror, |mirror| mirror["metadata"]["labels"]["touched"] = json!("true"));
+        let is_gone = host.until(|state| state.objects.get(&mirror).is_none_or(is_deleted));
+        assert!(timeout(PATIENCE / 4, is_gone).await.is_err());
+        assert_eq!(host.lock().objects[&mirror]["subjects"][0]["name"], "vc:vc:joe");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_does_not_see_through_is_done_all_the_same() {
+    let host = FakeHost::new();
+    let root = agent(&host);
+    with(&root, async {
+        root.founded().await;
+        host.until(has_all_mirrors).await;
+        let source = binding_at("atoll-root-vc", "viewers");
+        let mirrors = BORN_WITH.map(|name| binding_at(&format!("{name}-vc"), "atoll:crb:viewers"));
+        let has_all = |state: &State| mirrors.iter().all(|path| state.objects.contains_key(path));
+        let has_none = |state: &State| !mirrors.iter().any(|path| state.objects.contains_key(path));
+        // The host does not say so of the root namespace, so that only the client's own request can know.
+        host.lock().deaf = Some("atoll-root-vc".to_owned());
+        let binding = cluster_role_binding("viewers");
+        host.put(&source, binding.clone());
+        host.lock().failing = 2;
+        root.bound(&vc(), &binding).await;
+        host.until(has_all).await;
+        host.remove(&source);
+        drop(timeout(Duration::ZERO, root.unbound(&vc(), "viewers")).await);
+        host.until(has_none).await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_hides_a_binding_behind_our_label() {
+    standing(async |host| {
+        let path = binding_at("default-vc", "mine");
+        let mut mine = cluster_role_binding("mine");
+        mine["metadata"]["namespace"] = json!("default-vc");
+        mine["metadata"]["labels"] = json!({"atoll.dev/mirror": "true", "team": "a"});
+        host.put(&path, mine);
+        host.until(|state| state.objects[&path]["metadata"]["labels"] == json!({"team": "a"})).await;
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_binding_with_our_name_and_without_our_label_is_made_ours() {
     let host = FakeHost::new();
