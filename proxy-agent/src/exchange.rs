@@ -28,6 +28,7 @@ mod review;
 mod shared;
 mod told;
 mod upgrade;
+mod whole;
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};

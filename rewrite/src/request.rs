@@ -30,7 +30,7 @@ mod role;
 mod rule;
 mod selector;
 
-pub use namespace::NamespaceRules;
+pub use namespace::{NamespaceRules, PROTECTED};
 pub use refusal::{Reason, Refusal};
 pub use review::AskedAbout;
 pub use role::AGGREGATION_ANNOTATION;

@@ -9,6 +9,7 @@ mod credentials;
 mod custom;
 mod endpoints;
 mod errors;
+mod escape;
 mod first_use;
 pub(crate) mod gate;
 mod guard;
@@ -116,6 +117,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("a_stuck_namespace_counts_its_own", Welcome, errors::a_stuck_namespace_counts_what_is_the_clients),
         case("errors_of_its_own_look_alike", Welcome, errors::its_own_refusals_look_like_an_api_servers),
         case("bad_requests_change_nothing", Unwelcome, hostile::change_nothing),
+        case("a_namespace_stays_what_it_is", Welcome, escape::a_namespace_stays_what_it_is),
+        case("a_refused_delete_deletes_nothing", Welcome, escape::a_delete_that_is_refused_deletes_nothing),
         case("cluster_scoped_custom_objects_go_to_all", Welcome, custom::the_same_goes_to_all),
         case("cluster_scoped_custom_objects_own", Welcome, custom::owns_what_it_has),
         case("cluster_scoped_custom_objects_are_watched", Welcome, custom::is_watched),

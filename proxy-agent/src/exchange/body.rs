@@ -88,7 +88,8 @@ impl Asked<'_> {
                 if request.is_namespace() && request.subresource().is_none() {
                     same_name(request, &object.name()?.name)?;
                 }
-                self.map_object(request, &self.mapper(namespace), &object).await.map(full)
+                let mapper = self.whole_mapper(request, namespace).await?;
+                self.map_object(request, &mapper, &object).await.map(full)
             }
         }
     }

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, header};
+use http::{HeaderValue, Method, Response, header};
 use kube_wire::media::Encoding;
 use kube_wire::name::SegmentName;
 use kube_wire::selector::LabelSelector;
 use kube_wire::status::Reason;
 use kube_wire::{ResourceRequest, Status, Verb};
-use rewrite::VirtualNamespace;
 use rewrite::name::CLUSTER_LABEL;
 use rewrite::protobuf::ObjectMetadata;
 use rewrite::view::Filter;
+use rewrite::{Program, VirtualNamespace};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -45,10 +45,7 @@ impl Asked<'_> {
         }
         let known = self.parts.discovery.resource(request.group_version_resource()).await;
         let known = known.map_err(|error| Refusal::from(Status::service_unavailable(error.to_string())))?;
-        let Some(known) = known else {
-            // Not served at all: the host says so.
-            return self.pass(request, Filter::Everything, None).await;
-        };
+        let Some(known) = known else { return self.unknown(request).await };
         if known.namespaced {
             return self.everywhere(request).await;
         }
@@ -80,6 +77,18 @@ impl Asked<'_> {
             Class::Shared | Class::Review => self.pass(request, Filter::Everything, None).await,
             Class::Namespaces | Class::Roles | Class::Bindings => unreachable!("served above"),
         }
+    }
+
+    /// Not served, as far as is known, and the host says so to those who might. It is read, whatever was asked, and not
+    /// shown if it is served by now: nobody knows yet whose it is.
+    async fn unknown(&self, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
+        self.allowed_everywhere(request).await?;
+        let target = format!("{}?limit=1", request.path().build());
+        let mut upstream = self.upstream(Method::GET, &target, As::Agent, empty())?;
+        upstream.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        // Nothing is in a namespace of this cluster by a program that finds no namespace.
+        let show = Show::Object { program: Program::default(), filter: Filter::ByNamespace, only: None };
+        Ok(Plan { not_found: Status::path_not_found(), ..self.planned(request, upstream, show) })
     }
 
     /// All namespaces of the cluster: the host's answer for all of its own, filtered while it streams.

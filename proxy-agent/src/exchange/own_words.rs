@@ -9,7 +9,7 @@
 //! Aggregated API servers need not know dry runs. They are shown only what no server can take: see [`Ask`].
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use kube_wire::{ResourceRequest, Status};
 use rewrite::{HostNamespace, Mapping, schema};
 
@@ -77,7 +77,8 @@ impl Asked<'_> {
         self.parts.access.demand(&self.mapping, &self.caller, &attributes).await.err().map(Refusal::from)
     }
 
-    /// The host's refusal of a request that must not happen.
+    /// The host's refusal of a request that must not happen. A delete goes without its body, which would count in the
+    /// place of the parameter that makes it a dry run (`DeleteResource` in apiserver's `handlers/delete.go`).
     pub(super) async fn dry_run(
         &self,
         about: &ResourceRequest<'_>,
@@ -90,6 +91,7 @@ impl Asked<'_> {
             query.append("dryRun", "All");
         }
         let target = Self::target(upstream.path, &query);
+        let body = if self.info.method() == Method::DELETE { empty() } else { body };
         let mut request = self.upstream(self.info.method().clone(), &target, upstream.identity, body)?;
         // Otherwise the host says what it accepts.
         let _ = self.readable(&mut request);

@@ -10,6 +10,7 @@
 //! (`handlers/patch.go`).
 
 mod apply;
+mod directives;
 mod json_patch;
 mod last_applied;
 mod resolve;
@@ -27,6 +28,7 @@ use super::node_ports::Form;
 use super::object::map_json;
 use crate::host::{RequestBody, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
+use directives::Directives;
 pub(in crate::exchange) use json_patch::JsonPatch;
 
 /// Kinds that hold a pod specification, and so the guard.
@@ -42,8 +44,9 @@ const GUARDED: [(&str, &str); 9] = [
     ("batch", "jobs"),
 ];
 
-/// Directives of strategic merge patches that can remove what they do not name.
-const DIRECTIVES: [&[u8]; 3] = [b"\"$patch\"", b"\"$retainKeys\"", b"\"$deleteFromPrimitiveList"];
+/// To who sends a directive for a Namespace.
+const UNDIRECTED: &str = "patches of Namespaces take neither $patch nor $retainKeys here; send a merge patch that names \
+                          what is to go, or the whole object";
 
 /// A patch as it goes upstream.
 pub(super) struct Patched {
@@ -76,11 +79,16 @@ impl Asked<'_> {
             }
             BodyType::ApplyYaml => apply::apply(self, request, namespace, path, body).await,
             kind @ (BodyType::MergePatch | BodyType::StrategicMergePatch) => {
-                let directs = |body: &Bytes| {
-                    kind == BodyType::StrategicMergePatch
-                        && GUARDED.contains(&(request.group(), request.resource()))
-                        && DIRECTIVES.iter().any(|word| memchr::memmem::find(body, word).is_some())
+                let found = |body: &Bytes| match kind {
+                    BodyType::StrategicMergePatch => Directives::of(body),
+                    _ => Directives::default(),
                 };
+                if request.is_namespace() && found(body).of_maps {
+                    // It could take the labels away that make the namespace one of the cluster's.
+                    return Err(Status::bad_request(UNDIRECTED).into());
+                }
+                let directs =
+                    |body: &Bytes| GUARDED.contains(&(request.group(), request.resource())) && found(body).any();
                 let body = if directs(body) {
                     &resolve::without_moot_directive(self, request, path, body).await?
                 } else {

@@ -5,7 +5,8 @@
 //! without a namespace, which is what the host's controllers and administrators can and nobody in a virtual cluster
 //! (RoleBindings are all that its users have).
 
-use rewrite::name::CLUSTER_LABEL;
+use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
+use rewrite::request::PROTECTED;
 use rewrite::{ClusterName, Guard, HostNamespace};
 use serde_json::{Value, json};
 
@@ -76,11 +77,36 @@ fn namespaces() -> Value {
         ]},
         "matchConditions": [{"name": "ours", "expression": ours}],
         "variables": [variable("labels", labels), variable("through", &through), everywhere()],
-        "validations": [validation(
-            "variables.through || variables.everywhere",
-            "a namespace of a virtual cluster is written through the cluster's endpoint, or by who may write every namespace",
-        )],
+        "validations": [
+            validation(
+                "variables.through || variables.everywhere",
+                "a namespace of a virtual cluster is written through the cluster's endpoint, or by who may write every \
+                 namespace",
+            ),
+            validation(
+                &format!("request.operation != 'UPDATE' || variables.everywhere || {} && {}", kept("labels"), kept("annotations")),
+                "the labels and annotations that make a namespace a virtual cluster's, or decide what may run in it, stay \
+                 as they are",
+            ),
+        ],
     })
+}
+
+/// That an update leaves those of the labels or annotations alone that clients must not write. The engine sees to it for
+/// what comes through the endpoint; this holds also for what it did not understand.
+fn kept(field: &str) -> String {
+    let ours = [CLUSTER_LABEL, NAMESPACE_LABEL, ROOT_LABEL];
+    let protected = ours.iter().chain(&PROTECTED).map(|pattern| match pattern.strip_suffix('*') {
+        Some(prefix) => format!("key.startsWith({})", literal(prefix)),
+        None => format!("key == {}", literal(pattern)),
+    });
+    let is_free = format!("!({})", protected.collect::<Vec<_>>().join(" || "));
+    let of = |object: &str| format!("{object}.?metadata.?{field}.orValue({{}})");
+    let (before, after) = (of("oldObject"), of("object"));
+    format!(
+        "{before}.all(key, {is_free} || key in {after} && {after}[key] == {before}[key]) \
+         && {after}.all(key, {is_free} || key in {before})"
+    )
 }
 
 /// A cluster's root namespace holds what is true in all of it, and no pod ever.

@@ -9,8 +9,8 @@ use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX, METADATA_NAME_LABEL, NAMESPACE_L
 use crate::program::{Node, descend};
 
 /// Labels and annotations that decide what may run on the host: pod security levels, device access, and the node
-/// selectors of the `PodNodeSelector` plugin.
-const DEFAULT_PROTECTED: [&str; 3] =
+/// selectors of the `PodNodeSelector` plugin. A final `*` stands for anything.
+pub const PROTECTED: [&str; 3] =
     ["pod-security.kubernetes.io/*", "resource.kubernetes.io/admin-access", "scheduler.alpha.kubernetes.io/*"];
 
 /// What may be written to Namespaces.
@@ -44,7 +44,7 @@ pub(super) struct Kept {
 impl Default for NamespaceRules {
     /// The keys that the design protects, none of which is set.
     fn default() -> Self {
-        Self::new(DEFAULT_PROTECTED.map(str::to_owned))
+        Self::new(PROTECTED.map(str::to_owned))
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) async fn apply(
     path: &str,
     body: &Bytes,
 ) -> Result<Patched, Refusal> {
-    let json = yaml_to_json(body)?;
+    let json = named(request, yaml_to_json(body)?);
     let json = asked.with_node_ports(Form::Apply, &as_stored(asked, request, path, json).await?);
     let mapper = asked.mapper(namespace);
     let guarded = request.subresource().is_none() && GUARDED.contains(&(request.group(), request.resource()));
@@ -97,6 +97,18 @@ pub(super) async fn apply(
     let guarded = if shares { with_resource_version(&guarded, &live.metadata.resource_version) } else { guarded };
     let patched = asked.sent(path, full(asked.map(request, &asked.program(request), mapper, &guarded).await?))?;
     Ok(Patched { again: shares, ..patched })
+}
+
+/// A Namespace with its name, which makes its labels what they must be: an apply need not say it.
+fn named(request: &ResourceRequest<'_>, json: Bytes) -> Bytes {
+    let Some(name) = request.path_name().filter(|_| request.is_namespace()) else { return json };
+    let Ok(mut object) = serde_json::from_slice::<Value>(&json) else { return json };
+    let Some(metadata) = made_at(&mut object, "/metadata") else { return json };
+    if metadata.get("name").is_some_and(|own| !own.is_null() && own != "") {
+        return json;
+    }
+    metadata.insert("name".to_owned(), name.into());
+    object.to_string().into()
 }
 
 /// In the agent's name: who may apply need not be allowed to read, and nothing of it is shown.

@@ -143,5 +143,6 @@ async fn mapped(
 ) -> Result<Bytes, Refusal> {
     let json = serde_json::to_vec(object).map_err(|error| Refusal::Unreadable(error.to_string()))?;
     let json = asked.with_node_ports(Form::Whole, &json.into());
-    asked.map(request, &asked.program(request), asked.mapper(namespace), &json).await
+    let mapper = asked.whole_mapper(request, namespace).await?;
+    asked.map(request, &asked.program(request), mapper, &json).await
 }

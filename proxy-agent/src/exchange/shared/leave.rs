@@ -32,8 +32,8 @@ impl Asked<'_> {
         let missing = || Refusal::from(Status::not_found(request.group_resource(), name));
         let segment = SegmentName::new(name.to_owned()).map_err(|_| missing())?;
         let path = request.path_with(None, Some(&segment));
-        let deletion = self.deletion(&body.bytes())?;
         let live = self.live(request, &path).await?.filter(|live| live.is_seen_by(cluster)).ok_or_else(missing)?;
+        let deletion = self.deletion(&body.bytes())?;
         if let Some(why) = deletion.unmet(live.metadata()) {
             return Err(Status::conflict(request.group_resource(), name, &why).into());
         }

@@ -1,0 +1,60 @@
+//! Whole objects that are there already: a Namespace keeps what of it clients must not write.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::{HeaderValue, Method, StatusCode, header};
+use kube_wire::ResourceRequest;
+use rewrite::VirtualNamespace;
+use rewrite::request::{NamespaceRules, Request};
+use serde::Deserialize;
+
+use super::Asked;
+use super::plan::As;
+use crate::host::empty;
+use crate::namespaces;
+use crate::refusal::Refusal;
+use crate::translate::{MAX_OBJECT, collect};
+
+/// A Namespace as the host has it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Live {
+    metadata: Metadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+}
+
+impl Asked<'_> {
+    /// How an object is mapped that replaces the one that is there.
+    pub(super) async fn whole_mapper(
+        &self,
+        request: &ResourceRequest<'_>,
+        namespace: Option<&VirtualNamespace>,
+    ) -> Result<Request, Refusal> {
+        let mapper = self.mapper(namespace);
+        if !request.is_namespace() {
+            return Ok(mapper);
+        }
+        let name = request.path_name().and_then(|name| VirtualNamespace::new(name).ok());
+        let Some(host) = name.and_then(|name| self.mapping.host(&name).ok()) else { return Ok(mapper) };
+        let path = format!("{}/{host}", namespaces::PATH);
+        let mut read = self.upstream(Method::GET, &path, As::Agent, empty())?;
+        read.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        let response = self.parts.host.send(read).await?;
+        if response.status() != StatusCode::OK {
+            // What there is to say of that, the host says to the client.
+            return Ok(mapper);
+        }
+        let unreadable = |error: String| Refusal::Unreadable(error);
+        let live = collect(response.into_body(), MAX_OBJECT).await.map_err(|error| unreadable(error.to_string()))?;
+        let Live { metadata } = serde_json::from_slice(&live).map_err(|error| unreadable(error.to_string()))?;
+        let rules = NamespaceRules::default().given(metadata.labels, metadata.annotations);
+        Ok(mapper.ruled_by(Arc::new(rules)))
+    }
+}
