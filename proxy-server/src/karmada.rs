@@ -24,6 +24,7 @@ pub mod objects;
 mod pass;
 mod plane;
 mod standing;
+mod strays;
 mod wanted;
 
 pub use keeper::{Keeper, check};

@@ -1,6 +1,6 @@
 //! Keeps what the configuration wants true: one task for each cluster, and one that gives them their orders.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,15 +22,12 @@ use super::objects::Member;
 use super::pass::{Done, PassError, pass};
 use super::plane::Plane;
 use super::standing::{Counts, Memberships, Outcome, State};
+use super::strays::Strays;
 use super::wanted::{PlaneAt, Wanted};
 use crate::registry::Registry;
 
 /// Between two looks for Clusters that carry our label and are in no configuration.
 const STRAY_LOOK: Duration = Duration::from_secs(30);
-
-/// How long such a Cluster is left alone. A replica may have a newer configuration than we: Secrets and ConfigMaps reach
-/// pods up to two minutes apart.
-const STRAY_PATIENCE: Duration = Duration::from_secs(150);
 
 /// How a cluster whose agent is away stands.
 const ABSENT: &str = "waits for the cluster to be reachable";
@@ -43,7 +40,7 @@ pub struct Keeper {
     departed: mpsc::Sender<ClusterName>,
     plane: Option<Open>,
     kept: BTreeMap<ClusterName, Kept>,
-    strays: HashMap<ClusterName, Instant>,
+    strays: Strays,
 }
 
 /// What every task needs.
@@ -99,7 +96,7 @@ impl Keeper {
     ) -> Self {
         let (memberships, counts) = (Memberships::default(), Counts::new(metrics));
         let parts = Parts { registry, serving_ca, reloader, tasks, memberships, counts };
-        Self { parts, wanted, departed, plane: None, kept: BTreeMap::new(), strays: HashMap::new() }
+        Self { parts, wanted, departed, plane: None, kept: BTreeMap::new(), strays: Strays::default() }
     }
 
     /// How all clusters stand.
@@ -132,6 +129,7 @@ impl Keeper {
                 self.forget(&name);
             }
             self.plane = wanted.plane.clone().and_then(|at| self.open(at));
+            self.strays = Strays::default();
         }
         for (name, kept) in &self.kept {
             let order = wanted.members.get(name).map_or(Order::Leave, |member| Order::Keep(Box::new(member.clone())));
@@ -205,23 +203,15 @@ impl Keeper {
         self.parts.counts.forget(name);
     }
 
-    /// Clusters that we made and nobody wants: their entries went while no proxy-server ran.
+    /// Clusters that we made and nobody wants.
     async fn look_for_strays(&mut self, wanted: &Wanted, ended: &mpsc::Sender<ClusterName>) {
         let Some(open) = &self.plane else { return };
-        let now = Instant::now();
         // An error is told by those that need Karmada more.
         let Ok(there) = open.plane.kept(&open.at.kept_by).await else { return };
-        let strays: Vec<_> =
-            there.into_iter().filter(|name| !wanted.has(name) && !self.kept.contains_key(name)).collect();
-        self.strays.retain(|name, _| strays.contains(name));
-        for name in strays {
-            let since = *self.strays.entry(name.clone()).or_insert_with(|| {
-                info!(cluster = %name, "Karmada has a Cluster of ours that is not in the configuration; it will go");
-                now
-            });
-            if now >= since + STRAY_PATIENCE {
-                self.begin(&name, Order::Leave, ended);
-            }
+        let is_stray = |name: &ClusterName| !wanted.has(name) && !self.kept.contains_key(name);
+        let there = there.into_iter().filter(is_stray).collect();
+        for name in self.strays.due(&there, Instant::now()) {
+            self.begin(&name, Order::Leave, ended);
         }
     }
 }
