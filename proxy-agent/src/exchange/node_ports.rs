@@ -44,6 +44,9 @@ pub(super) fn concerns(request: &ResourceRequest<'_>) -> bool {
         && matches!(request.verb(), Verb::Create | Verb::Update | Verb::Patch)
 }
 
+/// Node ports of one Service that are replaced. The host names one at a time, and for each all its Services are read.
+const MOST_REPLACED: usize = 32;
+
 impl Asked<'_> {
     /// Reads what is known of the ports of the Service at `path`, before it is written.
     pub(super) async fn learn_node_ports(&self, request: &ResourceRequest<'_>, path: &str) -> Result<(), Refusal> {
@@ -111,6 +114,7 @@ impl Asked<'_> {
         if is_refused {
             if let Some(port) = refused(encoding(&parts.headers), &body)
                 && !replaced.contains(&port)
+                && replaced.len() < MOST_REPLACED
                 && !self.shows_node_port(port).await?
             {
                 let mut known = self.node_ports.lock().unwrap_or_else(PoisonError::into_inner);
