@@ -68,6 +68,10 @@ struct ListArgs {
 ///
 /// Take the cluster out of the proxy-agent's configuration first: an agent that serves it makes them again. Waits until
 /// they are gone.
+///
+/// What it has outside of namespaces stays: custom resources of the label atoll.dev/virtual-cluster=NAME, and its share of
+/// definitions, classes and the like, which is their annotation overlay.atoll.dev/NAME. A new virtual cluster of that name
+/// would have them.
 #[derive(Debug, clap::Args)]
 struct RemoveArgs {
     #[command(flatten)]
@@ -134,7 +138,7 @@ async fn remove(args: &RemoveArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let found = find(&api, Some(cluster)).await?.remove(cluster.as_str()).unwrap_or_default();
     let roles = roles(&api, cluster).await?;
     if found.is_empty() && roles.is_empty() {
-        bail!("nothing of virtual cluster {cluster} is on this host");
+        bail!("no namespace and no cluster role of virtual cluster {cluster} is on this host");
     }
     // The root namespace last: rights in the others come from it.
     for namespace in found.iter().filter(|found| found.virtual_name.is_some()).chain(root(&found)) {
@@ -152,7 +156,7 @@ async fn remove(args: &RemoveArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     loop {
         let left = find(&api, Some(cluster)).await?.remove(cluster.as_str()).unwrap_or_default();
         if left.is_empty() {
-            writeln!(out, "nothing of virtual cluster {cluster} is left on this host")?;
+            writeln!(out, "no namespace and no cluster role of virtual cluster {cluster} is left on this host")?;
             return Ok(());
         }
         if left.iter().any(|namespace| !namespace.is_going) {
