@@ -12,10 +12,10 @@
 //! What is *not* here: ClusterRoleBindings that clients write (they arrive as RoleBindings in the root namespace).
 //!
 //! Reading order: [`Root`], `run` (the loop), `queue` (what is to be done when), `foundation` and `mirrors` (what is
-//! done), `attempts` (what clients' grants are tried with), `in_force` (what clients have just written), `unsettled` (what
-//! they have not seen through), `ending` (namespaces that are being deleted), `birth` (namespaces that were just made), `search` (those that
-//! somebody else has just made), `leave` (clusters that are not ours any more), `binding` and `catalog` (what should be
-//! there), `paths`, `trouble`.
+//! done), `attempts` (what clients' grants are tried with), `in_force` (what clients have just written), `unsettled`
+//! (what they have not seen through), `ending` (namespaces that are being deleted), `birth` (namespaces that were just
+//! made), `search` (those that somebody else has just made), `leave` (clusters that are not ours any more), `binding`
+//! and `catalog` (what should be there), `paths`, `trouble`.
 
 mod attempts;
 mod binding;

@@ -1,10 +1,10 @@
 //! What a client has written of its cluster's RBAC is put in force before it hears of that.
 //!
 //! The reconciler does the same if this future is dropped, or fails: it is told then (see `unsettled`), since what its
-//! watch says is no news any more. RBAC works from caches,
-//! one for each kind, that take changes in order. So a *canary* is written last: a ClusterRole and a binding to it, each
-//! with a mark that was never there before; when the host says that what they allow is allowed, all that was written before
-//! is in force too (in that API server; others may lag for some milliseconds).
+//! watch says is no news any more. RBAC works from caches, one for each kind, that take changes in order. So a *canary*
+//! is written last: a ClusterRole and a binding to it, each with a mark that was never there before; when the host says
+//! that what they allow is allowed, all that was written before is in force too (in that API server; others may lag for
+//! some milliseconds).
 
 use std::sync::Arc;
 use std::time::Duration;
