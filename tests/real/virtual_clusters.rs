@@ -16,6 +16,7 @@ mod guard;
 mod hostile;
 mod limits;
 mod node_ports;
+mod pod_security;
 mod rights;
 pub(crate) mod roles;
 mod scope;
@@ -125,6 +126,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("node_ports_are_shown_as_asked", Welcome, node_ports::are_shown_as_asked),
         case("node_ports_of_its_own_are_taken", Welcome, node_ports::of_its_own_are_taken),
         case("node_ports_of_every_sort", Welcome, node_ports::of_every_sort),
+        case("pod_security_labels_are_the_clients", Welcome, pod_security::labels_are_the_clients),
         case("names_at_the_limit_work", Welcome, limits::names_at_the_limit_work),
         case("clients_by_proxy", Welcome, clients::by_proxy),
         case("clients_by_path", Welcome, clients::by_path),

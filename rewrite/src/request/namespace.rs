@@ -8,10 +8,10 @@ use crate::json::{Cursor, Edits, Fault, FieldPath, Step};
 use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX, METADATA_NAME_LABEL, NAMESPACE_LABEL, VirtualNamespace};
 use crate::program::{Node, descend};
 
-/// Labels and annotations that decide what may run on the host: pod security levels, device access, and the node
-/// selectors of the `PodNodeSelector` plugin. A final `*` stands for anything.
-pub const PROTECTED: [&str; 3] =
-    ["pod-security.kubernetes.io/*", "resource.kubernetes.io/admin-access", "scheduler.alpha.kubernetes.io/*"];
+/// Labels and annotations that give access to the host: to devices (`AdminAccess` in resource/v1), and the node selectors
+/// and tolerations of the `PodNodeSelector` and `PodTolerationRestriction` plugins. A final `*` matches any suffix.
+/// Clients may write the labels of Pod Security, as Helm charts and GitOps tools do.
+pub const PROTECTED: [&str; 2] = ["resource.kubernetes.io/admin-access", "scheduler.alpha.kubernetes.io/*"];
 
 /// What may be written to Namespaces.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub(super) struct Kept {
 // === impl NamespaceRules ===
 
 impl Default for NamespaceRules {
-    /// The keys that the design protects, none of which is set.
+    /// The keys that are protected on every host, none of which is set.
     fn default() -> Self {
         Self::new(PROTECTED.map(str::to_owned))
     }

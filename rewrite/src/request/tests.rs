@@ -271,9 +271,11 @@ fn a_namespace_is_made_the_clusters() {
 
     let labelled = |key: &str, value: &str| json!({"metadata": {"name": "new", "labels": {key: value}}});
     let enforce = "pod-security.kubernetes.io/enforce";
+    assert_eq!(map(plain(), &labelled(enforce, "privileged")).unwrap()["metadata"]["labels"][enforce], "privileged");
+    let access = "resource.kubernetes.io/admin-access";
     assert_eq!(
-        map(plain(), &labelled(enforce, "privileged")).unwrap_err(),
-        format!("metadata.labels[{enforce}]: Forbidden: managed by the operator of the host cluster")
+        map(plain(), &labelled(access, "true")).unwrap_err(),
+        format!("metadata.labels[{access}]: Forbidden: managed by the operator of the host cluster")
     );
     assert!(map(plain(), &labelled("atoll.dev/virtual-cluster", "hz")).is_err());
     assert!(
@@ -281,11 +283,13 @@ fn a_namespace_is_made_the_clusters() {
             .is_err()
     );
 
-    let given = || plain().given([(enforce.to_owned(), "baseline".to_owned())], []);
-    for body in [labelled(enforce, "baseline"), labelled("a", "b"), json!({"metadata": {"name": "new"}})] {
-        assert_eq!(map(given(), &body).unwrap()["metadata"]["labels"][enforce], "baseline");
+    let given =
+        || plain().given([(access.to_owned(), "true".to_owned()), (enforce.to_owned(), "baseline".to_owned())], []);
+    for body in [labelled(access, "true"), labelled("a", "b"), json!({"metadata": {"name": "new"}})] {
+        let labels = &map(given(), &body).unwrap()["metadata"]["labels"];
+        assert_eq!((&labels[access], &labels[enforce]), (&json!("true"), &Value::Null));
     }
-    assert!(map(given(), &labelled(enforce, "privileged")).is_err());
+    assert!(map(given(), &labelled(access, "false")).is_err());
 
     let made = |metadata: &str| {
         let request = Request::new(mapping()).naming("a-x1".parse().unwrap());

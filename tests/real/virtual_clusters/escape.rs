@@ -19,7 +19,7 @@ pub(super) fn a_namespace_stays_what_it_is(site: &VirtualSite) -> anyhow::Result
     let kubectl = site.administrator(BEIJING, Way::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("kept-in"))?;
     let host = site.host().kubectl();
-    host.ok(&["label", "namespace", HOST_SPACE, "pod-security.kubernetes.io/enforce=baseline"])?;
+    host.ok(&["label", "namespace", HOST_SPACE, "resource.kubernetes.io/admin-access=true"])?;
     host.ok(&["annotate", "namespace", HOST_SPACE, "scheduler.alpha.kubernetes.io/node-selector=a=b"])?;
     let curl = site.curl(BEIJING, Way::Path)?;
     let standing = || -> anyhow::Result<(Value, Value)> {
@@ -50,7 +50,7 @@ pub(super) fn a_namespace_stays_what_it_is(site: &VirtualSite) -> anyhow::Result
             "PATCH",
             JSON_PATCH,
             SPACE,
-            r#"[{"op":"remove","path":"/metadata/labels/pod-security.kubernetes.io~1enforce"}]"#.to_owned(),
+            r#"[{"op":"remove","path":"/metadata/labels/resource.kubernetes.io~1admin-access"}]"#.to_owned(),
         ),
         ("PUT", JSON, SPACE, bare.clone()),
         ("PUT", JSON, "/api/v1/namespaces/kept-in/status", bare),
