@@ -1,6 +1,7 @@
 //! Which resources the host serves, as far as a decision needs it: is it namespaced, what is its kind, and is it custom.
 //!
-//! Read when first asked, and again when something unknown is asked for or a minute has passed.
+//! [`Discovery::keep`] reads it every minute. A look-up is answered from what was read last, however old that is, and reads
+//! again only for a resource that is not there. Only authorised requests look anything up.
 
 mod read;
 
@@ -12,17 +13,21 @@ use arc_swap::ArcSwapOption;
 use kube_wire::gvr::GroupVersionResource;
 use rewrite::mapping::RenamedKinds;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
+use tracing::warn;
 
 use crate::host::Host;
 use crate::policy::{Custom, Customs};
 pub(crate) use read::DiscoveryError;
 
-/// Installed CRDs become known this long after their first use was refused, at the latest.
-const FRESH: Duration = Duration::from_secs(60);
+/// The interval between two reads that nobody asked for.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Unknown resources are looked for this often, whoever asks for them.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long one read may take, and how long a look-up waits for the read of another.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What is known of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +61,6 @@ pub(crate) struct Discovery {
 struct Known {
     resources: Resources,
     renamed: Arc<RenamedKinds>,
-    since: Instant,
 }
 
 // === impl Resources ===
@@ -88,26 +92,36 @@ impl Discovery {
         &self,
         resource: GroupVersionResource<'_>,
     ) -> Result<Option<Resource>, DiscoveryError> {
-        if let Some(known) = self.known.load_full()
-            && known.since.elapsed() < FRESH
-            && let Some(found) = known.resources.get(resource)
-        {
-            return Ok(Some(found.clone()));
+        if let Some(found) = self.last(resource) {
+            return Ok(Some(found));
         }
-        let mut reading = self.reading.lock().await;
-        let recent = reading.is_some_and(|last| last.elapsed() < AGAIN);
+        let Ok(mut reading) = timeout(READ_TIMEOUT, self.reading.lock()).await else {
+            return Err(DiscoveryError::Timeout);
+        };
+        let recent = reading.is_some_and(|last| last.elapsed() < RETRY_INTERVAL);
         if !recent {
-            match read::read(&self.host).await {
-                Ok(resources) => self.known.store(Some(Arc::new(Known::new(resources, &self.customs)))),
-                // What was true a minute ago is better than nothing.
-                Err(error) if self.known.load().is_none() => return Err(error),
-                Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "discovery not renewed"),
-            }
+            let read = self.read().await;
             *reading = Some(Instant::now());
+            match read {
+                Ok(()) => {}
+                // Of what was read before, a resource that is not there is not known to be served.
+                Err(error) if self.known.load().is_none() => return Err(error),
+                Err(error) => warn!(error = &error as &dyn std::error::Error, "discovery was not renewed"),
+            }
         }
         drop(reading);
-        let known = self.known.load_full();
-        Ok(known.and_then(|known| known.resources.get(resource).cloned()))
+        Ok(self.last(resource))
+    }
+
+    /// What was read last of a resource.
+    fn last(&self, resource: GroupVersionResource<'_>) -> Option<Resource> {
+        self.known.load().as_ref().and_then(|known| known.resources.get(resource).cloned())
+    }
+
+    async fn read(&self) -> Result<(), DiscoveryError> {
+        let resources = timeout(READ_TIMEOUT, read::read(&self.host)).await.map_err(|_| DiscoveryError::Timeout)??;
+        self.known.store(Some(Arc::new(Known::new(resources, &self.customs))));
+        Ok(())
     }
 
     /// How a custom resource without namespaces is served.
@@ -122,12 +136,11 @@ impl Discovery {
 
     /// Reads again and again, so that names of such objects are known in whatever refers to them.
     pub(crate) async fn keep(&self) {
-        let nothing = GroupVersionResource { group: "", version: "", resource: "" };
         loop {
-            if let Err(error) = self.resource(nothing).await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "discovery failed");
+            if let Err(error) = self.read().await {
+                warn!(error = &error as &dyn std::error::Error, "discovery failed");
             }
-            sleep(FRESH).await;
+            sleep(REFRESH_INTERVAL).await;
         }
     }
 }
@@ -139,6 +152,9 @@ impl Known {
         let renamed =
             resources.scopeless.iter().filter(|((group, resource), _)| customs.of(group, resource) == Custom::Renamed);
         let renamed = renamed.map(|((group, _), kind)| (group.clone(), kind.clone())).collect();
-        Self { resources, renamed: Arc::new(renamed), since: Instant::now() }
+        Self { resources, renamed: Arc::new(renamed) }
     }
 }
+
+#[cfg(test)]
+mod tests;

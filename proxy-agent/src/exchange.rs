@@ -1,12 +1,14 @@
 //! The path of one API request through the agent.
 //!
 //! ```text
-//! what (RequestInfo) -> who (Caller) -> plan (may they, as whom, which host names) -> host -> show
+//! RequestInfo -> authenticate (Caller) -> authorise -> body -> plan (as whom, which host names) -> host -> show
 //! ```
 //!
-//! Each step hands the next one a value of its own type and none calls back: `plan` has decided everything before a byte
-//! goes upstream, `host` never sees a virtual name, `rewrite` never sees HTTP.
+//! Each step hands the next one a value of its own type and none calls back: nothing of the body is read before the
+//! caller is authorised, `plan` has decided everything before a byte goes upstream, `host` never sees a virtual name,
+//! `rewrite` never sees HTTP.
 
+mod authorise;
 mod body;
 mod cluster_scoped;
 pub mod explain;
@@ -64,7 +66,8 @@ use crate::seal::Seal;
 use crate::shared::{Definitions, Rules};
 use crate::translate::{ShownBody, Upstream, show};
 use crate::who::{Caller, Who};
-use body::Body;
+use authorise::Identified;
+use body::{Body, BodyUse};
 use node_ports::Ports;
 use plan::{After, Plan};
 use told::Told;
@@ -206,9 +209,10 @@ impl Exchange {
         let (head, body) = request.into_parts();
         let query = head.uri.query();
         let info = RequestInfo::parse(&head.method, head.uri.path(), query).map_err(|error| Refusal::from(&error))?;
-        let asked = Asked::identify(&self.parts, cluster, info, head.headers).await?;
-        told.identified(&asked.caller);
-        let body = Body::receive(body, asked.is_opaque()).await?;
+        let identified = Asked::identify(&self.parts, cluster, info, head.headers).await?;
+        told.identified(identified.caller());
+        let asked = identified.authorise().await?;
+        let body = Body::receive(body, asked.body_use()).await?;
         for attempt in 0.. {
             let mut plan = asked.plan(&body).await?;
             let mut response = self.parts.host.send(plan.request).await?;
@@ -315,14 +319,14 @@ impl<'a> Asked<'a> {
         cluster: &'a Arc<VirtualCluster>,
         info: RequestInfo<'a>,
         mut headers: HeaderMap,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Identified<'a>, Refusal> {
         let mapping = cluster.mapping();
         let caller = parts.who.identify(&mapping, &mut headers).await?;
         let caller = acting_as(&parts.access, &mapping, caller, &mut headers).await?;
         for name in [CLUSTER, METHOD] {
             headers.remove(name);
         }
-        let mut asked = Self {
+        Ok(Identified::new(Self {
             parts,
             cluster,
             mapping,
@@ -332,32 +336,7 @@ impl<'a> Asked<'a> {
             named: Mutex::default(),
             custom: None,
             node_ports: Mutex::default(),
-        };
-        asked.catch_up().await;
-        asked.learn_roles().await?;
-        asked.learn_custom().await?;
-        Ok(asked)
-    }
-
-    /// Looks for a namespace that the index does not have: another agent may have made it a moment ago.
-    async fn catch_up(&mut self) {
-        let Target::Resource(request) = self.info.target() else { return };
-        let Some(Ok(name)) = request.namespace().map(VirtualNamespace::new) else { return };
-        let Ok(host) = self.mapping.host(&name) else { return };
-        if self.caller.is_authenticated() && !self.mapping.knows(host.as_ref()) && self.parts.root.look_for(&host).await
-        {
-            self.mapping = self.cluster.mapping();
-        }
-    }
-
-    /// Requests that name cluster roles need to know which of them every cluster has.
-    async fn learn_roles(&mut self) -> Result<(), Refusal> {
-        let Target::Resource(request) = self.info.target() else { return Ok(()) };
-        if matches!(request.group(), rbac::GROUP | "authorization.k8s.io") && !self.cluster.roles().is_synced() {
-            self.known_roles().await?;
-            self.mapping = self.cluster.mapping();
-        }
-        Ok(())
+        }))
     }
 
     /// Whether a 403 of the host's, which executed nothing, may be out of date: its RBAC caches lag behind writes.
@@ -383,9 +362,13 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Whether bodies of this request are a pod's own business.
-    fn is_opaque(&self) -> bool {
-        matches!(self.info.target(), Target::Resource(request) if namespaced::is_opaque(request))
+    /// What the body of this request is for.
+    fn body_use(&self) -> BodyUse {
+        match self.info.target() {
+            Target::Resource(request) if namespaced::is_opaque(request) => BodyUse::Passed,
+            Target::Resource(request) if !request.verb().is_read() => BodyUse::Mapped,
+            _ => BodyUse::Ignored,
+        }
     }
 
     /// Boxed, because the compiler cannot see through the borrows of all that is asked on the way that the whole is

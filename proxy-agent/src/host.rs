@@ -175,6 +175,6 @@ impl fmt::Debug for Host {
 }
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,7 @@ mod guard;
 mod hostile;
 mod limits;
 mod node_ports;
+mod order;
 mod pod_security;
 mod rights;
 pub(crate) mod roles;
@@ -128,6 +129,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("node_ports_of_every_sort", Welcome, node_ports::of_every_sort),
         case("pod_security_labels_are_the_clients", Welcome, pod_security::labels_are_the_clients),
         case("names_at_the_limit_work", Welcome, limits::names_at_the_limit_work),
+        case("bodies_are_read_of_the_authorised", Welcome, order::bodies_are_read_of_the_authorised),
+        case("the_host_is_asked_for_the_authorised", Welcome, order::the_host_is_asked_for_the_authorised),
         case("clients_by_proxy", Welcome, clients::by_proxy),
         case("clients_by_path", Welcome, clients::by_path),
         case("streams_by_proxy", Welcome, streams::by_proxy),

@@ -112,6 +112,12 @@ impl Curl {
         self.send_as(method, path, "application/json", body)
     }
 
+    /// Any method, with a body that is announced and does not come: HTTP/1.1, two bytes of many.
+    pub fn send_head(&self, method: &str, path: &str) -> anyhow::Result<Answer> {
+        let head = ["--http1.1", "--header", "Expect:", "--header", "Content-Length: 100000"];
+        self.clone().with(&head).send(method, path, "{ ")
+    }
+
     /// Any method, any media type.
     pub fn send_as(&self, method: &str, path: &str, media_type: &str, body: &str) -> anyhow::Result<Answer> {
         let mut command = Command::new("curl");

@@ -26,6 +26,9 @@ pub(crate) enum DiscoveryError {
     /// No answer.
     #[error("discovery of the host failed")]
     Host(#[from] HostError),
+    /// No answer in time.
+    #[error("discovery of the host failed: the host did not answer in time")]
+    Timeout,
     /// The host has no such document.
     #[error("discovery of the host failed: it has none")]
     Missing,

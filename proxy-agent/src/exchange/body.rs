@@ -1,6 +1,7 @@
 //! Request bodies in host names.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use ::tunnel::Inbound;
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::request::{Report, Request};
 use rewrite::{Program, VirtualNamespace};
+use tokio::time::timeout;
 
 use super::object::{Object, map_json};
 use super::plan::{group_kind, program};
@@ -25,12 +27,36 @@ pub(crate) enum Body {
     Stream(Mutex<Option<Inbound>>),
 }
 
+/// What the body of a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyUse {
+    /// It is an object or options, and is mapped.
+    Mapped,
+    /// It belongs to a pod's or a service's own server, and is not looked at.
+    Passed,
+    /// An API server does not read the body of such a request.
+    Ignored,
+}
+
+/// How long a client may take to send a body that is mapped. An API server gives a whole request as long
+/// (`RequestTimeout` in apiserver's `pkg/server/config.go`).
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
 impl Body {
-    /// Collects what has to be looked at.
-    pub(crate) async fn receive(mut inbound: Inbound, opaque: bool) -> Result<Self, Refusal> {
-        if opaque {
-            return Ok(Self::Stream(Mutex::new(Some(inbound))));
+    /// Collects what has to be looked at. The caller is authorised.
+    pub(crate) async fn receive(inbound: Inbound, body_use: BodyUse) -> Result<Self, Refusal> {
+        match body_use {
+            BodyUse::Ignored => Ok(Self::Whole(Bytes::new())),
+            BodyUse::Passed => Ok(Self::Stream(Mutex::new(Some(inbound)))),
+            BodyUse::Mapped => match timeout(BODY_TIMEOUT, Self::collected(inbound)).await {
+                Ok(collected) => collected,
+                // `WithTimeoutForNonLongRunningRequests` in apiserver's `pkg/server/filters/timeout.go`.
+                Err(_) => Err(Status::timeout("request did not complete within the allotted timeout", 0).into()),
+            },
         }
+    }
+
+    async fn collected(mut inbound: Inbound) -> Result<Self, Refusal> {
         match collect(&mut inbound, MAX_REQUEST).await {
             Ok(bytes) => Ok(Self::Whole(bytes)),
             Err(TooLarge::TooLarge(limit)) => {

@@ -1,4 +1,5 @@
-//! Requests that are in no namespace, or in all of them: authorised in the root namespace, then done in the agent's name.
+//! Requests that are in no namespace, or in all of them: authorised in the root namespace (see `authorise`), then done in
+//! the agent's name.
 
 use std::time::Duration;
 
@@ -21,7 +22,6 @@ use super::own_words::Upstream as Place;
 use super::plan::{After, As, Plan, program};
 use super::review::Kind;
 use super::{Asked, mirrors};
-use crate::access::Attributes;
 use crate::host::{HostBody, empty};
 use crate::policy::{self, Class, Custom};
 use crate::refusal::Refusal;
@@ -45,14 +45,9 @@ impl Asked<'_> {
         }
         let known = self.parts.discovery.resource(request.group_version_resource()).await;
         let known = known.map_err(|error| Refusal::from(Status::service_unavailable(error.to_string())))?;
-        let Some(known) = known else { return self.unknown(request).await };
+        let Some(known) = known else { return self.unknown(request) };
         if known.namespaced {
             return self.everywhere(request).await;
-        }
-        match class {
-            Class::Roles => return self.cluster_roles(request, body).await,
-            Class::Bindings => return self.cluster_bindings(request, body).await,
-            _ => self.allowed_everywhere(request).await?,
         }
         let class = match self.custom {
             Some(Custom::Renamed) => return self.renamed(request, body).await,
@@ -61,6 +56,8 @@ impl Asked<'_> {
             None => class,
         };
         match class {
+            Class::Roles => self.cluster_roles(request, body).await,
+            Class::Bindings => self.cluster_bindings(request, body).await,
             Class::Refused(why) => Err(forbidden(request, why)),
             Class::Shared if shared::Kind::of(request.group_resource()).is_some() => self.shared(request, body).await,
             _ if !request.verb().is_read() => Err(forbidden(request, policy::read_only(class))),
@@ -75,14 +72,13 @@ impl Asked<'_> {
             }
             // Reviews can only be created, and the host says so.
             Class::Shared | Class::Review => self.pass(request, Filter::Everything, None).await,
-            Class::Namespaces | Class::Roles | Class::Bindings => unreachable!("served above"),
+            Class::Namespaces => unreachable!("served above"),
         }
     }
 
-    /// Not served, as far as is known, and the host says so to those who might. It is read, whatever was asked, and not
-    /// shown if it is served by now: nobody knows yet whose it is.
-    async fn unknown(&self, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
-        self.allowed_everywhere(request).await?;
+    /// Not served, as far as is known, and the host says so. It is read, whatever was asked, and not shown if it is served
+    /// by now: nobody knows yet whose it is.
+    fn unknown(&self, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
         let target = format!("{}?limit=1", request.path().build());
         let mut upstream = self.upstream(Method::GET, &target, As::Agent, empty())?;
         upstream.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
@@ -94,14 +90,12 @@ impl Asked<'_> {
     /// All namespaces of the cluster: the host's answer for all of its own, filtered while it streams.
     async fn everywhere(&self, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
         if matches!(request.verb(), Verb::List | Verb::Watch) {
-            self.allowed_everywhere(request).await?;
             let hidden = mirrors::hidden(request);
             let mut plan = self.pass(request, Filter::ByNamespace, hidden.as_ref()).await?;
             plan.lending = self.lent_everywhere(request).await?;
             return Ok(plan);
         }
-        // As an API server answers `DELETE /api/v1/pods`, to those who might.
-        self.allowed_everywhere(request).await?;
+        // As an API server answers `DELETE /api/v1/pods`.
         Err(Status::method_not_allowed_here().into())
     }
 
@@ -159,10 +153,7 @@ impl Asked<'_> {
         let missing = || Refusal::from(Status::not_found(request.group_resource(), name));
         let namespace = VirtualNamespace::new(name).map_err(|_| missing())?;
         let host = self.mapping.host(&namespace).ok().filter(|host| self.mapping.member(host.as_ref()).is_some());
-        let Some(host) = host else {
-            self.allowed_everywhere(request).await?;
-            return Err(missing());
-        };
+        let Some(host) = host else { return Err(missing()) };
         let segment = SegmentName::new(host.as_str()).expect("a DNS label is a path segment");
         let path = request.path_with(None, Some(&segment));
         if request.verb() == Verb::Watch {
@@ -211,12 +202,8 @@ impl Asked<'_> {
 
     async fn namespace_collection(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
         match request.verb() {
-            Verb::List | Verb::Watch => {
-                self.allowed_everywhere(request).await?;
-                self.pass(request, Filter::ByName, Some(&self.own_label())).await
-            }
+            Verb::List | Verb::Watch => self.pass(request, Filter::ByName, Some(&self.own_label())).await,
             Verb::Create => {
-                self.allowed_everywhere(request).await?;
                 let path = request.path().build();
                 let (body, name) = match self.namespace_body(request, &body.bytes()).await {
                     Ok(mapped) => mapped,
@@ -235,10 +222,7 @@ impl Asked<'_> {
                 plan.after = After::Birth;
                 Ok(plan)
             }
-            _ => {
-                self.allowed_everywhere(request).await?;
-                Err(Status::method_not_allowed_here().into())
-            }
+            _ => Err(Status::method_not_allowed_here().into()),
         }
     }
 
@@ -286,24 +270,6 @@ impl Asked<'_> {
         };
         self.parts.root.birth(&created).await;
         Ok(Response::from_parts(parts, Upstream::Whole(body)))
-    }
-
-    /// Whether the caller may do this in all of the cluster: the root namespace's RBAC says.
-    pub(super) async fn allowed_everywhere(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
-        Ok(self.parts.access.demand(&self.mapping, &self.caller, &self.attributes(request)).await?)
-    }
-
-    /// What is asked about this request, in the cluster scope.
-    pub(super) fn attributes<'r>(&'r self, request: &'r ResourceRequest<'_>) -> Attributes<'r> {
-        Attributes {
-            verb: request.verb().as_str(),
-            group: request.group(),
-            version: request.version(),
-            resource: request.resource(),
-            subresource: request.subresource().unwrap_or_default(),
-            name: request.name().unwrap_or_default(),
-            namespace: &self.cluster.root,
-        }
     }
 }
 

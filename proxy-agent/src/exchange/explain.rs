@@ -21,7 +21,7 @@ use protocol::identity::Identity;
 use rewrite::view::{Certificate, Filter};
 use serde_json::json;
 
-use super::body::Body;
+use super::body::{Body, BodyUse};
 use super::plan::{After, Plan};
 use super::{Asked, Parts};
 use crate::access::Access;
@@ -162,8 +162,13 @@ pub async fn explain(
     let (nodes, roles) = (clusters.nodes(), clusters.roles());
     let definitions = Arc::clone(&agent.parts.definitions);
     let planned = async {
-        let asked = Asked::identify(&agent.parts, &virtual_cluster, info, head.headers).await?;
-        let body = if asked.is_opaque() { Body::Stream(Mutex::new(None)) } else { Body::Whole(body) };
+        let identified = Asked::identify(&agent.parts, &virtual_cluster, info, head.headers).await?;
+        let asked = identified.authorise().await?;
+        let body = match asked.body_use() {
+            BodyUse::Mapped => Body::Whole(body),
+            BodyUse::Passed => Body::Stream(Mutex::new(None)),
+            BodyUse::Ignored => Body::Whole(Bytes::new()),
+        };
         asked.plan(&body).await
     };
     let planned = tokio::select! {

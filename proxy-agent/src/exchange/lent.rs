@@ -20,7 +20,6 @@ use super::body::Body;
 use super::cluster_scoped::forbidden;
 use super::plan::{As, Plan, program};
 use super::{Asked, namespaced};
-use crate::access::Attributes;
 use crate::host::empty;
 use crate::refusal::Refusal;
 use crate::translate::Show;
@@ -31,6 +30,9 @@ struct Loan {
     namespace: &'static str,
     what: Lent,
 }
+
+/// Why a write is refused.
+const NOT_WRITTEN: &str = "it is the host cluster's own and can only be read here";
 
 /// The Service of the API server (`pkg/controlplane/controller/kubernetesservice`).
 const API_SERVICE: &str = "kubernetes";
@@ -94,14 +96,13 @@ impl Asked<'_> {
                 if !loan.names(&name) {
                     return Ok(None);
                 }
-                self.allowed_in(request, host).await?;
                 return Err(Status::already_exists(request.group_resource(), &name).into());
             }
             (Verb::Update | Verb::Patch | Verb::Delete, Some(name)) if loan.names(name) => {
-                return self.not_lent_to_write(request, host).await;
+                return Err(forbidden(request, NOT_WRITTEN));
             }
             (Verb::Create | Verb::DeleteCollection, _) if loan.what == Lent::NamedLikeNodes => {
-                return self.not_lent_to_write(request, host).await;
+                return Err(forbidden(request, NOT_WRITTEN));
             }
             _ => return Ok(None),
         }
@@ -151,21 +152,6 @@ impl Asked<'_> {
         let mut plan = self.planned(request, upstream, show);
         plan.lending = Some(lending);
         Ok(Some(Box::new(plan)))
-    }
-
-    async fn not_lent_to_write(
-        &self,
-        request: &ResourceRequest<'_>,
-        host: &HostNamespace,
-    ) -> Result<Option<Plan>, Refusal> {
-        self.allowed_in(request, host).await?;
-        Err(forbidden(request, "it is the host cluster's own and can only be read here"))
-    }
-
-    /// Whether the caller may do this in a namespace, where the agent does it.
-    async fn allowed_in(&self, request: &ResourceRequest<'_>, namespace: &HostNamespace) -> Result<(), Refusal> {
-        let attributes = Attributes { namespace, ..self.attributes(request) };
-        Ok(self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?)
     }
 }
 

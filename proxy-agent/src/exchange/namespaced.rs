@@ -1,4 +1,4 @@
-//! Requests in one namespace: the host's RBAC decides there, as the caller.
+//! Requests in one namespace: they go upstream as the caller, and the host's RBAC decides there.
 
 use http::Method;
 use kube_wire::gvr::GroupResource;
@@ -23,9 +23,9 @@ const NAMESPACES: GroupResource<'_> = GroupResource { group: "", resource: "name
 impl Asked<'_> {
     pub(super) async fn namespaced(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
         let name = request.namespace().unwrap_or_default();
-        let Ok(namespace) = VirtualNamespace::new(name) else { return self.nowhere(request, name).await };
+        let Ok(namespace) = VirtualNamespace::new(name) else { return self.nowhere(request, name) };
         // The host name is somebody else's: here there is no such namespace.
-        let Ok(host) = self.mapping.host(&namespace) else { return self.nowhere(request, name).await };
+        let Ok(host) = self.mapping.host(&namespace) else { return self.nowhere(request, name) };
         if self.mapping.member(host.as_ref()).is_some() {
             if let Some(kind) = Kind::of(request) {
                 return self.review(request, kind, Some((&namespace, &host)), body).await;
@@ -36,7 +36,6 @@ impl Asked<'_> {
             let identity = if self.may_read_to_the_end(request, &host).await { As::Agent } else { As::Caller };
             return self.present(request, &namespace, &host, identity, body).await;
         }
-        self.allowed_everywhere(request).await?;
         if request.verb().is_read() || request.verb() == Verb::DeleteCollection {
             // An empty list, a silent watch or a 404, and the host says it best. Nobody can have rights there, so it is
             // asked in the agent's name.
@@ -59,10 +58,9 @@ impl Asked<'_> {
         decision.is_ok_and(|decision| decision.allowed)
     }
 
-    /// In a namespace that is none, and whose name does not go upstream. Only those have rights in it who have them
-    /// everywhere. An API server does not look whether a namespace exists before it lists what is in it.
-    async fn nowhere(&self, request: &ResourceRequest<'_>, namespace: &str) -> Result<Plan, Refusal> {
-        self.allowed_everywhere(request).await?;
+    /// In a namespace that does not exist here, and whose name does not go upstream. The caller has the right everywhere. An
+    /// API server does not check that a namespace exists before it lists what is in it.
+    fn nowhere(&self, request: &ResourceRequest<'_>, namespace: &str) -> Result<Plan, Refusal> {
         // Nothing is there to be deleted, and an empty list is the answer to that too.
         if !matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection) {
             return Err(no_such(request, namespace).into());

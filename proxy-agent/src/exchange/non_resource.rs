@@ -13,7 +13,6 @@ impl Asked<'_> {
     /// Discovery and its kin say nothing about namespaces, so they pass as they are, in the agent's name, but for resources
     /// that only other virtual clusters have.
     pub(super) async fn non_resource(&self, request: &NonResourceRequest<'_>) -> Result<Plan, Refusal> {
-        self.parts.access.non_resource(&self.caller, request).await?;
         let target = Self::target(request.path(), self.info.query());
         let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
         let advertised = self.advertised(request, upstream.headers_mut()).await?;

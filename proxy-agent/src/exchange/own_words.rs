@@ -15,7 +15,6 @@ use rewrite::{HostNamespace, Mapping, schema};
 
 use super::Asked;
 use super::plan::As;
-use crate::access::Attributes;
 use crate::host::{HostBody, RequestBody, empty, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::{MAX_OBJECT, as_cluster_binding, collect, encoding, status};
@@ -65,15 +64,7 @@ impl Asked<'_> {
 
     /// That the caller may not do this at all, which an API server says first.
     async fn may_not(&self, request: &ResourceRequest<'_>, upstream: &Upstream<'_>) -> Option<Refusal> {
-        let attributes = Attributes {
-            verb: request.verb().as_str(),
-            group: request.group(),
-            version: request.version(),
-            resource: request.resource(),
-            subresource: request.subresource().unwrap_or_default(),
-            name: request.name().unwrap_or_default(),
-            namespace: upstream.namespace?,
-        };
+        let attributes = self.attributes_in(request, upstream.namespace?);
         self.parts.access.demand(&self.mapping, &self.caller, &attributes).await.err().map(Refusal::from)
     }
 

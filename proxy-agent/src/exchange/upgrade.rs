@@ -60,8 +60,9 @@ pub(super) async fn exchange(
 
     let info = RequestInfo::parse(&method, head.uri.path(), head.uri.query());
     let info = info.map_err(|error| Refusal::from(&error))?;
-    let asked = Asked::identify(parts, cluster, info, head.headers).await?;
-    told.identified(&asked.caller);
+    let identified = Asked::identify(parts, cluster, info, head.headers).await?;
+    told.identified(identified.caller());
+    let asked = identified.authorise().await?;
     let connects = matches!(asked.info.target(), Target::Resource(request) if request.is_connect());
     if !connects {
         return Err(bad("only exec, attach, portforward and proxy switch protocols"));

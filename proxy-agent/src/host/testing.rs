@@ -22,14 +22,14 @@ use super::{Host, RequestBody, empty};
 
 /// Every address that exists.
 #[derive(Clone, Default)]
-pub(super) struct World {
+pub(crate) struct World {
     tasks: Tasks,
     servers: Arc<Mutex<HashMap<String, Listener>>>,
     dials: Arc<AtomicUsize>,
 }
 
 /// What the test holds of one API server.
-pub(super) struct FakeServer {
+pub(crate) struct FakeServer {
     name: String,
     world: World,
     asked: mpsc::UnboundedReceiver<Asked>,
@@ -37,16 +37,16 @@ pub(super) struct FakeServer {
 }
 
 /// A request that waits for its answer.
-pub(super) struct Asked {
-    pub(super) request: Request<RecvStream>,
-    pub(super) respond: SendResponse<Bytes>,
+pub(crate) struct Asked {
+    pub(crate) request: Request<RecvStream>,
+    pub(crate) respond: SendResponse<Bytes>,
     /// Which connection it came on, from 0.
-    pub(super) connection: usize,
+    pub(crate) connection: usize,
 }
 
 /// How an address behaves from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Behaviour {
+pub(crate) enum Behaviour {
     /// HTTP/2, answered by the test.
     Serve,
     /// Nobody listens.
@@ -79,7 +79,7 @@ struct Listener {
 
 impl World {
     /// An API server at `https://NAME:6443` that allows so many streams per connection.
-    pub(super) fn server(&self, name: &str, max_streams: u32) -> FakeServer {
+    pub(crate) fn server(&self, name: &str, max_streams: u32) -> FakeServer {
         let (asked, asked_receiver) = mpsc::unbounded_channel();
         let (raw, raw_receiver) = mpsc::unbounded_channel();
         let listener = Listener {
@@ -96,7 +96,7 @@ impl World {
     }
 
     /// A client that knows these servers, in this order.
-    pub(super) fn host(&self, servers: &[&FakeServer], tasks: &Tasks) -> Host {
+    pub(crate) fn host(&self, servers: &[&FakeServer], tasks: &Tasks) -> Host {
         let addresses: Vec<Address> = servers.iter().map(|server| server.address()).collect();
         let counters = Arc::new(Counters::default());
         let dial: Arc<dyn Dial> = Arc::new(self.clone());
@@ -105,7 +105,7 @@ impl World {
     }
 
     /// Connections that were tried.
-    pub(super) fn dials(&self) -> usize {
+    pub(crate) fn dials(&self) -> usize {
         self.dials.load(Ordering::Relaxed)
     }
 
@@ -145,42 +145,42 @@ impl Dial for World {
 // === impl FakeServer ===
 
 impl FakeServer {
-    pub(super) fn address(&self) -> Address {
+    pub(crate) fn address(&self) -> Address {
         format!("https://{}:6443", self.name).parse().unwrap()
     }
 
     /// The next request.
-    pub(super) async fn asked(&mut self) -> Asked {
+    pub(crate) async fn asked(&mut self) -> Asked {
         self.asked.recv().await.expect("the world is still there")
     }
 
     /// Whether a request has arrived that was not taken.
-    pub(super) fn was_asked(&mut self) -> bool {
+    pub(crate) fn was_asked(&mut self) -> bool {
         !self.asked.is_empty()
     }
 
     /// The next connection of [`Behaviour::Raw`].
-    pub(super) async fn raw(&mut self) -> DuplexStream {
+    pub(crate) async fn raw(&mut self) -> DuplexStream {
         self.raw.recv().await.expect("the world is still there")
     }
 
-    pub(super) fn behave(&self, behaviour: Behaviour) {
+    pub(crate) fn behave(&self, behaviour: Behaviour) {
         self.listener(|listener| listener.behaviour = behaviour);
     }
 
     /// kill -9: every connection breaks, nobody listens.
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         self.behave(Behaviour::Refuse);
         self.break_connections();
     }
 
     /// Every connection breaks.
-    pub(super) fn break_connections(&self) {
+    pub(crate) fn break_connections(&self) {
         self.listener(|listener| drop(listener.fates.send(Fate::Die)));
     }
 
     /// GOAWAY on every connection; streams go on.
-    pub(super) fn go_away(&self) {
+    pub(crate) fn go_away(&self) {
         self.listener(|listener| drop(listener.fates.send(Fate::GoAway)));
     }
 
@@ -193,29 +193,29 @@ impl FakeServer {
 
 impl Asked {
     /// Answers 200 and ends.
-    pub(super) fn answer(self, body: &'static str) {
+    pub(crate) fn answer(self, body: &'static str) {
         self.answer_with(200, body);
     }
 
     /// Answers and ends.
-    pub(super) fn answer_with(mut self, code: u16, body: impl Into<Bytes>) {
+    pub(crate) fn answer_with(mut self, code: u16, body: impl Into<Bytes>) {
         let head = Response::builder().status(code).body(()).unwrap();
         let mut stream = self.respond.send_response(head, false).unwrap();
         stream.send_data(body.into(), true).unwrap();
     }
 
     /// Answers 200 and leaves the body open.
-    pub(super) fn begin(mut self) -> h2::SendStream<Bytes> {
+    pub(crate) fn begin(mut self) -> h2::SendStream<Bytes> {
         self.respond.send_response(Response::new(()), false).unwrap()
     }
 
-    pub(super) fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         self.request.uri().path_and_query().unwrap().to_string()
     }
 }
 
 /// A request without a body.
-pub(super) fn get(path: &str) -> Request<RequestBody> {
+pub(crate) fn get(path: &str) -> Request<RequestBody> {
     Request::get(path).body(empty()).unwrap()
 }
 

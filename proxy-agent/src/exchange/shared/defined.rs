@@ -28,7 +28,9 @@ impl Asked<'_> {
         if !self.parts.definitions.hide(resource, self.cluster.name.as_str()) {
             return Ok(());
         }
-        // The cluster may have got it a moment ago, and through another agent.
+        // The cluster may have got it a moment ago, and through another agent. Of a read in a namespace nobody has asked yet
+        // whether the caller may make it.
+        self.allowed(request).await?;
         let missing = || Refusal::from(Status::path_not_found());
         let name = SegmentName::new(format!("{}.{}", resource.resource, resource.group)).map_err(|_| missing())?;
         let read = self.upstream(http::Method::GET, &format!("{DEFINITIONS}/{name}"), As::Agent, empty())?;

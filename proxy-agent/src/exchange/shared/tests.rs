@@ -104,6 +104,7 @@ impl World {
             let groups = vec!["system:masters".to_owned()];
             Identity { user: "admin".into(), groups, uid: None, credential: None }.write(&mut headers);
             let asked = Asked::identify(&self.parts, &virtual_cluster, info, headers).await.unwrap();
+            let asked = asked.authorise().await.unwrap();
             let plan = match asked.plan(&Body::Whole(body.clone())).await {
                 Ok(plan) => plan,
                 Err(refusal) => return status_of(refusal),

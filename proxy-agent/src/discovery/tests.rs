@@ -1,0 +1,68 @@
+use tokio::task::JoinSet;
+
+use super::*;
+use crate::host::testing::{FakeServer, World};
+
+const PODS: GroupVersionResource<'_> = GroupVersionResource { group: "", version: "v1", resource: "pods" };
+const THINGS: GroupVersionResource<'_> =
+    GroupVersionResource { group: "example.com", version: "v1", resource: "things" };
+
+fn discovery(world: &World, server: &FakeServer) -> Arc<Discovery> {
+    Arc::new(Discovery::new(world.host(&[server], &ops::drain::Tasks::new()), Customs::default()))
+}
+
+/// Answers one read, as a host that has pods and nothing else.
+async fn answer(server: &mut FakeServer) {
+    for _ in 0..4 {
+        let asked = server.asked().await;
+        match &*asked.path() {
+            "/api" => asked.answer(r#"{"versions": ["v1"]}"#),
+            "/api/v1" => asked.answer(r#"{"resources": [{"name": "pods", "namespaced": true, "kind": "Pod"}]}"#),
+            "/apis" => asked.answer(r#"{"groups": []}"#),
+            _ => asked.answer_with(404, ""),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_host_is_not_waited_for_in_turn() {
+    let world = World::default();
+    let mut server = world.server("a", 100);
+    let discovery = discovery(&world, &server);
+    let begun = Instant::now();
+    let looking: JoinSet<_> = std::iter::repeat_with(|| {
+        let discovery = Arc::clone(&discovery);
+        async move { discovery.resource(PODS).await }
+    })
+    .take(20)
+    .collect();
+    let _unanswered = server.asked().await;
+    for found in looking.join_all().await {
+        assert!(!matches!(found, Ok(Some(_))));
+    }
+    // One read and one wait for it, however many look.
+    assert!(begun.elapsed() <= 2 * READ_TIMEOUT, "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_is_known_while_the_host_is_silent() {
+    let world = World::default();
+    let mut server = world.server("a", 100);
+    let discovery = discovery(&world, &server);
+    let (found, ()) = tokio::join!(discovery.resource(PODS), answer(&mut server));
+    assert_eq!(found.unwrap().unwrap().kind, "Pod");
+
+    sleep(2 * REFRESH_INTERVAL).await;
+    let begun = Instant::now();
+    let known = async {
+        let _unanswered = server.asked().await;
+        let known = discovery.resource(PODS).await.unwrap();
+        assert_eq!((known.is_some(), begun.elapsed()), (true, Duration::ZERO));
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        unknown = discovery.resource(THINGS) => assert!(unknown.unwrap().is_none()),
+        () = known => unreachable!("it is pending"),
+    }
+    assert_eq!(begun.elapsed(), READ_TIMEOUT);
+}

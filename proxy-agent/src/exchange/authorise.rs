@@ -1,0 +1,206 @@
+//! The phase `authorise`: whether the caller may make a request with this head.
+//!
+//! It comes before the body is read, and before the agent asks the host for anything else in its own name. So a caller
+//! without the right costs two reviews, which are cached, and nothing that the caller sends is kept or looked at.
+//!
+//! | request | who decides | where |
+//! |---|---|---|
+//! | of an anonymous caller, for a resource | refused here | |
+//! | for a path that is no resource | [`Access::non_resource`](crate::access::Access::non_resource) | root namespace |
+//! | write in a namespace, or of a Namespace | a SubjectAccessReview, then the host again | that namespace |
+//! | read in a namespace, `exec` and its kin | the host, as the caller; no body is read for them | that namespace |
+//! | cluster-scoped, or in all namespaces | a SubjectAccessReview | root namespace |
+//!
+//! What the head does not say is authorised where it is learned: that an update creates the object, or that an object
+//! grants rights.
+
+use kube_wire::status::Denied;
+use kube_wire::{ResourceRequest, Status, Target};
+use rewrite::{HostNamespace, VirtualNamespace};
+
+use super::{Asked, rbac};
+use crate::access::{Attributes, Refused};
+use crate::refusal::Refusal;
+use crate::who::Caller;
+
+/// A request whose caller is known, and not yet what they may do.
+pub(crate) struct Identified<'a>(Asked<'a>);
+
+/// Where a request for a namespace goes on the host.
+enum Place {
+    /// The namespace belongs to the virtual cluster.
+    Member(HostNamespace),
+    /// The index has no such namespace. Another agent may have made it a moment ago.
+    Unknown(HostNamespace),
+    /// No namespace of the virtual cluster can have that name.
+    Nowhere,
+}
+
+// === impl Identified ===
+
+impl<'a> Identified<'a> {
+    pub(super) fn new(asked: Asked<'a>) -> Self {
+        Self(asked)
+    }
+
+    /// Who asks.
+    pub(super) fn caller(&self) -> &Caller {
+        &self.0.caller
+    }
+
+    /// Lets the request go on if its caller may make it.
+    pub(crate) async fn authorise(self) -> Result<Asked<'a>, Refusal> {
+        let Self(mut asked) = self;
+        match asked.info.target() {
+            Target::NonResource(request) => asked.parts.access.non_resource(&asked.caller, request).await?,
+            Target::Resource(_) => asked.authorise_resource().await?,
+        }
+        asked.learn_custom().await?;
+        Ok(asked)
+    }
+}
+
+// === impl Asked ===
+
+impl Asked<'_> {
+    async fn authorise_resource(&mut self) -> Result<(), Refusal> {
+        let Some(request) = self.info.resource() else { return Ok(()) };
+        if !self.caller.is_authenticated() {
+            // Whatever the host grants to `system:unauthenticated`.
+            return Err(self.denied(request).into());
+        }
+        let Some(name) = request.namespace() else { return self.authorise_cluster_scoped().await };
+        match self.place(name) {
+            Place::Member(host) => self.authorise_in(&host).await,
+            Place::Unknown(host) => self.authorise_in_unknown(&host).await,
+            Place::Nowhere => self.allowed_everywhere(request).await,
+        }
+    }
+
+    fn place(&self, name: &str) -> Place {
+        let host = VirtualNamespace::new(name).ok().and_then(|name| self.mapping.host(&name).ok());
+        match host {
+            Some(host) if self.mapping.knows(host.as_ref()) => match self.mapping.member(host.as_ref()) {
+                Some(_) => Place::Member(host),
+                None => Place::Nowhere,
+            },
+            Some(host) => Place::Unknown(host),
+            None => Place::Nowhere,
+        }
+    }
+
+    async fn authorise_cluster_scoped(&mut self) -> Result<(), Refusal> {
+        self.learn_roles().await?;
+        let Some(request) = self.info.resource() else { return Ok(()) };
+        self.allowed_everywhere(request).await
+    }
+
+    /// In a namespace of the virtual cluster the host decides, since the request goes there as the caller. A request with
+    /// a body is reviewed first, because the agent collects the body.
+    async fn authorise_in(&mut self, host: &HostNamespace) -> Result<(), Refusal> {
+        self.learn_roles().await?;
+        let Some(request) = self.info.resource() else { return Ok(()) };
+        if request.verb().is_read() || request.is_connect() {
+            return Ok(());
+        }
+        let of_all = Attributes { name: "", ..self.attributes_in(request, host) };
+        // One answer about all objects serves every name. The host reviews the name itself.
+        let decision = self.parts.access.check(&self.caller.host, &of_all).await.map_err(Refused::from)?;
+        if decision.allowed {
+            return Ok(());
+        }
+        self.allowed_in(request, host).await
+    }
+
+    /// Looks for a namespace that the index does not have, for a caller who may make the request there or everywhere.
+    async fn authorise_in_unknown(&mut self, host: &HostNamespace) -> Result<(), Refusal> {
+        let Some(request) = self.info.resource() else { return Ok(()) };
+        let everywhere = self.allowed_everywhere(request).await;
+        let may_look = everywhere.is_ok() || {
+            let there = self.attributes_in(request, host);
+            self.parts.access.check(&self.caller.host, &there).await.is_ok_and(|decision| decision.allowed)
+        };
+        if may_look && self.parts.root.look_for(host).await {
+            self.mapping = self.cluster.mapping();
+            if self.mapping.member(host.as_ref()).is_some() {
+                return self.authorise_in(host).await;
+            }
+        }
+        everywhere
+    }
+
+    /// The 403 of an API server.
+    fn denied(&self, request: &ResourceRequest<'_>) -> Status {
+        let denied = Denied::Resource {
+            user: self.caller.virtual_name(),
+            verb: request.verb().as_str(),
+            resource: request.group_resource(),
+            subresource: request.subresource(),
+            namespace: request.namespace(),
+            name: request.name(),
+        };
+        Status::forbidden(denied, "")
+    }
+
+    /// Whether the caller may make the request, also where the host would decide that later.
+    pub(super) async fn allowed(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
+        match request.namespace().map(|name| self.place(name)) {
+            Some(Place::Member(host)) => self.allowed_in(request, &host).await,
+            _ => self.allowed_everywhere(request).await,
+        }
+    }
+
+    /// Whether the caller may do this in a namespace, where the agent does it.
+    pub(super) async fn allowed_in(
+        &self,
+        request: &ResourceRequest<'_>,
+        namespace: &HostNamespace,
+    ) -> Result<(), Refusal> {
+        let attributes = self.attributes_in(request, namespace);
+        Ok(self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?)
+    }
+
+    /// Whether the caller may do this in all of the cluster: the root namespace's RBAC says.
+    pub(super) async fn allowed_everywhere(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
+        let role = (request.group(), request.resource()) == (rbac::GROUP, "clusterroles");
+        let role = request.name().filter(|_| role).map(|name| self.host_role(name));
+        let attributes = self.attributes(request);
+        let attributes = Attributes { name: role.as_deref().unwrap_or(attributes.name), ..attributes };
+        Ok(self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?)
+    }
+
+    /// What is asked about this request, in the cluster scope.
+    pub(super) fn attributes<'r>(&'r self, request: &'r ResourceRequest<'_>) -> Attributes<'r> {
+        Attributes {
+            verb: request.verb().as_str(),
+            group: request.group(),
+            version: request.version(),
+            resource: request.resource(),
+            subresource: request.subresource().unwrap_or_default(),
+            name: request.name().unwrap_or_default(),
+            namespace: &self.cluster.root,
+        }
+    }
+
+    /// What is asked about this request, in a namespace of the host.
+    pub(super) fn attributes_in<'r>(
+        &'r self,
+        request: &'r ResourceRequest<'_>,
+        namespace: &'r HostNamespace,
+    ) -> Attributes<'r> {
+        let attributes = self.attributes(request);
+        // A Namespace is in itself, and rules name it as the host does.
+        let name = if request.is_namespace() { namespace.as_str() } else { attributes.name };
+        Attributes { name, namespace, ..attributes }
+    }
+
+    /// Requests that name cluster roles need to know which of them every cluster has.
+    async fn learn_roles(&mut self) -> Result<(), Refusal> {
+        let Target::Resource(request) = self.info.target() else { return Ok(()) };
+        if matches!(request.group(), rbac::GROUP | "authorization.k8s.io") && !self.cluster.roles().is_synced() {
+            self.known_roles().await?;
+            self.mapping = self.cluster.mapping();
+        }
+        Ok(())
+    }
+}
