@@ -78,6 +78,8 @@ pub struct Host {
     pub servers: Vec<Located<String>>,
     /// Whether virtual clusters are served though the host cannot refuse what a token of theirs may not do there.
     pub unsafe_direct_access: bool,
+    /// Whether virtual clusters are served though the host does not let the agent find out whether it enforces its policies.
+    pub unverified_policies: bool,
 }
 
 /// A slice of the host cluster.

@@ -36,6 +36,7 @@ use tracing::{info, warn};
 use crate::clusters::host_api::HostApi;
 use crate::host::api::ApiError;
 use changes::Changes;
+use probe::Verdict;
 use served::Served;
 
 /// The label of everything here.
@@ -57,10 +58,18 @@ pub struct Gate<A> {
 
 struct Shared<A> {
     api: A,
-    /// Whether clients are served on a host that has no such policies.
-    unsafe_direct_access: bool,
+    accepted: Accepted,
     slices: watch::Sender<Arc<[Slice]>>,
     standing: watch::Sender<BTreeMap<ClusterName, Standing>>,
+}
+
+/// Which shortcomings of the host the configuration accepts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Accepted {
+    /// The host does not enforce the policies.
+    pub unsafe_direct_access: bool,
+    /// The host does not let the agent find out whether it enforces them.
+    pub unverified_policies: bool,
 }
 
 /// What a virtual cluster's policies are made of.
@@ -83,6 +92,8 @@ pub enum Standing {
         /// Whether the host also puts the guard into pods.
         guards: bool,
     },
+    /// The policies are there. Whether the host enforces them cannot be found out, and the configuration accepts that.
+    Unverified,
     /// The host has no such policies or does not enforce them, and the configuration says that this is accepted.
     Open,
     /// They could not be made, and why; it is tried again.
@@ -107,16 +118,22 @@ enum Trouble {
          below `host`"
     )]
     Idle,
+    #[error(
+        "the host cluster refuses the dry run by which the agent finds out whether admission policies are in force \
+         ({0}): let it pass, for example through the webhook that the reason names; if the policies are known to be in force, \
+         say so with `unverifiedPolicies: true` below `host`"
+    )]
+    Unknown(ApiError),
 }
 
 // === impl Gate ===
 
 impl<A: HostApi> Gate<A> {
     /// For these virtual clusters. Does nothing until [`run`](Self::run).
-    pub fn new(api: A, unsafe_direct_access: bool, slices: Vec<Slice>) -> Self {
+    pub fn new(api: A, accepted: Accepted, slices: Vec<Slice>) -> Self {
         let standing = slices.iter().map(|slice| (slice.cluster.clone(), Standing::Pending)).collect();
         let (slices, standing) = (watch::Sender::new(slices.into()), watch::Sender::new(standing));
-        Self { shared: Arc::new(Shared { api, unsafe_direct_access, slices, standing }) }
+        Self { shared: Arc::new(Shared { api, accepted, slices, standing }) }
     }
 
     /// From now on, for exactly these. The policies of others stay, for as long as their namespaces may.
@@ -180,7 +197,7 @@ impl<A: HostApi> Gate<A> {
     async fn install(&self, slices: &[Slice]) -> Result<Served, Trouble> {
         let api = &self.shared.api;
         let served = served::read(api).await?;
-        if served.validating.is_none() && !self.shared.unsafe_direct_access {
+        if served.validating.is_none() && !self.shared.accepted.unsafe_direct_access {
             return Err(Trouble::Unserved);
         }
         for object in policies::all(served, slices) {
@@ -203,13 +220,17 @@ impl<A: HostApi> Gate<A> {
     }
 
     async fn look_at(&self, cluster: &ClusterName, served: Served) -> bool {
-        let is_shut = served.validating.is_some() && probe::is_enforced(&self.shared.api, cluster).await;
-        let now = if is_shut {
-            Standing::Shut { guards: served.mutating.is_some() }
-        } else if self.shared.unsafe_direct_access {
-            Standing::Open
-        } else {
-            Standing::Failed(Trouble::Idle.to_string().into())
+        let verdict = match served.validating {
+            Some(_) => probe::probe(&self.shared.api, cluster).await,
+            None => Verdict::Idle,
+        };
+        let accepted = self.shared.accepted;
+        let now = match verdict {
+            Verdict::Enforced => Standing::Shut { guards: served.mutating.is_some() },
+            Verdict::Unknown(_) if accepted.unverified_policies => Standing::Unverified,
+            Verdict::Idle | Verdict::Unknown(_) if accepted.unsafe_direct_access => Standing::Open,
+            Verdict::Idle => Standing::Failed(Trouble::Idle.to_string().into()),
+            Verdict::Unknown(error) => Standing::Failed(Trouble::Unknown(error).to_string().into()),
         };
         let is_well = !matches!(now, Standing::Failed(_));
         self.tell(cluster, now);
@@ -238,6 +259,10 @@ impl<A: HostApi> Gate<A> {
                     "the host enforces no admission policies, which unsafeDirectAccess accepts: whoever has a token of this \
                      cluster and reaches the host's API server can leave the slice"
                 ),
+                Standing::Unverified => warn!(
+                    %cluster,
+                    "nobody knows whether the host enforces its admission policies, which unverifiedPolicies accepts"
+                ),
                 Standing::Shut { guards } => info!(%cluster, guards, "the host's policies are in force"),
                 Standing::Pending => {}
             }
@@ -265,7 +290,7 @@ impl Standing {
     /// Whether clients may be served; if not, why.
     pub fn admits(&self) -> Result<(), &str> {
         match self {
-            Self::Shut { .. } | Self::Open => Ok(()),
+            Self::Shut { .. } | Self::Unverified | Self::Open => Ok(()),
             Self::Pending => Err("the host cluster does not enforce its policies yet"),
             Self::Failed(reason) => Err(reason),
         }

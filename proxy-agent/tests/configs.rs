@@ -53,7 +53,7 @@ fn what_is_called_a_default_is_one() {
     assert_eq!(least.destinations, example.destinations);
     assert_eq!(least.shared_objects, example.shared_objects);
     let host = example.host.expect("the example has one");
-    assert!(!host.in_cluster && host.servers.is_empty() && !host.unsafe_direct_access);
+    assert!(!host.in_cluster && host.servers.is_empty() && !host.unsafe_direct_access && !host.unverified_policies);
     assert!(least.host.is_none() && least.virtual_clusters.is_empty());
 }
 

@@ -67,6 +67,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         own("the_gate_needs_no_mutation", gate::shut_where_the_host_only_refuses),
         own("a_host_without_a_gate_is_refused", gate::a_host_without_one_is_refused),
         own("a_host_with_an_open_gate_is_refused", gate::a_host_that_enforces_none_is_refused),
+        own("a_host_with_an_unverified_gate_is_refused", gate::a_host_that_does_not_say_is_refused),
         own("roles_a_first_use_is_never_refused", first_use::is_never_refused),
         case("watches_show_their_own", Welcome, watches::show_their_own),
         case("daemon_sets_stay_on_their_nodes", Welcome, guard::daemon_sets_stay_on_their_nodes),

@@ -35,6 +35,13 @@ pub(super) fn check(config: &ProxyAgentConfiguration, report: &mut Report) {
     }
     if let Some(host) = &config.host {
         open(host, report);
+        if host.unverified_policies {
+            report.warn(
+                host,
+                "host: unverifiedPolicies accepts a host that does not say whether it enforces the admission policies: if it \
+                 does not, whoever has a token of a virtual cluster and reaches the host's API server can leave the slice",
+            );
+        }
         if host.unsafe_direct_access {
             report.warn(
                 host,

@@ -12,7 +12,7 @@ use crate::clusters::{ByName, ClusterError, VirtualClusters};
 use crate::config::{ProxyAgentConfiguration, TakenNodePorts};
 use crate::discovery::Discovery;
 use crate::exchange::{Exchange, Parts};
-use crate::gate::Gate;
+use crate::gate::{Accepted, Gate};
 use crate::host::Host;
 use crate::host::api::{Api, Selection, Shape};
 use crate::namespaces::{self, Namespaces};
@@ -51,7 +51,11 @@ pub(super) fn open(
     let clusters = VirtualClusters::new(config.virtual_clusters.iter().map(|cluster| &**cluster), &namespaces)?;
     let clusters = Arc::new(clusters);
     let root = Root::new(api.clone(), Arc::clone(&namespaces), &clusters);
-    let gate = Gate::new(api.clone(), configured.unsafe_direct_access, clusters.slices());
+    let accepted = Accepted {
+        unsafe_direct_access: configured.unsafe_direct_access,
+        unverified_policies: configured.unverified_policies,
+    };
+    let gate = Gate::new(api.clone(), accepted, clusters.slices());
 
     let reflector = api.reflect(namespaces::PATH, Selection::default());
     let followed = Arc::clone(&namespaces);

@@ -21,6 +21,9 @@ use crate::status::{
 /// What is said of a cluster whose host has no admission policies.
 const DIRECT_ACCESS: &str = "unsafe: its tokens, used straight against the host, can leave the slice";
 
+/// What is said of a cluster whose host does not let its admission policies be tried.
+const UNVERIFIED: &str = "unverified: the host does not say whether it enforces the admission policies";
+
 /// Who knows.
 pub(super) struct Standing {
     pub(super) agent: AgentId,
@@ -99,6 +102,7 @@ impl Slices {
                     (Founding::Pending, _) => Some("not founded yet".to_owned()),
                     (Founding::Failed(why), _) => Some(why.to_string()),
                     (Founding::Founded, gate::Standing::Open) => Some(DIRECT_ACCESS.to_owned()),
+                    (Founding::Founded, gate::Standing::Unverified) => Some(UNVERIFIED.to_owned()),
                     (Founding::Founded, gate) => gate.admits().err().map(str::to_owned),
                 };
                 VirtualClusterStatus {

@@ -29,7 +29,7 @@ use crate::clusters::host_api::Following;
 use crate::clusters::{ClusterError, VirtualClusters, engine_name};
 use crate::config::{ProxyAgentConfiguration, TakenNodePorts};
 use crate::discovery::Discovery;
-use crate::gate::Gate;
+use crate::gate::{Accepted, Gate};
 use crate::host::Host;
 use crate::host::api::{Api, Change};
 use crate::namespaces::Namespaces;
@@ -281,7 +281,7 @@ impl Agent {
             access: Access::new(host.clone()),
             who: Who::new(host.clone()),
             root: Root::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
-            gate: Gate::new(Api::new(host.clone()), true, clusters.slices()),
+            gate: Gate::new(Api::new(host.clone()), Accepted::default(), clusters.slices()),
             discovery: Arc::new(Discovery::new(host.clone(), config.customs())),
             nodes: Nodes::new(host.clone()),
             shared: Rules::new(&config.shared_objects),

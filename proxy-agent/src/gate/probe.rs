@@ -13,7 +13,6 @@ use rewrite::name::CLUSTER_LABEL;
 use rewrite::{ClusterName, HostNamespace};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use tracing::warn;
 
 use super::policies;
 use crate::clusters::host_api::HostApi;
@@ -27,6 +26,17 @@ const FIRST_PAUSE: Duration = Duration::from_millis(16);
 /// No pause is longer.
 const LAST_PAUSE: Duration = Duration::from_millis(256);
 
+/// What the probe has found out.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// The host enforces the policies.
+    Enforced,
+    /// The host does not enforce them.
+    Idle,
+    /// Something else refuses the dry run, for example a webhook that cannot be reached. So nobody knows.
+    Unknown(ApiError),
+}
+
 /// What the host said.
 enum Answer {
     /// The policy has refused.
@@ -37,23 +47,20 @@ enum Answer {
     Elsewhere(ApiError),
 }
 
-/// Whether the host enforces the policies of this cluster, which were written just now; waits for that, but not for long.
-///
-/// If something else keeps the question from its answer, such as a webhook that accepts no dry run, the time that has
-/// passed must do.
-pub(super) async fn is_enforced(api: &impl HostApi, cluster: &ClusterName) -> bool {
+/// Whether the host enforces the policies of this cluster, which were written just now. Waits for that, but not for long.
+pub(super) async fn probe(api: &impl HostApi, cluster: &ClusterName) -> Verdict {
     let deadline = Instant::now() + PATIENCE;
     let mut pause = FIRST_PAUSE;
     loop {
         let answer = ask(api, cluster).await;
         if let Answer::Refused = answer {
-            return true;
+            return Verdict::Enforced;
         }
         if Instant::now() >= deadline {
-            let Answer::Elsewhere(error) = answer else { return false };
-            let error: &dyn std::error::Error = &error;
-            warn!(error, %cluster, "the host does not let its policies be tried; they are taken to be in force");
-            return true;
+            return match answer {
+                Answer::Elsewhere(error) => Verdict::Unknown(error),
+                Answer::Refused | Answer::Allowed => Verdict::Idle,
+            };
         }
         sleep(pause).await;
         pause = (pause * 2).min(LAST_PAUSE);

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::root::testing::FakeHost;
 
+const UNSAFE: Accepted = Accepted { unsafe_direct_access: true, unverified_policies: false };
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 
 fn slice(cluster: &str, location: &str) -> Slice {
@@ -35,7 +36,7 @@ async fn until(gate: &Gate<FakeHost>, is_so: impl Fn(&Standing) -> bool) {
 #[tokio::test(start_paused = true)]
 async fn policies_come_and_are_kept() {
     let host = host(&["validatingadmissionpolicies", "mutatingadmissionpolicies"]);
-    let gate = Gate::new(host.clone(), false, vec![slice("ke-beijing", "beijing")]);
+    let gate = Gate::new(host.clone(), Accepted::default(), vec![slice("ke-beijing", "beijing")]);
     let mut running = JoinSet::new();
     running.spawn(gate.clone().run());
     until(&gate, |standing| *standing == Standing::Shut { guards: true }).await;
@@ -58,14 +59,14 @@ async fn policies_come_and_are_kept() {
 #[tokio::test(start_paused = true)]
 async fn a_host_without_policies_is_served_if_that_is_accepted() {
     let slices = vec![slice("ke-beijing", "beijing")];
-    let refusing = Gate::new(host(&[]), false, slices.clone());
+    let refusing = Gate::new(host(&[]), Accepted::default(), slices.clone());
     let mut running = JoinSet::new();
     running.spawn(refusing.clone().run());
     until(&refusing, |standing| matches!(standing, Standing::Failed(_))).await;
     let standing = refusing.standing(&slices[0].cluster).unwrap();
     assert!(standing.admits().is_err_and(|reason| reason.contains("unsafeDirectAccess")), "{standing:?}");
 
-    let accepting = Gate::new(host(&[]), true, slices);
+    let accepting = Gate::new(host(&[]), UNSAFE, slices);
     let mut running = JoinSet::new();
     running.spawn(accepting.clone().run());
     until(&accepting, |standing| *standing == Standing::Open).await;
@@ -74,7 +75,7 @@ async fn a_host_without_policies_is_served_if_that_is_accepted() {
 #[tokio::test(start_paused = true)]
 async fn what_stands_is_not_forgotten_when_the_host_is_away() {
     let host = host(&["validatingadmissionpolicies"]);
-    let gate = Gate::new(host.clone(), false, vec![slice("ke-beijing", "beijing")]);
+    let gate = Gate::new(host.clone(), Accepted::default(), vec![slice("ke-beijing", "beijing")]);
     host.lock().failing = 1;
     let mut running = JoinSet::new();
     running.spawn(gate.clone().run());
@@ -90,7 +91,7 @@ async fn nobody_is_served_before_policies_are_enforced() {
     let host = host(&["validatingadmissionpolicies"]);
     host.lock().policies_behind = 5;
     let slices = vec![slice("ke-beijing", "beijing")];
-    let gate = Gate::new(host.clone(), false, slices.clone());
+    let gate = Gate::new(host.clone(), Accepted::default(), slices.clone());
     let mut running = JoinSet::new();
     running.spawn(gate.clone().run());
     host.until(|state| state.policies_behind == 3).await;
@@ -106,7 +107,7 @@ async fn a_host_that_never_enforces_them_is_like_one_without() {
         let host = host(&["validatingadmissionpolicies"]);
         host.lock().policies_behind = u32::MAX;
         let slices = ["beijing", "hangzhou", "shanghai"].map(|location| slice(&format!("ke-{location}"), location));
-        let gate = Gate::new(host, accepted, slices.into());
+        let gate = Gate::new(host, if accepted { UNSAFE } else { Accepted::default() }, slices.into());
         let mut running = JoinSet::new();
         let start = Instant::now();
         running.spawn(gate.clone().run());
@@ -120,15 +121,34 @@ async fn a_host_that_never_enforces_them_is_like_one_without() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_keeps_a_question_from_its_answer_is_waited_for_and_no_longer() {
-    let host = host(&["validatingadmissionpolicies"]);
-    host.lock().dry_runs_refused = true;
-    let gate = Gate::new(host, false, vec![slice("ke-beijing", "beijing")]);
-    let mut running = JoinSet::new();
-    running.spawn(gate.clone().run());
-    let begun = Instant::now();
-    until(&gate, |standing| *standing == Standing::Shut { guards: false }).await;
-    assert!(begun.elapsed() >= Duration::from_secs(10));
+async fn policies_that_cannot_be_probed_are_not_taken_to_be_in_force() {
+    for (accepted, expected) in [
+        (Accepted::default(), None),
+        (Accepted { unverified_policies: true, ..Accepted::default() }, Some(Standing::Unverified)),
+        (UNSAFE, Some(Standing::Open)),
+    ] {
+        let host = host(&["validatingadmissionpolicies"]);
+        host.lock().dry_runs_refused = true;
+        let gate = Gate::new(host.clone(), accepted, vec![slice("ke-beijing", "beijing")]);
+        let mut running = JoinSet::new();
+        running.spawn(gate.clone().run());
+        until(&gate, |standing| *standing != Standing::Pending).await;
+        let standing = gate.standing(&"ke-beijing".parse().unwrap()).unwrap();
+        match &expected {
+            Some(expected) => assert_eq!(standing, *expected),
+            None => {
+                assert!(standing.admits().is_err_and(|reason| reason.contains("unverifiedPolicies")), "{standing:?}");
+            }
+        }
+        // The agent tries again until it knows.
+        if expected != Some(Standing::Open) {
+            host.lock().dry_runs_refused = false;
+            host.edit(&format!("{GROUP}/validatingadmissionpolicies/nodes.atoll.dev"), |policy| {
+                policy["spec"] = json!({});
+            });
+            until(&gate, |standing| *standing == Standing::Shut { guards: false }).await;
+        }
+    }
 }
 
 #[test]

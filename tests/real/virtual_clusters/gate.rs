@@ -57,6 +57,35 @@ pub(super) fn a_host_that_enforces_none_is_refused() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A webhook that cannot be reached refuses the dry run by which the agent verifies the policies.
+pub(super) fn a_host_that_does_not_say_is_refused() -> anyhow::Result<()> {
+    let host = HostCluster::up(1)?;
+    // No Namespace but the one of the dry run is a root namespace and a member too.
+    let is_probe = "object.metadata.name.startsWith('atoll-root-') && has(object.metadata.labels) \
+                    && 'atoll.dev/virtual-cluster' in object.metadata.labels";
+    let webhook = json!({
+        "apiVersion": GROUP, "kind": "MutatingWebhookConfiguration", "metadata": {"name": "unreachable"},
+        "webhooks": [{
+            "name": "unreachable.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "clientConfig": {"url": "https://127.0.0.1:1/"}, "failurePolicy": "Fail", "timeoutSeconds": 1,
+            "matchConditions": [{"name": "probe", "expression": is_probe}],
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["namespaces"], "operations": ["CREATE"]}],
+        }],
+    });
+    host.kubectl().ok_with(&["create", "-f", "-"], &webhook.to_string())?;
+    let site = VirtualSite::on(host, &CLUSTERS)?;
+    let answer = site.curl(BEIJING, Way::Proxy)?;
+    let says = "unreachable.example.com";
+    eventually(SOON, || answer.get("/api/v1/namespaces")?.refused(503, "ServiceUnavailable", says))?;
+    answer.get("/api/v1/namespaces")?.refused(503, "ServiceUnavailable", "unverifiedPolicies: true")?;
+    site.host().kubectl().ok(&["delete", "mutatingwebhookconfiguration", "unreachable"])?;
+    eventually(SOON, || {
+        let code = answer.get("/api/v1/namespaces")?.code;
+        ensure!(code == 200, "{code}");
+        Ok(())
+    })
+}
+
 /// A host without these plugins of admission, which does not serve their kinds either.
 fn without(plugins: &[&str], kinds: &[&str]) -> anyhow::Result<HostCluster> {
     let kinds: Vec<_> = kinds.iter().map(|kind| format!("{GROUP}/{kind}=false")).collect();

@@ -23,7 +23,7 @@ use crate::config::ProxyAgentConfiguration;
 use crate::discovery::Discovery;
 use crate::exchange::plan::After;
 use crate::exchange::{Parts, made};
-use crate::gate::Gate;
+use crate::gate::{Accepted, Gate};
 use crate::host::Host;
 use crate::host::api::{Api, Change};
 use crate::namespaces::Namespaces;
@@ -76,7 +76,7 @@ impl World {
             access: Access::new(host.clone()),
             who: Who::new(host.clone()),
             root: Root::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
-            gate: Gate::new(Api::new(host.clone()), true, clusters.slices()),
+            gate: Gate::new(Api::new(host.clone()), Accepted::default(), clusters.slices()),
             discovery: Arc::new(Discovery::new(host.clone(), config.customs())),
             replaces_node_ports: true,
             nodes: Nodes::new(host.clone()),
