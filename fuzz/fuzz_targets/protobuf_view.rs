@@ -11,7 +11,7 @@ use rewrite::view::{Filter, ProtoListStream, ProtoWatchStream, Verdict};
 
 fn listed(group: &str, resource: &str, chunks: &[Bytes]) -> Option<Bytes> {
     let mut list = ProtoListStream::new(view(), program_for(group, "v1", resource), Filter::ByNamespace);
-    chunks.iter().all(|chunk| list.push(chunk).is_ok()).then(|| list.finish().ok()).flatten()
+    chunks.iter().all(|chunk| list.push(chunk).is_ok()).then(|| Some(list.finish().ok()?.concat().into())).flatten()
 }
 
 fn watched(group: &str, resource: &str, chunks: &[Bytes]) -> Option<Vec<u8>> {

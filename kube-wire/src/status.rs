@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::envelope::EnvelopeError;
 use crate::proto::WireError;
 
-pub use constructors::{Denied, FieldError};
+pub use constructors::{Denied, FieldError, TOO_MANY_REQUESTS};
 pub use reason::{CauseType, Reason};
 
 /// The outcome of a request, nearly always a failure.

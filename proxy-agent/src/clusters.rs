@@ -16,8 +16,10 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use kube_wire::selector::LabelSelector;
 use kube_wire::selector::LabelSelectorError;
+use rewrite::view::DEFAULT_LIST_LIMIT;
 use rewrite::{Guard, HostNamespace, Mapping};
 use tokio_util::sync::CancellationToken;
+use tunnel::{FairBudget, Share};
 
 use crate::config;
 use crate::gate::Slice;
@@ -26,6 +28,13 @@ use crate::nodes::own::{AllNodes, OwnNodes};
 use crate::roles::Roles;
 pub use toleration::TolerationError;
 
+/// Bytes of request bodies and of objects in answers that all virtual clusters together may hold; one may hold half.
+const BODIES: usize = 48 * 1024 * 1024;
+
+/// Bytes of lists in protobuf that all virtual clusters together may hold; one may hold the longest list that there is. They
+/// are not charged with [`BODIES`]: who does not read a list must not keep others from writing.
+const LISTS: usize = 2 * DEFAULT_LIST_LIMIT;
+
 /// Every virtual cluster of this agent, by name.
 #[derive(Debug)]
 pub struct VirtualClusters {
@@ -33,6 +42,8 @@ pub struct VirtualClusters {
     namespaces: Arc<Namespaces>,
     nodes: Arc<AllNodes>,
     roles: Arc<Roles>,
+    bodies: FairBudget,
+    lists: FairBudget,
 }
 
 /// The virtual clusters of one configuration.
@@ -50,9 +61,20 @@ pub struct VirtualCluster {
     pub root: HostNamespace,
     /// Cancelled when it leaves the configuration: what runs for it must end.
     pub end: CancellationToken,
+    /// What its requests may hold in memory.
+    pub(crate) memory: Memory,
     pub(crate) nodes: OwnNodes,
     namespaces: Arc<Namespaces>,
     roles: Arc<Roles>,
+}
+
+/// The accounts of one virtual cluster for bodies that are held as a whole. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Request bodies, and objects in answers.
+    pub bodies: Share,
+    /// Lists in protobuf.
+    pub lists: Share,
 }
 
 /// Which nodes of the host a virtual cluster has.
@@ -105,6 +127,8 @@ impl VirtualClusters {
             namespaces: Arc::clone(namespaces),
             nodes: Arc::default(),
             roles: Arc::default(),
+            bodies: FairBudget::new(BODIES, BODIES / 2),
+            lists: FairBudget::new(LISTS, DEFAULT_LIST_LIMIT),
         };
         clusters.exchange(clusters.read(configured)?);
         Ok(clusters)
@@ -118,9 +142,12 @@ impl VirtualClusters {
         let known = self.by_name.load();
         let mut by_name = HashMap::new();
         for config in configured {
-            // What runs goes on in the terms in which it began.
-            let end = known.get(&config.name).map(|known| known.end.clone()).unwrap_or_default();
-            let cluster = VirtualCluster::new(config, end, self)
+            // What runs goes on in the terms in which it began, and on the same account.
+            let (end, memory) = match known.get(&config.name) {
+                Some(known) => (known.end.clone(), known.memory.clone()),
+                None => (CancellationToken::new(), Memory { bodies: self.bodies.share(), lists: self.lists.share() }),
+            };
+            let cluster = VirtualCluster::new(config, (end, memory), self)
                 .map_err(|reason| ClusterError { cluster: config.name.clone(), reason })?;
             by_name.insert(config.name.clone(), Arc::new(cluster));
         }
@@ -176,7 +203,7 @@ impl VirtualClusters {
 impl VirtualCluster {
     fn new(
         config: &config::VirtualCluster,
-        end: CancellationToken,
+        (end, memory): (CancellationToken, Memory),
         all: &VirtualClusters,
     ) -> Result<Self, ClusterReason> {
         let of_nodes = config.labels();
@@ -193,6 +220,7 @@ impl VirtualCluster {
             root: HostNamespace::root(&name),
             name,
             end,
+            memory,
             namespaces: Arc::clone(&all.namespaces),
             roles: Arc::clone(&all.roles),
         })

@@ -64,7 +64,7 @@ use crate::refusal::Refusal;
 use crate::root::Root;
 use crate::seal::Seal;
 use crate::shared::{Definitions, Rules};
-use crate::translate::{ShownBody, Upstream, show};
+use crate::translate::{Collector, ShownBody, Upstream, show};
 use crate::who::{Caller, Who};
 use authorise::Identified;
 use body::{Body, BodyUse};
@@ -153,7 +153,7 @@ impl Exchange {
             Ok(response) => {
                 let (mut parts, body) = response.into_parts();
                 told.write(&mut parts.headers);
-                let bodiless = body.is_end_stream();
+                let (bodiless, patience) = (body.is_end_stream(), body.patience());
                 let stream = respond.send_response(Response::from_parts(parts, ()), bodiless)?;
                 if bodiless {
                     return Ok(());
@@ -164,6 +164,7 @@ impl Exchange {
                     },
                     // Dropping the stream resets it: what was sent is not taken for whole.
                     () = cluster.end.cancelled() => debug!("answer ended with the cluster"),
+                    () = sleep(patience.unwrap_or_default()), if patience.is_some() => debug!("answer was not read in time"),
                 }
                 Ok(())
             }
@@ -244,7 +245,7 @@ impl Exchange {
                 },
                 After::Nothing => response.map(Upstream::Stream),
                 After::Made => made(response).map(Upstream::Stream),
-                After::Advertised(advertised) => advertised.cut(response).await?,
+                After::Advertised(advertised) => advertised.cut(response, asked.answer_collector()).await?,
                 After::Gone(said) => gone(response, said),
             };
             let mut view = asked.view(mapping);
@@ -254,7 +255,7 @@ impl Exchange {
             if let Some(selecting) = selecting {
                 view = view.selecting(selecting);
             }
-            return show(&view, shown, || not_found, response).await;
+            return show(&view, shown, || not_found, response, asked.answer_collector()).await;
         }
         unreachable!("the last attempt returns")
     }
@@ -384,6 +385,20 @@ impl<'a> Asked<'a> {
                 Target::Resource(request) => self.cluster_scoped(request, body).await,
             }
         })
+    }
+
+    /// Collects what the agent reads before the request has an effect.
+    fn collector(&self) -> Collector<'_> {
+        Collector::new(&self.cluster.memory, true)
+    }
+
+    /// Collects the answer to the request itself.
+    fn answer_collector(&self) -> Collector<'_> {
+        let is_read = match self.info.target() {
+            Target::Resource(request) => request.verb().is_read(),
+            Target::NonResource(_) => true,
+        };
+        Collector::new(&self.cluster.memory, is_read)
     }
 
     fn view(&self, mapping: Mapping) -> View {

@@ -7,7 +7,7 @@ mod echo;
 mod labelled;
 mod response;
 mod review;
-mod whole;
+pub(crate) mod whole;
 
 pub(crate) use arrivals::Arrivals;
 pub(crate) use binding::as_cluster_binding;
@@ -15,7 +15,7 @@ pub(crate) use bookmarks::beginning;
 pub(crate) use echo::status;
 pub(crate) use response::{Show, ShownBody, Upstream, encoding, show, warnings};
 pub(crate) use review::{Answer, Ruling};
-pub(crate) use whole::{TooLarge, collect, drain};
+pub(crate) use whole::{Collector, TooLarge, collect, drain};
 
 /// The largest request body that an API server takes, in bytes (`MaxRequestBodyBytes` in apiserver's
 /// `server/config.go`).

@@ -5,10 +5,11 @@
 //! registration, routing, Kubernetes. Nothing spawns a task; callers do.
 //!
 //! Reading order: [`settings`] (both ends' builders), [`batched`] (what they write to), [`budget`] and [`inbound`] (receiving), [`outbound`] (sending),
-//! [`pipe`] (both, for layer 4 and upgrades), [`keepalive`] (a dead peer).
+//! [`pipe`] (both, for layer 4 and upgrades), [`keepalive`] (a dead peer), [`fair`] (what clusters share).
 
 pub mod batched;
 pub mod budget;
+pub mod fair;
 pub mod inbound;
 pub mod keepalive;
 pub mod outbound;
@@ -17,4 +18,5 @@ pub mod settings;
 
 pub use batched::{Batched, Turns};
 pub use budget::Budget;
+pub use fair::{FairBudget, Reservation, Share};
 pub use inbound::Inbound;

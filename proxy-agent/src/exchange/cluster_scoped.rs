@@ -26,7 +26,7 @@ use crate::host::{HostBody, empty};
 use crate::policy::{self, Class, Custom};
 use crate::refusal::Refusal;
 use crate::shared;
-use crate::translate::{MAX_OBJECT, Show, Upstream, collect, encoding};
+use crate::translate::{MAX_OBJECT, Show, Upstream, encoding};
 
 /// Namespaces that no API server lets go (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -259,7 +259,7 @@ impl Asked<'_> {
             return Ok(response.map(Upstream::Stream));
         }
         let (parts, body) = response.into_parts();
-        let body = collect(body, MAX_OBJECT).await.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let body = self.answer_collector().collect(body, MAX_OBJECT).await?;
         let created = if encoding(&parts.headers) == Some(Encoding::Protobuf) {
             let ObjectMetadata { name, uid, resource_version, labels } =
                 ObjectMetadata::of(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;

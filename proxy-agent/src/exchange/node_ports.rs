@@ -24,7 +24,7 @@ use super::object::Object;
 use super::plan::As;
 use crate::host::{HostBody, empty};
 use crate::refusal::Refusal;
-use crate::translate::{MAX_OBJECT, Upstream, collect, encoding};
+use crate::translate::{MAX_OBJECT, Upstream, encoding};
 pub(super) use ports::{Form, Ports};
 
 /// `ErrAllocated` in kube-apiserver's `registry/core/service/portallocator/allocator.go`.
@@ -65,8 +65,7 @@ impl Asked<'_> {
         let response = self.parts.host.send(read).await?;
         match response.status() {
             StatusCode::OK => {
-                let body = collect(response.into_body(), MAX_OBJECT).await;
-                let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+                let body = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
                 serde_json::from_slice(&body).map(Some).map_err(|error| Refusal::Unreadable(error.to_string()))
             }
             StatusCode::NOT_FOUND => Ok(None),
@@ -110,7 +109,7 @@ impl Asked<'_> {
             return Ok(Some(response.map(Upstream::Stream)));
         }
         let (mut parts, body) = response.into_parts();
-        let body = collect(body, MAX_OBJECT).await.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let body = self.answer_collector().collect(body, MAX_OBJECT).await?;
         if is_refused {
             if let Some(port) = refused(encoding(&parts.headers), &body)
                 && !replaced.contains(&port)

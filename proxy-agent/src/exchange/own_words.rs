@@ -17,7 +17,7 @@ use super::Asked;
 use super::plan::As;
 use crate::host::{HostBody, RequestBody, empty, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
-use crate::translate::{MAX_OBJECT, as_cluster_binding, collect, encoding, status};
+use crate::translate::{MAX_OBJECT, as_cluster_binding, encoding, status};
 
 /// `EnsureObjectNamespaceMatchesRequestNamespace` in apiserver's `registry/rest/meta.go`.
 const MISMATCH: &str = "the namespace of the provided object does not match the namespace sent on the request";
@@ -103,7 +103,7 @@ impl Asked<'_> {
         response: Response<HostBody>,
     ) -> Option<Status> {
         let (parts, body) = response.into_parts();
-        let body = collect(body, MAX_OBJECT).await.ok()?;
+        let body = self.collector().collect(body, MAX_OBJECT).await.ok()?;
         let program = self.program(request);
         let said = status(&self.view(mapping.clone()), &program, encoding(&parts.headers)?, &body);
         if program.is_of_cluster_bindings() { said.map(as_cluster_binding) } else { said }

@@ -30,7 +30,7 @@ use super::own_words::Upstream;
 use super::plan::{As, group_kind};
 use crate::host::RequestBody;
 use crate::refusal::{Ask, Refusal, Unmapped};
-use crate::translate::{MAX_OBJECT, collect};
+use crate::translate::MAX_OBJECT;
 pub(super) use in_force::Written;
 
 /// The group of RBAC's kinds.
@@ -90,8 +90,7 @@ impl Asked<'_> {
             let said = self.status(about, &self.mapping, response).await;
             return Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into());
         }
-        let body = collect(response.into_body(), MAX_OBJECT).await;
-        let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let body = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
         serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))
     }
 

@@ -24,7 +24,7 @@ use crate::host::{empty, full};
 use crate::own_rights::Lack;
 use crate::policy::{self, Class, Custom};
 use crate::refusal::{Ask, Refusal, Unmapped};
-use crate::translate::{MAX_OBJECT, Show, collect};
+use crate::translate::{MAX_OBJECT, Show};
 
 /// Metadata is all that says whose an object is.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
@@ -252,8 +252,7 @@ impl Asked<'_> {
         match response.status() {
             StatusCode::NOT_FOUND => Ok(Holder::Nobody),
             StatusCode::OK => {
-                let body = collect(response.into_body(), MAX_OBJECT).await;
-                let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+                let body = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
                 let object: Value =
                     serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
                 let label = object["metadata"]["labels"][CLUSTER_LABEL].as_str();

@@ -39,7 +39,7 @@ use crate::host::{RequestBody, empty, full};
 use crate::policy::{self, Class};
 use crate::refusal::Refusal;
 use crate::shared::{HostObject, Kind};
-use crate::translate::{MAX_OBJECT, Show, collect};
+use crate::translate::{MAX_OBJECT, Show};
 
 /// The longest name of a manager (`FieldManagerMaxLength` in apimachinery's `meta/v1/validation`).
 const MAX_MANAGER: usize = 128;
@@ -120,8 +120,7 @@ impl Asked<'_> {
         let unreadable = |error: String| Refusal::Unreadable(error);
         match response.status() {
             status if status.is_success() => {
-                let body = collect(response.into_body(), MAX_OBJECT).await;
-                let body = body.map_err(|error| unreadable(error.to_string()))?;
+                let body = self.answer_collector().collect(response.into_body(), MAX_OBJECT).await?;
                 let object: Map<String, Value> =
                     serde_json::from_slice(&body).map_err(|error| unreadable(error.to_string()))?;
                 if object.get("metadata").is_some_and(|metadata| !metadata.is_object()) {

@@ -84,7 +84,9 @@ pub(super) async fn exchange(
         Switched::Upgraded(head, host) => Ok(Answer::Conversation { head, host, client }),
         Switched::Refused(response) => {
             let response = response.map(crate::translate::Upstream::Stream);
-            show(&asked.view(mapping), shown, || not_found, response).await.map(Answer::Response)
+            show(&asked.view(mapping), shown, || not_found, response, asked.answer_collector())
+                .await
+                .map(Answer::Response)
         }
     }
 }

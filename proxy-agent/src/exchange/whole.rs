@@ -14,7 +14,7 @@ use super::plan::As;
 use crate::host::empty;
 use crate::namespaces;
 use crate::refusal::Refusal;
-use crate::translate::{MAX_OBJECT, collect};
+use crate::translate::MAX_OBJECT;
 
 /// A Namespace as the host has it.
 #[derive(Default, Deserialize)]
@@ -52,7 +52,7 @@ impl Asked<'_> {
             return Ok(mapper);
         }
         let unreadable = |error: String| Refusal::Unreadable(error);
-        let live = collect(response.into_body(), MAX_OBJECT).await.map_err(|error| unreadable(error.to_string()))?;
+        let live = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
         let Live { metadata } = serde_json::from_slice(&live).map_err(|error| unreadable(error.to_string()))?;
         let rules = NamespaceRules::default().given(metadata.labels, metadata.annotations);
         Ok(mapper.ruled_by(Arc::new(rules)))

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -18,7 +19,7 @@ use rewrite::{Program, View};
 use super::bookmarks::Bookmarks;
 use super::echo::{status, without_echo};
 use super::labelled::Labelled;
-use super::{Answer, Arrivals, MAX_OBJECT, as_cluster_binding, collect};
+use super::{Answer, Arrivals, Collector, MAX_OBJECT, as_cluster_binding};
 use crate::host::{HostBody, HostBodyError};
 use crate::refusal::Refusal;
 use crate::seal::Seal;
@@ -26,6 +27,10 @@ use events::Events;
 
 mod events;
 mod protobuf;
+
+/// How long an answer is held for a client that does not read it: as long as kube-apiserver lets a request take that is not
+/// long-running (`--request-timeout`).
+const HELD: Duration = Duration::from_secs(60);
 
 /// How an answer is shown.
 pub(crate) enum Show {
@@ -54,6 +59,8 @@ pub(crate) enum Upstream {
 pub(crate) enum ShownBody {
     /// In one piece.
     Whole(Option<Bytes>),
+    /// In pieces, all of which are there: each is freed when it has been sent.
+    Pieces(VecDeque<Bytes>),
     /// As the host sends it.
     Verbatim(HostBody),
     /// Through the engine.
@@ -85,12 +92,14 @@ pub(crate) enum ShowError {
     Stream(#[source] rewrite::view::StreamError),
 }
 
-/// Shows an answer. Failures of the host's are Statuses whatever was asked for.
+/// Shows an answer. Failures of the host's are Statuses whatever was asked for. What has to be looked at as a whole is
+/// charged to `collector`.
 pub(crate) async fn show(
     view: &View,
     show: Show,
     not_found: impl FnOnce() -> Status,
     response: Response<Upstream>,
+    collector: Collector<'_>,
 ) -> Result<Response<ShownBody>, Refusal> {
     let (mut parts, body) = response.into_parts();
     warnings(view, &mut parts.headers);
@@ -99,30 +108,32 @@ pub(crate) async fn show(
     let failed = parts.status.as_u16() >= 400;
     let shown = match show {
         _ if encoding == Some(Encoding::Protobuf) => {
-            protobuf::show(view, show, not_found, parts.status, body, &mut parts.headers).await?
+            protobuf::show(view, show, not_found, parts.status, body, &mut parts.headers, collector).await?
         }
         Show::Object { program, .. } | Show::List { program, .. } | Show::Watch { program, .. }
             if failed && json && program.is_of_cluster_bindings() =>
         {
-            let body = body.collect().await?;
+            let body = body.collect(collector).await?;
             match status(view, &program, Encoding::Json, &body).map(as_cluster_binding) {
                 Some(status) => ShownBody::whole(status.to_json().into(), &mut parts.headers),
                 None => return Err(Refusal::Unreadable("its error is no Status".to_owned())),
             }
         }
         Show::Object { program, .. } if failed && json && parts.status == StatusCode::UNPROCESSABLE_ENTITY => {
-            let body = body.collect().await?;
+            let body = body.collect(collector).await?;
             let status = Status::from_json(&body).ok().and_then(|status| without_echo(view, &program, status));
             if let Some(status) = status {
                 ShownBody::whole(status.to_json().into(), &mut parts.headers)
             } else {
-                let (body, everything) = (Upstream::Whole(body), Filter::Everything);
-                whole(view, &Program::default(), everything, None, not_found, body, &mut parts.headers).await?
+                let shown = whole(view, &Program::default(), Filter::Everything, None, not_found, &body)?;
+                ShownBody::whole(collector.concat(&shown)?, &mut parts.headers)
             }
         }
-        // An error is a Status in JSON; a pod's own server may answer with what it likes.
+        // An error is a Status in JSON.
         _ if failed && json => {
-            whole(view, &Program::default(), Filter::Everything, None, not_found, body, &mut parts.headers).await?
+            let body = body.collect(collector).await?;
+            let shown = whole(view, &Program::default(), Filter::Everything, None, not_found, &body)?;
+            ShownBody::whole(collector.concat(&shown)?, &mut parts.headers)
         }
         _ if failed => body.verbatim(),
         Show::Verbatim => body.verbatim(),
@@ -131,13 +142,16 @@ pub(crate) async fn show(
             return Err(Refusal::Unreadable(format!("it is {media_type:?}, which was not asked for")));
         }
         Show::Object { program, filter, only } => {
-            whole(view, &program, filter, only.as_ref(), not_found, body, &mut parts.headers).await?
+            let body = body.collect(collector).await?;
+            let shown = whole(view, &program, filter, only.as_ref(), not_found, &body)?;
+            ShownBody::whole(collector.concat(&shown)?, &mut parts.headers)
         }
         Show::Review { program, filter, answer } => {
-            let body = answer.apply(view.mapping(), &body.collect().await?);
+            let body = answer.apply(view.mapping(), &body.collect(collector).await?);
             let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
             let view = view.clone().answering(answer.about);
-            whole(&view, &program, filter, None, not_found, Upstream::Whole(body), &mut parts.headers).await?
+            let shown = whole(&view, &program, filter, None, not_found, &body)?;
+            ShownBody::whole(collector.concat(&shown)?, &mut parts.headers)
         }
         Show::List { program, filter, seal, token, counted } => {
             let engine = ListStream::new(view.clone(), program, filter).sealing(move |plain| seal.seal(plain, &token));
@@ -155,27 +169,26 @@ pub(crate) async fn show(
     Ok(Response::from_parts(parts, shown))
 }
 
-async fn whole(
+/// An object as the client sees it.
+fn whole(
     view: &View,
     program: &Program,
     filter: Filter,
     only: Option<&LabelSelector>,
     not_found: impl FnOnce() -> Status,
-    body: Upstream,
-    headers: &mut HeaderMap,
-) -> Result<ShownBody, Refusal> {
-    let body = body.collect().await?;
+    body: &Bytes,
+) -> Result<Vec<Bytes>, Refusal> {
     if let Some(only) = only {
-        let labelled = Labelled::parse(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let labelled = Labelled::parse(body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
         if !labelled.is_selected_by(only) {
             return Err(not_found().into());
         }
     }
     let mut pieces: Vec<Bytes> = Vec::new();
-    let verdict = view.object(program, filter, &body, &mut pieces);
+    let verdict = view.object(program, filter, body, &mut pieces);
     match verdict.map_err(|error| Refusal::Unreadable(error.to_string()))? {
         Verdict::Foreign | Verdict::Unselected | Verdict::Left => Err(not_found().into()),
-        Verdict::Shown => Ok(ShownBody::whole(pieces.concat().into(), headers)),
+        Verdict::Shown => Ok(pieces),
     }
 }
 
@@ -221,12 +234,10 @@ impl Show {
 // === impl Upstream ===
 
 impl Upstream {
-    async fn collect(self) -> Result<Bytes, Refusal> {
+    async fn collect(self, collector: Collector<'_>) -> Result<Bytes, Refusal> {
         match self {
             Self::Whole(body) => Ok(body),
-            Self::Stream(body) => {
-                collect(body, MAX_OBJECT).await.map_err(|error| Refusal::Unreadable(error.to_string()))
-            }
+            Self::Stream(body) => collector.collect(body, MAX_OBJECT).await,
         }
     }
 
@@ -246,6 +257,20 @@ impl ShownBody {
         Self::Whole(Some(body))
     }
 
+    fn in_pieces(pieces: Vec<Bytes>, headers: &mut HeaderMap) -> Self {
+        let length: usize = pieces.iter().map(Bytes::len).sum();
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+        Self::Pieces(pieces.into())
+    }
+
+    /// How long the client may take to read it, if it is held in memory.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        match self {
+            Self::Whole(_) | Self::Pieces(_) => Some(HELD),
+            Self::Verbatim(_) | Self::Stream(_) => None,
+        }
+    }
+
     /// No body at all.
     pub(crate) fn none() -> Self {
         Self::Whole(None)
@@ -259,6 +284,7 @@ impl Body for ShownBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ShowError>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Pieces(pieces) => Poll::Ready(pieces.pop_front().map(|piece| Ok(Frame::data(piece)))),
             Self::Verbatim(body) => Pin::new(body).poll_frame(cx).map_err(ShowError::Host),
             Self::Stream(stream) => stream.poll_frame(cx),
         }
@@ -267,6 +293,7 @@ impl Body for ShownBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_none(),
+            Self::Pieces(pieces) => pieces.is_empty(),
             Self::Verbatim(body) => body.is_end_stream(),
             Self::Stream(stream) => stream.ended && stream.ready.is_empty(),
         }
@@ -275,6 +302,7 @@ impl Body for ShownBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Self::Pieces(pieces) => SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum()),
             Self::Verbatim(body) => body.size_hint(),
             Self::Stream(_) => SizeHint::default(),
         }

@@ -5,6 +5,19 @@ use std::pin::pin;
 
 use bytes::{Bytes, BytesMut};
 use http_body::Body;
+use kube_wire::Status;
+use kube_wire::status::TOO_MANY_REQUESTS;
+use tunnel::{Reservation, Share};
+
+use crate::clusters::Memory;
+use crate::refusal::Refusal;
+
+/// Seconds after which there may be room in a cluster's share.
+const RETRY_AFTER: u32 = 1;
+
+/// A `Retry-After` would make clients repeat a write that was executed.
+const UNKNOWN_OUTCOME: &str = "the API server was asked, but the memory for answers is exhausted; read the object to see whether the request took \
+     effect";
 
 /// Why a body is not there in one piece.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +28,65 @@ pub(crate) enum TooLarge<E> {
     /// It broke off.
     #[error("the body broke off")]
     Broken(#[source] E),
+}
+
+/// Why a body that is charged to a cluster's share was not collected.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CollectError<E> {
+    /// It is longer than allowed.
+    #[error("the body is longer than {0} bytes")]
+    TooLarge(usize),
+    /// The share, or the budget of all clusters, has no room for it.
+    #[error("the memory for bodies is exhausted")]
+    Exhausted,
+    /// It broke off.
+    #[error("the body broke off")]
+    Broken(#[source] E),
+}
+
+/// Collects the answers that one request needs as a whole, and charges them to its cluster.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Collector<'a> {
+    memory: &'a Memory,
+    /// Whether the request had no effect, so that it may be sent again.
+    is_read: bool,
+}
+
+/// Collects a body of at most `limit` bytes and charges it to `share` for as long as a clone or slice of the bytes lives.
+/// A body of one chunk is not copied.
+pub(crate) async fn collect_charged<B>(body: B, limit: usize, share: &Share) -> Result<Bytes, CollectError<B::Error>>
+where
+    B: Body<Data = Bytes>,
+{
+    let mut body = pin!(body);
+    let mut charge = share.nothing();
+    let (mut first, mut all) = (Bytes::new(), Vec::new());
+    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        let Ok(chunk) = frame.map_err(CollectError::Broken)?.into_data() else { continue };
+        if first.len() + all.len() + chunk.len() > limit {
+            return Err(CollectError::TooLarge(limit));
+        }
+        if !charge.grow(chunk.len()) {
+            return Err(CollectError::Exhausted);
+        }
+        if first.is_empty() && all.is_empty() {
+            first = chunk;
+            continue;
+        }
+        if !first.is_empty() {
+            append(&mut all, &std::mem::take(&mut first));
+        }
+        append(&mut all, &chunk);
+    }
+    Ok(charge.attach(if first.is_empty() { all.into() } else { first }))
+}
+
+/// Grows by an eighth, not to twice the size: what is spare is charged to nobody.
+fn append(all: &mut Vec<u8>, chunk: &[u8]) {
+    if all.capacity() - all.len() < chunk.len() {
+        all.reserve_exact(chunk.len().max(all.len() / 8));
+    }
+    all.extend_from_slice(chunk);
 }
 
 /// Collects a body of at most `limit` bytes. A body of one chunk is not copied.
@@ -56,6 +128,58 @@ where
     }
 }
 
+// === impl Collector ===
+
+impl<'a> Collector<'a> {
+    /// For a request that changes nothing (`is_read`), or that has been executed.
+    pub(crate) fn new(memory: &'a Memory, is_read: bool) -> Self {
+        Self { memory, is_read }
+    }
+
+    /// An answer of at most `limit` bytes. It is charged for as long as a clone or slice of the bytes lives.
+    pub(crate) async fn collect<B>(self, body: B, limit: usize) -> Result<Bytes, Refusal>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: std::error::Error,
+    {
+        collect_charged(body, limit, &self.memory.bodies).await.map_err(|error| match error {
+            CollectError::Exhausted => self.exhausted(),
+            CollectError::TooLarge(_) | CollectError::Broken(_) => Refusal::Unreadable(error.to_string()),
+        })
+    }
+
+    /// Bytes that were made of an answer, charged.
+    pub(crate) fn charged(self, bytes: Bytes) -> Result<Bytes, Refusal> {
+        let charge = self.memory.bodies.reserve(bytes.len()).ok_or_else(|| self.exhausted())?;
+        Ok(charge.attach(bytes))
+    }
+
+    /// Pieces as one, charged.
+    pub(crate) fn concat(self, pieces: &[Bytes]) -> Result<Bytes, Refusal> {
+        self.charged(pieces.concat().into())
+    }
+
+    /// The charge for a list, of nothing yet.
+    pub(crate) fn list(self) -> Reservation {
+        self.memory.lists.nothing()
+    }
+
+    /// Charges as many bytes as are held.
+    pub(crate) fn grow(self, charge: &mut Reservation, held: usize) -> Result<(), Refusal> {
+        if charge.grow(held.saturating_sub(charge.units())) { Ok(()) } else { Err(self.exhausted()) }
+    }
+
+    /// There is no room for the answer.
+    pub(crate) fn exhausted(self) -> Refusal {
+        if self.is_read { exhausted() } else { Status::timeout(UNKNOWN_OUTCOME, 0).into() }
+    }
+}
+
+/// Says that there is no room for a body now. The request had no effect, and may be sent again.
+pub(crate) fn exhausted() -> Refusal {
+    Status::too_many_requests(TOO_MANY_REQUESTS, RETRY_AFTER).into()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
@@ -64,6 +188,7 @@ mod tests {
     use std::task::{Context, Poll};
 
     use http_body::Frame;
+    use tunnel::FairBudget;
 
     use super::*;
 
@@ -76,6 +201,24 @@ mod tests {
         fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
             Poll::Ready(self.0.pop_front().map(|chunk| Ok(Frame::data(Bytes::from_static(chunk)))))
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_collected_is_charged_while_it_is_held() {
+        let budget = FairBudget::new(24, 12);
+        let share = budget.share();
+        let chunks = |count| Chunks(VecDeque::from(vec![&b"abc"[..]; count]));
+        let one = collect_charged(chunks(1), 100, &share).await.unwrap();
+        let three = collect_charged(chunks(3), 100, &share).await.unwrap();
+        assert_eq!((&one[..], &three[..], share.held()), (&b"abc"[..], &b"abcabcabc"[..], 12));
+        assert!(matches!(collect_charged(chunks(1), 100, &share).await, Err(CollectError::Exhausted)));
+        assert_eq!(share.held(), 12);
+        drop(three);
+        assert!(matches!(collect_charged(chunks(4), 11, &share).await, Err(CollectError::TooLarge(11))));
+        assert_eq!(share.held(), 3);
+        drop(one);
+        assert_eq!(collect_charged(chunks(0), 0, &share).await.unwrap(), "");
+        assert_eq!(budget.held(), 0);
     }
 
     #[tokio::test]

@@ -106,7 +106,7 @@ impl View {
                 // No longer than what is in memory already.
                 list = list.limited_to(body.len(), usize::MAX);
                 let shown = list.push(body).and_then(|()| list.finish());
-                sink.emit(shown.map_err(StreamError::unreadable)?);
+                shown.map_err(StreamError::unreadable)?.into_iter().for_each(|piece| sink.emit(piece));
                 return Ok(Verdict::Shown);
             }
             Content::Object(part) => part,

@@ -11,7 +11,7 @@ use crate::exchange::Asked;
 use crate::exchange::plan::As;
 use crate::host::empty;
 use crate::refusal::Refusal;
-use crate::translate::{MAX_OBJECT, collect};
+use crate::translate::MAX_OBJECT;
 
 /// Services are looked through page by page, so that no answer is large.
 const PAGE: &str = "500";
@@ -68,8 +68,7 @@ impl Asked<'_> {
                 .with_retry_after(1)
                 .into());
         }
-        let body = collect(response.into_body(), MAX_OBJECT).await;
-        let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let body = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
         serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))
     }
 }

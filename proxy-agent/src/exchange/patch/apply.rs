@@ -25,7 +25,7 @@ use super::last_applied::as_stored;
 use super::{GUARDED, Patched, pod_spec, resolve, yaml_to_json};
 use crate::host::{empty, full};
 use crate::refusal::Refusal;
-use crate::translate::{MAX_OBJECT, collect};
+use crate::translate::MAX_OBJECT;
 
 /// What the guard's fields are called.
 const SELECTOR: &str = "nodeSelector";
@@ -120,7 +120,7 @@ async fn live(asked: &Asked<'_>, request: &ResourceRequest<'_>, path: &str) -> R
         return Ok(None);
     }
     let unreadable = |error: String| Refusal::Unreadable(error);
-    let body = collect(response.into_body(), MAX_OBJECT).await.map_err(|error| unreadable(error.to_string()))?;
+    let body = asked.collector().collect(response.into_body(), MAX_OBJECT).await?;
     let mut object: Value = serde_json::from_slice(&body).map_err(|error| unreadable(error.to_string()))?;
     let selector = pod(request, &mut object).and_then(|pod| pod.get(SELECTOR)).and_then(Value::as_object);
     let keys = selector.map(|selector| selector.keys().cloned().collect()).unwrap_or_default();

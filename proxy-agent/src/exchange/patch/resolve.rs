@@ -15,7 +15,7 @@ use super::json_patch::JsonPatch;
 use super::pod_spec;
 use crate::host::{RequestBody, empty, full};
 use crate::refusal::Refusal;
-use crate::translate::{MAX_OBJECT, collect};
+use crate::translate::MAX_OBJECT;
 
 /// Where managed fields stand, as a JSON pointer.
 const MANAGED: &str = "/metadata/managedFields";
@@ -118,8 +118,7 @@ pub(super) async fn read(
     request.headers_mut().insert(header::ACCEPT, http::HeaderValue::from_static("application/json"));
     let response = asked.parts.host.send(request).await?;
     if response.status() == StatusCode::OK {
-        let body = collect(response.into_body(), MAX_OBJECT).await;
-        return body.map_err(|error| Refusal::Unreadable(error.to_string()));
+        return asked.collector().collect(response.into_body(), MAX_OBJECT).await;
     }
     let said = asked.status(about, &asked.mapping, response).await;
     Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into())

@@ -10,7 +10,7 @@ use super::Asked;
 use crate::host::HostBody;
 use crate::refusal::Refusal;
 use crate::shared::{Document, Hidden};
-use crate::translate::{Upstream, collect};
+use crate::translate::{Collector, Upstream};
 
 /// The largest document, in bytes. OpenAPI of a cluster with some hundred definitions has about 8 MB.
 const MAX: usize = 64 * 1024 * 1024;
@@ -61,13 +61,17 @@ impl Asked<'_> {
 
 impl Advertised {
     /// The document without what is hidden.
-    pub(in crate::exchange) async fn cut(&self, response: Response<HostBody>) -> Result<Response<Upstream>, Refusal> {
+    pub(in crate::exchange) async fn cut(
+        &self,
+        response: Response<HostBody>,
+        collector: Collector<'_>,
+    ) -> Result<Response<Upstream>, Refusal> {
         if !response.status().is_success() {
             return Ok(response.map(Upstream::Stream));
         }
         let unreadable = |error: String| Refusal::Unreadable(error);
         let (mut parts, body) = response.into_parts();
-        let body = collect(body, MAX).await.map_err(|error| unreadable(error.to_string()))?;
+        let body = collector.collect(body, MAX).await?;
         // Not by the very type: the index of OpenAPI is JSON under another name.
         let media_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let body = if media_type.is_some_and(|media_type| media_type.contains("protobuf")) {
@@ -81,6 +85,6 @@ impl Advertised {
             parts.headers.remove(name);
         }
         parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-        Ok(Response::from_parts(parts, Upstream::Whole(body.into())))
+        Ok(Response::from_parts(parts, Upstream::Whole(collector.charged(body.into())?)))
     }
 }

@@ -119,7 +119,7 @@ impl World {
                 _ => response.map(Answered::Stream),
             };
             let view = asked.view(plan.mapping);
-            return match show(&view, plan.show, || plan.not_found, response).await {
+            return match show(&view, plan.show, || plan.not_found, response, asked.answer_collector()).await {
                 Ok(shown) => {
                     let code = shown.status().as_u16();
                     let body = shown.into_body().collect().await.unwrap().to_bytes();

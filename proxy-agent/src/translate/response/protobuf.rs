@@ -14,7 +14,7 @@ use rewrite::{Program, View};
 
 use super::super::labelled::Labelled;
 use super::events::Events;
-use super::{Engine, Show, ShownBody, Upstream, stream};
+use super::{Collector, Engine, Show, ShownBody, Upstream, stream};
 use crate::host::HostBody;
 use crate::refusal::Refusal;
 use crate::translate::echo::status;
@@ -27,27 +27,28 @@ pub(super) async fn show(
     status: StatusCode,
     body: Upstream,
     headers: &mut HeaderMap,
+    collector: Collector<'_>,
 ) -> Result<ShownBody, Refusal> {
     if status.as_u16() >= 400 {
-        return failure(view, &show, body, headers).await;
+        return failure(view, &show, body, headers, collector).await;
     }
-    let (body, shown) = match show {
+    let shown = match show {
         Show::Verbatim => return Ok(body.verbatim()),
         Show::Object { program, filter, only } => {
-            let body = body.collect().await?;
+            let body = body.collect(collector).await?;
             if let Some(only) = only {
                 let labelled = Labelled::of_protobuf(&body).map_err(unreadable)?;
                 if !labelled.is_selected_by(&only) {
                     return Err(not_found().into());
                 }
             }
-            let shown = whole(view, &program, filter, &body)?;
-            (body, shown)
+            whole(view, &program, filter, &body)?
         }
         Show::Review { program, filter, answer } => {
-            let body = Bytes::from(answer.apply_protobuf(view.mapping(), &body.collect().await?).map_err(unreadable)?);
-            let shown = whole(&view.clone().answering(answer.about), &program, filter, &body)?;
-            (body, shown)
+            let body = Bytes::from(
+                answer.apply_protobuf(view.mapping(), &body.collect(collector).await?).map_err(unreadable)?,
+            );
+            whole(&view.clone().answering(answer.about), &program, filter, &body)?
         }
         Show::List { program, filter, seal, token, counted } => {
             let list = ProtoListStream::new(view.clone(), program, filter);
@@ -56,7 +57,7 @@ pub(super) async fn show(
             let Upstream::Stream(upstream) = body else {
                 return Err(Refusal::Unreadable("a list was read as an object".into()));
             };
-            return Ok(ShownBody::whole(collect(list, upstream).await?, headers));
+            return Ok(ShownBody::in_pieces(collect(list, upstream, collector).await?, headers));
         }
         Show::Watch { program, filter, arrivals, bookmarks } => {
             let watch = ProtoWatchStream::new(view.clone(), &program, filter).map_err(unreadable)?;
@@ -64,16 +65,21 @@ pub(super) async fn show(
             return stream(body, Engine::watch(events, arrivals.in_protobuf(), bookmarks), headers);
         }
     };
-    drop(body);
     match shown {
-        Some(shown) => Ok(ShownBody::whole(shown, headers)),
+        Some(shown) => Ok(ShownBody::whole(collector.concat(&shown)?, headers)),
         None => Err(not_found().into()),
     }
 }
 
 /// A refusal of the host's is a Status; a pod's own server may answer with what it likes.
-async fn failure(view: &View, show: &Show, body: Upstream, headers: &mut HeaderMap) -> Result<ShownBody, Refusal> {
-    let body = body.collect().await?;
+async fn failure(
+    view: &View,
+    show: &Show,
+    body: Upstream,
+    headers: &mut HeaderMap,
+    collector: Collector<'_>,
+) -> Result<ShownBody, Refusal> {
+    let body = body.collect(collector).await?;
     let nothing = Program::default();
     let program = if let Show::Object { program, .. } = show { program } else { &nothing };
     match (status(view, program, Encoding::Protobuf, &body), show) {
@@ -83,24 +89,33 @@ async fn failure(view: &View, show: &Show, body: Upstream, headers: &mut HeaderM
     }
 }
 
-fn whole(view: &View, program: &Program, filter: Filter, body: &Bytes) -> Result<Option<Bytes>, Refusal> {
+fn whole(view: &View, program: &Program, filter: Filter, body: &Bytes) -> Result<Option<Vec<Bytes>>, Refusal> {
     let mut pieces: Vec<Bytes> = Vec::new();
     Ok(match view.protobuf(program, filter, body, &mut pieces).map_err(unreadable)? {
         Verdict::Foreign | Verdict::Unselected | Verdict::Left => None,
-        Verdict::Shown => Some(pieces.concat().into()),
+        Verdict::Shown => Some(pieces),
     })
 }
 
-/// Reads a list to its end. Nothing has gone out before, so one that is too long is refused like anything else.
-async fn collect(mut list: ProtoListStream, upstream: HostBody) -> Result<Bytes, Refusal> {
+/// Reads a list to its end. Nothing has gone out before, so one that is too long, or for which there is no memory now, is
+/// refused like anything else. What is charged for it is given back piece by piece, as the client reads.
+async fn collect(
+    mut list: ProtoListStream,
+    upstream: HostBody,
+    collector: Collector<'_>,
+) -> Result<Vec<Bytes>, Refusal> {
     let mut upstream = pin!(upstream);
+    let mut charge = collector.list();
     while let Some(frame) = poll_fn(|cx| upstream.as_mut().poll_frame(cx)).await {
         let frame = frame.map_err(|error| Refusal::Unreadable(error.to_string()))?;
         if let Ok(chunk) = frame.into_data() {
             list.push(&chunk).map_err(refused)?;
+            collector.grow(&mut charge, list.held())?;
         }
     }
-    list.finish().map_err(refused)
+    let pieces = list.finish().map_err(refused)?;
+    let attach = |piece: Bytes| charge.split(piece.len()).attach(piece);
+    Ok(pieces.into_iter().map(attach).collect())
 }
 
 fn refused(error: StreamError) -> Refusal {

@@ -29,6 +29,8 @@ const ITEMS: u32 = 2;
 /// `ListMeta` in apimachinery's meta/v1 generated.proto.
 const CONTINUE: u32 = 3;
 const REMAINING: u32 = 4;
+/// A piece of the list is no longer than this, unless one item is.
+const PIECE: usize = 64 << 10;
 /// Fields of the envelope beside the list are shorter than this.
 const SHORT: usize = 4 << 10;
 
@@ -48,8 +50,18 @@ pub struct ProtoListStream {
     pending: BytesMut,
     /// The envelope before the list, the list, and the envelope behind it, as they will be shown.
     head: Vec<u8>,
-    list: Vec<u8>,
+    list: Kept,
     tail: Vec<u8>,
+}
+
+/// Bytes in pieces, so that whoever sends them can free each one when it is sent.
+#[derive(Default)]
+struct Kept {
+    pieces: Vec<Bytes>,
+    /// The last piece, to which more is added.
+    open: Vec<u8>,
+    /// Bytes in all of them.
+    len: usize,
 }
 
 /// What comes next.
@@ -90,7 +102,7 @@ impl ProtoListStream {
             state: State::Magic,
             pending: BytesMut::new(),
             head: Vec::new(),
-            list: Vec::new(),
+            list: Kept::default(),
             tail: Vec::new(),
         }
     }
@@ -124,8 +136,13 @@ impl ProtoListStream {
         Ok(())
     }
 
-    /// Says that there are no more chunks, and gives the list.
-    pub fn finish(self) -> Result<Bytes, StreamError> {
+    /// Bytes held now: what will be shown, and what has come of the next item.
+    pub fn held(&self) -> usize {
+        self.list.len + self.pending.len()
+    }
+
+    /// Says that there are no more chunks, and gives the list, in pieces.
+    pub fn finish(self) -> Result<Vec<Bytes>, StreamError> {
         let whole = matches!(self.state, State::Tail) && self.pending.is_empty();
         if !whole {
             return Err(Unreadable::from(WireError::Truncated).into());
@@ -134,10 +151,13 @@ impl ProtoListStream {
         if !Envelope::decode(&envelope).map_err(Unreadable::from)?.holds_protobuf() {
             return Err(Unreadable::Wrapped.into());
         }
-        let mut shown = Writer::after([&MAGIC[..], &self.head].concat());
-        shown.bytes(RAW, &self.list);
-        shown.raw(&self.tail);
-        Ok(shown.into_bytes().into())
+        let mut before = Writer::after([&MAGIC[..], &self.head].concat());
+        before.raw_varint(u64::from(RAW) << 3 | 2);
+        before.raw_varint(self.list.len as u64);
+        let mut shown = vec![Bytes::from(before.into_bytes())];
+        shown.extend(self.list.into_pieces());
+        shown.extend((!self.tail.is_empty()).then(|| Bytes::from(self.tail)));
+        Ok(shown)
     }
 
     /// Reads the next field, if it is there.
@@ -208,9 +228,9 @@ impl ProtoListStream {
         match begun.number {
             ITEMS if begun.is_message => self.item(part, &field.slice(begun.head..))?,
             METADATA if begun.is_message => self.metadata(&field[begun.head..])?,
-            _ => self.list.extend_from_slice(field),
+            _ => self.list.push(field.len(), |list| list.extend_from_slice(field)),
         }
-        if self.list.len() > self.limit { Err(StreamError::TooMuch { limit: self.limit }) } else { Ok(()) }
+        if self.list.len > self.limit { Err(StreamError::TooMuch { limit: self.limit }) } else { Ok(()) }
     }
 
     fn item(&mut self, part: Part, item: &Bytes) -> Result<(), Unreadable> {
@@ -220,11 +240,14 @@ impl ProtoListStream {
             return Ok(());
         }
         let length = item.len().saturating_add_signed(reader.splice.grown());
-        let mut begun = Writer::after(std::mem::take(&mut self.list));
-        begun.raw_varint(u64::from(ITEMS) << 3 | 2);
-        begun.raw_varint(length as u64);
-        self.list = begun.into_bytes();
-        reader.splice.finish(item, &mut Copied(&mut self.list));
+        // A tag and the longest length there is.
+        self.list.push(length + 11, |list| {
+            let mut begun = Writer::after(std::mem::take(list));
+            begun.raw_varint(u64::from(ITEMS) << 3 | 2);
+            begun.raw_varint(length as u64);
+            *list = begun.into_bytes();
+            reader.splice.finish(item, &mut Copied(list));
+        });
         Ok(())
     }
 
@@ -242,9 +265,12 @@ impl ProtoListStream {
                 _ => shown.raw(&metadata[field.span]),
             }
         }
-        let mut list = Writer::after(std::mem::take(&mut self.list));
-        list.bytes(METADATA, &shown.into_bytes());
-        self.list = list.into_bytes();
+        let shown = shown.into_bytes();
+        self.list.push(shown.len() + 11, |list| {
+            let mut writer = Writer::after(std::mem::take(list));
+            writer.bytes(METADATA, &shown);
+            *list = writer.into_bytes();
+        });
         Ok(())
     }
 }
@@ -254,8 +280,33 @@ impl std::fmt::Debug for ProtoListStream {
         f.debug_struct("ProtoListStream")
             .field("filter", &self.filter)
             .field("state", &self.state)
-            .field("kept", &self.list.len())
+            .field("kept", &self.list.len)
             .finish_non_exhaustive()
+    }
+}
+
+// === impl Kept ===
+
+impl Kept {
+    /// Lets `write` add about so many bytes.
+    fn push(&mut self, about: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        if !self.open.is_empty() && self.open.len() + about > PIECE {
+            self.pieces.push(std::mem::take(&mut self.open).into());
+        }
+        let needed = self.open.len() + about;
+        if self.open.capacity() < needed {
+            // Not above a piece by doubling: what is spare would be kept with it.
+            let capacity = (2 * self.open.capacity()).min(PIECE).max(needed);
+            self.open.reserve_exact(capacity - self.open.len());
+        }
+        let before = self.open.len();
+        write(&mut self.open);
+        self.len += self.open.len() - before;
+    }
+
+    fn into_pieces(self) -> impl Iterator<Item = Bytes> {
+        let last = (!self.open.is_empty()).then(|| self.open.into());
+        self.pieces.into_iter().chain(last)
     }
 }
 

@@ -78,7 +78,7 @@ fn listed(sample: &Sample, chunk: usize) -> Result<Bytes, StreamError> {
     for chunk in sample.host.1.chunks(chunk) {
         list.push(chunk)?;
     }
-    list.finish()
+    list.finish().map(|pieces| pieces.concat().into())
 }
 
 fn object(sample: &Sample, body: &Bytes) -> Result<Option<Bytes>, Unreadable> {
@@ -160,7 +160,7 @@ fn a_list_is_kept_up_to_a_limit() {
     let limited = |item, all| {
         let list_of_pods = ProtoListStream::new(view(), list.program.clone(), list.filter).limited_to(item, all);
         let mut list_of_pods = list_of_pods.sealing(seal);
-        list_of_pods.push(&list.host.1).and_then(|()| list_of_pods.finish())
+        list_of_pods.push(&list.host.1).and_then(|()| list_of_pods.finish()).map(|pieces| Bytes::from(pieces.concat()))
     };
     let shown = list.shown.as_ref().unwrap().1.clone();
     // What belongs to others does not count.

@@ -1,0 +1,235 @@
+//! What clusters have in common, in shares: the bytes of bodies that are held as a whole, the streams of a tunnel.
+//!
+//! Bodies stream wherever they can. Some cannot: a request body must be mapped before its first byte may go upstream, and
+//! the length of a protobuf list stands before the list. What is collected of such bodies is charged to the share of one
+//! cluster and to the total. A reservation that fails is the caller's to refuse (429 with `Retry-After`).
+//!
+//! A reservation never lets a cluster hold more than is free afterwards. So one greedy cluster leaves half of the total to
+//! the others, two leave a third, and a cluster that holds nothing always finds room.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+/// So many units of something, and the limit of each share. Clones are the same budget.
+#[derive(Clone)]
+pub struct FairBudget(Arc<Pool>);
+
+/// What one cluster may hold of a [`FairBudget`]. Clones are the same share.
+#[derive(Clone)]
+pub struct Share {
+    pool: Arc<Pool>,
+    /// Units that this share holds; it changes under the pool's lock only.
+    held: Arc<AtomicUsize>,
+}
+
+/// Units that are charged to a share until this is dropped.
+pub struct Reservation {
+    share: Share,
+    units: usize,
+}
+
+struct Pool {
+    limit: usize,
+    share_limit: usize,
+    /// Units that all shares hold.
+    held: Mutex<usize>,
+}
+
+/// Bytes with the reservation that pays for them.
+struct Charged {
+    bytes: Bytes,
+    _reservation: Reservation,
+}
+
+// === impl FairBudget ===
+
+impl FairBudget {
+    /// A budget of `limit` units in all, and of `share_limit` units for each share.
+    pub fn new(limit: usize, share_limit: usize) -> Self {
+        Self(Arc::new(Pool { limit, share_limit, held: Mutex::default() }))
+    }
+
+    /// A share for one more cluster.
+    pub fn share(&self) -> Share {
+        Share { pool: Arc::clone(&self.0), held: Arc::default() }
+    }
+
+    /// Units held by all shares.
+    pub fn held(&self) -> usize {
+        self.0.held()
+    }
+}
+
+impl fmt::Debug for FairBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FairBudget").field("limit", &self.0.limit).field("held", &self.held()).finish()
+    }
+}
+
+// === impl Share ===
+
+impl Share {
+    /// Charges so many units; `None` if the share or the whole budget has no room for them.
+    pub fn reserve(&self, units: usize) -> Option<Reservation> {
+        self.take(units).then(|| Reservation { share: self.clone(), units })
+    }
+
+    /// A reservation that holds nothing yet, to be grown.
+    pub fn nothing(&self) -> Reservation {
+        Reservation { share: self.clone(), units: 0 }
+    }
+
+    /// Units that this share holds.
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, units: usize) -> bool {
+        let Pool { limit, share_limit, held: total } = &*self.pool;
+        let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(own), Some(all)) = (self.held().checked_add(units), total.checked_add(units)) else { return false };
+        // Nothing is no burden, whatever others hold.
+        let fits = units == 0 || (own <= *share_limit && all <= *limit && own <= *limit - all);
+        if fits {
+            *total = all;
+            self.held.store(own, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    fn give_back(&self, units: usize) {
+        if units == 0 {
+            return;
+        }
+        let mut total = self.pool.held.lock().unwrap_or_else(PoisonError::into_inner);
+        *total -= units;
+        self.held.fetch_sub(units, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Share").field("held", &self.held()).finish_non_exhaustive()
+    }
+}
+
+// === impl Reservation ===
+
+impl Reservation {
+    /// Charges more; `false` if there is no room, and then the charge is as before.
+    #[must_use]
+    pub fn grow(&mut self, units: usize) -> bool {
+        let grown = self.share.take(units);
+        if grown {
+            self.units += units;
+        }
+        grown
+    }
+
+    /// Takes so many units of the charge out into a reservation of their own, or all if there are fewer.
+    #[must_use]
+    pub fn split(&mut self, units: usize) -> Self {
+        let units = units.min(self.units);
+        self.units -= units;
+        Self { share: self.share.clone(), units }
+    }
+
+    /// Units charged.
+    pub fn units(&self) -> usize {
+        self.units
+    }
+
+    /// Ties the charge to bytes: it is given back when the last clone or slice of them is dropped.
+    #[must_use]
+    pub fn attach(self, bytes: Bytes) -> Bytes {
+        if self.units == 0 { bytes } else { Bytes::from_owner(Charged { bytes, _reservation: self }) }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.share.give_back(self.units);
+    }
+}
+
+impl fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Reservation").field(&self.units).finish()
+    }
+}
+
+// === impl Pool ===
+
+impl Pool {
+    fn held(&self) -> usize {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Charged ===
+
+impl AsRef<[u8]> for Charged {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_bounded_and_gives_back() {
+        let budget = FairBudget::new(100, 30);
+        let share = budget.share();
+        let mut first = share.reserve(20).unwrap();
+        assert!(share.reserve(11).is_none());
+        assert!(!first.grow(11) && first.grow(10));
+        assert_eq!((share.held(), budget.held(), first.units()), (30, 30, 30));
+        let part = first.split(25);
+        assert_eq!((share.held(), part.units(), first.units()), (30, 25, 5));
+        drop(part);
+        assert_eq!(share.held(), 5);
+        drop(first);
+        assert_eq!((share.held(), budget.held()), (0, 0));
+        assert!(share.reserve(usize::MAX).is_none());
+    }
+
+    #[test]
+    fn however_many_are_greedy_the_next_one_finds_room() {
+        let budget = FairBudget::new(1_000, 1_000);
+        let mut held = Vec::new();
+        for greedy in 1..=9 {
+            // All take all that they can get, in turns.
+            let shares: Vec<Share> = (0..greedy).map(|_| budget.share()).collect();
+            loop {
+                let before = held.len();
+                held.extend(shares.iter().filter_map(|share| share.reserve(1)));
+                if held.len() == before {
+                    break;
+                }
+            }
+            let free = 1_000 - budget.held();
+            assert!(free >= 1_000 / (greedy + 1), "{greedy} leave {free}");
+            assert!(budget.share().reserve(free / 2).is_some());
+            held.clear();
+        }
+    }
+
+    #[test]
+    fn a_charge_lasts_as_long_as_its_bytes() {
+        let budget = FairBudget::new(100, 50);
+        let share = budget.share();
+        let reservation = share.reserve(6).unwrap();
+        let bytes = reservation.attach(Bytes::from_static(b"object"));
+        let slice = bytes.slice(2..4);
+        drop(bytes);
+        assert_eq!((&slice[..], share.held()), (&b"je"[..], 6));
+        drop(slice);
+        assert_eq!(share.held(), 0);
+        assert_eq!(share.nothing().attach(Bytes::new()), "");
+    }
+}
