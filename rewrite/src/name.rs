@@ -11,6 +11,8 @@ use bytes::Bytes;
 
 mod derive;
 
+pub use derive::endings;
+
 /// Labels and annotations with this prefix are Atoll's own.
 pub const HIDDEN_PREFIX: &str = "atoll.dev/";
 /// The label of a host namespace that says whose it is.

@@ -2,6 +2,7 @@
 
 mod clusters;
 mod credentials;
+mod names;
 mod watch;
 
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use crate::case;
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     vec![
         case("reload::a_cluster_comes_and_goes", host, clusters::a_cluster_comes_and_goes),
+        case("reload::names_that_meet_are_refused", host, names::that_meet_are_refused),
+        case("reload::names_of_clusters_that_left_stay_theirs", host, names::of_clusters_that_left_stay_theirs),
         case("reload::credentials_are_replaced_under_a_watch", host, credentials::are_replaced_under_a_watch),
     ]
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use ops::config::{Located, Problems};
+use rewrite::name::endings;
 
 use super::{Host, ProxyAgentConfiguration, VirtualCluster};
 use crate::layer4::Destination;
@@ -41,6 +42,7 @@ pub(super) fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
             problems.at(cluster, format_args!("cluster {} is there twice", cluster.name));
         }
     }
+    check_endings(&config.virtual_clusters, problems);
     for cluster in &config.physical_clusters {
         if !names.insert(&cluster.name) {
             problems.at(cluster, format_args!("cluster {} is there twice", cluster.name));
@@ -51,6 +53,23 @@ pub(super) fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
         None if config.virtual_clusters.is_empty() => {}
         None => {
             problems.general("virtualClusters need a `host`: `host: {kubeconfig: FILE}` or `host: {inCluster: true}`");
+        }
+    }
+}
+
+/// Two clusters must not be able to have the same name on the host: see [`endings`].
+fn check_endings(clusters: &[Located<VirtualCluster>], problems: &mut Problems) {
+    let names: HashSet<_> = clusters.iter().map(|cluster| cluster.name.as_str()).collect();
+    for cluster in clusters {
+        let name = cluster.name.as_str();
+        if let Some(ending) = endings(name).find(|ending| names.contains(ending)) {
+            problems.at(
+                cluster,
+                format_args!(
+                    "the name of virtual cluster {name} ends with `-{ending}`, and {ending} is a virtual cluster of this \
+                     host too, so namespaces of both could have the same name on the host; rename one of the clusters"
+                ),
+            );
         }
     }
 }

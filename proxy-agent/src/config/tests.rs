@@ -25,6 +25,9 @@ virtualClusters:
 - {name: a, nodeSelector: {location: x}}
 - {name: b, nodeGroup: ''}
 - {name: c, nodeGroup: x, nodeSelector: {apps.kubeedge.io/belonging-to: y}}
+- {name: b-c, nodeSelector: {location: x}}
+- {name: xc, nodeSelector: {location: x}}
+physicalClusters: [{name: d-c, apiServer: 10.2.0.1:6443}]
 destinations: [everything]
 customResources:
 - {resource: widgets, objects: shared}
@@ -36,14 +39,17 @@ customResources:
         ":7:3: cluster a is there twice",
         ":8:3: virtual cluster b has an empty nodeGroup",
         ":9:3: virtual cluster c has nodeGroup x and",
-        ":10:16: not a destination",
-        ":12:3: `widgets` is not the name of a CustomResourceDefinition",
-        ":13:3: widgets is there twice",
+        ":10:3: the name of virtual cluster b-c ends with `-c`",
+        ":13:16: not a destination",
+        ":15:3: `widgets` is not the name of a CustomResourceDefinition",
+        ":16:3: widgets is there twice",
         "`servers` is empty",
         "need a `host`",
     ] {
         assert!(errors.contains(expect), "{expect} in {errors}");
     }
+    // A physical cluster has no names on the host.
+    assert_eq!(errors.matches("ends with").count(), 1, "{errors}");
 }
 
 #[test]

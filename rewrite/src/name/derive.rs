@@ -16,6 +16,15 @@ const ROOT_PREFIX: &str = "atoll-root-";
 /// beginnings collide with a chance of one in two million (and then the second create is refused, not merged).
 const DIGEST_DIGITS: usize = 10;
 
+/// What follows each hyphen of a virtual cluster's name: no other virtual cluster of the same host may be called so.
+///
+/// Namespace `a-b` of `c` and namespace `a` of `b-c` have the same host name, `a-b-c`. The second one to be created is
+/// refused. But an object with a finalizer outlives a namespace that is finalized by force, so the first one could leave a
+/// RoleBinding there for the second.
+pub fn endings(cluster: &str) -> impl Iterator<Item = &str> {
+    cluster.match_indices('-').map(|(at, _)| &cluster[at + 1..])
+}
+
 // === impl HostNamespace ===
 
 impl HostNamespace {

@@ -37,7 +37,29 @@ fn what_is_not_a_label_is_refused() {
     }
 }
 
+#[test]
+fn what_follows_a_hyphen_is_an_ending() {
+    assert_eq!(endings("a-b--c").collect::<Vec<_>>(), ["b--c", "-c", "c"]);
+    assert_eq!(endings("abc").count(), 0);
+}
+
 proptest! {
+    /// Few letters and short names, so that the two often meet.
+    #[test]
+    fn clusters_meet_only_where_one_ends_with_the_other(
+        (one, other) in ("[ab]([ab-]{0,3}[ab])?", "[ab]([ab-]{0,3}[ab])?"),
+        name in "[ab]([ab-]{0,5}[ab])?",
+    ) {
+        prop_assume!(one != other);
+        let (one, other) = (ClusterName::new(&one).unwrap(), ClusterName::new(&other).unwrap());
+        let host = HostNamespace::derive(&VirtualNamespace::new(&name).unwrap(), &one);
+        // Short names are whole, so there is one virtual name at most that could lead there.
+        let meets = host.as_str().strip_suffix(other.as_str()).and_then(|rest| rest.strip_suffix('-'));
+        let meets = meets.is_some_and(|name| VirtualNamespace::new(name).is_ok());
+        let ends = |long: &ClusterName, short: &ClusterName| endings(long.as_str()).any(|ending| ending == short.as_str());
+        prop_assert!(!meets || ends(&one, &other) || ends(&other, &one));
+    }
+
     #[test]
     fn every_derived_name_is_a_label(name in label(), cluster in label()) {
         let cluster = ClusterName::new(&cluster).unwrap();

@@ -14,7 +14,7 @@ const STAYS: &str = "reload-stays";
 const COMES: &str = "reload-comes";
 
 /// How soon a change must be in force on both sides.
-const IN_FORCE: Duration = Duration::from_secs(10);
+pub(super) const IN_FORCE: Duration = Duration::from_secs(10);
 
 /// Both halves, and the files that are edited.
 struct World {

@@ -1,0 +1,104 @@
+//! Names of virtual clusters that could meet on the host.
+
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use atoll_tests::process::Process;
+use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, paths, site};
+
+use super::clusters::IN_FORCE;
+
+const AGENT: &str = "site-n";
+/// Namespace `shop-long` of this one and namespace `shop` of the next one have the same host name.
+const SHORT: &str = "meets";
+const LONG: &str = "long-meets";
+const OTHER: &str = "met";
+
+/// The check, a reload and a start refuse both names together; what was in force stays in force.
+pub(super) fn that_meet_are_refused(host: &HostCluster) -> anyhow::Result<()> {
+    let site = Site::start(&[&entry(OTHER)], &[OTHER])?;
+    let mut agent = start(&site, host, &[OTHER])?;
+    agent.printed("tunnel established")?;
+    let kubectl = kubectl(&site, OTHER)?;
+    eventually(IN_FORCE, || kubectl.ok(&["get", "nodes"]).map(drop))?;
+
+    let file = site.file(&format!("{AGENT}.yaml"));
+    edit(&site, &[OTHER, SHORT, LONG])?;
+    let line = format!("{AGENT}.yaml:{}:", line_of(&site)?);
+    let mistake = format!("the name of virtual cluster {LONG} ends with `-{SHORT}`");
+    let checked = Command::new(paths::binary("atoll")).args(["check", text(&file)?]).output()?;
+    let said = String::from_utf8_lossy(&checked.stdout);
+    ensure!(checked.status.code() == Some(1) && said.contains(&line) && said.contains(&mistake), "{said}");
+    agent.printed(&mistake)?;
+    kubectl.ok(&["get", "nodes"])?;
+    ensure!(host.kubectl().fails(&["get", "namespace", &format!("atoll-root-{SHORT}")])?.contains("NotFound"));
+
+    let refused = Command::new(paths::binary("proxy-agent")).args(["--config", text(&file)?]).output()?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    ensure!(!refused.status.success() && said.contains(&line) && said.contains(&mistake), "{said}");
+    Ok(())
+}
+
+/// A cluster has left the configuration and its namespaces are still on the host: no cluster that comes after it gets them.
+pub(super) fn of_clusters_that_left_stay_theirs(host: &HostCluster) -> anyhow::Result<()> {
+    let (later, left) = ("heir", "late-heir");
+    let site = Site::start(&[&entry(later), &entry(left)], &[later, left])?;
+    let mut agent = start(&site, host, &[left])?;
+    agent.printed("the virtual cluster is founded")?;
+    let theirs = kubectl(&site, left)?;
+    eventually(IN_FORCE, || theirs.ok(&["create", "namespace", "shop"]).map(drop))?;
+    theirs.ok(&["create", "configmap", "kept", "-n", "shop"])?;
+
+    edit(&site, &[later])?;
+    let ours = kubectl(&site, later)?;
+    eventually(IN_FORCE, || ours.ok(&["get", "namespace", "default"]).map(drop))?;
+    let taken = ours.fails(&["create", "namespace", "shop-late"])?;
+    ensure!(taken.contains("(Conflict)"), "{taken}");
+    for args in [&["get", "namespace", "shop-late"][..], &["get", "configmaps", "-n", "shop-late"]] {
+        let shown = ours.run(args)?;
+        ensure!(!shown.stdout.contains("kept") && !shown.stdout.contains("shop-late"), "{shown:?}");
+    }
+    let all = ours.ok(&["get", "configmaps,namespaces", "--all-namespaces", "-o", "name"])?;
+    ensure!(!all.contains("kept") && !all.contains("shop"), "{all}");
+
+    // It comes back, and has what it had.
+    edit(&site, &[left])?;
+    eventually(IN_FORCE, || theirs.ok(&["get", "configmap", "kept", "-n", "shop"]).map(drop))
+}
+
+fn start(site: &Site, host: &HostCluster, clusters: &[&str]) -> anyhow::Result<Process> {
+    let host = format!("host: {{kubeconfig: {}}}", host.agent_kubeconfig().display());
+    site.agent(AGENT, &format!("{host}\n{}", slices(clusters)))
+}
+
+fn edit(site: &Site, clusters: &[&str]) -> anyhow::Result<()> {
+    let file = site.file(&format!("{AGENT}.yaml"));
+    let text = std::fs::read_to_string(&file)?;
+    let before = text.find("virtualClusters:").context("the list is last in the file")?;
+    Ok(std::fs::write(&file, format!("{}{}\n", &text[..before], slices(clusters)))?)
+}
+
+/// The line of the last cluster.
+fn line_of(site: &Site) -> anyhow::Result<usize> {
+    Ok(std::fs::read_to_string(site.file(&format!("{AGENT}.yaml")))?.trim_end().lines().count())
+}
+
+fn slices(clusters: &[&str]) -> String {
+    let slices = clusters.iter().map(|name| format!("\n- {}", Nodes::Location("beijing").entry(name)));
+    format!("virtualClusters:{}", slices.collect::<String>())
+}
+
+fn entry(name: &str) -> String {
+    let files = format!("clusters/{name}/client-ca");
+    format!("{{name: {name}, agents: [{AGENT}], clientCA: {{certificate: {files}.crt, key: {files}.key}}}}")
+}
+
+fn kubectl(site: &Site, cluster: &str) -> anyhow::Result<Kubectl> {
+    let (config, kubeconfig) = (site.file("server.yaml"), site.file(&format!("{cluster}.kubeconfig")));
+    site::atoll(&["kubeconfig", cluster, "--server-config", text(&config)?, "-o", text(&kubeconfig)?])?;
+    Ok(Kubectl::new(kubeconfig))
+}
+
+fn text(path: &std::path::Path) -> anyhow::Result<&str> {
+    path.to_str().context("temporary folders have plain names")
+}
