@@ -151,7 +151,7 @@ impl Namespaces {
         let (host, record) = record::parse(namespace)?;
         let mut ledger = self.lock();
         let member = ledger.member_of(&host, &record);
-        if ledger.learn(host.clone(), record, source) {
+        if ledger.learn(&host, record, source) {
             self.publish(&ledger);
             if member.is_some() || host.is_root() {
                 self.tell(host);

@@ -14,14 +14,15 @@
 //! Reading order: [`Root`], `run` (the loop), `queue` (what is to be done when), `foundation` and `mirrors` (what is
 //! done), `attempts` (what clients' grants are tried with), `in_force` (what clients have just written), `unsettled`
 //! (what they have not seen through), `ending` (namespaces that are being deleted), `birth` (namespaces that were just
-//! made), `search` (those that somebody else has just made), `leave` (clusters that are not ours any more), `binding`
-//! and `catalog` (what should be there), `paths`, `trouble`.
+//! made), `search` (those that somebody else has just made), `leave` (clusters that are not ours any more), `former` (what
+//! an earlier version has named otherwise), `binding` and `catalog` (what should be there), `paths`, `trouble`.
 
 mod attempts;
 mod binding;
 mod birth;
 mod catalog;
 mod ending;
+mod former;
 mod foundation;
 mod in_force;
 mod leave;

@@ -17,6 +17,11 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
         case("reload::a_cluster_comes_and_goes", host, clusters::a_cluster_comes_and_goes),
         case("reload::names_that_meet_are_refused", host, names::that_meet_are_refused),
         case("reload::names_of_clusters_that_left_stay_theirs", host, names::of_clusters_that_left_stay_theirs),
+        case(
+            "reload::names_that_were_shortened_otherwise_are_kept",
+            host,
+            names::that_were_shortened_otherwise_are_kept,
+        ),
         case("reload::credentials_are_replaced_under_a_watch", host, credentials::are_replaced_under_a_watch),
     ]
 }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use rewrite::{ClusterName, HostNamespace, Index};
+use rewrite::{ClusterName, HostNamespace, Index, VirtualNamespace};
 
 use super::Member;
 use super::record::{Gone, Phase, Record, Version};
@@ -69,12 +69,12 @@ impl Ledger {
     }
 
     /// Returns whether anything that others look at has changed.
-    pub(super) fn learn(&mut self, host: HostNamespace, record: Record, source: Source) -> bool {
+    pub(super) fn learn(&mut self, host: &HostNamespace, record: Record, source: Source) -> bool {
         let is_past = record.version <= self.seen;
         if source == Source::Watch {
             self.seen = self.seen.max(record.version);
         }
-        let known = self.records.get(&host);
+        let known = self.records.get(host);
         match known {
             Some(known) if known.version > record.version => return false,
             None if source == Source::Answer && self.is_complete && is_past => return false,
@@ -85,10 +85,12 @@ impl Ledger {
             || known.is_none_or(|known| {
                 (&known.uid, known.phase, &known.claim) != (&record.uid, record.phase, &record.claim)
             });
-        if known.is_none_or(|known| known.claim != record.claim) {
-            self.enter(&host, &record);
+        let claim = record.claim.clone();
+        let before = self.records.insert(host.clone(), record).map(|before| before.claim);
+        if before.as_ref() != Some(&claim) {
+            self.enter(host, claim.as_ref());
+            self.enter(host, before.flatten().as_ref());
         }
-        self.records.insert(host, record);
         is_news
     }
 
@@ -108,29 +110,25 @@ impl Ledger {
         if is_later {
             return false;
         }
-        if let Some(record) = self.records.remove(host)
-            && let Some(member) = self.member_of(host, &record)
-        {
-            self.bury(member);
+        if let Some(record) = self.records.remove(host) {
+            if let Some(member) = self.member_of(host, &record) {
+                self.bury(member);
+            }
+            self.enter(host, record.claim.as_ref());
         }
-        Arc::make_mut(&mut self.index).remove(host);
         true
     }
 
     /// Exchanges the virtual clusters; returns the namespaces that are members now or were.
     pub(super) fn serve(&mut self, clusters: impl IntoIterator<Item = ClusterName>) -> Vec<HostNamespace> {
         self.clusters = clusters.into_iter().collect();
-        let records = std::mem::take(&mut self.records);
         self.index = Arc::new(Index::new());
-        let mut claimed = Vec::new();
-        for (host, record) in &records {
-            self.enter(host, record);
-            if record.claim.is_some() {
-                claimed.push(host.clone());
-            }
+        let hosts: Vec<_> = self.records.keys().cloned().collect();
+        for host in &hosts {
+            self.enter_one(host);
         }
-        self.records = records;
-        claimed
+        let is_claimed = |host: &HostNamespace| self.records[host].claim.is_some();
+        hosts.into_iter().filter(is_claimed).collect()
     }
 
     pub(super) fn member(&self, host: &HostNamespace) -> Option<Member> {
@@ -145,6 +143,14 @@ impl Ledger {
     /// The member that a record makes, whether it is known or not.
     pub(super) fn member_of(&self, host: &HostNamespace, record: &Record) -> Option<Member> {
         let (cluster, name) = record.claim.clone().filter(|(cluster, _)| self.clusters.contains(cluster))?;
+        // One that an earlier version has named gives way to one that is named as today. Both are there only if agents of
+        // both versions have run at the same time.
+        if HostNamespace::derive_formerly(&name, &cluster).as_ref() == Some(host) {
+            let today = self.records.get(&HostNamespace::derive(&name, &cluster));
+            if today.is_some_and(|today| today.claim == record.claim) {
+                return None;
+            }
+        }
         Some(Member { cluster, name, host: host.clone(), uid: Arc::clone(&record.uid), phase: record.phase })
     }
 
@@ -162,15 +168,33 @@ impl Ledger {
         }
     }
 
-    fn enter(&mut self, host: &HostNamespace, record: &Record) {
-        let member = self.member_of(host, record);
+    /// Brings the index up to date on a namespace, and on the one to which the same claim led formerly.
+    fn enter(&mut self, host: &HostNamespace, claim: Option<&(ClusterName, VirtualNamespace)>) {
+        // It may be in the way, or be back.
+        let former = claim.and_then(|(cluster, name)| HostNamespace::derive_formerly(name, cluster));
+        let former = former.filter(|former| former != host);
+        if let Some(former) = &former {
+            Arc::make_mut(&mut self.index).remove(former);
+        }
+        self.enter_one(host);
+        if let Some(former) = &former {
+            self.enter_one(former);
+        }
+    }
+
+    fn enter_one(&mut self, host: &HostNamespace) {
+        let record = self.records.get(host);
+        let is_known = record.is_some();
+        let member = record.and_then(|record| self.member_of(host, record));
         let index = Arc::make_mut(&mut self.index);
         let is_entered = member.is_some_and(|member| {
-            // Cannot be ambiguous: the host name follows from cluster and name.
+            // Cannot be ambiguous: of two that the same claim leads to, one is no member.
             index.insert(member.host, member.cluster, member.name).is_ok()
         });
-        if !is_entered {
-            index.insert_host(host.clone());
+        match (is_entered, is_known) {
+            (true, _) => {}
+            (false, true) => index.insert_host(host.clone()),
+            (false, false) => index.remove(host),
         }
     }
 }

@@ -73,8 +73,9 @@ fn name(metadata: &Value) -> Result<HostNamespace, NotANamespace> {
 fn claim(host: &HostNamespace, labels: &Value) -> Option<(ClusterName, VirtualNamespace)> {
     let cluster = ClusterName::new(labels[CLUSTER_LABEL].as_str()?).ok()?;
     let name = VirtualNamespace::new(labels[NAMESPACE_LABEL].as_str()?).ok()?;
-    let agrees = HostNamespace::derive(&name, &cluster) == *host && !host.is_root();
-    agrees.then_some((cluster, name))
+    let agrees = HostNamespace::derive(&name, &cluster) == *host
+        || HostNamespace::derive_formerly(&name, &cluster).as_ref() == Some(host);
+    (agrees && !host.is_root()).then_some((cluster, name))
 }
 
 // === impl Version ===
@@ -133,8 +134,10 @@ mod tests {
             let wanted = (ClusterName::new(&cluster).unwrap(), VirtualNamespace::new(&name).unwrap());
             let host = HostNamespace::derive(&wanted.1, &wanted.0);
             prop_assume!(!host.is_root());
-            let (_, record) = parse(&labelled(host.as_str(), &cluster, &name)).unwrap();
-            prop_assert_eq!(record.claim, Some(wanted));
+            for host in HostNamespace::derive_formerly(&wanted.1, &wanted.0).into_iter().chain([host]) {
+                let (_, record) = parse(&labelled(host.as_str(), &cluster, &name)).unwrap();
+                prop_assert_eq!(record.claim.as_ref(), Some(&wanted), "{}", host);
+            }
         }
     }
 }

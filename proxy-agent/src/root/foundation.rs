@@ -22,10 +22,13 @@ impl<A: HostApi> Root<A> {
         self.ensure_namespace(&root, &json!({ROOT_LABEL: cluster.as_str()})).await?;
         self.ensure_binding(&root, &Binding::cluster_admin(cluster).protected()).await?;
         self.ensure_attempts(cluster, &root).await?;
+        self.move_in(cluster, &root).await?;
         self.shared.roles.copy(&self.shared.api, cluster).await?;
         for name in BORN_WITH {
             let name = VirtualNamespace::new(name).expect("a literal in the form of a label");
-            let host = HostNamespace::derive(&name, cluster);
+            // It may be one that an earlier version has named.
+            let index = self.shared.namespaces.index();
+            let host = index.host(cluster, &name).cloned().unwrap_or_else(|| HostNamespace::derive(&name, cluster));
             let labels = json!({CLUSTER_LABEL: cluster.as_str(), NAMESPACE_LABEL: name.as_str()});
             self.ensure_namespace(&host, &labels).await?;
         }

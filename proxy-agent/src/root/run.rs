@@ -319,6 +319,7 @@ fn is_born_with(host: &HostNamespace, cluster: &ClusterName) -> bool {
     super::BORN_WITH.into_iter().any(|name| {
         let name = rewrite::VirtualNamespace::new(name).expect("a literal in the form of a label");
         HostNamespace::derive(&name, cluster) == *host
+            || HostNamespace::derive_formerly(&name, cluster).as_ref() == Some(host)
     })
 }
 

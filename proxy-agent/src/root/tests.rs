@@ -1,6 +1,7 @@
 //! A host in memory, one agent or two, and paused time: whoever waits for what never comes fails by a deadline.
 
 mod births;
+mod former;
 mod leaving;
 mod mirrors;
 

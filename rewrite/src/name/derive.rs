@@ -12,9 +12,22 @@ use super::{ClusterName, HostNamespace, Label, MAX_LABEL, VirtualNamespace};
 /// Root namespaces begin with this; nothing that is derived from a virtual name may.
 const ROOT_PREFIX: &str = "atoll-root-";
 
-/// Hexadecimal digits of the digest in a shortened name: 40 bits, so that two of a thousand namespaces with equal
-/// beginnings collide with a chance of one in two million (and then the second create is refused, not merged).
-const DIGEST_DIGITS: usize = 10;
+/// What a name that does not fit is shortened with.
+#[derive(Clone, Copy)]
+struct Digits {
+    /// One for each value of so many bits of the digest.
+    alphabet: &'static [u8],
+    bits: usize,
+    count: usize,
+}
+
+/// 100 bits: nobody can choose a name that another one leads to as well. The digits are those of RFC 4648's base32, so that
+/// a name keeps as many characters of its own as possible.
+const DIGITS: Digits = Digits { alphabet: b"abcdefghijklmnopqrstuvwxyz234567", bits: 5, count: 20 };
+
+/// 40 bits, which a client can search through: no new namespace is named so. A name in this form is not in the other one,
+/// whose last 20 characters hold no hyphen.
+const FORMER_DIGITS: Digits = Digits { alphabet: b"0123456789abcdef", bits: 4, count: 10 };
 
 /// What follows each hyphen of a virtual cluster's name: no other virtual cluster of the same host may be called so.
 ///
@@ -30,13 +43,25 @@ pub fn endings(cluster: &str) -> impl Iterator<Item = &str> {
 impl HostNamespace {
     /// The host name for a virtual one: `<virtual>-<cluster>`, shortened with a digest when that is too long.
     pub fn derive(name: &VirtualNamespace, cluster: &ClusterName) -> Self {
-        Self::join(name.as_str(), cluster, "")
+        Self::join(name.as_str(), cluster, "", DIGITS)
+    }
+
+    /// The host name that earlier versions have given, if it is another one. Namespaces that are called so still belong to
+    /// their cluster; no new one is made.
+    pub fn derive_formerly(name: &VirtualNamespace, cluster: &ClusterName) -> Option<Self> {
+        is_long(name.as_str(), cluster).then(|| Self::join(name.as_str(), cluster, "", FORMER_DIGITS))
     }
 
     /// The namespace that is the cluster scope of a virtual cluster on the host: `atoll-root-<cluster>`.
     pub fn root(cluster: &ClusterName) -> Self {
         // A digest of something that no virtual name equals, so that a shortened root collides with no other.
-        Self::join(ROOT_PREFIX.trim_end_matches('-'), cluster, "root")
+        Self::join(ROOT_PREFIX.trim_end_matches('-'), cluster, "root", DIGITS)
+    }
+
+    /// The root namespace that earlier versions have made, if it is another one.
+    pub fn former_root(cluster: &ClusterName) -> Option<Self> {
+        let name = ROOT_PREFIX.trim_end_matches('-');
+        is_long(name, cluster).then(|| Self::join(name, cluster, "root", FORMER_DIGITS))
     }
 
     /// Whether the name is in the form of a root namespace, of whichever virtual cluster.
@@ -44,9 +69,9 @@ impl HostNamespace {
         self.as_str().starts_with(ROOT_PREFIX)
     }
 
-    fn join(name: &str, cluster: &ClusterName, role: &str) -> Self {
+    fn join(name: &str, cluster: &ClusterName, role: &str, digits: Digits) -> Self {
         let whole = format!("{name}-{cluster}");
-        if whole.len() <= MAX_LABEL {
+        if !is_long(name, cluster) {
             return Self(Label(Bytes::from(whole)));
         }
         let mut digest = Sha256::new();
@@ -56,15 +81,27 @@ impl HostNamespace {
         digest.update(role);
         let digest = digest.finalize();
 
-        let cut = whole[..MAX_LABEL - 1 - DIGEST_DIGITS].trim_end_matches('-');
         let mut short = String::with_capacity(MAX_LABEL);
-        short.push_str(cut);
+        short.push_str(whole[..MAX_LABEL - 1 - digits.count].trim_end_matches('-'));
         short.push('-');
-        for byte in &digest[..DIGEST_DIGITS / 2] {
-            for digit in [byte >> 4, byte & 15] {
-                short.push(char::from_digit(u32::from(digit), 16).expect("four bits are a hexadecimal digit"));
-            }
-        }
+        short.extend(digits.of(&digest));
         Self(Label(Bytes::from(short)))
+    }
+}
+
+/// Whether the two together are no label.
+fn is_long(name: &str, cluster: &ClusterName) -> bool {
+    name.len() + 1 + cluster.as_str().len() > MAX_LABEL
+}
+
+// === impl Digits ===
+
+impl Digits {
+    /// The first bits of a digest.
+    fn of(self, digest: &[u8]) -> impl Iterator<Item = char> {
+        let is_set = |bit: usize| digest[bit / 8] >> (7 - bit % 8) & 1 == 1;
+        let value =
+            move |first: usize| (first..first + self.bits).fold(0, |value, bit| value << 1 | usize::from(is_set(bit)));
+        (0..self.count).map(move |digit| char::from(self.alphabet[value(digit * self.bits)]))
     }
 }

@@ -13,21 +13,36 @@ fn derivation_is_what_the_proposal_shows() {
     assert_eq!(HostNamespace::root(&"ke-beijing".parse().unwrap()).as_str(), "atoll-root-ke-beijing");
 }
 
+/// A name that needs all the room that there is, or more.
+fn long_label() -> impl Strategy<Value = String> {
+    "[a-z0-9][a-z0-9-]{50,61}[a-z0-9]"
+}
+
 #[test]
 fn a_long_name_is_cut_and_carries_a_digest() {
-    let long = "n".repeat(63);
-    let host = HostNamespace::derive(&long.parse().unwrap(), &"ke".parse().unwrap());
-    // printf '%s\0ke' nnn...n | sha256sum begins with these ten digits.
-    assert_eq!(host.as_str(), format!("{}-3d59a301f6", "n".repeat(52)));
+    let (long, ke) = ("n".repeat(63), ClusterName::new("ke").unwrap());
+    let host = HostNamespace::derive(&long.parse().unwrap(), &ke);
+    // printf '%s\0ke' nnn...n | sha256sum | xxd -r -p | base32 begins with these twenty digits.
+    assert_eq!(host.as_str(), format!("{}-hvm2gapwscdzvxssrxcj", "n".repeat(42)));
+    // printf '%s\0ke' nnn...n | sha256sum begins with these ten.
+    let former = HostNamespace::derive_formerly(&long.parse().unwrap(), &ke).unwrap();
+    assert_eq!(former.as_str(), format!("{}-3d59a301f6", "n".repeat(52)));
+
+    let long = ClusterName::new(&long).unwrap();
+    let expected = format!("atoll-root-{}-epwetfh4wtmge2qhgpje", "n".repeat(31));
+    assert_eq!(HostNamespace::root(&long).as_str(), expected);
+    assert!(HostNamespace::former_root(&long).unwrap().is_root());
+    assert_eq!(HostNamespace::former_root(&ke), None);
+    assert_eq!(HostNamespace::derive_formerly(&"edge".parse().unwrap(), &ke), None);
 }
 
 #[test]
 fn a_cut_never_ends_in_a_hyphen() {
-    let name = format!("{}{}{}", "n".repeat(51), "-".repeat(3), "n".repeat(9));
+    let name = format!("{}{}{}", "n".repeat(41), "-".repeat(3), "n".repeat(19));
     let host = HostNamespace::derive(&name.parse().unwrap(), &"ke".parse().unwrap());
     assert!(is_label(host.as_ref()));
-    assert_eq!(host.as_str().as_bytes()[50], b'n');
-    assert_ne!(host.as_str().as_bytes()[52], b'-', "{host}");
+    assert!(host.as_str().starts_with(&format!("{}-", "n".repeat(41))), "{host}");
+    assert_eq!(host.as_str().len(), 62, "{host}");
 }
 
 #[test]
@@ -74,5 +89,51 @@ proptest! {
         let cluster = ClusterName::new(&cluster).unwrap();
         let derive = |name: &str| HostNamespace::derive(&VirtualNamespace::new(name).unwrap(), &cluster);
         prop_assert_ne!(derive(&a), derive(&b));
+    }
+
+    #[test]
+    fn a_name_that_fits_is_whole_and_has_one_form(name in label(), cluster in label()) {
+        let (virtual_name, cluster) = (VirtualNamespace::new(&name).unwrap(), ClusterName::new(&cluster).unwrap());
+        let whole = format!("{name}-{cluster}");
+        let host = HostNamespace::derive(&virtual_name, &cluster);
+        prop_assert_eq!(host.as_str() == whole, whole.len() <= MAX_LABEL);
+        prop_assert_eq!(HostNamespace::derive_formerly(&virtual_name, &cluster).is_none(), whole.len() <= MAX_LABEL);
+        let root = format!("atoll-root-{cluster}");
+        prop_assert_eq!(HostNamespace::root(&cluster).as_str() == root, root.len() <= MAX_LABEL);
+        prop_assert_eq!(HostNamespace::former_root(&cluster).is_none(), root.len() <= MAX_LABEL);
+    }
+
+    /// Whatever names are chosen, what is made today is never what was made formerly.
+    #[test]
+    fn the_two_forms_of_shortened_names_do_not_meet(
+        (one, other) in (long_label(), long_label()),
+        (cluster, other_cluster) in (long_label(), long_label()),
+    ) {
+        let cluster = ClusterName::new(&cluster).unwrap();
+        let host = HostNamespace::derive(&VirtualNamespace::new(&one).unwrap(), &cluster);
+        let digest = &host.as_str().as_bytes()[host.as_str().len() - 20..];
+        prop_assert!(!digest.contains(&b'-'), "{}", host);
+        let former = |name: &str, cluster: &ClusterName| {
+            HostNamespace::derive_formerly(&VirtualNamespace::new(name).unwrap(), cluster).unwrap()
+        };
+        let others = ClusterName::new(&other_cluster).unwrap();
+        for former in [former(&one, &cluster), former(&other, &others)] {
+            prop_assert!(is_label(former.as_ref()));
+            prop_assert!(former.as_str().as_bytes()[former.as_str().len() - 20..].contains(&b'-'), "{}", former);
+        }
+    }
+
+    /// All of the digest counts: names that begin alike differ in it.
+    #[test]
+    fn long_names_that_begin_alike_differ(beginning in "[a-z]{60}", (a, b) in ("[a-z]{1,3}", "[a-z]{1,3}"), cluster in long_label()) {
+        prop_assume!(a != b);
+        let cluster = ClusterName::new(&cluster).unwrap();
+        let derive = |end: &str| {
+            HostNamespace::derive(&VirtualNamespace::new(&format!("{beginning}{end}")).unwrap(), &cluster)
+        };
+        let (one, other) = (derive(&a), derive(&b));
+        prop_assert_eq!(&one.as_str()[..43], &other.as_str()[..43]);
+        let (one, other) = (&one.as_str().as_bytes()[43..], &other.as_str().as_bytes()[43..]);
+        prop_assert!(one.iter().zip(other).filter(|(one, other)| one != other).count() > 5, "100 bits, not a few");
     }
 }

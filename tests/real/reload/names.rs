@@ -66,6 +66,39 @@ pub(super) fn of_clusters_that_left_stay_theirs(host: &HostCluster) -> anyhow::R
     eventually(IN_FORCE, || theirs.ok(&["get", "configmap", "kept", "-n", "shop"]).map(drop))
 }
 
+/// A name that is too long was shortened with fewer digits once. What is called so stays; what is new is not.
+pub(super) fn that_were_shortened_otherwise_are_kept(host: &HostCluster) -> anyhow::Result<()> {
+    let cluster = "formerly";
+    let (old, new) = ("n".repeat(63), "m".repeat(63));
+    // printf '%s\0formerly' nnn...n | sha256sum; printf '%s\0formerly' mmm...m | sha256sum | xxd -r -p | base32
+    let (old_host, new_host) =
+        (format!("{}-bc622d9fd8", "n".repeat(52)), format!("{}-e6bmcjyhwigvnqyzq4kx", "m".repeat(42)));
+    let of_the_host = host.kubectl();
+    let labels = format!("{{atoll.dev/virtual-cluster: {cluster}, atoll.dev/namespace: {old}}}");
+    let namespace = format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {old_host}, labels: {labels}}}}}");
+    of_the_host.ok_with(&["create", "-f", "-"], &namespace)?;
+    of_the_host.ok(&["create", "configmap", "kept", "-n", &old_host])?;
+
+    let site = Site::start(&[&entry(cluster)], &[cluster])?;
+    let _agent = start(&site, host, &[cluster])?;
+    let kubectl = kubectl(&site, cluster)?;
+    eventually(IN_FORCE, || kubectl.ok(&["get", "configmap", "kept", "-n", &old]).map(drop))?;
+    kubectl.ok(&["create", "configmap", "more", "-n", &old])?;
+    let there = kubectl.fails(&["create", "namespace", &old])?;
+    ensure!(there.contains("(AlreadyExists)"), "{there}");
+    kubectl.ok(&["create", "namespace", &new])?;
+    let label = format!("atoll.dev/namespace={new}");
+    let found = of_the_host.ok(&["get", "namespaces", "-l", &label, "-o", "name"])?;
+    ensure!(found == format!("namespace/{new_host}\n"), "{found}");
+
+    // Its name is the old one's no more once it is gone.
+    kubectl.ok(&["delete", "namespace", &old])?;
+    kubectl.ok(&["create", "namespace", &old])?;
+    let gone = of_the_host.fails(&["get", "namespace", &old_host])?;
+    ensure!(gone.contains("NotFound"), "{gone}");
+    Ok(())
+}
+
 fn start(site: &Site, host: &HostCluster, clusters: &[&str]) -> anyhow::Result<Process> {
     let host = format!("host: {{kubeconfig: {}}}", host.agent_kubeconfig().display());
     site.agent(AGENT, &format!("{host}\n{}", slices(clusters)))

@@ -30,9 +30,9 @@ fn complete() -> Ledger {
 #[test]
 fn a_late_event_does_not_undo_an_answer() {
     let mut ledger = complete();
-    assert!(ledger.learn(host(), record(10, "new"), Source::Answer));
+    assert!(ledger.learn(&host(), record(10, "new"), Source::Answer));
     // The one before it, of the same name.
-    assert!(!ledger.learn(host(), record(5, "old"), Source::Watch));
+    assert!(!ledger.learn(&host(), record(5, "old"), Source::Watch));
     assert!(!ledger.forget(&host(), &gone(Some(7), "old")));
     assert!(!ledger.forget(&host(), &gone(None, "old")));
     assert_eq!(&*ledger.member(&host()).unwrap().uid, "new");
@@ -43,21 +43,21 @@ fn a_late_event_does_not_undo_an_answer() {
 #[test]
 fn a_late_answer_does_not_bring_back_what_is_deleted() {
     let mut ledger = complete();
-    ledger.learn(host(), record(10, "u"), Source::Watch);
+    ledger.learn(&host(), record(10, "u"), Source::Watch);
     ledger.forget(&host(), &gone(Some(20), "u"));
-    assert!(!ledger.learn(host(), record(10, "u"), Source::Answer));
+    assert!(!ledger.learn(&host(), record(10, "u"), Source::Answer));
     assert!(ledger.member(&host()).is_none());
 }
 
 #[test]
 fn somebody_elses_namespace_is_known_as_such() {
     let mut ledger = complete();
-    ledger.learn(host(), Record { claim: None, ..record(1, "u") }, Source::Watch);
+    ledger.learn(&host(), Record { claim: None, ..record(1, "u") }, Source::Watch);
     assert_eq!(ledger.index().owner(b"edge-vc"), Some(&Owner::Host));
     let other = ClusterName::new("other").unwrap();
     let claim = Some((other.clone(), VirtualNamespace::new("edge").unwrap()));
     let theirs = HostNamespace::new("edge-other").unwrap();
-    ledger.learn(theirs.clone(), Record { claim, ..record(2, "v") }, Source::Watch);
+    ledger.learn(&theirs, Record { claim, ..record(2, "v") }, Source::Watch);
     assert_eq!(ledger.index().owner(b"edge-other"), Some(&Owner::Host));
     // Until it is one of ours.
     assert_eq!(ledger.serve([cluster(), other.clone()]), [theirs]);
@@ -67,9 +67,47 @@ fn somebody_elses_namespace_is_known_as_such() {
 #[test]
 fn a_label_taken_away_ends_membership() {
     let mut ledger = complete();
-    ledger.learn(host(), record(1, "u"), Source::Watch);
-    assert!(ledger.learn(host(), Record { claim: None, ..record(2, "u") }, Source::Watch));
+    ledger.learn(&host(), record(1, "u"), Source::Watch);
+    assert!(ledger.learn(&host(), Record { claim: None, ..record(2, "u") }, Source::Watch));
     assert!(ledger.member(&host()).is_none() && ledger.members(&cluster()).is_empty());
+}
+
+/// A namespace whose name is too long, as it is called today and as an earlier version has called it.
+fn long() -> (VirtualNamespace, HostNamespace, HostNamespace) {
+    let name = VirtualNamespace::new(&"n".repeat(63)).unwrap();
+    let (today, former) = (HostNamespace::derive(&name, &cluster()), HostNamespace::derive_formerly(&name, &cluster()));
+    (name, today, former.unwrap())
+}
+
+#[test]
+fn what_an_earlier_version_has_named_stays_unless_the_name_of_today_is_there() {
+    let (name, today, former) = long();
+    let claimed = |version| Record { claim: Some((cluster(), name.clone())), ..record(version, "u") };
+    let mut ledger = complete();
+    let is = |ledger: &Ledger, host: &HostNamespace| {
+        let other = if *host == today { &former } else { &today };
+        assert!(ledger.member(host).is_some() && ledger.member(other).is_none());
+        assert_eq!(ledger.index().host(&cluster(), &name), Some(host));
+        assert_eq!(ledger.members(&cluster()).len(), 1);
+        assert!(!matches!(ledger.index().owner(other.as_ref()), Some(Owner::Virtual { .. })));
+    };
+    ledger.learn(&former, claimed(1), Source::Watch);
+    is(&ledger, &former);
+    ledger.learn(&today, claimed(2), Source::Watch);
+    is(&ledger, &today);
+    ledger.serve([cluster()]);
+    is(&ledger, &today);
+    ledger.learn(&former, claimed(3), Source::Watch);
+    is(&ledger, &today);
+    // Another claim, and none at all.
+    ledger.learn(&today, Record { claim: None, ..claimed(4) }, Source::Watch);
+    is(&ledger, &former);
+    ledger.learn(&today, claimed(5), Source::Watch);
+    is(&ledger, &today);
+    ledger.forget(&today, &gone(Some(6), "u"));
+    is(&ledger, &former);
+    ledger.forget(&former, &gone(Some(7), "u"));
+    assert!(ledger.members(&cluster()).is_empty() && ledger.index().host(&cluster(), &name).is_none());
 }
 
 /// What happened on the host to one name, in order: version and whether it exists from then on, and which incarnation.
@@ -90,6 +128,32 @@ fn history() -> impl Strategy<Value = Vec<(u64, bool, u32)>> {
 }
 
 proptest! {
+    /// Whatever is told in whatever order, the index has for each claim the one namespace that the records say.
+    #[test]
+    fn at_most_one_namespace_has_a_name(steps in prop::collection::vec((any::<bool>(), 0_u8..3), 1..20)) {
+        let (name, today, former) = long();
+        let mut ledger = complete();
+        let mut has = [None, None];
+        for (version, (is_former, what)) in (1..).zip(steps) {
+            let host = if is_former { &former } else { &today };
+            match what {
+                0 => { ledger.forget(host, &gone(Some(version), "u")); }
+                what => {
+                    let claim = (what == 1).then(|| (cluster(), name.clone()));
+                    ledger.learn(host, Record { claim, ..record(version, "u") }, Source::Watch);
+                }
+            }
+            has[usize::from(is_former)] = (what != 0).then_some(what == 1);
+            let expected = if has[0] == Some(true) { Some(&today) } else { (has[1] == Some(true)).then_some(&former) };
+            let index = ledger.index();
+            prop_assert_eq!(index.host(&cluster(), &name), expected);
+            for (host, has) in [(&today, has[0]), (&former, has[1])] {
+                prop_assert_eq!(index.owner(host.as_ref()).is_some(), has.is_some());
+                prop_assert_eq!(ledger.member(host).is_some(), expected == Some(host));
+            }
+        }
+    }
+
     /// However answers are interleaved with the watch, in the end the ledger says what the host says.
     #[test]
     fn the_last_state_wins(history in history(), answers in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..4), 0..6)) {
@@ -107,16 +171,16 @@ proptest! {
         late.sort_unstable();
         for (at, (version, exists, incarnation)) in history.iter().enumerate() {
             for (_, version, incarnation) in late.iter().filter(|(due, ..)| *due == at) {
-                ledger.learn(host(), record(*version, &incarnation.to_string()), Source::Answer);
+                ledger.learn(&host(), record(*version, &incarnation.to_string()), Source::Answer);
             }
             if *exists {
-                ledger.learn(host(), record(*version, &incarnation.to_string()), Source::Watch);
+                ledger.learn(&host(), record(*version, &incarnation.to_string()), Source::Watch);
             } else {
                 ledger.forget(&host(), &gone(Some(*version), &incarnation.to_string()));
             }
         }
         for (_, version, incarnation) in late.iter().filter(|(due, ..)| *due >= history.len()) {
-            ledger.learn(host(), record(*version, &incarnation.to_string()), Source::Answer);
+            ledger.learn(&host(), record(*version, &incarnation.to_string()), Source::Answer);
         }
         let (_, exists, incarnation) = history.last().unwrap();
         let known = ledger.member(&host()).map(|member| member.uid.to_string());

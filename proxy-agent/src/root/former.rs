@@ -1,0 +1,62 @@
+//! The root namespace that an earlier version has made, where that gave it another name: what is in it moves.
+//!
+//! Namespaces of clients keep the name that they have. A root namespace cannot: its name follows from that of the virtual
+//! cluster wherever it is needed.
+
+use rewrite::{ClusterName, HostNamespace};
+use serde_json::{Value, json};
+use tracing::info;
+
+use super::binding::{Binding, CLUSTER_ADMIN, RBAC, is_deleted};
+use super::trouble::is_already_there;
+use super::{ROOT_LABEL, Root, Trouble, paths};
+use crate::clusters::host_api::HostApi;
+
+// === impl Root ===
+
+impl<A: HostApi> Root<A> {
+    /// Moves the bindings of clients, and then deletes the former root namespace. Until it is deleted, this is done again.
+    pub(super) async fn move_in(&self, cluster: &ClusterName, root: &HostNamespace) -> Result<(), Trouble> {
+        let Some(former) = HostNamespace::former_root(cluster) else { return Ok(()) };
+        let api = &self.shared.api;
+        let found = match api.get(&paths::namespace(&former)).await {
+            Ok(found) => found,
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        if found["metadata"]["labels"][ROOT_LABEL] != cluster.as_str() || is_deleted(&found) {
+            return Ok(());
+        }
+        let bindings = api.list(&paths::bindings(&former), "").await?;
+        for binding in bindings.iter().filter_map(|binding| moved(binding, root)) {
+            match api.create(&paths::bindings(root), &binding).await {
+                Err(error) if !is_already_there(&error) => return Err(error.into()),
+                _ => {}
+            }
+        }
+        let options = json!({"preconditions": {"uid": found["metadata"]["uid"]}});
+        match api.delete(&paths::namespace(&former), &options).await {
+            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error.into()),
+            _ => {
+                info!(%cluster, %former, %root, bindings = bindings.len(), "the root namespace has another name now");
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A client's binding for the new place; nothing if it is one that the agent makes by itself.
+fn moved(binding: &Value, root: &HostNamespace) -> Option<Value> {
+    let metadata = &binding["metadata"];
+    if metadata["name"] == CLUSTER_ADMIN || Binding::of(binding).is_none() {
+        return None;
+    }
+    Some(json!({
+        "apiVersion": format!("{RBAC}/v1"), "kind": "RoleBinding",
+        "metadata": {
+            "name": metadata["name"], "namespace": root.as_str(),
+            "labels": metadata["labels"], "annotations": metadata["annotations"],
+        },
+        "subjects": binding["subjects"], "roleRef": binding["roleRef"],
+    }))
+}

@@ -1,0 +1,71 @@
+//! A virtual cluster with so long a name that an earlier version has named its namespaces otherwise.
+
+use rewrite::VirtualNamespace;
+
+use super::*;
+
+fn long() -> ClusterName {
+    ClusterName::new(&"c".repeat(60)).unwrap()
+}
+
+/// What an earlier version has left of it on the host.
+fn left(host: &FakeHost) -> (HostNamespace, HostNamespace) {
+    let system = VirtualNamespace::new("kube-system").unwrap();
+    let system = HostNamespace::derive_formerly(&system, &long()).unwrap();
+    let labels = json!({"atoll.dev/virtual-cluster": long().as_str(), "atoll.dev/namespace": "kube-system"});
+    host.put(&at(system.as_str()), json!({"metadata": {"name": system.as_str(), "labels": labels}}));
+    let root = HostNamespace::former_root(&long()).unwrap();
+    let labels = json!({"atoll.dev/root": long().as_str()});
+    host.put(&at(root.as_str()), json!({"metadata": {"name": root.as_str(), "labels": labels}}));
+    (system, root)
+}
+
+fn agent(host: &FakeHost) -> Root<FakeHost> {
+    Root::of(host.clone(), Arc::new(Namespaces::new([long()])), Roles::told([view()]), vec![long()])
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_stay_and_bindings_move() {
+    let host = FakeHost::new();
+    let (system, former) = left(&host);
+    let mut binding = cluster_role_binding("viewers");
+    binding["metadata"]["annotations"] = json!({"someone": "else's"});
+    host.put(&binding_at(former.as_str(), "viewers"), binding);
+    host.put(&binding_at(former.as_str(), "cluster-admin"), cluster_role_binding("cluster-admin"));
+    let uid = host.lock().objects[&at(system.as_str())]["metadata"]["uid"].clone();
+    let root = agent(&host);
+    with(&root, async {
+        root.founded().await;
+        let now = HostNamespace::root(&long());
+        assert_ne!(now, former);
+        host.until(|state| state.objects.contains_key(&binding_at(system.as_str(), "atoll:crb:viewers"))).await;
+        let state = host.lock();
+        let moved = &state.objects[&binding_at(now.as_str(), "viewers")];
+        assert_eq!(moved["metadata"]["annotations"]["someone"], "else's");
+        assert_eq!(moved["metadata"]["namespace"], now.as_str());
+        assert!(is_deleted(&state.objects[&at(former.as_str())]));
+        let administrators = &state.objects[&binding_at(now.as_str(), "cluster-admin")];
+        assert_eq!(administrators["metadata"]["labels"]["atoll.dev/protected"], "true");
+        // The identity of the cluster, and not a second one.
+        assert_eq!(state.objects[&at(system.as_str())]["metadata"]["uid"], uid);
+        let called = |object: &&Value| object["metadata"]["labels"]["atoll.dev/namespace"] == "kube-system";
+        assert_eq!(state.objects.values().filter(called).count(), 1);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_former_root_of_another_cluster_is_left_alone() {
+    let host = FakeHost::new();
+    let (_, former) = left(&host);
+    host.edit(&at(former.as_str()), |root| root["metadata"]["labels"] = json!({"atoll.dev/root": "other"}));
+    host.put(&binding_at(former.as_str(), "viewers"), cluster_role_binding("viewers"));
+    let root = agent(&host);
+    with(&root, async {
+        root.founded().await;
+        let state = host.lock();
+        assert!(!is_deleted(&state.objects[&at(former.as_str())]));
+        assert!(!state.objects.contains_key(&binding_at(HostNamespace::root(&long()).as_str(), "viewers")));
+    })
+    .await;
+}
