@@ -213,7 +213,7 @@ impl Exchange {
         let identified = Asked::identify(&self.parts, cluster, info, head.headers).await?;
         told.identified(identified.caller());
         let asked = identified.authorise().await?;
-        let body = Body::receive(body, asked.body_use()).await?;
+        let body = Body::receive(body, asked.body_use(), &cluster.memory.bodies).await?;
         for attempt in 0.. {
             let mut plan = asked.plan(&body).await?;
             let mut response = self.parts.host.send(plan.request).await?;

@@ -15,7 +15,7 @@ pub(crate) use bookmarks::beginning;
 pub(crate) use echo::status;
 pub(crate) use response::{Show, ShownBody, Upstream, encoding, show, warnings};
 pub(crate) use review::{Answer, Ruling};
-pub(crate) use whole::{Collector, TooLarge, collect, drain};
+pub(crate) use whole::{CollectError, Collector, collect, collect_charged, drain, exhausted};
 
 /// The largest request body that an API server takes, in bytes (`MaxRequestBodyBytes` in apiserver's
 /// `server/config.go`).

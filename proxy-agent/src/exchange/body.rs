@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ::tunnel::Inbound;
+use ::tunnel::{Inbound, Share};
 use bytes::Bytes;
 use http::{HeaderMap, header};
 use kube_wire::status::FieldError;
@@ -17,7 +17,7 @@ use super::plan::{group_kind, program};
 use super::{Asked, generate};
 use crate::host::{RequestBody, empty, full, stream};
 use crate::refusal::{Ask, Refusal, Unmapped};
-use crate::translate::{MAX_FORGOTTEN, MAX_REQUEST, TooLarge, collect, drain};
+use crate::translate::{CollectError, MAX_FORGOTTEN, MAX_REQUEST, collect_charged, drain, exhausted};
 
 /// The body of a request, before anything is known of it.
 pub(crate) enum Body {
@@ -43,12 +43,12 @@ pub(crate) enum BodyUse {
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Body {
-    /// Collects what has to be looked at. The caller is authorised.
-    pub(crate) async fn receive(inbound: Inbound, body_use: BodyUse) -> Result<Self, Refusal> {
+    /// Collects what has to be looked at, and charges it to the cluster's share. The caller is authorised.
+    pub(crate) async fn receive(inbound: Inbound, body_use: BodyUse, share: &Share) -> Result<Self, Refusal> {
         match body_use {
             BodyUse::Ignored => Ok(Self::Whole(Bytes::new())),
             BodyUse::Passed => Ok(Self::Stream(Mutex::new(Some(inbound)))),
-            BodyUse::Mapped => match timeout(BODY_TIMEOUT, Self::collected(inbound)).await {
+            BodyUse::Mapped => match timeout(BODY_TIMEOUT, Self::collected(inbound, share)).await {
                 Ok(collected) => collected,
                 // `WithTimeoutForNonLongRunningRequests` in apiserver's `pkg/server/filters/timeout.go`.
                 Err(_) => Err(Status::timeout("request did not complete within the allotted timeout", 0).into()),
@@ -56,14 +56,15 @@ impl Body {
         }
     }
 
-    async fn collected(mut inbound: Inbound) -> Result<Self, Refusal> {
-        match collect(&mut inbound, MAX_REQUEST).await {
+    async fn collected(mut inbound: Inbound, share: &Share) -> Result<Self, Refusal> {
+        match collect_charged(&mut inbound, MAX_REQUEST, share).await {
             Ok(bytes) => Ok(Self::Whole(bytes)),
-            Err(TooLarge::TooLarge(limit)) => {
+            Err(CollectError::Exhausted) => Err(exhausted()),
+            Err(CollectError::TooLarge(limit)) => {
                 drain(&mut inbound, MAX_FORGOTTEN).await;
                 Err(Status::request_entity_too_large(&format!("limit is {limit}")).into())
             }
-            Err(TooLarge::Broken(_)) => Err(Status::bad_request("the request body broke off").into()),
+            Err(CollectError::Broken(_)) => Err(Status::bad_request("the request body broke off").into()),
         }
     }
 
