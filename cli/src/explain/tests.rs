@@ -63,9 +63,9 @@ fn a_list_is_told_from_end_to_end() {
     let expected = "\
 GET /api/v1/pods?fieldSelector=metadata.namespace%3Dedge to ke-beijing, by jane
   it is:        list pods of the whole cluster
-  first asks:   is this resource served? (as a rule known already; it is in namespaces)
   first asks:   may vc:ke-beijing:jane list pods in atoll-root-ke-beijing, the cluster scope of ke-beijing? \
 (SubjectAccessReview)
+  first asks:   is this resource served? (as a rule known already; it is in namespaces)
   sends:        GET /api/v1/pods?fieldSelector=metadata.namespace%3Dedge-ke-beijing
   as:           the agent itself, since what the caller may was asked before
   shows:        of the list, in the names of ke-beijing, what is in its namespaces
