@@ -1,7 +1,8 @@
 //! What is done with each cluster-scoped resource: one table.
 //!
-//! Namespaced resources need no entry: the host's RBAC decides in their namespace. What is not in the table is refused,
-//! since nothing may reach the host unmapped.
+//! Namespaced resources need no entry: the host's RBAC decides in their namespace. What is not in the table is never
+//! written, since nothing may reach the host unmapped, and its lists are empty. So an administrator can list and watch
+//! every kind that discovery advertises, as clients that keep a cache of a whole cluster do.
 
 use kube_wire::gvr::GroupResource;
 
@@ -16,6 +17,12 @@ pub(crate) enum Class {
     Claimed,
     /// Those of the cluster's nodes; read-only.
     OfNodes,
+    /// IPAddresses: those of the cluster's Services; read-only.
+    Addresses,
+    /// APIServices: those of kube-apiserver's own groups; read-only.
+    LocalApis,
+    /// FlowSchemas and PriorityLevelConfigurations: those that Kubernetes itself keeps; read-only.
+    Autoupdated,
     /// ClusterRoles: own ones under another name, and those that every cluster has.
     Roles,
     /// ClusterRoleBindings: RoleBindings in the root namespace.
@@ -24,8 +31,8 @@ pub(crate) enum Class {
     Shared,
     /// Asked of the host with names mapped both ways.
     Review,
-    /// Neither read nor written, and why.
-    Refused(&'static str),
+    /// There is nothing to read, whatever the host has, and why nothing is written.
+    Empty(&'static str),
 }
 
 /// How a custom resource without namespaces is served.
@@ -52,7 +59,7 @@ pub(crate) struct Customs {
 pub(crate) const NOT_GIVEN: &str =
     "the operator of the host cluster has not given the proxy-agent the right to write it there";
 
-/// Why one of those that the configuration hides is refused.
+/// Why one of those that the configuration hides is not written.
 pub(crate) const HIDDEN: &str = "the operator of the host cluster keeps this resource from virtual clusters";
 
 /// What is said of everything that is not in the table.
@@ -80,11 +87,17 @@ pub(crate) fn class(resource: GroupResource<'_>) -> Class {
         ("", "namespaces") => Class::Namespaces,
         ("", "nodes") => Class::Nodes,
         ("", "persistentvolumes") => Class::Claimed,
-        ("metrics.k8s.io", "nodes") | ("storage.k8s.io", "csinodes" | "volumeattachments") => Class::OfNodes,
+        ("metrics.k8s.io", "nodes")
+        | ("resource.k8s.io", "resourceslices")
+        | ("storage.k8s.io", "csinodes" | "volumeattachments") => Class::OfNodes,
+        ("networking.k8s.io", "ipaddresses") => Class::Addresses,
+        ("apiregistration.k8s.io", "apiservices") => Class::LocalApis,
+        ("flowcontrol.apiserver.k8s.io", "flowschemas" | "prioritylevelconfigurations") => Class::Autoupdated,
         ("rbac.authorization.k8s.io", "clusterroles") => Class::Roles,
         ("rbac.authorization.k8s.io", "clusterrolebindings") => Class::Bindings,
         ("", "componentstatuses")
         | ("apiextensions.k8s.io", "customresourcedefinitions")
+        | ("certificates.k8s.io", "clustertrustbundles")
         | ("networking.k8s.io", "ingressclasses" | "servicecidrs")
         | ("node.k8s.io", "runtimeclasses")
         | ("resource.k8s.io", "deviceclasses")
@@ -95,20 +108,25 @@ pub(crate) fn class(resource: GroupResource<'_>) -> Class {
             Class::Review
         }
         ("admissionregistration.k8s.io", _) => {
-            Class::Refused("webhooks and admission policies act on the whole host cluster")
+            Class::Empty("webhooks and admission policies act on the whole host cluster")
         }
-        ("apiregistration.k8s.io", _) => Class::Refused("API services belong to the operator of the host cluster"),
-        ("certificates.k8s.io", _) => Class::Refused("certificates for the host cluster are its operator's to sign"),
-        ("flowcontrol.apiserver.k8s.io", _) => {
-            Class::Refused("priorities of requests belong to the operator of the host cluster")
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            Class::Empty("certificates for the host cluster are its operator's to sign")
         }
-        _ => Class::Refused(UNKNOWN),
+        ("resource.k8s.io", "devicetaintrules") => Class::Empty("device taints act on the whole host cluster"),
+        ("resource.k8s.io", "resourcepoolstatusrequests") => {
+            Class::Empty("the state of device pools is that of the whole host cluster")
+        }
+        ("internal.apiserver.k8s.io", "storageversions") | ("storagemigration.k8s.io", "storageversionmigrations") => {
+            Class::Empty("how objects are stored is the business of the operator of the host cluster")
+        }
+        _ => Class::Empty(UNKNOWN),
     }
 }
 
 /// Whether the table has an entry for this resource, which is then in no namespace.
 pub(crate) fn is_known(resource: GroupResource<'_>) -> bool {
-    class(resource) != Class::Refused(UNKNOWN)
+    class(resource) != Class::Empty(UNKNOWN)
 }
 
 /// Why a write to a resource that can be read is refused.
@@ -120,6 +138,12 @@ pub(crate) fn read_only(class: Class) -> &'static str {
              storage class"
         }
         Class::OfNodes => "it belongs to a node, and nodes belong to the operator of the host cluster",
+        Class::Addresses => {
+            "the host cluster gives Services their addresses; a Service asks for one with spec.clusterIPs"
+        }
+        Class::LocalApis => "API services belong to the operator of the host cluster",
+        Class::Autoupdated => "priorities of requests belong to the operator of the host cluster",
+        Class::Empty(why) => why,
         _ => "it is shared by all virtual clusters of the host, whose operator can change it",
     }
 }
@@ -131,8 +155,7 @@ pub(crate) fn withheld(resource: GroupResource<'_>, subresource: &str, verb: &st
     let is_known = reads || matches!(verb, "get" | "create" | "update" | "patch" | "delete" | "deletecollection");
     match class(resource) {
         _ if !is_known => None,
-        Class::Refused(UNKNOWN) | Class::Namespaces | Class::Roles | Class::Bindings | Class::Review => None,
-        Class::Refused(why) => Some(why),
+        Class::Empty(UNKNOWN) | Class::Namespaces | Class::Roles | Class::Bindings | Class::Review => None,
         _ if reads => None,
         class => Some(read_only(class)),
     }
@@ -170,7 +193,24 @@ mod tests {
         }
         assert!(withheld("", "persistentvolumes", "", "create"));
         assert!(!withheld("", "persistentvolumes", "", "list"));
-        assert!(withheld("admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "list"));
+        for (group, resource) in [
+            ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+            ("apiregistration.k8s.io", "apiservices"),
+            ("certificates.k8s.io", "certificatesigningrequests"),
+            ("flowcontrol.apiserver.k8s.io", "flowschemas"),
+            ("networking.k8s.io", "ipaddresses"),
+        ] {
+            assert!(
+                !withheld(group, resource, "", "list") && !withheld(group, resource, "status", "get"),
+                "{resource}"
+            );
+            assert!(
+                withheld(group, resource, "", "create") && withheld(group, resource, "status", "patch"),
+                "{resource}"
+            );
+        }
+        assert!(withheld("certificates.k8s.io", "certificatesigningrequests", "approval", "update"));
+        assert!(!withheld("certificates.k8s.io", "podcertificaterequests", "", "create"));
         assert!(!withheld("example.com", "widgets", "", "create"));
     }
 }

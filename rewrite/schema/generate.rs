@@ -67,7 +67,11 @@ fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)]
             ("status.resourceRules[]", "ShownRule"),
         ],
         ("", "PersistentVolume") => &[("spec.claimRef", "Claim")],
-        ("storage.k8s.io", "VolumeAttachment") => &[("spec.nodeName", "OfNode")],
+        ("storage.k8s.io", "VolumeAttachment") | ("resource.k8s.io", "ResourceSlice") => &[("spec.nodeName", "OfNode")],
+        ("networking.k8s.io", "IPAddress") => &[("spec.parentRef", "ParentReference")],
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema" | "PriorityLevelConfiguration") => {
+            &[(r"metadata.annotations.apf\.kubernetes\.io/autoupdate-spec", "AutoupdateSpec")]
+        }
         ("metrics.k8s.io", "NodeMetrics") | ("storage.k8s.io", "CSINode") => &[("metadata.name", "OfNode")],
         ("", "Service") => &[
             ("metadata.name", "LentName"),

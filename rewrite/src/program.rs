@@ -96,6 +96,10 @@ pub enum Place {
     Claim,
     /// The node that says whose the object is.
     OfNode,
+    /// `parentRef` of an IPAddress: a reference that says whose it is.
+    ParentReference,
+    /// The annotation `apf.kubernetes.io/autoupdate-spec`, which says whether Kubernetes itself keeps the object.
+    AutoupdateSpec,
     /// The name of an object that the host may lend.
     LentName,
     /// The object of an Event: a reference.
@@ -180,6 +184,7 @@ impl Place {
             self,
             Self::Message
                 | Self::OfNode
+                | Self::AutoupdateSpec
                 | Self::LentName
                 | Self::Details
                 | Self::DetailsName

@@ -9,13 +9,16 @@ import (
 	"os"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -226,6 +229,30 @@ func main() {
 	}
 	add("attachment", "storage.k8s.io", "volumeattachments", "ByNode", attachment("beijing-1"), attachment("beijing-1"))
 	add("attachment-of-others", "storage.k8s.io", "volumeattachments", "ByNode", attachment("hangzhou-1"), nil)
+	devices := func(node string) *resourcev1.ResourceSlice {
+		return &resourcev1.ResourceSlice{ObjectMeta: meta("s", ""), Spec: resourcev1.ResourceSliceSpec{Driver: "d", NodeName: ptr(node)}}
+	}
+	add("devices", "resource.k8s.io", "resourceslices", "ByNode", devices("beijing-1"), devices("beijing-1"))
+	add("devices-of-others", "resource.k8s.io", "resourceslices", "ByNode", devices("hangzhou-1"), nil)
+	address := func(namespace string) *networkingv1.IPAddress {
+		parent := &networkingv1.ParentReference{Resource: "services", Namespace: namespace, Name: "edge-ke"}
+		return &networkingv1.IPAddress{ObjectMeta: meta("10.0.0.1", ""), Spec: networkingv1.IPAddressSpec{ParentRef: parent}}
+	}
+	add("address", "networking.k8s.io", "ipaddresses", "ByParent", address("edge-ke"), address("edge"))
+	add("address-of-others", "networking.k8s.io", "ipaddresses", "ByParent", address("edge-hz"), nil)
+	add("address-of-nobody", "networking.k8s.io", "ipaddresses", "ByParent", &networkingv1.IPAddress{ObjectMeta: meta("10.0.0.1", "")}, nil)
+	priority := func(annotations map[string]string) *flowcontrolv1.FlowSchema {
+		object := &flowcontrolv1.FlowSchema{ObjectMeta: meta("f", "")}
+		object.Annotations = annotations
+		object.Spec.MatchingPrecedence = 1
+		return object
+	}
+	kept := priority(map[string]string{"a": "b", "apf.kubernetes.io/autoupdate-spec": "true"})
+	add("priority", "flowcontrol.apiserver.k8s.io", "flowschemas", "Autoupdated", kept, kept)
+	add("priority-of-the-operator", "flowcontrol.apiserver.k8s.io", "flowschemas", "Autoupdated", priority(map[string]string{"apf.kubernetes.io/autoupdate-spec": "false"}), nil)
+	add("priority-of-others", "flowcontrol.apiserver.k8s.io", "flowschemas", "Autoupdated", priority(nil), nil)
+	hook := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta("w", "")}
+	add("webhook-of-the-host", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "Nothing", hook, nil)
 	slice := func(namespace string) *discoveryv1.EndpointSlice {
 		target := &corev1.ObjectReference{Kind: "Pod", Name: "p", Namespace: namespace}
 		return &discoveryv1.EndpointSlice{ObjectMeta: meta("x", namespace), AddressType: "IPv4", Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, TargetRef: target}}}

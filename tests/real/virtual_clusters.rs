@@ -18,6 +18,7 @@ mod limits;
 mod node_ports;
 mod order;
 mod pod_security;
+mod reads;
 mod rights;
 pub(crate) mod roles;
 mod scope;
@@ -100,6 +101,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("shared_classes_take_every_write", Welcome, shared::classes_take_every_write),
         case("shared_power_over_the_host_is_not_given", Welcome, shared::power_over_the_host_is_not_given),
         case("shared_objects_are_not_fought_over", Welcome, shared::there_is_no_write_war),
+        case("reads_every_kind", Welcome, reads::every_kind_can_be_read),
+        case("reads_nothing_that_acts_on_the_host", Welcome, reads::what_acts_on_the_host_is_not_shown),
+        case("reads_what_belongs_to_the_cluster", Welcome, reads::what_belongs_to_the_cluster_is_shown),
         case("storage_shows_the_own", Welcome, scope::storage_shows_the_own),
         case("nodes_have_their_leases_and_events", Welcome, scope::nodes_have_their_leases_and_events),
         case("every_cluster_has_the_service", Welcome, scope::every_cluster_has_the_service_kubernetes),

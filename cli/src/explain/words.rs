@@ -154,6 +154,9 @@ fn shows(cluster: &ClusterName, shown: &Shown) -> String {
         Passing::Namespaces => "its namespaces",
         Passing::Claimed => "what is claimed in its namespaces",
         Passing::OfNodes => "what belongs to its nodes",
+        Passing::OfServices => "what belongs to its Services",
+        Passing::Autoupdated => "what Kubernetes itself keeps",
+        Passing::Nothing => "nothing",
         Passing::Roles => "its own roles and those that every cluster has",
         Passing::Shared => "those that the host's operator has made for all, and those that it has itself",
     };

@@ -7,17 +7,19 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Response, header};
 use kube_wire::media::Encoding;
 use kube_wire::name::SegmentName;
+use kube_wire::query::Query;
 use kube_wire::selector::LabelSelector;
 use kube_wire::status::Reason;
 use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::name::CLUSTER_LABEL;
 use rewrite::protobuf::ObjectMetadata;
 use rewrite::view::Filter;
-use rewrite::{Program, VirtualNamespace};
+use rewrite::{Program, VirtualNamespace, schema};
 use serde_json::json;
 use tokio::time::timeout;
 
 use super::body::Body;
+use super::list::NOBODYS;
 use super::own_words::Upstream as Place;
 use super::plan::{After, As, Plan, program};
 use super::review::Kind;
@@ -30,6 +32,10 @@ use crate::translate::{MAX_OBJECT, Show, Upstream, encoding};
 
 /// Namespaces that no API server lets go (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// Selects the APIServices that kube-apiserver makes for its own groups (`AutoRegisterManagedLabel` in kube-aggregator's
+/// `controllers/autoregister/autoregister_controller.go`). No Service of the host stands behind them.
+const LOCAL_APIS: &str = "kube-aggregator.kubernetes.io/automanaged=onstart";
 
 /// How long a request waits for the agent to know the host's nodes.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -52,15 +58,15 @@ impl Asked<'_> {
         let class = match self.custom {
             Some(Custom::Renamed) => return self.renamed(request, body).await,
             Some(Custom::Shared) => Class::Shared,
-            Some(Custom::Hidden) => Class::Refused(policy::HIDDEN),
+            Some(Custom::Hidden) => Class::Empty(policy::HIDDEN),
             None => class,
         };
         match class {
             Class::Roles => self.cluster_roles(request, body).await,
             Class::Bindings => self.cluster_bindings(request, body).await,
-            Class::Refused(why) => Err(forbidden(request, why)),
             Class::Shared if shared::Kind::of(request.group_resource()).is_some() => self.shared(request, body).await,
             _ if !request.verb().is_read() => Err(forbidden(request, policy::read_only(class))),
+            Class::Empty(_) => self.nothing(request).await,
             _ if request.subresource().is_some_and(|subresource| subresource != "status") => {
                 Err(forbidden(request, policy::read_only(class)))
             }
@@ -70,10 +76,30 @@ impl Asked<'_> {
                 self.known_nodes().await?;
                 self.pass(request, Filter::ByNode, None).await
             }
+            Class::Addresses => {
+                let mut plan = self.pass(request, Filter::ByParent, None).await?;
+                plan.lending = self.lent_everywhere(request).await?;
+                Ok(plan)
+            }
+            Class::LocalApis => {
+                let local = LOCAL_APIS.parse().expect("a constant selector");
+                self.pass(request, Filter::Everything, Some(&local)).await
+            }
+            Class::Autoupdated => self.pass(request, Filter::Autoupdated, None).await,
             // Reviews can only be created, and the host says so.
             Class::Shared | Class::Review => self.pass(request, Filter::Everything, None).await,
             Class::Namespaces => unreachable!("served above"),
         }
+    }
+
+    /// What the host has, and the virtual cluster has nothing of. The host is asked all the same, so that columns and
+    /// encodings, the resource version and the bookmarks of a watch are those of any API server.
+    async fn nothing(&self, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
+        if matches!(request.verb(), Verb::List | Verb::Watch) {
+            return self.pass(request, Filter::Nothing, None).await;
+        }
+        let name = request.path_name().unwrap_or_default();
+        Err(Status::not_found(request.group_resource(), name).into())
     }
 
     /// Not served, as far as is known, and the host says so. It is read, whatever was asked, and not shown if it is served
@@ -123,7 +149,11 @@ impl Asked<'_> {
         only: Option<&LabelSelector>,
     ) -> Result<Plan, Refusal> {
         let listed = matches!(request.verb(), Verb::List | Verb::Watch);
-        let query = if listed { self.list_query(request, only)? } else { self.info.query().borrowed().into_owned() };
+        let mut query =
+            if listed { self.list_query(request, only)? } else { self.info.query().borrowed().into_owned() };
+        if listed && filter == Filter::Nothing {
+            select_nothing(request, &mut query)?;
+        }
         let target = Self::target(&request.path().build(), &query);
         let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
         self.readable(&mut upstream)?;
@@ -275,7 +305,26 @@ impl Asked<'_> {
 
 /// Whether metadata alone does not say whose an object is.
 fn is_hidden_by_metadata(request: &ResourceRequest<'_>) -> bool {
-    matches!((request.group(), request.resource()), ("", "persistentvolumes") | ("storage.k8s.io", "volumeattachments"))
+    matches!(
+        (request.group(), request.resource()),
+        ("", "persistentvolumes")
+            | ("networking.k8s.io", "ipaddresses")
+            | ("resource.k8s.io", "resourceslices")
+            | ("storage.k8s.io", "volumeattachments")
+    )
+}
+
+/// Selects an object that does not exist, so that the host does not send what is left out here. Servers of aggregated APIs
+/// need not know this field.
+fn select_nothing(request: &ResourceRequest<'_>, query: &mut Query<'_>) -> Result<(), Refusal> {
+    if request.name().is_some() || schema::kind_of(request.group(), request.resource()).is_none() {
+        return Ok(());
+    }
+    let asked = query.first("fieldSelector").map_err(|error| Status::bad_request(error.to_string()))?;
+    let comma = if asked.as_ref().is_none_or(|asked| asked.is_empty()) { "" } else { "," };
+    let narrowed = format!("{}{comma}metadata.name={NOBODYS}", asked.unwrap_or_default());
+    query.set("fieldSelector", &narrowed);
+    Ok(())
 }
 
 /// Asks for whole objects, or for Tables, where a client would be content with metadata. Clients that ask for metadata

@@ -109,6 +109,12 @@ pub enum Passing {
     Claimed,
     /// Those of the virtual cluster's nodes.
     OfNodes,
+    /// Those that belong to what is in its namespaces: IPAddresses.
+    OfServices,
+    /// Those that Kubernetes itself keeps: FlowSchemas and PriorityLevelConfigurations.
+    Autoupdated,
+    /// None: what acts on the whole host.
+    Nothing,
     /// Those that are its own, and those that every cluster has: ClusterRoles.
     Roles,
     /// Those that the operator has made for all, and those that it shares with others: definitions and classes.
@@ -188,18 +194,7 @@ pub async fn explain(
 
 /// Whether objects of this resource are in namespaces, for resources of Kubernetes' own; of others only the host knows.
 pub fn is_namespaced(group: &str, resource: &str) -> Option<bool> {
-    // What no policy knows and is in no namespace all the same.
-    const SCOPELESS: [(&str, &str); 5] = [
-        ("internal.apiserver.k8s.io", "storageversions"),
-        ("networking.k8s.io", "ipaddresses"),
-        ("resource.k8s.io", "devicetaintrules"),
-        ("resource.k8s.io", "resourceslices"),
-        ("storagemigration.k8s.io", "storageversionmigrations"),
-    ];
-    let is_namespaced = match (group, resource) {
-        ("certificates.k8s.io", "podcertificaterequests") => true,
-        pair => !SCOPELESS.contains(&pair) && !policy::is_known(kube_wire::gvr::GroupResource { group, resource }),
-    };
+    let is_namespaced = !policy::is_known(kube_wire::gvr::GroupResource { group, resource });
     (rewrite::schema::kind_of(group, resource).is_some() || !is_namespaced).then_some(is_namespaced)
 }
 
@@ -259,6 +254,9 @@ impl Passing {
             Filter::ByName => Self::Namespaces,
             Filter::ByClaim => Self::Claimed,
             Filter::ByNode => Self::OfNodes,
+            Filter::ByParent => Self::OfServices,
+            Filter::Autoupdated => Self::Autoupdated,
+            Filter::Nothing => Self::Nothing,
             Filter::ByRole => Self::Roles,
             Filter::Shared => Self::Shared,
         }

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `kube-node-lease` | the Leases of own nodes | nothing |
 //! | `default` | Events about own nodes, Service `kubernetes` | its own |
+//! | none | the IPAddress of that Service | those of its own Services |
 //!
 //! A client sees one list, and one watch, with one `resourceVersion` and one `continue`. So it is one upstream: that of
 //! all namespaces, filtered while it streams, as for `--all-namespaces`. Two would have to be merged, and no token and
@@ -44,7 +45,7 @@ impl Loan {
         let (namespace, what) = match (request.group(), request.resource()) {
             ("coordination.k8s.io", "leases") => ("kube-node-lease", Lent::NamedLikeNodes),
             ("" | "events.k8s.io", "events") => ("default", Lent::AboutNodes),
-            ("", "services") => ("default", Lent::Named(API_SERVICE)),
+            ("", "services") | ("networking.k8s.io", "ipaddresses") => ("default", Lent::Named(API_SERVICE)),
             _ => return None,
         };
         Some(Self { namespace, what })

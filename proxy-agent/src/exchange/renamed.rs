@@ -44,7 +44,7 @@ impl Asked<'_> {
     pub(super) async fn learn_custom(&mut self) -> Result<(), Refusal> {
         self.learn_kinds();
         let Some(request) = self.info.resource() else { return Ok(()) };
-        let is_listed = policy::class(request.group_resource()) != Class::Refused(policy::UNKNOWN);
+        let is_listed = policy::class(request.group_resource()) != Class::Empty(policy::UNKNOWN);
         if request.namespace().is_some() || request.group().is_empty() || is_listed {
             return Ok(());
         }

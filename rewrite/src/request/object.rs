@@ -118,9 +118,12 @@ impl Visitor for Writer<'_> {
             Place::Namespace => self.namespace(cursor, edits)?,
             Place::Identity => self.identity(cursor, edits)?,
             Place::IdentityElement => self.group(cursor, edits)?,
-            Place::Reference | Place::BindingTarget | Place::Subject | Place::Claim | Place::EventObject => {
-                self.reference(place, cursor, edits)?;
-            }
+            Place::Reference
+            | Place::BindingTarget
+            | Place::Subject
+            | Place::Claim
+            | Place::ParentReference
+            | Place::EventObject => self.reference(place, cursor, edits)?,
             Place::ResourceAttributes => self.resource_attributes(cursor, edits)?,
             Place::Rule => self.rule(cursor, edits)?,
             Place::AskedNamespace => self.rules_namespace(cursor, edits)?,
@@ -138,6 +141,7 @@ impl Visitor for Writer<'_> {
             Place::LastApplied
             | Place::Message
             | Place::OfNode
+            | Place::AutoupdateSpec
             | Place::LentName
             | Place::Details
             | Place::DetailsName

@@ -125,6 +125,7 @@ impl<'b> Mapper<'_, 'b> {
                 | Place::Subject
                 | Place::RoleRef
                 | Place::Claim
+                | Place::ParentReference
                 | Place::EventObject
                 | Place::ResourceAttributes),
             ) => self.reference(place, message, &range),

@@ -58,36 +58,36 @@ pub(super) static KINDS: &[Row] = &[
     Row { group: "discovery.k8s.io", versions: &["v1", "v1beta1"], kind: "EndpointSlice", resource: "endpointslices", places: P34 },
     Row { group: "events.k8s.io", versions: &["v1", "v1beta1"], kind: "Event", resource: "events", places: P35 },
     Row { group: "flowcontrol.apiserver.k8s.io", versions: &["v1", "v1beta1", "v1beta2", "v1beta3"], kind: "FlowSchema", resource: "flowschemas", places: P36 },
-    Row { group: "flowcontrol.apiserver.k8s.io", versions: &["v1", "v1beta1", "v1beta2", "v1beta3"], kind: "PriorityLevelConfiguration", resource: "prioritylevelconfigurations", places: P1 },
+    Row { group: "flowcontrol.apiserver.k8s.io", versions: &["v1", "v1beta1", "v1beta2", "v1beta3"], kind: "PriorityLevelConfiguration", resource: "prioritylevelconfigurations", places: P37 },
     Row { group: "internal.apiserver.k8s.io", versions: &["v1alpha1"], kind: "StorageVersion", resource: "storageversions", places: P1 },
-    Row { group: "metrics.k8s.io", versions: &["v1alpha1", "v1beta1"], kind: "NodeMetrics", resource: "nodes", places: P37 },
+    Row { group: "metrics.k8s.io", versions: &["v1alpha1", "v1beta1"], kind: "NodeMetrics", resource: "nodes", places: P38 },
     Row { group: "metrics.k8s.io", versions: &["v1alpha1", "v1beta1"], kind: "PodMetrics", resource: "pods", places: P1 },
-    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IPAddress", resource: "ipaddresses", places: P38 },
+    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IPAddress", resource: "ipaddresses", places: P39 },
     Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "Ingress", resource: "ingresses", places: P1 },
-    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IngressClass", resource: "ingressclasses", places: P39 },
-    Row { group: "networking.k8s.io", versions: &["v1"], kind: "NetworkPolicy", resource: "networkpolicies", places: P40 },
+    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IngressClass", resource: "ingressclasses", places: P40 },
+    Row { group: "networking.k8s.io", versions: &["v1"], kind: "NetworkPolicy", resource: "networkpolicies", places: P41 },
     Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "ServiceCIDR", resource: "servicecidrs", places: P1 },
     Row { group: "node.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RuntimeClass", resource: "runtimeclasses", places: P1 },
     Row { group: "policy", versions: &["v1", "v1beta1"], kind: "Eviction", resource: "evictions", places: P1 },
     Row { group: "policy", versions: &["v1", "v1beta1"], kind: "PodDisruptionBudget", resource: "poddisruptionbudgets", places: P1 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRole", resource: "clusterroles", places: P41 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRoleBinding", resource: "clusterrolebindings", places: P42 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "Role", resource: "roles", places: P43 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RoleBinding", resource: "rolebindings", places: P44 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRole", resource: "clusterroles", places: P42 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRoleBinding", resource: "clusterrolebindings", places: P43 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "Role", resource: "roles", places: P44 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RoleBinding", resource: "rolebindings", places: P45 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "DeviceClass", resource: "deviceclasses", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1alpha3", "v1beta2"], kind: "DeviceTaintRule", resource: "devicetaintrules", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaim", resource: "resourceclaims", places: P1 },
-    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaimTemplate", resource: "resourceclaimtemplates", places: P45 },
+    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaimTemplate", resource: "resourceclaimtemplates", places: P46 },
     Row { group: "resource.k8s.io", versions: &["v1alpha3"], kind: "ResourcePoolStatusRequest", resource: "resourcepoolstatusrequests", places: P1 },
-    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceSlice", resource: "resourceslices", places: P1 },
+    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceSlice", resource: "resourceslices", places: P47 },
     Row { group: "scheduling.k8s.io", versions: &["v1alpha2"], kind: "PodGroup", resource: "podgroups", places: P1 },
     Row { group: "scheduling.k8s.io", versions: &["v1", "v1beta1"], kind: "PriorityClass", resource: "priorityclasses", places: P1 },
     Row { group: "scheduling.k8s.io", versions: &["v1alpha2"], kind: "Workload", resource: "workloads", places: P1 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSIDriver", resource: "csidrivers", places: P1 },
-    Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSINode", resource: "csinodes", places: P37 },
+    Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSINode", resource: "csinodes", places: P38 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "CSIStorageCapacity", resource: "csistoragecapacities", places: P1 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "StorageClass", resource: "storageclasses", places: P1 },
-    Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttachment", resource: "volumeattachments", places: P46 },
+    Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttachment", resource: "volumeattachments", places: P48 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttributesClass", resource: "volumeattributesclasses", places: P1 },
     Row { group: "storagemigration.k8s.io", versions: &["v1beta1"], kind: "StorageVersionMigration", resource: "storageversionmigrations", places: P1 },
 ];
@@ -502,6 +502,7 @@ const P35: &[(&str, Place)] = &[
 ];
 
 const P36: &[(&str, Place)] = &[
+    ("metadata.annotations.apf\\.kubernetes\\.io/autoupdate-spec", Place::AutoupdateSpec),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.rules[].resourceRules[].namespaces[]", Place::Namespace),
@@ -512,27 +513,34 @@ const P36: &[(&str, Place)] = &[
 ];
 
 const P37: &[(&str, Place)] = &[
-    ("metadata.name", Place::OfNode),
+    ("metadata.annotations.apf\\.kubernetes\\.io/autoupdate-spec", Place::AutoupdateSpec),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
 const P38: &[(&str, Place)] = &[
+    ("metadata.name", Place::OfNode),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
-    ("spec.parentRef", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
 const P39: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
-    ("spec.parameters", Place::Reference),
+    ("spec.parentRef", Place::ParentReference),
     ("status.conditions[].message", Place::Message),
 ];
 
 const P40: &[(&str, Place)] = &[
+    ("metadata.namespace", Place::OwnNamespace),
+    ("metadata.ownerReferences[]", Place::Reference),
+    ("spec.parameters", Place::Reference),
+    ("status.conditions[].message", Place::Message),
+];
+
+const P41: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.egress[].to[].namespaceSelector", Place::NamespaceSelector),
@@ -540,7 +548,7 @@ const P40: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P41: &[(&str, Place)] = &[
+const P42: &[(&str, Place)] = &[
     ("aggregationRule", Place::AggregationRule),
     ("metadata", Place::RoleMeta),
     ("metadata.annotations", Place::RoleAnnotations),
@@ -555,7 +563,7 @@ const P41: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P42: &[(&str, Place)] = &[
+const P43: &[(&str, Place)] = &[
     ("kind", Place::BindingKind),
     ("metadata.annotations", Place::HiddenKeys),
     ("metadata.labels", Place::HiddenKeys),
@@ -568,14 +576,14 @@ const P42: &[(&str, Place)] = &[
     ("subjects[]", Place::Subject),
 ];
 
-const P43: &[(&str, Place)] = &[
+const P44: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("rules[]", Place::Rule),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P44: &[(&str, Place)] = &[
+const P45: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("roleRef", Place::RoleRef),
@@ -583,7 +591,7 @@ const P44: &[(&str, Place)] = &[
     ("subjects[]", Place::Subject),
 ];
 
-const P45: &[(&str, Place)] = &[
+const P46: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.metadata.namespace", Place::Namespace),
@@ -591,7 +599,14 @@ const P45: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P46: &[(&str, Place)] = &[
+const P47: &[(&str, Place)] = &[
+    ("metadata.namespace", Place::OwnNamespace),
+    ("metadata.ownerReferences[]", Place::Reference),
+    ("spec.nodeName", Place::OfNode),
+    ("status.conditions[].message", Place::Message),
+];
+
+const P48: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.nodeName", Place::OfNode),

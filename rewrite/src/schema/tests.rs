@@ -40,6 +40,7 @@ fn every_message_is_one_that_can_be_mapped() {
             Some(Place::NamespaceMeta) => holds(&["name", "generateName", "labels", "annotations"]),
             Some(Place::PodSpec) => holds(&["nodeSelector", "tolerations", "nodeName"]),
             Some(Place::Reference | Place::Claim | Place::EventObject) => assert!(message.number("name").is_some()),
+            Some(Place::ParentReference) => holds(&["namespace", "name"]),
             Some(Place::BindingTarget | Place::Subject) => holds(&["kind", "name", "namespace"]),
             Some(Place::Rule) => holds(&["apiGroups", "resources", "resourceNames"]),
             Some(Place::ResourceAttributes) => holds(&["resource", "name", "namespace"]),
@@ -110,6 +111,7 @@ fn every_place_of_a_response_has_its_number() {
                                 | Place::BindingTarget
                                 | Place::Subject
                                 | Place::Claim
+                                | Place::ParentReference
                                 | Place::EventObject
                                 | Place::ResourceAttributes
                                 | Place::RoleRef

@@ -6,8 +6,8 @@
 use bytes::Bytes;
 
 use super::Verdict;
-use super::object::Reader;
-use crate::json::{Cursor, Edits, Malformed};
+use super::object::{Reader, unquoted};
+use crate::json::{Cursor, Edits, Malformed, Text};
 use crate::name::{HostNamespace, VirtualNamespace};
 
 /// Which of the objects in an answer are shown.
@@ -21,6 +21,11 @@ pub enum Filter {
     ByClaim,
     /// Those of the virtual cluster's own nodes: for what has one.
     ByNode,
+    /// Those whose parent is in a namespace that belongs to the virtual cluster: for IPAddresses.
+    ByParent,
+    /// Those that Kubernetes itself makes and keeps, and nobody has changed: for FlowSchemas and
+    /// PriorityLevelConfigurations.
+    Autoupdated,
     /// Those that are the virtual cluster's own or every cluster's: for ClusterRoles, and for custom objects that are in
     /// no namespace.
     ByRole,
@@ -29,6 +34,8 @@ pub enum Filter {
     Shared,
     /// All: the request named what it is about, or the host has chosen.
     Everything,
+    /// None.
+    Nothing,
 }
 
 /// Objects in a namespace of the host that a virtual cluster is shown as if they were in one of its own. They are
@@ -95,6 +102,7 @@ impl Reader<'_> {
     /// What was found.
     pub(super) fn verdict(&self) -> Verdict {
         match (self.role_verdict().or(self.verdict), self.filter) {
+            (_, Filter::Nothing) => Verdict::Foreign,
             _ if self.is_lent && !self.is_to_lend => Verdict::Foreign,
             (Some(verdict), _) => verdict,
             (None, Filter::Everything) => Verdict::Shown,
@@ -105,6 +113,8 @@ impl Reader<'_> {
                 | Filter::ByName
                 | Filter::ByClaim
                 | Filter::ByNode
+                | Filter::ByParent
+                | Filter::Autoupdated
                 | Filter::ByRole
                 | Filter::Shared,
             ) => Verdict::Foreign,
@@ -137,6 +147,35 @@ impl Reader<'_> {
             "namespace" => reader.deciding(cursor, edits),
             _ => cursor.skip(),
         })
+    }
+
+    /// `parentRef` of an IPAddress.
+    pub(super) fn parent(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+        if self.filter != Filter::ByParent {
+            return self.reference(cursor, edits);
+        }
+        self.members(cursor, edits, |reader, key, cursor, edits| match key {
+            "namespace" => reader.deciding(cursor, edits),
+            "name" => reader.lent_name(cursor),
+            _ => cursor.skip(),
+        })
+    }
+
+    /// The annotation that says whether Kubernetes keeps the object's specification as it was shipped
+    /// (`AutoUpdateAnnotationKey` in k8s.io/api `flowcontrol/v1/types.go`).
+    pub(super) fn autoupdate_spec(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+        if cursor.peek()? != b'"' {
+            return cursor.skip();
+        }
+        self.decide_by_autoupdate(&cursor.string()?.bytes());
+        Ok(())
+    }
+
+    /// Decides by that annotation, if that is what decides.
+    pub(super) fn decide_by_autoupdate(&mut self, value: &[u8]) {
+        if self.filter == Filter::Autoupdated {
+            self.decide(value == b"true");
+        }
     }
 
     /// `metadata.name` of what may be lent by its name.
@@ -179,6 +218,20 @@ impl Reader<'_> {
         if self.filter == Filter::ByClaim {
             let namespace = cell.split('/').next().unwrap_or_default();
             self.decide(self.view.mapping.member_or_late(namespace.as_bytes()).is_some());
+        }
+    }
+
+    /// A cell of the column `ParentRef`: `resource/namespace/name`.
+    pub(super) fn parent_cell(&mut self, cell: &Text<'_>, edits: &mut Edits) {
+        let printed = cell.decode();
+        let mut parts = printed.splitn(3, '/').filter(|_| self.filter == Filter::ByParent);
+        let (Some(resource), Some(namespace), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
+            return self.view.mapping.edit_message(cell, edits);
+        };
+        self.note_name(name.as_bytes());
+        if let Some(shown) = self.decide_by(namespace.as_bytes()) {
+            let shown = String::from_utf8_lossy(&shown);
+            edits.replace(cell.range(), unquoted(&format!("{resource}/{shown}/{name}")));
         }
     }
 

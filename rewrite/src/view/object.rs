@@ -178,6 +178,8 @@ impl Visitor for Reader<'_> {
             Place::Rule | Place::ShownRule => self.rule(cursor, edits)?,
             Place::Claim => self.claim(cursor, edits)?,
             Place::OfNode => self.of_node(cursor)?,
+            Place::ParentReference => self.parent(cursor, edits)?,
+            Place::AutoupdateSpec => self.autoupdate_spec(cursor)?,
             Place::LentName => self.lent_name(cursor)?,
             Place::EventObject => self.event_object(cursor, edits)?,
             Place::ResourceAttributes => self.resource_attributes(cursor, edits)?,

@@ -16,7 +16,7 @@ const MAX_COLUMNS: usize = 256;
 
 /// Columns that show `namespace/name`, subjects or messages (`pkg/printers/internalversion/printers.go`, and
 /// kube-aggregator's table for `APIService`).
-const TEXT_COLUMNS: [&str; 7] = ["Users", "Groups", "ServiceAccounts", "Requestor", "ParentRef", "Service", "Message"];
+const TEXT_COLUMNS: [&str; 6] = ["Users", "Groups", "ServiceAccounts", "Requestor", "Service", "Message"];
 
 /// The column of a `DaemonSet` that shows the node selector of its template.
 const NODE_SELECTOR_COLUMN: &str = "Node Selector";
@@ -50,6 +50,8 @@ enum Column {
     NodeSelector,
     /// `namespace/name` of what has claimed the object.
     Claim,
+    /// `resource/namespace/name` of what the object belongs to.
+    Parent,
     /// The node that the object is of.
     Node,
     /// `kind/name` of what an Event is about.
@@ -75,6 +77,7 @@ impl Columns {
                     Some(name) if name.is("Role") => Column::Role,
                     Some(name) if name.is(NODE_SELECTOR_COLUMN) => Column::NodeSelector,
                     Some(name) if name.is("Claim") => Column::Claim,
+                    Some(name) if name.is("ParentRef") => Column::Parent,
                     Some(name) if name.is("Node") => Column::Node,
                     Some(name) if name.is("Object") => Column::Object,
                     Some(name) if TEXT_COLUMNS.iter().any(|column| name.is(column)) => Column::Text,
@@ -219,6 +222,7 @@ impl Columns {
                 reader.claim_cell(&cell.decode());
                 reader.view.mapping.edit_message(&cell, edits);
             }
+            (Column::Parent, b'"') => reader.parent_cell(&cursor.string()?, edits),
             (Column::Node, b'"') => reader.node_cell(&cursor.string()?.decode()),
             (Column::Object, b'"') => reader.object_cell(&cursor.string()?.decode()),
             (Column::Text, b'"') => reader.view.mapping.edit_message(&cursor.string()?, edits),

@@ -89,13 +89,30 @@ async fn refusals_are_the_agent_s() {
     let pod = r#"{"metadata":{"name":"a"},"spec":{"nodeSelector":{"location":"hangzhou"}}}"#;
     for (method, target, body, code) in [
         ("POST", "/api/v1/namespaces/edge/pods", pod, 422),
-        ("GET", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", "", 403),
+        ("GET", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/a", "", 404),
+        ("DELETE", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/a", "", 403),
         ("DELETE", "/api/v1/nodes/a", "", 403),
         ("GET", "/metrics", "", 403),
     ] {
         let said = explained(method, target, body).await;
         let Outcome::Refused(status) = &said.outcome else { panic!("{method} {target}: {said:?}") };
         assert_eq!(status.code, code, "{target}");
+    }
+}
+
+#[tokio::test]
+async fn what_acts_on_the_whole_host_is_not_shown() {
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    for (query, selector) in [
+        ("", "metadata.name=taken.by.somebody.else"),
+        ("?fieldSelector=metadata.name%21%3Da", "metadata.name!=a,metadata.name=taken.by.somebody.else"),
+        ("?fieldSelector=metadata.name%3Da", "metadata.name=a"),
+    ] {
+        let said = explained("GET", &format!("{path}{query}"), "").await;
+        let (_, target, _, shown) = sent(&said);
+        assert_eq!(shown, &Shown::List(Passing::Nothing));
+        let target = target.replace("%3D", "=").replace("%21", "!").replace("%2C", ",");
+        assert_eq!(target, format!("{path}?fieldSelector={selector}"));
     }
 }
 

@@ -61,6 +61,80 @@ fn what_is_a_nodes_is_shown_with_the_node() {
 }
 
 #[test]
+fn a_device_is_shown_with_its_node() {
+    let slice = |node: &str| json!({"metadata": {"name": "s"}, "spec": {"nodeName": node, "driver": "d"}});
+    let table = |node: &str| row(&["Name", "Node", "Driver"], &["s", node, "d"], &json!({"name": "s"}));
+    for (name, own) in [("b1", true), ("h1", false), ("", false)] {
+        for host in [slice(name), table(name)] {
+            let expected = own.then(|| host.clone());
+            assert_eq!(shown(&view(), "resource.k8s.io", "resourceslices", Filter::ByNode, &host), expected);
+        }
+    }
+    let of_all = json!({"metadata": {"name": "s"}, "spec": {"allNodes": true}});
+    assert_eq!(shown(&view(), "resource.k8s.io", "resourceslices", Filter::ByNode, &of_all), None);
+}
+
+#[test]
+fn an_address_is_whose_service_it_is() {
+    let lending = Lending {
+        from: "default".parse().unwrap(),
+        to: "default".parse().unwrap(),
+        what: Lent::Named("kubernetes"),
+        only: false,
+    };
+    let view = view().lending(lending);
+    let show = |host: &Value| shown(&view, "networking.k8s.io", "ipaddresses", Filter::ByParent, host);
+    let address = |namespace: &str, name: &str| json!({"metadata": {"name": "10.0.0.1"}, "spec": {"parentRef": {"group": "", "resource": "services", "namespace": namespace, "name": name}}});
+    let table = |parent: &str| row(&["Name", "ParentRef"], &["10.0.0.1", parent], &json!({"name": "10.0.0.1"}));
+    // The name of a Service is its own, whatever it looks like.
+    assert_eq!(show(&address("edge-ke", "edge-ke")), Some(address("edge", "edge-ke")));
+    assert_eq!(show(&table("services/edge-ke/edge-ke")), Some(table("services/edge/edge-ke")));
+    assert_eq!(show(&table("gateways.example.com/edge-ke/a")), Some(table("gateways.example.com/edge/a")));
+    assert_eq!(show(&address("default", "kubernetes")), Some(address("default", "kubernetes")));
+    assert_eq!(show(&table("services/default/kubernetes")), Some(table("services/default/kubernetes")));
+    for (namespace, name) in [("edge-hz", "a"), ("kube-system", "kube-dns"), ("default", "other"), ("unheard-ke", "a")]
+    {
+        assert_eq!(show(&address(namespace, name)), None, "{namespace}/{name}");
+        assert_eq!(show(&table(&format!("services/{namespace}/{name}"))), None, "{namespace}/{name}");
+    }
+    assert_eq!(show(&json!({"metadata": {"name": "10.0.0.1"}, "spec": {}})), None);
+    assert_eq!(show(&table("gateways.example.com/a")), None);
+    assert_eq!(show(&table("<none>")), None);
+}
+
+#[test]
+fn of_priorities_those_are_shown_that_kubernetes_keeps() {
+    let schema =
+        |annotations: &Value| json!({"metadata": {"name": "catch-all", "annotations": annotations}, "spec": {}});
+    let table =
+        |annotations: &Value| row(&["Name"], &["catch-all"], &json!({"name": "catch-all", "annotations": annotations}));
+    for (annotations, kept) in [
+        (json!({"apf.kubernetes.io/autoupdate-spec": "true"}), true),
+        (json!({"apf.kubernetes.io/autoupdate-spec": "false"}), false),
+        (json!({"apf.kubernetes.io/autoupdate-spec": true}), false),
+        (json!({"a": "true"}), false),
+        (json!(null), false),
+    ] {
+        for resource in ["flowschemas", "prioritylevelconfigurations"] {
+            for host in [schema(&annotations), table(&annotations)] {
+                let expected = kept.then(|| host.clone());
+                let shown = shown(&view(), "flowcontrol.apiserver.k8s.io", resource, Filter::Autoupdated, &host);
+                assert_eq!(shown, expected, "{resource} {host}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_nothing() {
+    let hook = json!({"metadata": {"name": "a", "namespace": "edge-ke"}});
+    let table = row(&["Name"], &["a"], &json!({"name": "a"}));
+    for host in [hook, table] {
+        assert_eq!(shown(&view(), "admissionregistration.k8s.io", "webhooks", Filter::Nothing, &host), None);
+    }
+}
+
+#[test]
 fn the_host_lends_what_is_to_be_lent() {
     let lending = |what, only| {
         let (from, to) = ("kube-system".parse().unwrap(), "default".parse().unwrap());

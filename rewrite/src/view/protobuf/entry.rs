@@ -54,6 +54,10 @@ impl ObjectReader<'_, '_> {
     pub(super) fn value(&mut self, place: Place, value: &Found) {
         let text = self.splice.bytes(value);
         let shown = match place {
+            Place::AutoupdateSpec => {
+                self.state.decide_by_autoupdate(text);
+                None
+            }
             Place::LastApplied if !self.own().is_empty() => {
                 last_applied::plain(self.state.view, &self.kind.program, self.own(), text)
             }

@@ -35,8 +35,17 @@ impl ObjectReader<'_, '_> {
                 }
                 Ok(())
             }
+            Place::ParentReference if self.state.filter == Filter::ByParent => {
+                self.state.note_name(self.splice.text(range, message.number("name"))?);
+                if let Some(namespace) = self.given(message, range, "namespace")? {
+                    self.deciding(&namespace);
+                }
+                Ok(())
+            }
             Place::Reference if self.is_renamed(message, range)? => self.renamed(message, range),
-            Place::Reference | Place::BindingTarget | Place::Claim => self.referred(message, range),
+            Place::Reference | Place::BindingTarget | Place::Claim | Place::ParentReference => {
+                self.referred(message, range)
+            }
             Place::EventObject => {
                 if self.splice.text(range, message.number("kind"))? == b"Node" {
                     self.state.note_event_about(self.splice.text(range, message.number("name"))?);
