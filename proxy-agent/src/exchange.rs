@@ -11,6 +11,7 @@
 mod authorise;
 mod body;
 mod cluster_scoped;
+mod deletion;
 pub mod explain;
 mod generate;
 mod head;

@@ -1,21 +1,19 @@
 //! Deletes: a cluster gives up what it has of an object, and the last one takes the object with it.
 
 mod instances;
-mod options;
 
 use http::Method;
 use kube_wire::name::SegmentName;
 use kube_wire::status::{Details, Outcome};
 use kube_wire::{ResourceRequest, Status};
-use serde_json::json;
 
 use super::{Asked, shown};
 use crate::exchange::body::Body;
 use crate::exchange::cluster_scoped::forbidden;
+use crate::exchange::deletion::Deletion;
 use crate::exchange::plan::{After, Plan};
 use crate::refusal::Refusal;
 use crate::shared::{HostObject, Kind};
-use options::Deletion;
 
 /// To who would delete what the operator has made.
 const OPERATORS: &str = "the operator of the host cluster has made it for all virtual clusters";
@@ -103,9 +101,4 @@ fn gone(request: &ResourceRequest<'_>, live: &HostObject) -> Status {
         ..Details::default()
     };
     Status { outcome: Outcome::Success, details: Some(details), ..Status::default() }
-}
-
-/// An empty `DeleteOptions`.
-fn empty_options() -> serde_json::Value {
-    json!({"kind": "DeleteOptions", "apiVersion": "v1"})
 }

@@ -8,10 +8,9 @@ use kube_wire::proto::Reader;
 use kube_wire::query::DeleteOptions;
 use serde_json::{Map, Value, json};
 
-use super::empty_options;
-use crate::exchange::Asked;
-use crate::exchange::body::content_type;
-use crate::exchange::patch::yaml_to_json;
+use super::Asked;
+use super::body::content_type;
+use super::patch::yaml_to_json;
 use crate::refusal::{Ask, Refusal, Unmapped};
 
 /// A `DeleteOptions`, in JSON.
@@ -108,6 +107,11 @@ impl Deletion {
         options["preconditions"] = json!({"uid": uid, "resourceVersion": version});
         options
     }
+}
+
+/// An empty `DeleteOptions`.
+fn empty_options() -> Value {
+    json!({"kind": "DeleteOptions", "apiVersion": "v1"})
 }
 
 #[cfg(test)]
