@@ -7,6 +7,7 @@ mod burst;
 mod clients;
 mod credentials;
 mod custom;
+mod dry_run;
 mod endpoints;
 mod errors;
 mod escape;
@@ -141,6 +142,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("streams_by_proxy", Welcome, streams::by_proxy),
         case("streams_by_path", Welcome, streams::by_path),
         case("streams_by_sni", Welcome, streams::by_sni),
+        case("dry_runs_of_deletes_change_no_rights", Welcome, dry_run::of_a_delete_changes_no_rights),
+        case("dry_runs_make_and_end_nothing", Welcome, dry_run::makes_and_ends_nothing),
         case("endpoints_are_one_cluster", Welcome, endpoints::are_one_cluster),
         case("nobody_sees_what_a_cluster_shows_nobody", Welcome, endpoints::nobody_sees_what_a_cluster_shows_nobody),
     ]

@@ -234,7 +234,7 @@ impl Asked<'_> {
         match request.verb() {
             Verb::List | Verb::Watch => self.pass(request, Filter::ByName, Some(&self.own_label())).await,
             Verb::Create => {
-                let path = request.path().build();
+                let (path, is_dry) = (request.path().build(), self.is_dry_run(&body.bytes())?);
                 let (body, name) = match self.namespace_body(request, &body.bytes()).await {
                     Ok(mapped) => mapped,
                     Err(refusal) => {
@@ -249,7 +249,9 @@ impl Asked<'_> {
                 let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
                 let mut plan = self.planned(request, upstream, show);
                 plan.mapping = self.mapping.clone().asking_for(name);
-                plan.after = After::Birth;
+                if !is_dry {
+                    plan.after = After::Birth;
+                }
                 Ok(plan)
             }
             _ => Err(Status::method_not_allowed_here().into()),

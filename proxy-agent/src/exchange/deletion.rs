@@ -1,11 +1,12 @@
 //! What a delete says beside its path (`DeleteOptions` in apimachinery's `meta/v1`).
 
 use bytes::Bytes;
+use http::Method;
 use kube_wire::Status;
 use kube_wire::envelope::{Envelope, EnvelopeError};
 use kube_wire::media::{BodyType, Encoding};
 use kube_wire::proto::Reader;
-use kube_wire::query::DeleteOptions;
+use kube_wire::query::{DeleteOptions, WriteOptions};
 use serde_json::{Map, Value, json};
 
 use super::Asked;
@@ -17,7 +18,16 @@ use crate::refusal::{Ask, Refusal, Unmapped};
 pub(super) struct Deletion(Value);
 
 impl Asked<'_> {
-    /// A body counts alone; without one the query does (`handlers/delete.go` in apiserver).
+    /// Whether nothing is to be stored. `body` is that of a delete, which may say so too; other bodies hold no options.
+    pub(super) fn is_dry_run(&self, body: &Bytes) -> Result<bool, Refusal> {
+        if self.info.method() == Method::DELETE {
+            return Ok(self.deletion(body)?.is_dry_run());
+        }
+        Ok(WriteOptions::parse(self.info.query())?.dry_run)
+    }
+
+    /// A body counts alone, even if it does not speak of what the query says; without a body the query counts
+    /// (`DeleteResource` and `DeleteCollection` in apiserver's `handlers/delete.go`).
     pub(super) fn deletion(&self, body: &Bytes) -> Result<Deletion, Refusal> {
         if body.is_empty() {
             return Ok(Deletion::of_query(&DeleteOptions::parse(self.info.query())?));
@@ -26,13 +36,15 @@ impl Asked<'_> {
             let status = Status::bad_request(format!("the options of the delete cannot be read: {error}"));
             Unmapped::refusal(status, Ask::KubeApiserver)
         };
+        let json = |json: &[u8]| {
+            let options: Result<Map<String, Value>, _> = serde_json::from_slice(json);
+            options.map(|options| Deletion(Value::Object(options))).map_err(|error| bad(error.to_string()))
+        };
         match BodyType::of_object(content_type(&self.headers)) {
+            Ok(BodyType::Object(Encoding::Json)) => json(body),
+            Ok(BodyType::Object(Encoding::Yaml)) => json(&yaml_to_json(body)?),
             Ok(BodyType::Object(Encoding::Protobuf)) => {
                 Deletion::of_protobuf(body).map_err(|error| bad(error.to_string()))
-            }
-            Ok(BodyType::Object(Encoding::Json | Encoding::Yaml)) => {
-                let options: Result<Map<String, Value>, _> = serde_json::from_slice(&yaml_to_json(body)?);
-                Ok(Deletion(Value::Object(options.map_err(|error| bad(error.to_string()))?)))
             }
             Ok(_) => Err(bad("it is neither JSON nor YAML nor protobuf".to_owned())),
             Err(error) => Err(Unmapped::refusal(Status::unsupported_media_type(error), Ask::WithoutBody)),

@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Request, header};
 use kube_wire::gvr::GroupKind;
-use kube_wire::query::{Query, WriteOptions};
+use kube_wire::query::Query;
 use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::protobuf::ObjectName;
@@ -92,11 +92,6 @@ impl Asked<'_> {
         }
         let body = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
         serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))
-    }
-
-    /// Whether nothing is to be stored.
-    fn is_dry(&self) -> Result<bool, Refusal> {
-        Ok(WriteOptions::parse(self.info.query())?.dry_run)
     }
 
     /// How a new object calls itself. Names of the agent's own objects are refused.

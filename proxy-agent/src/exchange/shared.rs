@@ -188,10 +188,6 @@ impl Asked<'_> {
         manager.truncate(MAX_MANAGER);
         Ok(Some(manager))
     }
-
-    fn is_dry_run(&self) -> Result<bool, Refusal> {
-        Ok(WriteOptions::parse(self.info.query())?.dry_run)
-    }
 }
 
 /// How one object is shown.

@@ -51,9 +51,18 @@ impl<A: HostApi> Root<A> {
         self.everywhere(cluster, &Change::Write(Arc::new(binding.mirror()))).await;
     }
 
-    /// A ClusterRoleBinding was deleted. Removes its mirrors.
+    /// A ClusterRoleBinding was deleted. Removes its mirrors, unless the host keeps it for the sake of its finalizers: it
+    /// grants what it granted until those are gone.
     pub async fn unbound(&self, cluster: &ClusterName, name: &str) {
-        self.catalog().remove(cluster, name);
+        let Some(path) = paths::binding(&HostNamespace::root(cluster), name) else { return };
+        match self.shared.api.get(&path).await {
+            Ok(kept) => drop(Binding::of(&kept).map(|kept| self.catalog().insert(cluster, &kept))),
+            Err(error) if error.is_not_found() => drop(self.catalog().remove(cluster, name)),
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                return warn!(error, %cluster, "a binding's mirrors are removed when its watch tells");
+            }
+        }
         self.everywhere(cluster, &Change::Look).await;
     }
 

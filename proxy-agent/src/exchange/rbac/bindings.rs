@@ -53,7 +53,7 @@ impl Asked<'_> {
                 self.readable(&mut upstream)?;
                 let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
                 let mut plan = self.planned(request, upstream, show);
-                plan.written = (!self.is_dry()?).then(|| Written::Unbound(name.to_owned()));
+                plan.written = (!self.is_dry_run(&body.bytes())?).then(|| Written::Unbound(name.to_owned()));
                 Ok(plan)
             }
             (Verb::DeleteCollection, None) => {
@@ -64,7 +64,7 @@ impl Asked<'_> {
                 self.readable(&mut upstream)?;
                 let show = self.list_show(request, program(request), Filter::Everything)?;
                 let mut plan = self.planned(request, upstream, show);
-                plan.written = (!self.is_dry()?).then_some(Written::SomeUnbound);
+                plan.written = (!self.is_dry_run(&body.bytes())?).then_some(Written::SomeUnbound);
                 Ok(plan)
             }
             _ => Err(Status::method_not_allowed_here().into()),
@@ -111,7 +111,7 @@ impl Asked<'_> {
         let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
         let mut plan = self.planned(request, tried.request, show);
         plan.again = tried.again;
-        plan.written = if self.is_dry()? {
+        plan.written = if self.is_dry_run(&body.bytes())? {
             None
         } else if name.is_empty() {
             // The host makes another name than it has made in the dry run.

@@ -32,7 +32,7 @@ impl Asked<'_> {
             return Err(Status::path_not_found().into());
         }
         match (request.verb(), request.path_name()) {
-            (Verb::List | Verb::Watch | Verb::DeleteCollection, None) => self.role_collection(request),
+            (Verb::List | Verb::Watch | Verb::DeleteCollection, None) => self.role_collection(request, body),
             (Verb::Get | Verb::List | Verb::Watch, Some(name)) => self.read_role(request, name),
             (Verb::Create, None) => {
                 let own = self.new_name(request, &body.bytes())?;
@@ -54,7 +54,7 @@ impl Asked<'_> {
                 self.readable(&mut upstream)?;
                 let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
                 let mut plan = self.planned(request, upstream, show);
-                plan.written = (!self.is_dry()?).then_some(Written::Role);
+                plan.written = (!self.is_dry_run(&body.bytes())?).then_some(Written::Role);
                 Ok(plan)
             }
             _ => Err(Status::method_not_allowed_here().into()),
@@ -94,13 +94,14 @@ impl Asked<'_> {
 
     /// All that the cluster has, or what is selected of it. Which is told here and not by the host: own roles have other
     /// labels there than shared ones, and no selector is true of just these two sorts. What is deleted are own ones.
-    fn role_collection(&self, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
+    fn role_collection(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
         let mut query = self.list_query(request, None)?;
         let bad = |error: String| Refusal::from(Status::bad_request(error));
         let options = ListOptions::parse(self.info.query())?;
         let selector: LabelSelector = options.label_selector.parse().map_err(|error| bad(format!("{error}")))?;
-        let mut selecting = None;
+        let (mut selecting, mut sent) = (None, empty());
         if request.verb() == Verb::DeleteCollection {
+            sent = full(body.bytes());
             let own = selector.map_keys(parked).map_err(|error| bad(error.to_string()))?.and(self.own_label());
             query.set("labelSelector", &own.to_string());
         } else {
@@ -108,11 +109,11 @@ impl Asked<'_> {
             selecting = Some(selector).filter(|selector| !selector.is_empty());
         }
         let target = Self::target(&request.path().build(), &query);
-        let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
+        let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, sent)?;
         self.readable(&mut upstream)?;
         let mut plan = self.planned(request, upstream, self.list_show(request, program(request), Filter::ByRole)?);
         plan.selecting = selecting;
-        plan.written = (request.verb() == Verb::DeleteCollection && !self.is_dry()?).then_some(Written::Role);
+        plan.written = (request.verb() == Verb::DeleteCollection && !self.is_dry_run(&body.bytes())?).then_some(Written::Role);
         Ok(plan)
     }
 
@@ -132,7 +133,7 @@ impl Asked<'_> {
         let show = Show::Object { program: program(request), filter: Filter::ByRole, only: None };
         let mut plan = self.planned(request, tried.request, show);
         plan.again = tried.again;
-        plan.written = (!self.is_dry()?).then_some(Written::Role);
+        plan.written = (!self.is_dry_run(&body.bytes())?).then_some(Written::Role);
         Ok(plan)
     }
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::Method;
 use kube_wire::media::BodyType;
 use kube_wire::name::SegmentName;
+use kube_wire::query::WriteOptions;
 use kube_wire::{ResourceRequest, Status, Verb};
 use serde_json::{Value, json};
 
@@ -201,7 +202,7 @@ impl Asked<'_> {
     ) -> Result<(), Refusal> {
         let cluster = self.cluster.name.as_str();
         let mut overlay = live.overlay(cluster).unwrap_or_default();
-        if self.is_dry_run()? || overlay.wish.as_ref() == Some(&wish) {
+        if WriteOptions::parse(self.info.query())?.dry_run || overlay.wish.as_ref() == Some(&wish) {
             return Ok(());
         }
         overlay.wish = Some(wish);

@@ -1,0 +1,125 @@
+//! A dry run (KEP-576) changes nothing, wherever a request says that it is one.
+
+use anyhow::ensure;
+use atoll_tests::kubectl::SOON;
+use atoll_tests::{Curl, Kubectl, VirtualSite, Way, eventually};
+
+use super::{BEIJING, namespace};
+
+const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+
+/// `DeleteOptions` that say so, as media type and body. In protobuf `dryRun` is field 5 (`meta/v1/generated.proto`), in an
+/// envelope whose field 2 holds it.
+const DRY: [(&str, &str); 3] = [
+    ("application/json", r#"{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}"#),
+    ("application/yaml", "kind: DeleteOptions\napiVersion: v1\ndryRun: [All]\n"),
+    ("application/vnd.kubernetes.protobuf", "k8s\0\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x05\x2a\x03All"),
+];
+
+/// Whether a namespace that is made now, or one that was there, has the mirror of a binding.
+fn is_mirrored(site: &VirtualSite, admin: &Kubectl, binding: &str, namespaces: &[&str]) -> anyhow::Result<bool> {
+    let host = site.host().kubectl();
+    let mut found = Vec::new();
+    for name in namespaces {
+        if admin.run(&["get", "namespace", name])?.code != 0 {
+            admin.ok_with(&["create", "-f", "-"], &namespace(name))?;
+        }
+        let mirror = format!("atoll:crb:{binding}");
+        let namespace = format!("--namespace={name}-{BEIJING}");
+        found.push(host.run(&["get", "rolebinding", &mirror, &namespace])?.code == 0);
+    }
+    ensure!(found.iter().all(|is| *is == found[0]), "{binding} in {namespaces:?}: {found:?}");
+    Ok(found[0])
+}
+
+pub(super) fn of_a_delete_changes_no_rights(site: &VirtualSite) -> anyhow::Result<()> {
+    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let curl = site.curl_like(&admin, BEIJING, Way::Proxy)?;
+    admin.ok_with(&["create", "-f", "-"], &namespace("dry-before"))?;
+    admin.ok(&["create", "clusterrole", "dry-kept", "--verb=get", "--resource=pods"])?;
+    admin.ok(&["create", "clusterrolebinding", "dry-kept", "--clusterrole=dry-kept", "--user=dry"])?;
+    for kind in ["clusterrole", "clusterrolebinding"] {
+        admin.ok(&["label", kind, "dry-kept", "dry=run"])?;
+        admin.ok(&["delete", kind, "dry-kept", "--dry-run=server"])?;
+        let kept = admin.ok(&["get", kind, "dry-kept", "-o", "name"])?;
+        ensure!(kept.contains("dry-kept"), "{kind}: {kept}");
+    }
+    ensure!(is_mirrored(site, &admin, "dry-kept", &["dry-before", "dry-kubectl"])?, "a dry run has ended rights");
+    for (number, (media_type, body)) in DRY.into_iter().enumerate() {
+        for path in ["/dry-kept", "?labelSelector=dry%3Drun"]
+            .iter()
+            .flat_map(|at| [BINDINGS, ROLES].map(|of| format!("{of}{at}")))
+        {
+            let answer = curl.send_as("DELETE", &path, media_type, body)?;
+            ensure!(answer.code == 200, "{media_type} {path}: {answer:?}");
+        }
+        for path in [BINDINGS, ROLES] {
+            let kept = curl.get(&format!("{path}/dry-kept"))?;
+            ensure!(kept.code == 200, "{media_type}: {kept:?}");
+        }
+        let made = format!("dry-made-{number}");
+        ensure!(is_mirrored(site, &admin, "dry-kept", &["dry-before", &made])?, "{media_type} has ended rights");
+    }
+    the_body_counts(site, &admin, &curl)?;
+    finalizers_count(site, &admin)
+}
+
+/// Of a query and a body that say otherwise, an API server takes the body.
+fn the_body_counts(site: &VirtualSite, admin: &Kubectl, curl: &Curl) -> anyhow::Result<()> {
+    let (media_type, body) = DRY[0];
+    let refused = curl.send_as("DELETE", &format!("{BINDINGS}/dry-kept"), media_type, r#"{"dryRun":"All"}"#)?;
+    ensure!(refused.code == 400, "{refused:?}");
+    let answer = curl.send_as("DELETE", &format!("{BINDINGS}/dry-kept?propagationPolicy=Orphan"), media_type, body)?;
+    ensure!(answer.code == 200, "{answer:?}");
+    ensure!(is_mirrored(site, admin, "dry-kept", &["dry-before"])?, "the query counts beside the body");
+    let body = r#"{"kind":"DeleteOptions","apiVersion":"v1"}"#;
+    let answer = curl.send_as("DELETE", &format!("{BINDINGS}/dry-kept?dryRun=All"), media_type, body)?;
+    ensure!(answer.code == 200, "{answer:?}");
+    let gone = curl.get(&format!("{BINDINGS}/dry-kept"))?;
+    ensure!(gone.code == 404, "{gone:?}");
+    ensure!(!is_mirrored(site, admin, "dry-kept", &["dry-before", "dry-gone"])?, "rights have not ended");
+    Ok(())
+}
+
+/// A binding that waits for a finalizer grants what it granted.
+fn finalizers_count(site: &VirtualSite, admin: &Kubectl) -> anyhow::Result<()> {
+    admin.ok(&["create", "clusterrolebinding", "dry-held", "--clusterrole=dry-kept", "--user=dry"])?;
+    let finalizers = |list: &str| format!(r#"{{"metadata":{{"finalizers":{list}}}}}"#);
+    let patch = |list| admin.ok(&["patch", "clusterrolebinding", "dry-held", "--type=merge", "-p", &finalizers(list)]);
+    patch(r#"["example.com/held"]"#)?;
+    admin.ok(&["delete", "clusterrolebinding", "dry-held", "--wait=false"])?;
+    ensure!(is_mirrored(site, admin, "dry-held", &["dry-before", "dry-held"])?, "it has ended before its finalizers");
+    patch("[]")?;
+    eventually(SOON, || {
+        ensure!(!is_mirrored(site, admin, "dry-held", &["dry-before", "dry-held"])?, "it has not ended");
+        Ok(())
+    })
+}
+
+pub(super) fn makes_and_ends_nothing(site: &VirtualSite) -> anyhow::Result<()> {
+    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let host = site.host().kubectl();
+    admin.ok(&["create", "namespace", "dry-born", "--dry-run=server"])?;
+    let missing = host.fails(&["get", "namespace", "dry-born-ke-beijing"])?;
+    ensure!(missing.contains("(NotFound)"), "{missing}");
+    // The namespace is none to the agent, either.
+    for args in [&["create", "configmap", "a"][..], &["get", "configmap", "a"]] {
+        let refused = admin.fails(&[args, &["--namespace=dry-born"]].concat())?;
+        ensure!(refused.contains("not found"), "{args:?}: {refused}");
+    }
+    let audit = std::fs::read_to_string(site.host().dir().join("audit.log"))?;
+    let made = |line: &&str| line.contains("/namespaces/dry-born-ke-beijing/") && line.contains(r#""verb":"create""#);
+    let made: Vec<_> = audit.lines().filter(made).collect();
+    ensure!(made.is_empty(), "something was made for it: {made:?}");
+
+    admin.ok_with(&["create", "-f", "-"], &namespace("dry-ended"))?;
+    admin.ok(&["create", "priorityclass", "dry-ended", "--value=7"])?;
+    for kind in ["namespace", "priorityclass"] {
+        admin.ok(&["delete", kind, "dry-ended", "--dry-run=server"])?;
+        let ended = admin.ok(&["get", kind, "dry-ended", "-o", "jsonpath={.metadata.deletionTimestamp}"])?;
+        ensure!(ended.is_empty(), "{kind}: {ended}");
+    }
+    admin.ok(&["delete", "priorityclass", "dry-ended"])?;
+    Ok(())
+}
