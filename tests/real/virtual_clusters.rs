@@ -5,6 +5,7 @@
 mod apply;
 mod burst;
 mod clients;
+mod creates;
 mod credentials;
 mod custom;
 mod dry_run;
@@ -96,6 +97,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("roles_aggregation_stays_inside", Welcome, roles::aggregation_stays_in_the_cluster),
         case("roles_take_in_what_they_select", Welcome, roles::roles_take_in_what_they_select),
         case("roles_of_impersonators_stay_inside", Welcome, roles::impersonation_stays_in_the_cluster),
+        case("roles_updates_take_the_right_to_create", Welcome, creates::of_roles_and_bindings_take_the_right_to),
         case("roles_kubectl_works_on_them", Welcome, roles::kubectl_works_on_them_as_anywhere),
         case("shared_definitions_are_had_twice", Welcome, shared::definitions_are_had_twice),
         case("shared_changes_are_agreed", Welcome, shared::changes_are_agreed),

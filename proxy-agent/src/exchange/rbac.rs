@@ -16,7 +16,7 @@ mod roles;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, header};
+use http::{HeaderValue, Request, StatusCode, header};
 use kube_wire::gvr::GroupKind;
 use kube_wire::query::Query;
 use kube_wire::status::FieldError;
@@ -28,6 +28,7 @@ use tokio::time::timeout;
 use super::Asked;
 use super::own_words::Upstream;
 use super::plan::{As, group_kind};
+use crate::access::Attributes;
 use crate::host::RequestBody;
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::MAX_OBJECT;
@@ -49,6 +50,8 @@ struct Tried {
     again: bool,
     /// The object as the host would store it.
     result: Value,
+    /// Whether it is not there yet.
+    is_new: bool,
 }
 
 impl Asked<'_> {
@@ -79,19 +82,31 @@ impl Asked<'_> {
             }
         };
         let dry = dry_run(&upstream);
-        let result = self.result(request, dry).await?;
-        Ok(Tried { request: upstream, again, result })
+        let (is_new, result) = self.result(request, dry).await?;
+        Ok(Tried { request: upstream, again, result, is_new })
     }
 
-    /// What the host would store. Its refusal is the answer to the client.
-    async fn result(&self, about: &ResourceRequest<'_>, dry: Request<RequestBody>) -> Result<Value, Refusal> {
+    /// Whether the host would make the object, and what it would store. Its refusal is the answer to the client.
+    async fn result(&self, about: &ResourceRequest<'_>, dry: Request<RequestBody>) -> Result<(bool, Value), Refusal> {
         let response = self.parts.host.send(dry).await?;
+        let is_new = response.status() == StatusCode::CREATED;
         if !response.status().is_success() {
             let said = self.status(about, &self.mapping, response).await;
             return Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into());
         }
         let body = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
-        serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))
+        let result = serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        Ok((is_new, result))
+    }
+
+    /// An update or an apply that makes its object takes the right to create it as well (`withAuthorization` in
+    /// apiserver's `handlers/update.go`). `host` is the object's name on the host, and `is_new` whether it is made.
+    async fn may_make(&self, request: &ResourceRequest<'_>, host: &str, is_new: bool) -> Result<(), Refusal> {
+        if !is_new || request.verb() == Verb::Create {
+            return Ok(());
+        }
+        let create = Attributes { verb: Verb::Create.as_str(), name: host, ..self.attributes(request) };
+        Ok(self.parts.access.demand(&self.mapping, &self.caller, &create).await?)
     }
 
     /// How a new object calls itself. Names of the agent's own objects are refused.

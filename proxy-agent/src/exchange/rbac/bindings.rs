@@ -107,6 +107,7 @@ impl Asked<'_> {
             return Err(Status::invalid(kind, name, &errors).into());
         }
         attempt::may_bind(self, request, name, &tried.result).await?;
+        self.may_make(request, name, tried.is_new).await?;
         self.readable(&mut tried.request)?;
         let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
         let mut plan = self.planned(request, tried.request, show);

@@ -113,7 +113,8 @@ impl Asked<'_> {
         self.readable(&mut upstream)?;
         let mut plan = self.planned(request, upstream, self.list_show(request, program(request), Filter::ByRole)?);
         plan.selecting = selecting;
-        plan.written = (request.verb() == Verb::DeleteCollection && !self.is_dry_run(&body.bytes())?).then_some(Written::Role);
+        plan.written =
+            (request.verb() == Verb::DeleteCollection && !self.is_dry_run(&body.bytes())?).then_some(Written::Role);
         Ok(plan)
     }
 
@@ -129,6 +130,7 @@ impl Asked<'_> {
         let aggregates = !tried.result["metadata"]["annotations"][AGGREGATION_ANNOTATION].is_null()
             || self.cluster.roles().aggregates(&self.cluster.name, name);
         attempt::may_grant(self, request, (&host, name), &tried.result["rules"], aggregates).await?;
+        self.may_make(request, &host, tried.is_new).await?;
         self.readable(&mut tried.request)?;
         let show = Show::Object { program: program(request), filter: Filter::ByRole, only: None };
         let mut plan = self.planned(request, tried.request, show);
