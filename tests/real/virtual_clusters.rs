@@ -139,6 +139,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("names_at_the_limit_work", Welcome, limits::names_at_the_limit_work),
         case("bodies_are_read_of_the_authorised", Welcome, order::bodies_are_read_of_the_authorised),
         case("the_host_is_asked_for_the_authorised", Welcome, order::the_host_is_asked_for_the_authorised),
+        case("targets_at_the_limit_are_answered", Welcome, limits::targets_at_the_limit_are_answered),
         case("clients_by_proxy", Welcome, clients::by_proxy),
         case("clients_by_path", Welcome, clients::by_path),
         case("streams_by_proxy", Welcome, streams::by_proxy),

@@ -192,7 +192,8 @@ async fn get(host: &Host, path: &str, accept: &str) -> Result<(bool, bytes::Byte
     let request = Request::get(path)
         .header(header::ACCEPT, accept)
         .body(empty())
-        .expect("a path of labels and constant headers are a request");
+        // The host says what its groups and versions are called.
+        .map_err(|error| DiscoveryError::Answer(error.to_string()))?;
     let response = host.send(request).await?;
     if response.status() == StatusCode::NOT_FOUND {
         return Err(DiscoveryError::Missing);

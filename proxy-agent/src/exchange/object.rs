@@ -2,6 +2,9 @@
 //!
 //! YAML is made JSON; protobuf stays what it is on its way to the host. CBOR is not taken.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use bytes::Bytes;
 use kube_wire::envelope::Envelope;
 use kube_wire::media::{BodyType, Encoding};
@@ -9,7 +12,9 @@ use kube_wire::{ResourceRequest, Status};
 use rewrite::Program;
 use rewrite::protobuf::ObjectName;
 use rewrite::request::{Report, Request};
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::patch::yaml_to_json;
 use super::plan::{group_kind, proto_program};
@@ -24,8 +29,13 @@ pub(super) enum Object {
 /// What is read of an object in JSON. A key that is there twice is an error.
 #[derive(Deserialize)]
 struct Named {
-    metadata: Option<Metadata>,
+    metadata: Option<Members<Metadata>>,
 }
+
+/// What is read of a JSON object, and of nothing else. The derived `Deserialize` of a structure takes an array for one,
+/// field by field; Kubernetes does not, and who looks for `metadata` in an array finds none.
+#[derive(Default)]
+struct Members<T>(T);
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -56,8 +66,9 @@ impl Object {
         };
         match self {
             Self::Json(json) => {
-                let named: Named = serde_json::from_slice(json).map_err(|error| bad(error.to_string()))?;
-                let metadata = named.metadata.unwrap_or_default();
+                let named: Result<Members<Named>, _> = serde_json::from_slice(json);
+                let Members(named) = named.map_err(|error| bad(error.to_string()))?;
+                let Members(metadata) = named.metadata.unwrap_or_default();
                 Ok(ObjectName {
                     name: metadata.name.unwrap_or_default(),
                     generate_name: metadata.generate_name.unwrap_or_default(),
@@ -88,6 +99,28 @@ impl Object {
             Self::Json(json) => map_json(request, name, program, mapper, json),
             Self::Protobuf(body) => map_protobuf(request, name, mapper, body),
         }
+    }
+}
+
+// === impl Members ===
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfObject<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OfObject<T> {
+            type Value = Members<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Members)
+            }
+        }
+
+        deserializer.deserialize_map(OfObject(PhantomData))
     }
 }
 
@@ -168,6 +201,9 @@ mod tests {
             r#"{"metadata":{"name":"a","name":"b"}}"#,
             r#"{"metadata":{"name":"a"},"metadata":{}}"#,
             r#"{"metadata":{"name":1}}"#,
+            // In the order of the fields.
+            r#"[{"name":"a"}]"#,
+            r#"{"metadata":["a","b"]}"#,
             "[]",
             "",
         ] {

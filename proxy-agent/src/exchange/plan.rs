@@ -1,11 +1,12 @@
 //! What a plan is: everything that was decided about a request.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use kube_wire::gvr::GroupKind;
 use kube_wire::media::Accept;
 use kube_wire::query::Query;
 use kube_wire::selector::LabelSelector;
+use kube_wire::status::Reason;
 use kube_wire::{ResourceRequest, Status, Target};
 use rewrite::view::Lending;
 use rewrite::{Mapping, Program, ProtoProgram, schema};
@@ -80,6 +81,9 @@ const KEPT: [HeaderName; 7] = [
     HeaderName::from_static("traceparent"),
 ];
 
+/// What a URI may have, in bytes (`MAX_LEN` in the `uri` module of the crate `http`).
+const LONGEST_TARGET: usize = 65_534;
+
 /// `TableOptions` in apimachinery's `pkg/apis/meta/v1/types.go`.
 const INCLUDE_OBJECT: &str = "includeObject";
 
@@ -113,8 +117,7 @@ impl Asked<'_> {
         }
         let mut request = Request::new(body);
         *request.method_mut() = method;
-        *request.uri_mut() =
-            target.parse().map_err(|_| Refusal::from(Status::bad_request("the request target is not a path")))?;
+        *request.uri_mut() = uri(target)?;
         *request.headers_mut() = headers;
         Ok(request)
     }
@@ -147,7 +150,7 @@ impl Asked<'_> {
             let mut query = Query::new(request.uri().query().unwrap_or_default());
             query.set(INCLUDE_OBJECT, "Metadata");
             let target = Self::target(request.uri().path(), &query);
-            *request.uri_mut() = target.parse().expect("what was set needs no escapes, and the rest was a target");
+            *request.uri_mut() = uri(&target)?;
         }
         Ok(())
     }
@@ -161,6 +164,18 @@ impl Asked<'_> {
     pub(super) fn target(path: &str, query: &Query<'_>) -> String {
         if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.as_str()) }
     }
+}
+
+/// A target upstream. It may be longer than the client's: names of the host are, and parameters are added.
+pub(super) fn uri(target: &str) -> Result<Uri, Refusal> {
+    target.parse().map_err(|_| {
+        Refusal::from(if target.len() > LONGEST_TARGET {
+            let message = format!("the request target has more than {LONGEST_TARGET} bytes in the names of the host");
+            Status::failure(414, Reason::Other("".into()), message)
+        } else {
+            Status::bad_request("the request target is not a path")
+        })
+    })
 }
 
 /// The places of names in the objects of a request.

@@ -27,7 +27,7 @@ use tokio::time::timeout;
 
 use super::Asked;
 use super::own_words::Upstream;
-use super::plan::{As, group_kind};
+use super::plan::{As, group_kind, uri};
 use crate::access::Attributes;
 use crate::host::RequestBody;
 use crate::refusal::{Ask, Refusal, Unmapped};
@@ -81,7 +81,7 @@ impl Asked<'_> {
                 return Err(self.in_own_words(request, &place, body, refusal).await);
             }
         };
-        let dry = dry_run(&upstream);
+        let dry = dry_run(&upstream)?;
         let (is_new, result) = self.result(request, dry).await?;
         Ok(Tried { request: upstream, again, result, is_new })
     }
@@ -123,13 +123,13 @@ fn reserved(kind: GroupKind<'_>, name: &str) -> Refusal {
 }
 
 /// The same request, storing nothing.
-fn dry_run(write: &Request<RequestBody>) -> Request<RequestBody> {
+fn dry_run(write: &Request<RequestBody>) -> Result<Request<RequestBody>, Refusal> {
     let mut query = Query::new(write.uri().query().unwrap_or_default());
     query.set("dryRun", "All");
     let mut dry = Request::new(write.body().again());
     *dry.method_mut() = write.method().clone();
-    *dry.uri_mut() = Asked::target(write.uri().path(), &query).parse().expect("it was a target before");
+    *dry.uri_mut() = uri(&Asked::target(write.uri().path(), &query))?;
     *dry.headers_mut() = write.headers().clone();
     dry.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    dry
+    Ok(dry)
 }
