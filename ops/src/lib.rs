@@ -7,7 +7,8 @@
 //! In the order in which a `main` needs them: [`config`] reads the file ([`secret`] for what must not be shown), [`log`]
 //! starts logging, [`metrics`] makes the registry, [`listen`] binds, [`probes`] answers `/livez`, `/readyz` and
 //! `/metrics`, [`drain`] runs every task and ends them. Beside them: [`files`] follows files that change, [`pki`] issues
-//! certificates, [`tls`] builds every rustls configuration, [`columns`] and [`date`] write for people.
+//! certificates, [`tls`] builds every rustls configuration, [`machine`] says how much memory there is, [`columns`] and
+//! [`date`] write for people.
 
 pub mod columns;
 pub mod config;
@@ -16,6 +17,7 @@ pub mod drain;
 pub mod files;
 pub mod listen;
 pub mod log;
+pub mod machine;
 pub mod metrics;
 pub mod pki;
 pub mod probes;

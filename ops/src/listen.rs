@@ -13,7 +13,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::Instrument;
@@ -25,6 +27,11 @@ pub use addr::{InvalidListenAddr, ListenAddr};
 
 /// How many connections the kernel completes before we accept them; it cuts this to `net.core.somaxconn`.
 const BACKLOG: u32 = 1024;
+
+/// TCP keep-alive: silence before the first probe, and the time between probes. A client that has gone without a word, behind
+/// a NAT that forgot it, must not keep its place for ever. kube-apiserver asks every three minutes (`defaultKeepAlivePeriod` in
+/// apiserver's `server/secure_serving.go`).
+const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(20));
 
 /// A bound TCP socket and the number of connections it may have.
 #[derive(Debug)]
@@ -147,6 +154,9 @@ fn open(addr: SocketAddr) -> io::Result<TcpListener> {
     }?;
     // A restarted proxy must get its port back while connections of its predecessor are in TIME_WAIT.
     socket.set_reuseaddr(true)?;
+    // Accepted connections inherit it.
+    let (time, interval) = KEEPALIVE;
+    SockRef::from(&socket).set_tcp_keepalive(&TcpKeepalive::new().with_time(time).with_interval(interval))?;
     socket.bind(addr)?;
     socket.listen(BACKLOG)
 }

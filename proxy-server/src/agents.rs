@@ -23,6 +23,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::{Instrument, debug, info, info_span, warn};
 
+use crate::limits::Place;
 use crate::registry::Registry;
 use crate::tunnel::Tunnel;
 
@@ -58,17 +59,23 @@ enum AgentError {
     Http(#[source] hyper::Error),
     #[error("the connection broke at the upgrade")]
     Tunnel(#[source] h2::Error),
+    #[error("agent {0} has too many tunnels, or there are too many of all agents")]
+    TooMany(AgentId),
 }
 
 // === impl Agents ===
 
 impl Agents {
     /// Serves one accepted connection to its end.
-    pub async fn serve(self, socket: TcpStream, acceptor: TlsAcceptor) {
+    pub async fn serve(self, socket: TcpStream, place: Place, acceptor: TlsAcceptor) {
         let peer = socket.peer_addr().map(|peer| peer.to_string()).unwrap_or_default();
         let span = info_span!("agent", %peer);
         async {
-            if let Err(error) = self.accept(socket, acceptor).await {
+            let accepted = tokio::select! {
+                accepted = self.accept(socket, &place, acceptor) => accepted,
+                () = place.evicted() => return debug!("ended for a newer connection"),
+            };
+            if let Err(error) = accepted {
                 warn!(error = &error as &dyn std::error::Error, "agent not accepted");
             }
         }
@@ -76,11 +83,12 @@ impl Agents {
         .await;
     }
 
-    async fn accept(self, socket: TcpStream, acceptor: TlsAcceptor) -> Result<(), AgentError> {
+    async fn accept(self, socket: TcpStream, place: &Place, acceptor: TlsAcceptor) -> Result<(), AgentError> {
         let stream =
             timeout(PATIENCE, acceptor.accept(ReadAhead::new(socket))).await.map_err(|_| AgentError::Silent)?;
         let stream = stream.map_err(AgentError::Tls)?;
         let agent = self.identity(&stream)?;
+        place.prove(None, &agent.as_str().into()).map_err(|_| AgentError::TooMany(agent.clone()))?;
         debug!(%agent, "TLS established");
         let registration = register::Registration::new(self.clone(), agent);
         let connection = hyper::server::conn::http1::Builder::new()

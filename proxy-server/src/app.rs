@@ -19,19 +19,26 @@ use ops::drain::{Drained, Tasks};
 use ops::files::Reloader;
 use ops::listen::{Connection, Listener};
 use ops::tls::{ALPN_HTTP1, ClientAuth, EndpointTls, TlsVersions, agent_listener_config, server_config};
+use ops::{machine, probes};
+use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info};
 
 use crate::agents::Agents;
-use crate::config::ProxyServerConfiguration;
+use crate::config::{ProxyServerConfiguration, fitting};
 use crate::connect::Connect;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, TLS_PATIENCE};
 use crate::karmada::{Keeper, Wanted};
+use crate::limits::{Connections, Limits, Place};
 use crate::registry::{Clusters, Registry};
 
-/// Connections that one listener has at once. Each costs some tens of kilobytes.
-const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(20_000).expect("not zero");
+/// Connections that a listener accepts beyond those that may be: so many may be ending.
+const ENDING: usize = 256;
+
+/// Tunnels of one agent: replicas, and several connections of each.
+const TUNNELS: usize = 64;
 
 /// A proxy-server that is bound but not running yet.
 pub struct App {
@@ -40,6 +47,8 @@ pub struct App {
     listeners: Listeners,
     agents: Agents,
     agent_tls: TlsAcceptor,
+    agent_connections: Arc<Connections>,
+    limits: Arc<Limits>,
     connect: Connect,
     proxy_tls: Option<TlsAcceptor>,
     endpoint: Endpoint,
@@ -101,13 +110,21 @@ impl App {
             .tls
             .then(|| server_config(certificates, ClientAuth::None, &[ALPN_HTTP1], TlsVersions::Tls12And13));
 
-        let listeners = Listeners::bind(config).await?;
+        let metrics = observe::metrics(&registry);
+        let (memory, files_open) = (machine::memory(), machine::open_files());
+        let (of_clients, of_agents) = (config.limits.connections(memory, files_open), fitting(memory, files_open));
+        info!(clients = of_clients.all, agents = of_agents, "connections are limited");
+        let limits = Limits::new(&config.limits, of_clients, &metrics);
+        // All agents may come by one address, and all of them at once.
+        let agent_connections = Connections::new(of_agents, of_agents, TUNNELS);
+
+        let listeners = Listeners::bind(config, of_clients.all, of_agents).await?;
         let client_cas = Arc::clone(&files.client_cas);
+        let (of_registry, of_limits) = (Arc::clone(&registry), Arc::clone(&limits));
         let endpoint =
-            Endpoint::new(Arc::clone(&registry), endpoint_tls, client_cas.clone(), domain.clone(), tasks.child());
+            Endpoint::new(of_registry, endpoint_tls, client_cas.clone(), of_limits, domain.clone(), tasks.child());
         let (orders, wanted) = watch::channel(Wanted::of(config));
         let (departed, departures) = mpsc::channel(16);
-        let metrics = observe::metrics(&registry);
         let serving_ca = files.serving_ca.clone();
         let ends = (wanted, departed);
         let keeper = Keeper::new(Arc::clone(&registry), serving_ca, reloader.clone(), tasks.child(), &metrics, ends);
@@ -120,13 +137,20 @@ impl App {
             agent_ca: files.agent_ca,
             tasks: tasks.child(),
         };
-        let connect =
-            Connect { registry: Arc::clone(&registry), endpoint: endpoint.clone(), domain, tasks: tasks.child() };
+        let connect = Connect {
+            registry: Arc::clone(&registry),
+            endpoint: endpoint.clone(),
+            limits: Arc::clone(&limits),
+            domain,
+            tasks: tasks.child(),
+        };
         Ok(Self {
             bound: listeners.bound(),
             listeners,
             agents,
             agent_tls: TlsAcceptor::from(Arc::new(agent_tls)),
+            agent_connections,
+            limits,
             connect,
             proxy_tls: proxy_tls.map(|config| TlsAcceptor::from(Arc::new(config))),
             endpoint,
@@ -140,8 +164,8 @@ impl App {
 
     /// Serves until `stop`, then lets connections end for as long as the configuration says, or until `hurry`.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
-        let Self { listeners, agents, agent_tls, connect, proxy_tls, endpoint, observe, reload, keeper, tasks, .. } =
-            self;
+        let Self { listeners, agents, agent_tls, agent_connections, limits, .. } = self;
+        let Self { connect, proxy_tls, endpoint, observe, reload, keeper, tasks, .. } = self;
         tasks.spawn("reload", {
             let cancelled = tasks.cancelled();
             async move {
@@ -164,41 +188,25 @@ impl App {
         tasks.spawn(
             "agents",
             listeners.agents.run(tasks.clone(), "agent", move |connection| {
-                let Connection { stream, slot, .. } = connection;
-                let serve = agents.clone().serve(stream, agent_tls.clone());
-                async move {
-                    serve.await;
-                    drop(slot);
-                }
+                let (agents, agent_tls) = (agents.clone(), agent_tls.clone());
+                with_place(&agent_connections, connection, |stream, place| agents.serve(stream, place, agent_tls))
             }),
         );
+        let connections = Arc::clone(&limits.connections);
         tasks.spawn(
             "endpoint",
             listeners.endpoint.run(tasks.clone(), "endpoint", move |connection| {
-                let Connection { stream, slot, .. } = connection;
                 let endpoint = endpoint.clone();
-                async move {
-                    endpoint.serve_direct(stream).await;
-                    drop(slot);
-                }
+                with_place(&connections, connection, |stream, place| async move {
+                    endpoint.serve_direct(stream, place).await;
+                })
             }),
         );
         tasks.spawn(
             "proxy",
             listeners.proxy.run(tasks.clone(), "proxy", move |connection| {
-                let Connection { stream, slot, .. } = connection;
-                let connect = connect.clone();
-                let tls = proxy_tls.clone();
-                async move {
-                    match tls {
-                        None => connect.serve(stream).await,
-                        Some(tls) => match tls.accept(stream).await {
-                            Ok(stream) => connect.serve(stream).await,
-                            Err(error) => debug!(%error, "TLS with a proxy client failed"),
-                        },
-                    }
-                    drop(slot);
-                }
+                let (connect, tls) = (connect.clone(), proxy_tls.clone());
+                with_place(&limits.connections, connection, |stream, place| serve_proxy(connect, tls, stream, place))
             }),
         );
         stop.await;
@@ -207,18 +215,49 @@ impl App {
     }
 }
 
+/// Serves a connection, if there is a place for it.
+fn with_place<F: Future<Output = ()>, S: FnOnce(TcpStream, Place) -> F>(
+    connections: &Arc<Connections>,
+    connection: Connection,
+    serve: S,
+) -> impl Future<Output = ()> + use<F, S> {
+    let Connection { stream, client, slot } = connection;
+    let place = connections.admit(client.0.ip().into());
+    let serving = place.map(|place| serve(stream, place));
+    async move {
+        if let Some(serving) = serving {
+            serving.await;
+        } else {
+            debug!(%client, "all places for connections are taken");
+        }
+        drop(slot);
+    }
+}
+
+async fn serve_proxy(connect: Connect, tls: Option<TlsAcceptor>, stream: TcpStream, place: Place) {
+    let Some(tls) = tls else { return connect.serve(stream, place).await };
+    tokio::select! {
+        accepted = timeout(TLS_PATIENCE, tls.accept(stream)) => match accepted {
+            Ok(Ok(stream)) => connect.serve(stream, place).await,
+            Ok(Err(error)) => debug!(%error, "TLS with a proxy client failed"),
+            Err(_) => debug!("no TLS handshake with a proxy client in time"),
+        },
+        () = place.evicted() => debug!("ended for a newer connection"),
+    }
+}
+
 // === impl Listeners ===
 
 impl Listeners {
-    async fn bind(config: &ProxyServerConfiguration) -> anyhow::Result<Self> {
+    async fn bind(config: &ProxyServerConfiguration, of_clients: usize, of_agents: usize) -> anyhow::Result<Self> {
         let wanted = &config.listeners;
-        let bind = |addr| Listener::bind(addr, MAX_CONNECTIONS);
+        let bind = |addr, most: usize| Listener::bind(addr, NonZeroUsize::MIN.saturating_add(most + ENDING));
         Ok(Self {
-            proxy: bind(&wanted.proxy).await?,
-            endpoint: bind(&wanted.endpoint).await?,
-            agents: bind(&wanted.agents).await?,
-            probes: bind(&wanted.probes).await?,
-            admin: bind(&wanted.admin).await?,
+            proxy: bind(&wanted.proxy, of_clients).await?,
+            endpoint: bind(&wanted.endpoint, of_clients).await?,
+            agents: bind(&wanted.agents, of_agents).await?,
+            probes: Listener::bind(&wanted.probes, probes::MAX_CONNECTIONS).await?,
+            admin: Listener::bind(&wanted.admin, probes::MAX_CONNECTIONS).await?,
         })
     }
 

@@ -2,6 +2,7 @@
 
 mod check;
 mod karmada;
+mod limits;
 
 use std::net::SocketAddr;
 
@@ -12,6 +13,7 @@ use protocol::{AgentId, Authority, ClusterName};
 use serde::Deserialize;
 
 pub use karmada::{Karmada, MemberFacts, Through};
+pub use limits::{Connections, Limits, fitting};
 
 /// `kind: ProxyServerConfiguration`. Every key is described in `configs/proxy-server.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -38,6 +40,9 @@ pub struct ProxyServerConfiguration {
     /// The clusters and who may serve them.
     #[serde(default)]
     pub clusters: Vec<Located<Cluster>>,
+    /// What clients may take.
+    #[serde(default)]
+    pub limits: Limits,
     /// Makes virtual clusters members of a Karmada control plane.
     #[serde(default)]
     pub karmada: Option<Karmada>,

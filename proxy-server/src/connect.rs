@@ -7,6 +7,7 @@ mod refusal;
 mod route;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -17,13 +18,15 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use ops::drain::Tasks;
 use protocol::stream::{CLUSTER, FAULT};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span};
 
 use crate::config::Cluster;
 use crate::endpoint::Endpoint;
+use crate::limits::{Client, Limit, Limits, Place, StreamPlace};
 use crate::registry::Registry;
-use crate::tunnel::{Lease, TunnelError};
+use crate::tunnel::{Demand, Lease, OpenError, TunnelError};
 use refusal::ConnectRefusal;
 use route::Route;
 
@@ -34,6 +37,8 @@ pub struct Connect {
     pub registry: Arc<Registry>,
     /// The virtual clusters' side of the connection.
     pub endpoint: Endpoint,
+    /// What clients may take.
+    pub limits: Arc<Limits>,
     /// `<cluster>.<domain>` names a cluster.
     pub domain: Arc<str>,
     /// Where connections live on after the answer to CONNECT.
@@ -47,19 +52,24 @@ struct Passage {
     /// Of the cluster.
     end: CancellationToken,
     _lease: Lease,
+    _stream: StreamPlace,
 }
+
+/// For a physical cluster's agent to dial the API server: longer than it tries (`proxy-agent`'s `layer4`).
+const DIALLING: Duration = Duration::from_secs(30);
 
 // === impl Connect ===
 
 impl Connect {
     /// Serves one connection, which may be TLS already. HTTP/1.1 only: Go's clients cannot speak HTTP/2 to a proxy.
-    pub async fn serve<S>(self, io: S)
+    /// Its place is kept by what runs behind a CONNECT, too.
+    pub async fn serve<S>(self, io: S, place: Place)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let service = service_fn(|request| {
-            let this = self.clone();
-            async move { Ok::<_, std::convert::Infallible>(this.answer(request).await) }
+            let (this, place) = (self.clone(), place.clone());
+            async move { Ok::<_, std::convert::Infallible>(this.answer(request, place).await) }
         });
         let connection = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
@@ -67,17 +77,20 @@ impl Connect {
             .max_buf_size(64 * 1024)
             .serve_connection(TokioIo::new(io), service)
             .with_upgrades();
-        if let Err(error) = connection.await {
-            debug!(%error, "proxy connection ended");
+        tokio::select! {
+            ended = connection => if let Err(error) = ended {
+                debug!(%error, "proxy connection ended");
+            },
+            () = place.evicted() => debug!("ended for a newer connection"),
         }
     }
 
-    async fn answer(&self, mut request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(&self, mut request: Request<Incoming>, place: Place) -> Response<Full<Bytes>> {
         if request.method() != Method::CONNECT {
             return ConnectRefusal::NotConnect.into_response();
         }
         let target = request.uri().to_string();
-        match self.connect(&mut request).await {
+        match self.connect(&mut request, place).await {
             Ok(()) => Response::new(Full::default()),
             Err(refusal) => {
                 info!(target, status = refusal.status().as_u16(), %refusal, "CONNECT refused");
@@ -86,7 +99,7 @@ impl Connect {
         }
     }
 
-    async fn connect(&self, request: &mut Request<Incoming>) -> Result<(), ConnectRefusal> {
+    async fn connect(&self, request: &mut Request<Incoming>, place: Place) -> Result<(), ConnectRefusal> {
         match route::route(request, &self.registry.clusters(), &self.domain)? {
             Route::Virtual(cluster) => {
                 let upgrade = hyper::upgrade::on(request);
@@ -94,7 +107,7 @@ impl Connect {
                 let span = info_span!("endpoint", cluster = %cluster.name);
                 let serve = async move {
                     match upgrade.await {
-                        Ok(io) => endpoint.serve_tunnelled(TokioIo::new(io), &cluster).await,
+                        Ok(io) => endpoint.serve_tunnelled(TokioIo::new(io), place, &cluster).await,
                         Err(error) => debug!(%error, "the client left after CONNECT"),
                     }
                 };
@@ -102,15 +115,22 @@ impl Connect {
             }
             Route::Physical(cluster) => {
                 let passage = self.dial(&cluster).await?;
+                place.pass().map_err(|limit| self.exceeded(&cluster, limit))?;
                 let upgrade = hyper::upgrade::on(request);
                 let span = info_span!("passage", cluster = %cluster.name);
-                self.tasks.spawn("passage", passage.run(upgrade).instrument(span));
+                let passed = async move {
+                    passage.run(upgrade).await;
+                    drop(place);
+                };
+                self.tasks.spawn("passage", passed.instrument(span));
             }
         }
         Ok(())
     }
 
     async fn dial(&self, cluster: &Cluster) -> Result<Passage, ConnectRefusal> {
+        let stream = self.limits.streams.enter(&cluster.name, Client::Passage);
+        let stream = stream.map_err(|limit| self.exceeded(cluster, limit))?;
         // Taken first: a cluster that is gone by now has no tunnel either.
         let end = self.registry.end_of(&cluster.name).unwrap_or_default();
         let tunnel = self.registry.tunnel(&cluster.name)?;
@@ -121,15 +141,26 @@ impl Connect {
         *head.uri_mut() = address.to_string().parse().expect("host:port is an authority");
         let name = HeaderValue::from_str(cluster.name.as_str()).expect("a DNS label is a header value");
         head.headers_mut().insert(CLUSTER, name);
-        let opened = tunnel.open(head, false).await?;
+        let demand = Demand { cluster: &cluster.name, is_proven: true, unread: 0 };
+        let opened = match tunnel.open_for(demand, head, false).await {
+            Ok(opened) => opened,
+            Err(OpenError::Full(_)) => return Err(self.exceeded(cluster, Limit::Tunnel)),
+            Err(OpenError::Broken(error)) => return Err(error.into()),
+        };
         let (outbound, answer) = opened.split();
-        let (response, lease) = answer.wait().await?;
+        let (response, lease) =
+            timeout(DIALLING, answer.wait()).await.map_err(|_| ConnectRefusal::silent(cluster))??;
         if response.status() != StatusCode::OK {
             let fault = response.headers().get(FAULT);
             let fault = fault.map(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned());
             return Err(ConnectRefusal::Dial { cluster: cluster.name.clone(), fault });
         }
-        Ok(Passage { inbound: response.into_body(), outbound, end, _lease: lease })
+        Ok(Passage { inbound: response.into_body(), outbound, end, _lease: lease, _stream: stream })
+    }
+
+    fn exceeded(&self, cluster: &Cluster, limit: Limit) -> ConnectRefusal {
+        self.limits.note(&cluster.name, limit);
+        ConnectRefusal::TooMany(cluster.name.clone())
     }
 }
 

@@ -2,31 +2,37 @@
 //!
 //! ```text
 //! CONNECT ke-beijing.atoll.internal:443 --\
-//! SNI     ke-beijing.atoll.internal -------+--> TLS -> route -> who -> forward -> tunnel
+//! SNI     ke-beijing.atoll.internal -------+--> TLS -> admit (route, who, limits) -> forward -> tunnel
 //! path    /clusters/ke-beijing/... -------/
 //! ```
 //!
 //! Nothing here looks into a Kubernetes body.
 
 mod access_log;
+mod admit;
 mod body;
+mod caller;
 mod forward;
 mod head;
+mod idle;
 mod refusal;
 mod route;
 mod upgrade;
+mod upload;
 mod who;
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use ops::drain::Tasks;
 use ops::tls::{EndpointTls, ReadAhead};
 use protocol::ClusterName;
@@ -40,12 +46,15 @@ use tunnel::{Batched, Turns};
 
 use crate::client_cas::ClientCas;
 use crate::config::Cluster;
+use crate::limits::{Limits, Place};
 use crate::registry::Registry;
+use crate::tunnel::CLIENT_WINDOW;
 use access_log::Logged;
+use idle::{Idle, Requests, Verdict};
 use who::Peer;
 
 /// For a TLS handshake.
-const TLS_PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const TLS_PATIENCE: Duration = Duration::from_secs(10);
 
 /// From an accepted connection, or the last answer, to the next request's head. kube-apiserver waits as long
 /// (`ReadHeaderTimeout` in `k8s.io/apiserver/pkg/server/secure_serving.go`).
@@ -62,6 +71,7 @@ struct Shared {
     registry: Arc<Registry>,
     tls: EndpointTls,
     client_cas: Arc<ClientCas>,
+    limits: Arc<Limits>,
     domain: Arc<str>,
     tasks: Tasks,
 }
@@ -72,6 +82,14 @@ struct Connection {
     /// The cluster that CONNECT or SNI named; requests cannot be for another.
     bound: Option<ClusterName>,
     peer: Peer,
+    place: Place,
+    requests: Requests,
+}
+
+/// A connection of either version of HTTP.
+trait Conversation: Future<Output = hyper::Result<()>> {
+    /// Lets requests end, and takes no others.
+    fn close(self: Pin<&mut Self>);
 }
 
 // === impl Endpoint ===
@@ -82,38 +100,49 @@ impl Endpoint {
         registry: Arc<Registry>,
         tls: EndpointTls,
         client_cas: Arc<ClientCas>,
+        limits: Arc<Limits>,
         domain: Arc<str>,
         tasks: Tasks,
     ) -> Self {
-        Self { shared: Arc::new(Shared { registry, tls, client_cas, domain, tasks }) }
+        Self { shared: Arc::new(Shared { registry, tls, client_cas, limits, domain, tasks }) }
     }
 
     /// Serves a connection that CONNECT bound to a cluster.
-    pub async fn serve_tunnelled<S>(&self, io: S, cluster: &Cluster)
+    pub async fn serve_tunnelled<S>(&self, io: S, place: Place, cluster: &Cluster)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        self.serve(io, Some(cluster)).await;
+        self.serve(io, place, Some(cluster)).await;
     }
 
     /// Serves a connection to the listener itself.
-    pub async fn serve_direct<S>(&self, io: S)
+    pub async fn serve_direct<S>(&self, io: S, place: Place)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        self.serve(io, None).await;
+        self.serve(io, place, None).await;
     }
 
-    async fn serve<S>(&self, io: S, connected: Option<&Cluster>)
+    async fn serve<S>(&self, io: S, place: Place, connected: Option<&Cluster>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Ok(handshake) = timeout(TLS_PATIENCE, self.handshake(io, connected)).await else {
-            return debug!("no TLS handshake in time");
+        let served = async {
+            let Ok(handshake) = timeout(TLS_PATIENCE, self.handshake(io, connected)).await else {
+                return debug!("no TLS handshake in time");
+            };
+            match handshake {
+                Ok((stream, bound, peer)) => {
+                    let requests = Requests::new();
+                    let connection = Connection { bound, peer, place: place.clone(), requests };
+                    self.serve_http(stream, Arc::new(connection)).await;
+                }
+                Err(error) => debug!(%error, "TLS handshake failed"),
+            }
         };
-        match handshake {
-            Ok((stream, connection)) => self.serve_http(stream, Arc::new(connection)).await,
-            Err(error) => debug!(%error, "TLS handshake failed"),
+        tokio::select! {
+            () = served => {}
+            () = place.evicted() => debug!("ended for a newer connection, or for not reading"),
         }
     }
 
@@ -121,7 +150,7 @@ impl Endpoint {
         &self,
         io: S,
         connected: Option<&Cluster>,
-    ) -> std::io::Result<(TlsStream<ReadAhead<S>>, Connection)>
+    ) -> std::io::Result<(TlsStream<ReadAhead<S>>, Option<ClusterName>, Peer)>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -146,7 +175,7 @@ impl Endpoint {
         let stream = hello.into_stream(config).await?;
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
         let bound = bound.and_then(|name| name.parse().ok());
-        Ok((stream, Connection { bound, peer: Peer::new(chain) }))
+        Ok((stream, bound, Peer::new(chain)))
     }
 
     /// What ALPN agreed on is what is spoken; a client that offered nothing speaks HTTP/1.1.
@@ -154,47 +183,57 @@ impl Endpoint {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        match stream.get_ref().1.alpn_protocol() {
-            Some(protocol) if protocol == ops::tls::ALPN_H2 => {
-                let (stream, turns) = Batched::new(stream);
-                self.serve_requests(http().http2_only(), stream, Some(turns), connection).await;
-            }
-            _ => self.serve_requests(http().http1_only(), stream, None::<Turns<S>>, connection).await,
-        }
-    }
-
-    async fn serve_requests<I, S>(
-        &self,
-        http: auto::Builder<TokioExecutor>,
-        io: I,
-        turns: Option<Turns<S>>,
-        connection: Arc<Connection>,
-    ) where
-        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        S: AsyncWrite + Unpin,
-    {
+        let requests = connection.requests.clone();
         let service = service_fn(|request| {
             let this = self.clone();
             let connection = Arc::clone(&connection);
             async move { Ok::<_, Infallible>(this.answer(request, &connection).await) }
         });
-        let served = http.serve_connection_with_upgrades(TokioIo::new(io), service);
-        let mut served = std::pin::pin!(served);
-        let mut stopping = std::pin::pin!(self.shared.tasks.cancelled());
+        match stream.get_ref().1.alpn_protocol() {
+            Some(protocol) if protocol == ops::tls::ALPN_H2 => {
+                let (stream, turns) = Batched::new(stream);
+                let http = http2(self.shared.limits.streams_per_connection);
+                self.converse(http.serve_connection(TokioIo::new(stream), service), Some(turns), requests).await;
+            }
+            _ => {
+                let conversation = http1().serve_connection(TokioIo::new(stream), service).with_upgrades();
+                self.converse(conversation, None::<Turns<S>>, requests).await;
+            }
+        }
+    }
+
+    /// Until either side ends it, or it is idle for too long.
+    async fn converse<S>(&self, conversation: impl Conversation, turns: Option<Turns<S>>, requests: Requests)
+    where
+        S: AsyncWrite + Unpin,
+    {
+        let mut conversation = pin!(conversation);
+        let mut stopping = pin!(self.shared.tasks.cancelled());
         let mut is_stopping = false;
-        let ended = poll_fn(|cx| {
+        let mut idle = Idle::new(requests);
+        let ended = poll_fn(|cx: &mut Context<'_>| {
             if !is_stopping && stopping.as_mut().poll(cx).is_ready() {
                 is_stopping = true;
-                served.as_mut().graceful_shutdown();
+                conversation.as_mut().close();
             }
-            match &turns {
-                Some(turns) => turns.poll(cx, |cx| served.as_mut().poll(cx)),
-                None => served.as_mut().poll(cx),
+            loop {
+                let polled = match &turns {
+                    Some(turns) => turns.poll(cx, |cx| conversation.as_mut().poll(cx)),
+                    None => conversation.as_mut().poll(cx),
+                };
+                if polled.is_ready() {
+                    return polled;
+                }
+                match idle.poll(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Verdict::Close) => conversation.as_mut().close(),
+                    Poll::Ready(Verdict::Drop) => return Poll::Ready(Ok(())),
+                }
             }
         })
         .await;
         if let Err(error) = ended {
-            debug!(error, "connection ended");
+            debug!(%error, "connection ended");
         }
     }
 
@@ -204,23 +243,49 @@ impl Endpoint {
     }
 }
 
-/// Both versions of HTTP as clients meet them.
-fn http() -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+fn http1() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_PATIENCE).max_buf_size(256 * 1024);
     builder
-        .http1()
+}
+
+fn http2(streams: u32) -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_PATIENCE)
-        .max_buf_size(256 * 1024)
-        .http2()
-        .timer(TokioTimer::new())
-        .initial_stream_window_size(256 * 1024)
+        .initial_stream_window_size(CLIENT_WINDOW)
         // As large as HTTP/2 allows: one request body that the tunnel does not take yet must not stop the others.
         .initial_connection_window_size((1 << 31) - 1)
-        .max_concurrent_streams(250)
+        .max_concurrent_streams(streams)
         .max_header_list_size(protocol::settings::MAX_HEADER_LIST)
         .max_frame_size(64 * 1024)
-        .max_send_buf_size(512 * 1024)
+        // What waits for a client that takes nothing more is in the tunnel, where its budget counts it.
+        .max_send_buf_size(128 * 1024)
         .keep_alive_interval(Duration::from_secs(30));
     builder
+}
+
+// === impl Conversation ===
+
+impl<I, S> Conversation for http1::UpgradeableConnection<I, S>
+where
+    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    S: hyper::service::HttpService<Incoming, ResBody = Logged>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    fn close(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl<I, S> Conversation for http2::Connection<I, S, TokioExecutor>
+where
+    I: hyper::rt::Read + hyper::rt::Write + Unpin,
+    S: hyper::service::HttpService<Incoming, ResBody = Logged>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    S::Future: Send + 'static,
+{
+    fn close(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
 }

@@ -1,8 +1,12 @@
 //! One agent's connection, as the requests see it: something that opens streams.
+//!
+//! No request waits in a queue here: where the tunnel has no place for it, it is refused at once.
+
+mod capacity;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use ::tunnel::{Budget, Inbound};
 use bytes::Bytes;
@@ -10,7 +14,19 @@ use h2::SendStream;
 use h2::client::{ResponseFuture, SendRequest};
 use http::{Request, Response};
 use protocol::{AgentId, ProtocolVersion};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+
+pub use capacity::Demand;
+pub(crate) use capacity::UNREAD;
+use capacity::{Capacity, Taken};
+
+/// Bytes of a request that `h2` takes from a client before they are read. As large as that of kube-apiserver
+/// (`resourceBody99Percentile` in apiserver's `server/secure_serving.go`).
+pub(crate) const CLIENT_WINDOW: u32 = 256 * 1024;
+
+/// For the connection to take one more stream. It does so at once, but for a moment in which many streams end.
+const OPENING: Duration = Duration::from_secs(5);
 
 /// A live tunnel.
 #[derive(Debug)]
@@ -30,6 +46,7 @@ pub struct Tunnel {
     /// Bounds what its readers may leave unread.
     pub budget: Arc<Budget>,
     requests: SendRequest<Bytes>,
+    capacity: Capacity,
     streams: AtomicUsize,
     /// Last round trip, in microseconds.
     round_trip: AtomicU64,
@@ -46,7 +63,22 @@ pub struct Opened {
 
 /// Counts a stream among its tunnel's for as long as it is held; keep it with the response's body.
 #[derive(Debug)]
-pub struct Lease(Arc<Tunnel>);
+pub struct Lease {
+    tunnel: Arc<Tunnel>,
+    /// Of a client's stream.
+    taken: Option<Taken>,
+}
+
+/// No stream was opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The cluster's share of the tunnel is used up, or the tunnel is.
+    #[error("the tunnel of agent {0} has no room for another stream")]
+    Full(AgentId),
+    /// The tunnel broke.
+    #[error(transparent)]
+    Broken(#[from] TunnelError),
+}
 
 /// The tunnel broke before the agent answered.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +112,7 @@ impl Tunnel {
             end: CancellationToken::new(),
             budget: Budget::new(protocol::settings::BUFFER_BUDGET),
             requests,
+            capacity: Capacity::new(),
             streams: AtomicUsize::new(0),
             round_trip: AtomicU64::new(0),
         })
@@ -91,22 +124,43 @@ impl Tunnel {
     }
 
     /// The last measured round trip.
-    pub fn round_trip(&self) -> std::time::Duration {
-        std::time::Duration::from_micros(self.round_trip.load(Ordering::Relaxed))
+    pub fn round_trip(&self) -> Duration {
+        Duration::from_micros(self.round_trip.load(Ordering::Relaxed))
     }
 
     /// Notes a measured round trip.
-    pub fn measured(&self, round_trip: std::time::Duration) {
+    pub fn measured(&self, round_trip: Duration) {
         let micros = u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX);
         self.round_trip.store(micros, Ordering::Relaxed);
     }
 
-    /// Opens a stream. Waits while the agent allows no more streams.
-    pub async fn open(self: &Arc<Self>, head: Request<()>, end_of_stream: bool) -> Result<Opened, TunnelError> {
+    /// Opens a stream of the proxy-server's own.
+    pub async fn open(self: &Arc<Self>, head: Request<()>, end_of_stream: bool) -> Result<Opened, OpenError> {
+        self.open_with(None, head, end_of_stream).await
+    }
+
+    /// Opens a stream for a client, if there is room for it.
+    pub async fn open_for(
+        self: &Arc<Self>,
+        demand: Demand<'_>,
+        head: Request<()>,
+        end_of_stream: bool,
+    ) -> Result<Opened, OpenError> {
+        let taken = self.capacity.take(demand).ok_or_else(|| OpenError::Full(self.agent.clone()))?;
+        self.open_with(Some(taken), head, end_of_stream).await
+    }
+
+    async fn open_with(
+        self: &Arc<Self>,
+        taken: Option<Taken>,
+        head: Request<()>,
+        end_of_stream: bool,
+    ) -> Result<Opened, OpenError> {
         self.streams.fetch_add(1, Ordering::Relaxed);
-        let lease = Lease(Arc::clone(self));
+        let lease = Lease { tunnel: Arc::clone(self), taken };
         let unsent = |source| TunnelError { agent: self.agent.clone(), unsent: true, source };
-        let mut requests = self.requests.clone().ready().await.map_err(unsent)?;
+        let ready = timeout(OPENING, self.requests.clone().ready()).await;
+        let mut requests = ready.map_err(|_| OpenError::Full(self.agent.clone()))?.map_err(unsent)?;
         let (response, body) = requests.send_request(head, end_of_stream).map_err(unsent)?;
         Ok(Opened { body, response, lease })
     }
@@ -133,20 +187,29 @@ impl Answer {
     pub async fn wait(self) -> Result<(Response<Inbound>, Lease), TunnelError> {
         let Self { response, lease } = self;
         let response = response.await.map_err(|source| TunnelError {
-            agent: lease.0.agent.clone(),
+            agent: lease.tunnel.agent.clone(),
             // RFC 9113 section 8.7: REFUSED_STREAM says that nothing was done.
             unsent: source.reason() == Some(h2::Reason::REFUSED_STREAM),
             source,
         })?;
-        let response = response.map(|body| Inbound::new(body, &lease.0.budget));
+        let response = response.map(|body| Inbound::new(body, &lease.tunnel.budget));
         Ok((response, lease))
     }
 }
 
 // === impl Lease ===
 
+impl Lease {
+    /// The client has proven who it is.
+    pub fn prove(&mut self) {
+        if let Some(taken) = &mut self.taken {
+            taken.prove();
+        }
+    }
+}
+
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        self.tunnel.streams.fetch_sub(1, Ordering::Relaxed);
     }
 }

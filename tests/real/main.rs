@@ -9,6 +9,7 @@ mod faults;
 mod karmada;
 mod kubeedge;
 mod leaks;
+mod limits;
 mod manifests;
 mod operator;
 mod physical;
@@ -49,6 +50,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(examples::trials());
     trials.extend(operator::trials(host));
     trials.push(leaks::trial());
+    trials.extend(limits::trials(host));
     trials.extend(containers::trials(host));
     trials.push(manifests::trial());
     trials.extend(virtual_clusters::trials());

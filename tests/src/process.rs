@@ -40,6 +40,25 @@ impl Process {
         self.child.id()
     }
 
+    /// Bytes of memory that are its own now (`VmRSS`), and from now on the peak is counted anew.
+    pub fn memory(&self) -> anyhow::Result<u64> {
+        // proc_pid_clear_refs(5)
+        std::fs::write(format!("/proc/{}/clear_refs", self.id()), "5")?;
+        self.status("VmRSS:")
+    }
+
+    /// The most that it has had at once since then (`VmHWM`).
+    pub fn peak(&self) -> anyhow::Result<u64> {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, key: &str) -> anyhow::Result<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.id()))?;
+        let value =
+            text.lines().find_map(|line| line.strip_prefix(key)?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        Ok(value.with_context(|| format!("{} has no {key}", self.name))? * 1024)
+    }
+
     /// Everything it has printed.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()

@@ -53,6 +53,11 @@ impl Site {
     /// Makes certificates with `atoll certs`, writes the configuration and starts a proxy-server. `clusters` are the
     /// entries of its list, one line each; client CAs are made for `virtuals`.
     pub fn start(clusters: &[&str], virtuals: &[&str]) -> anyhow::Result<Self> {
+        Self::start_with(clusters, virtuals, "")
+    }
+
+    /// Like [`Site::start`], with more keys in the configuration, one line each.
+    pub fn start_with(clusters: &[&str], virtuals: &[&str], keys: &str) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("atoll-site-").tempdir()?;
         atoll(&["certs", "init", path(dir.path())])?;
         for cluster in virtuals {
@@ -66,6 +71,7 @@ impl Site {
              servingCA: {{certificate: serving-ca.crt, key: serving-ca.key}}\n\
              agentCA: {{certificate: agent-ca.crt}}\n\
              drain: 2s\n\
+             {keys}\n\
              clusters:\n",
             ports.listeners()
         );

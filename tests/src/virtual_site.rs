@@ -1,6 +1,7 @@
 //! Virtual clusters on a host of their own, and every way that leads to their endpoints.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
@@ -21,9 +22,9 @@ const SHARED: &str = "sharedObjects: {writable: [customresourcedefinitions.apiex
 #[derive(Debug)]
 pub struct VirtualSite {
     // In the order in which they have to end: nothing looks for what is gone.
-    _agent: Process,
+    agent: Process,
     site: Site,
-    host: HostCluster,
+    host: Arc<HostCluster>,
     minted: AtomicUsize,
 }
 
@@ -55,16 +56,22 @@ impl VirtualSite {
     }
 
     /// Like [`VirtualSite::start`], on a host that is there already.
-    pub fn on(host: HostCluster, clusters: &[(&str, &'static str)]) -> anyhow::Result<Self> {
+    pub fn on(host: impl Into<Arc<HostCluster>>, clusters: &[(&str, &'static str)]) -> anyhow::Result<Self> {
         let slices: Vec<_> = clusters.iter().map(|(name, location)| (*name, Nodes::Location(location))).collect();
         Self::of(host, &slices)
     }
 
     /// Like [`VirtualSite::on`], with the nodes of each as they are chosen.
-    pub fn of(host: HostCluster, clusters: &[(&str, Nodes)]) -> anyhow::Result<Self> {
+    pub fn of(host: impl Into<Arc<HostCluster>>, clusters: &[(&str, Nodes)]) -> anyhow::Result<Self> {
+        Self::with(host, clusters, "")
+    }
+
+    /// Like [`VirtualSite::of`], with more keys in the proxy-server's configuration.
+    pub fn with(host: impl Into<Arc<HostCluster>>, clusters: &[(&str, Nodes)], keys: &str) -> anyhow::Result<Self> {
+        let host = host.into();
         let names: Vec<&str> = clusters.iter().map(|(name, _)| *name).collect();
         let entries: Vec<String> = names.iter().map(|name| entry(name)).collect();
-        let site = Site::start(&entries.iter().map(String::as_str).collect::<Vec<_>>(), &names)?;
+        let site = Site::start_with(&entries.iter().map(String::as_str).collect::<Vec<_>>(), &names, keys)?;
         let slices: Vec<String> = clusters.iter().map(|(name, nodes)| nodes.entry(name)).collect();
         let body = format!(
             "host: {{kubeconfig: {}}}\n{SHARED}\nvirtualClusters: [{}]",
@@ -76,7 +83,17 @@ impl VirtualSite {
         for name in names {
             agent.printed(&format!("the virtual cluster is founded cluster={name}\n"))?;
         }
-        Ok(Self { _agent: agent, site, host, minted: AtomicUsize::new(0) })
+        Ok(Self { agent, site, host, minted: AtomicUsize::new(0) })
+    }
+
+    /// The proxy-server with its files.
+    pub fn site(&self) -> &Site {
+        &self.site
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &Process {
+        &self.agent
     }
 
     /// The host cluster below.
@@ -101,16 +118,7 @@ impl VirtualSite {
 
     /// curl with the certificate of this kubectl's user.
     pub fn curl_like(&self, kubectl: &Kubectl, cluster: &str, way: Way) -> anyhow::Result<Curl> {
-        let inline = |section: &str, key: &str| {
-            let template = format!("go-template={{{{index (index .{section} \"{key}\" | base64decode}}}}");
-            let pem = kubectl.ok(&["config", "view", "--raw", "-o", &template])?;
-            let file = kubectl.kubeconfig().with_extension(key);
-            std::fs::write(&file, pem).with_context(|| format!("cannot write {}", file.display()))?;
-            anyhow::Ok(file)
-        };
-        let authority = inline("clusters 0).cluster", "certificate-authority-data")?;
-        let certificate = inline("users 0).user", "client-certificate-data")?;
-        let key = inline("users 0).user", "client-key-data")?;
+        let Credentials { authority, certificate, key } = Credentials::of(kubectl)?;
         Ok(Curl::new(way, cluster, self.site.ports, &authority).with_certificate(&certificate, &key))
     }
 
@@ -135,6 +143,37 @@ impl VirtualSite {
             kubectl.ok(&["config", "set-cluster", cluster, &format!("--tls-server-name={name}")])?;
         }
         Ok(kubectl)
+    }
+}
+
+/// The files of a kubeconfig.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    /// Whom the server's certificate must be of.
+    pub authority: PathBuf,
+    /// The client's certificate.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+// === impl Credentials ===
+
+impl Credentials {
+    /// Writes what is in kubectl's kubeconfig into files beside it.
+    pub fn of(kubectl: &Kubectl) -> anyhow::Result<Self> {
+        let inline = |section: &str, key: &str| {
+            let template = format!("go-template={{{{index (index .{section} \"{key}\" | base64decode}}}}");
+            let pem = kubectl.ok(&["config", "view", "--raw", "-o", &template])?;
+            let file = kubectl.kubeconfig().with_extension(key);
+            std::fs::write(&file, pem).with_context(|| format!("cannot write {}", file.display()))?;
+            anyhow::Ok(file)
+        };
+        Ok(Self {
+            authority: inline("clusters 0).cluster", "certificate-authority-data")?,
+            certificate: inline("users 0).user", "client-certificate-data")?,
+            key: inline("users 0).user", "client-key-data")?,
+        })
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
 use crate::registry::Registry;
-use crate::tunnel::{Tunnel, TunnelError};
+use crate::tunnel::{OpenError, Tunnel};
 
 /// The offers of one tunnel.
 pub(super) struct Offered<'a> {
@@ -75,7 +75,7 @@ impl<'a> Offered<'a> {
             let (outbound, answer) = self.tunnel.open(head, false).await?.split();
             // The lease is for streams that somebody waits for; this one is always there.
             let (response, _lease) = answer.wait().await?;
-            Ok::<_, TunnelError>((response, outbound))
+            Ok::<_, OpenError>((response, outbound))
         };
         match asked.await {
             Ok((response, outbound)) if response.status().is_success() => {

@@ -6,7 +6,7 @@ use ops::config::{Located, Problems};
 use protocol::registration::Mode;
 use rustls_pki_types::DnsName;
 
-use super::{Cluster, ProxyServerConfiguration, karmada};
+use super::{Cluster, ProxyServerConfiguration, karmada, limits};
 
 pub(super) fn check(config: &ProxyServerConfiguration, problems: &mut Problems) {
     if DnsName::try_from(config.domain.as_str()).is_err() || config.domain.ends_with('.') {
@@ -51,6 +51,7 @@ pub(super) fn check(config: &ProxyServerConfiguration, problems: &mut Problems) 
             );
         }
     }
+    limits::check(&config.limits, problems);
     if let Some(wanted) = &config.karmada {
         karmada::check(wanted, config, problems);
     }

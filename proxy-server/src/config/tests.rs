@@ -56,6 +56,27 @@ clusters:
 }
 
 #[test]
+fn limits_that_limit_nothing_or_everything_are_mistakes() {
+    let yaml = format!(
+        "{CA}limits:
+  connections: 0
+  streamsPerConnection: 0
+  streamsPerUser: 3000
+  streamsPerAddress: 0
+"
+    );
+    let expect = [
+        "6: limits.connections must be at least 1",
+        "7: limits.streamsPerConnection must be between 1 and 1000",
+        "8: limits.streamsPerUser is more than limits.streamsPerCluster (2500), so it limits nothing",
+        "9: limits.streamsPerAddress must be at least 1",
+    ];
+    assert_eq!(problems(&yaml), expect);
+    assert_eq!(problems(&format!("{CA}limits: {{streamsPerCluster: 10001}}\n")).len(), 1);
+    assert_eq!(problems(&format!("{CA}limits: {{connections: 100}}\n")), Vec::<String>::new());
+}
+
+#[test]
 fn an_unknown_key_is_a_mistake() {
     let found = problems(&format!("{CA}listners: {{}}\n"));
     assert!(found[0].starts_with("5: ") && found[0].contains("listners"), "{found:?}");

@@ -7,6 +7,7 @@ use http_body_util::Full;
 use hyper::ext::ReasonPhrase;
 use protocol::ClusterName;
 
+use crate::config::Cluster;
 use crate::registry::NoAgent;
 use crate::tunnel::TunnelError;
 use protocol::Authority;
@@ -46,17 +47,26 @@ pub(super) enum ConnectRefusal {
     /// 502.
     #[error(transparent)]
     Tunnel(TunnelError),
+    /// 429.
+    #[error("too many connections to cluster {0}, please try again later")]
+    TooMany(ClusterName),
 }
 
 // === impl ConnectRefusal ===
 
 impl ConnectRefusal {
+    /// Nothing came of an attempt to reach the API server.
+    pub(super) fn silent(cluster: &Cluster) -> Self {
+        Self::Dial { cluster: cluster.name.clone(), fault: Some("the agent did not answer in time".to_owned()) }
+    }
+
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::NotConnect | Self::BadAuthority | Self::HostDiffers => StatusCode::BAD_REQUEST,
             Self::NoCluster(_) => StatusCode::NOT_FOUND,
             Self::NotAllowed(_) | Self::Port(_) => StatusCode::FORBIDDEN,
             Self::NoAgent(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Dial { .. } | Self::Tunnel(_) => StatusCode::BAD_GATEWAY,
         }
     }
@@ -67,7 +77,7 @@ impl ConnectRefusal {
         *response.status_mut() = self.status();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-        if matches!(self, Self::NoAgent(_)) {
+        if matches!(self, Self::NoAgent(_) | Self::TooMany(_)) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
         }
         // An agent's fault word could hold anything; a phrase that is not one is left out.

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use tracing::{Level, enabled, info};
 
 use super::body::{BodyError, ResponseBody};
+use super::idle::Running;
 use super::refusal::Refusal;
 
 /// What is known of a request; the line is written when it is dropped.
@@ -58,6 +59,7 @@ pub(super) struct Logged {
     entry: Option<Box<Entry>>,
     /// Bytes to come, if that was said.
     left: Option<u64>,
+    _running: Running,
 }
 
 // === impl Entry ===
@@ -181,7 +183,11 @@ impl End {
 
 impl Logged {
     /// The answer ends the entry, where there is one.
-    pub(super) fn response(response: Response<ResponseBody>, entry: Option<Box<Entry>>) -> Response<Self> {
+    pub(super) fn response(
+        response: Response<ResponseBody>,
+        entry: Option<Box<Entry>>,
+        running: Running,
+    ) -> Response<Self> {
         let status = response.status().as_u16();
         response.map(|body| {
             let left = body.size_hint().exact();
@@ -189,7 +195,7 @@ impl Logged {
             if let Some(entry) = &mut entry {
                 entry.status = status;
             }
-            Self { body, entry, left }
+            Self { body, entry, left, _running: running }
         })
     }
 }
@@ -282,7 +288,8 @@ mod tests {
     async fn bytes_are_counted_to_the_end() {
         let entry = Box::new(entry(&Method::GET, "/api"));
         let body = ResponseBody::Whole(Some(Bytes::from_static(b"answer")));
-        let mut logged = Logged::response(Response::new(body), Some(entry)).into_body();
+        let running = super::super::idle::Requests::new().begin();
+        let mut logged = Logged::response(Response::new(body), Some(entry), running).into_body();
         let frame = std::future::poll_fn(|cx| Pin::new(&mut logged).poll_frame(cx)).await;
         assert!(frame.is_some_and(|frame| frame.is_ok()));
         // hyper asks no further where the length is known.

@@ -5,10 +5,11 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 use tunnel::Inbound;
 use tunnel::inbound::InboundError;
 
+use crate::limits::StreamPlace;
 use crate::tunnel::Lease;
 
 /// A body towards the client.
@@ -16,8 +17,21 @@ use crate::tunnel::Lease;
 pub(super) enum ResponseBody {
     /// Ours, whole.
     Whole(Option<Bytes>),
-    /// The agent's. The lease counts the stream until the last byte is gone.
-    Tunnel { inbound: Inbound, _lease: Lease, end: End },
+    /// The agent's.
+    Tunnel { inbound: Inbound, _held: Held, end: End },
+}
+
+/// What an answer holds until its last byte is gone, and its request is over.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// The stream's place on the tunnel.
+    pub(super) _lease: Lease,
+    /// The request's place among those of clients.
+    pub(super) _place: StreamPlace,
+    /// Ends what is left of the request's body.
+    pub(super) _upload: Option<DropGuard>,
+    /// Spares the connection of a client that has not proven who it is.
+    pub(super) _watched: Option<DropGuard>,
 }
 
 /// The end of the cluster, for an answer that lasts.
@@ -42,8 +56,8 @@ pub(super) enum BodyError {
 
 impl ResponseBody {
     /// The agent's answer, which ends with the cluster.
-    pub(super) fn tunnel(inbound: Inbound, lease: Lease, end: CancellationToken) -> Self {
-        Self::Tunnel { inbound, _lease: lease, end: End::Flowing(end) }
+    pub(super) fn tunnel(inbound: Inbound, held: Held, end: CancellationToken) -> Self {
+        Self::Tunnel { inbound, _held: held, end: End::Flowing(end) }
     }
 }
 

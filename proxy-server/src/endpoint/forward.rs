@@ -1,34 +1,36 @@
 //! The path of a request through the proxy-server.
 
-use std::time::{Duration, SystemTime};
+use std::pin::pin;
+use std::time::Duration;
 
-use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderValue, Request, Response, Uri, header};
-use http_body::Body;
+use http::{HeaderMap, Method, Request, Response, Uri, header};
 use hyper::body::Incoming;
-use protocol::Identity;
-use protocol::stream::CLUSTER;
+use kube_wire::{RequestInfo, Verb};
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 use tracing::debug;
 use tunnel::Inbound;
 
 use super::access_log::{Entry, Logged};
+use super::admit::{Admitted, admit, unread_body};
 use super::body::ResponseBody;
 use super::refusal::Refusal;
-use super::{Connection, Shared, head, route, upgrade};
-use crate::config::Cluster;
+use super::upload::Upload;
+use super::{Connection, Shared, head, upgrade};
 use crate::tunnel::{Answer, Lease};
 
-/// For an agent to answer a request's head. Longer than any request of Kubernetes' own may take before its first byte
-/// (60 s, `--request-timeout`), so that it only ends what is lost.
+/// For an agent to answer the head of a request that is not long-running. Longer than any such request of Kubernetes' own
+/// may take before its first byte (60 s, `--request-timeout`), so that it only ends what is lost.
 const PATIENCE: Duration = Duration::from_secs(75);
 
-/// Route, who, tunnel; and whatever went wrong becomes a Status.
+/// Route, who, limits, tunnel; and whatever went wrong becomes a Status.
 pub(super) async fn forward(shared: &Shared, request: Request<Incoming>, connection: &Connection) -> Response<Logged> {
+    let running = connection.requests.begin();
     let accept = request.headers().get(header::ACCEPT).cloned();
     let mut entry = Entry::begin(&request);
-    let response = match exchange(shared, request, connection, &mut entry).await {
+    let (head, body) = request.into_parts();
+    let mut upload = Some(Upload::new(&head, body));
+    let request = Request::from_parts(head, ());
+    let response = match exchange(shared, request, &mut upload, connection, &mut entry).await {
         Ok(response) => response,
         Err(refusal) => {
             debug!(%refusal, "refused");
@@ -38,94 +40,101 @@ pub(super) async fn forward(shared: &Shared, request: Request<Incoming>, connect
             refusal.into_response(accept.as_ref())
         }
     };
-    Logged::response(response, entry)
+    if let Some(unwanted) = upload {
+        unwanted.forget(&shared.tasks);
+    }
+    Logged::response(response, entry, running)
 }
 
 async fn exchange(
     shared: &Shared,
-    mut request: Request<Incoming>,
+    mut request: Request<()>,
+    upload: &mut Option<Upload>,
     connection: &Connection,
     entry: &mut Option<Box<Entry>>,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    let cluster = route::route(shared, connection, &mut request)?;
-    if let Some(entry) = entry {
-        entry.routed(cluster.name.as_str(), request.method(), request.uri());
-    }
-    let end = shared.registry.end_of(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
-    let identity = who(shared, connection, &cluster)?;
-    if let (Some(entry), Some(identity)) = (&mut *entry, &identity) {
-        entry.identified(&identity.user);
-    }
+    let mut admitted = admit(shared, connection, &mut request, entry)?;
     if upgrade::is_wanted(&request) {
-        return upgrade::exchange(shared, request, &cluster, end, identity, entry).await;
+        return upgrade::exchange(shared, request, connection, admitted, entry).await;
     }
-    let head = tunnelled(&mut request, &cluster, identity)?;
-    let absent = |absent| Refusal::no_agent(absent, head.uri().path());
-    let tunnel = shared.registry.tunnel(&cluster.name).map_err(absent)?;
-    let bodiless = request.body().is_end_stream();
-    let (sender, answer) = tunnel.open(head, bodiless).await?.split();
-    if !bodiless {
-        let body = request.into_body();
-        shared.tasks.spawn("request body", async move {
-            if let Err(error) = tunnel::outbound::send_body(body, sender).await {
-                debug!(%error, "request body ended early");
-            }
-        });
+    if admitted.is_anonymous() {
+        // Agents read nothing of such callers, so nothing of it goes into the tunnel.
+        request.headers_mut().remove(header::CONTENT_LENGTH);
     }
-    let (response, lease) = answered(answer, &cluster, &end).await?;
+    let body = upload.take_if(|upload| !upload.is_empty() && !admitted.is_anonymous());
+    let unread = body.as_ref().map(|_| unread_body(content_length(request.headers())));
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let head = admitted.head(&mut request)?;
+    let absent = |absent| Refusal::no_agent(absent, uri.path());
+    let tunnel = shared.registry.tunnel(&admitted.cluster.name).map_err(absent)?;
+    let (sender, answer) = admitted.open(shared, &tunnel, head, unread).await?;
+    let upload = body.map(|body| body.send(sender, &shared.tasks));
+    let (response, mut lease) = answered(answer, &admitted, || is_long_running(&method, &uri)).await?;
     if let Some(entry) = entry {
         entry.heard(response.headers());
     }
-    let length = response.headers().get(header::CONTENT_LENGTH);
-    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    admitted.heard(shared, connection, &response, &mut lease);
+    let length = content_length(response.headers());
     let (mut parts, inbound) = response.into_parts();
     head::response(&mut parts.headers);
-    Ok(Response::from_parts(parts, ResponseBody::tunnel(inbound.with_length(length), lease, end)))
+    let end = admitted.end.clone();
+    let held = admitted.hold(shared, connection, lease, upload);
+    Ok(Response::from_parts(parts, ResponseBody::tunnel(inbound.with_length(length), held, end)))
 }
 
 /// The agent's answer, unless it takes too long or the cluster goes meanwhile.
 pub(super) async fn answered(
     answer: Answer,
-    cluster: &Cluster,
-    end: &CancellationToken,
+    admitted: &Admitted,
+    is_long_running: impl FnOnce() -> bool,
 ) -> Result<(Response<Inbound>, Lease), Refusal> {
+    let answered = async {
+        let mut answer = pin!(answer.wait());
+        match timeout(PATIENCE, &mut answer).await {
+            Ok(answered) => Ok(answered?),
+            Err(_) if is_long_running() => Ok(answer.await?),
+            Err(_) => Err(Refusal::Silent),
+        }
+    };
     tokio::select! {
-        answered = timeout(PATIENCE, answer.wait()) => Ok(answered.map_err(|_| Refusal::Silent)??),
-        () = end.cancelled() => Err(Refusal::NoCluster(cluster.name.to_string())),
+        answered = answered => answered,
+        () = admitted.end.cancelled() => Err(Refusal::NoCluster(admitted.cluster.name.to_string())),
     }
 }
 
-/// The identity that a certificate proves. A certificate that is not this cluster's is refused even if a token is there
-/// as well: the client is not who it believes to be.
-fn who(shared: &Shared, connection: &Connection, cluster: &Cluster) -> Result<Option<Identity>, Refusal> {
-    let ca = shared.client_cas.get(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
-    Ok(connection.peer.identify(&ca.borrow(), SystemTime::now())?)
+/// As kube-apiserver sees it (`LongRunningFunc` in kubernetes' `pkg/controlplane/apiserver/config.go`). What a pod answers may
+/// begin when the pod has read an upload of any length.
+fn is_long_running(method: &Method, uri: &Uri) -> bool {
+    RequestInfo::parse(method, uri.path(), uri.query()).is_ok_and(|info| {
+        info.resource().is_some_and(|request| {
+            let subresource = request.subresource().unwrap_or_default();
+            request.verb() == Verb::Watch || ["attach", "exec", "log", "portforward", "proxy"].contains(&subresource)
+        })
+    })
 }
 
-/// The head of a request as the agent gets it.
-pub(super) fn tunnelled<B>(
-    request: &mut Request<B>,
-    cluster: &Cluster,
-    identity: Option<Identity>,
-) -> Result<Request<()>, Refusal> {
-    let mut head = Request::new(());
-    let headers = request.headers_mut();
-    head::request(headers)?;
-    *head.headers_mut() = std::mem::take(headers);
-    let headers = head.headers_mut();
-    headers.remove(header::HOST);
-    let name = HeaderValue::from_str(cluster.name.as_str()).expect("a DNS label is a header value");
-    headers.insert(CLUSTER, name);
-    if let Some(identity) = identity {
-        identity.write(headers);
+fn content_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lasts_is_not_cut() {
+        for (method, uri, lasts) in [
+            (Method::GET, "/api/v1/pods?watch=1", true),
+            (Method::GET, "/api/v1/namespaces/a/pods/b/log?follow=true", true),
+            (Method::POST, "/api/v1/namespaces/a/pods/b:80/proxy/upload", true),
+            (Method::PUT, "/api/v1/namespaces/a/services/b/proxy/", true),
+            (Method::POST, "/api/v1/namespaces/a/pods/b/exec?command=sh", true),
+            (Method::GET, "/api/v1/pods", false),
+            (Method::POST, "/api/v1/namespaces/a/pods/b/eviction", false),
+            (Method::GET, "/version?watch=1", false),
+            (Method::GET, "/readyz", false),
+        ] {
+            assert_eq!(is_long_running(&method, &uri.parse().unwrap()), lasts, "{method} {uri}");
+        }
     }
-    *head.method_mut() = request.method().clone();
-    // The authority means nothing to the agent, but HTTP/2 wants one.
-    let mut uri = http::uri::Parts::default();
-    uri.scheme = Some(Scheme::HTTPS);
-    uri.authority = Some(Authority::from_static("atoll"));
-    let target = request.uri().path_and_query().cloned();
-    uri.path_and_query = Some(target.unwrap_or_else(|| PathAndQuery::from_static("/")));
-    *head.uri_mut() = Uri::from_parts(uri).map_err(|_| Refusal::BadTarget)?;
-    Ok(head)
 }

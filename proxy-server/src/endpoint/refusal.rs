@@ -5,14 +5,15 @@ use http::{HeaderValue, Response, StatusCode, header};
 use kube_wire::Status;
 use kube_wire::media::{Accept, JSON, PROTOBUF, StatusFormat};
 use kube_wire::request_info::is_health_check;
-use kube_wire::status::Reason;
+use kube_wire::status::{Reason, TOO_MANY_REQUESTS};
 use ops::tls::ClientCertificateError;
 
 use super::body::ResponseBody;
+use crate::limits::Limit;
 use crate::registry::NoAgent;
 use crate::tunnel::TunnelError;
 
-/// Seconds after which a client may find an agent again.
+/// Seconds after which a client may find an agent again, or a place.
 const RETRY_AFTER: u32 = 1;
 
 /// Why a request got no further than here.
@@ -48,6 +49,9 @@ pub(super) enum Refusal {
     /// The agent's, or the host's.
     #[error("the agent did not answer in time")]
     Silent,
+    /// The client's, or that of others of the same cluster.
+    #[error("{TOO_MANY_REQUESTS}")]
+    TooMany(Limit),
 }
 
 // === impl Refusal ===
@@ -85,7 +89,8 @@ impl Refusal {
             | Self::HostDiffers
             | Self::NoClusterNamed
             | Self::NoCluster(_)
-            | Self::Certificate(_) => "client",
+            | Self::Certificate(_)
+            | Self::TooMany(_) => "client",
             Self::NoAgent(_) | Self::NotReady(_) | Self::Tunnel(_) => "tunnel",
             Self::Silent => "host",
         }
@@ -106,6 +111,7 @@ impl Refusal {
             // It may have been executed: a Retry-After would make clients repeat a write.
             Self::Tunnel(_) => Status::failure(502, Reason::InternalError, message),
             Self::Silent => Status::timeout(&message, 0),
+            Self::TooMany(_) => Status::too_many_requests(message, RETRY_AFTER),
         }
     }
 }
@@ -125,6 +131,18 @@ impl From<ClientCertificateError> for Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_takes_too_much_is_told_when_to_come_back() {
+        let accept = HeaderValue::from_static("application/vnd.kubernetes.protobuf, application/json");
+        let response = Refusal::TooMany(Limit::User).into_response(Some(&accept));
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+        let ResponseBody::Whole(Some(body)) = response.into_body() else { panic!("it is ours") };
+        let status = Status::from_protobuf(&body).unwrap();
+        assert_eq!((status.code, status.reason), (429, Reason::TooManyRequests));
+        assert_eq!(status.message, "Too many requests, please try again later.");
+    }
 
     #[test]
     fn a_health_check_is_answered_for_good() {

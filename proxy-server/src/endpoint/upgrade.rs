@@ -4,18 +4,15 @@
 //! header. A 200 says that the API server answered 101, whose headers come with it.
 
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use protocol::Identity;
 use protocol::stream::METHOD;
-use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::access_log::Entry;
+use super::admit::Admitted;
 use super::body::ResponseBody;
 use super::refusal::Refusal;
-use super::{Shared, forward, head};
-use crate::config::Cluster;
+use super::{Connection, Shared, forward, head};
 
 /// Whether the client asks for another protocol (RFC 9110 section 7.8). `h2c` is no protocol of ours.
 pub(super) fn is_wanted<B>(request: &Request<B>) -> bool {
@@ -31,16 +28,15 @@ pub(super) fn is_wanted<B>(request: &Request<B>) -> bool {
 /// Like an ordinary exchange, but if the API server switches protocols, bytes pass both ways from then on.
 pub(super) async fn exchange(
     shared: &Shared,
-    mut request: Request<Incoming>,
-    cluster: &Cluster,
-    end: CancellationToken,
-    identity: Option<Identity>,
+    mut request: Request<()>,
+    connection: &Connection,
+    mut admitted: Admitted,
     entry: &mut Option<Box<Entry>>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let token = request.headers().get(header::UPGRADE).cloned().ok_or(Refusal::BadTarget)?;
     let protocol = token.to_str().map_err(|_| Refusal::BadTarget)?;
     let protocol = h2::ext::Protocol::from(protocol);
-    let mut head = forward::tunnelled(&mut request, cluster, identity)?;
+    let mut head = admitted.head(&mut request)?;
     let method = HeaderValue::from_str(head.method().as_str()).expect("a method is a token");
     head.headers_mut().insert(METHOD, method);
     // kubectl opens SPDY with an empty POST. What follows on the stream is no content of that request (RFC 9110
@@ -49,21 +45,26 @@ pub(super) async fn exchange(
     *head.method_mut() = Method::CONNECT;
     head.extensions_mut().insert(protocol);
 
-    let tunnel = shared.registry.tunnel(&cluster.name).map_err(Refusal::NoAgent)?;
-    let (outbound, answer) = tunnel.open(head, false).await?.split();
-    let (response, lease) = forward::answered(answer, cluster, &end).await?;
+    let tunnel = shared.registry.tunnel(&admitted.cluster.name).map_err(Refusal::NoAgent)?;
+    // Nothing is sent before the protocol is switched, and then a pipe holds no more than it has just read.
+    let (outbound, answer) = admitted.open(shared, &tunnel, head, Some(0)).await?;
+    let (response, mut lease) = forward::answered(answer, &admitted, || true).await?;
     if let Some(entry) = entry {
         entry.heard(response.headers());
     }
+    admitted.heard(shared, connection, &response, &mut lease);
     let (mut parts, inbound) = response.into_parts();
     head::response(&mut parts.headers);
+    let end = admitted.end.clone();
+    let held = admitted.hold(shared, connection, lease, None);
     if parts.status != StatusCode::OK {
-        return Ok(Response::from_parts(parts, ResponseBody::tunnel(inbound, lease, end)));
+        return Ok(Response::from_parts(parts, ResponseBody::tunnel(inbound, held, end)));
     }
     let switched = hyper::upgrade::on(&mut request);
-    let entry = entry.take();
+    let (entry, place) = (entry.take(), connection.place.clone());
     shared.tasks.spawn("upgraded", async move {
-        let _lease = lease;
+        // The connection goes on here, and so does the request.
+        let _held = (held, place);
         let io = match switched.await {
             Ok(io) => TokioIo::new(io),
             Err(error) => return debug!(%error, "the client left at the upgrade"),

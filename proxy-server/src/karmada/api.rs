@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::registry::NoAgent;
-use crate::tunnel::TunnelError;
+use crate::tunnel::{OpenError, TunnelError};
 
 pub use direct::Direct;
 pub use tunnelled::Tunnelled;
@@ -68,6 +68,9 @@ pub enum WayError {
     /// The tunnel broke.
     #[error(transparent)]
     Tunnel(#[from] TunnelError),
+    /// No stream could be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// The kubeconfig cannot be used.
     #[error("the kubeconfig cannot be used")]
     Kubeconfig(#[from] kubeconfig::OpenError),
@@ -205,7 +208,7 @@ impl ApiError {
     /// No agent serves the cluster; nothing can be done but to wait.
     pub(super) fn is_absence(&self) -> bool {
         match self {
-            Self::Way(WayError::NoAgent(_) | WayError::Tunnel(_)) => true,
+            Self::Way(WayError::NoAgent(_) | WayError::Tunnel(_) | WayError::Open(_)) => true,
             // The agent is there, the host is not.
             Self::Refused { code, .. } => *code == StatusCode::SERVICE_UNAVAILABLE,
             _ => false,

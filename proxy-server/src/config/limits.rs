@@ -1,0 +1,150 @@
+//! What clients may take: numbers of connections and of streams.
+
+use ops::config::{Located, Problems};
+use protocol::settings::MAX_STREAMS;
+use serde::Deserialize;
+
+/// Limits of clients. Those that are not there follow from the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Limits {
+    /// Connections of all clients.
+    pub connections: Option<Located<usize>>,
+    /// Of them, those of one address that have not proven who they are.
+    pub connections_per_address: Option<Located<usize>>,
+    /// Of them, those of one user.
+    pub connections_per_user: Option<Located<usize>>,
+    /// Requests at once on one connection.
+    pub streams_per_connection: Located<u32>,
+    /// Requests at once of one user.
+    pub streams_per_user: Located<usize>,
+    /// Requests at once of one address whose clients have not proven who they are.
+    pub streams_per_address: Located<usize>,
+    /// Requests at once to one cluster.
+    pub streams_per_cluster: Located<usize>,
+}
+
+/// The numbers of connections, all of them known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connections {
+    /// Of all peers of a kind.
+    pub all: usize,
+    /// Of one address whose peers have not proven who they are.
+    pub per_address: usize,
+    /// Of one user.
+    pub per_user: usize,
+}
+
+/// No more connections by default, however much memory there is.
+const MOST: usize = 20_000;
+
+/// No fewer, however little there is.
+const FEWEST: usize = 500;
+
+/// What an idle connection costs at most, TLS and HTTP/2 included, in bytes.
+const IDLE: u64 = 80 * 1024;
+
+/// Idle connections of clients may take one in so many parts of memory, and those of agents another one.
+const PART_OF_MEMORY: u64 = 8;
+
+/// Files that are no connections of clients or agents.
+const OTHER_FILES: u64 = 128;
+
+// === impl Limits ===
+
+impl Limits {
+    /// The numbers of clients' connections on a machine with so much memory and so many files, where known.
+    pub fn connections(&self, memory: Option<u64>, files: Option<u64>) -> Connections {
+        let all = self.connections.as_deref().copied().unwrap_or_else(|| fitting(memory, files));
+        let or = |own: &Option<Located<usize>>, default: usize| own.as_deref().copied().unwrap_or(default).min(all);
+        Connections {
+            all,
+            per_address: or(&self.connections_per_address, all.div_ceil(4)),
+            per_user: or(&self.connections_per_user, all.div_ceil(8)),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: None,
+            connections_per_address: None,
+            connections_per_user: None,
+            // `initialMaxConcurrentStreams` of Go's clients is 100, and 250 what its servers allow.
+            streams_per_connection: 250.into(),
+            streams_per_user: 1_000.into(),
+            streams_per_address: 100.into(),
+            streams_per_cluster: 2_500.into(),
+        }
+    }
+}
+
+/// So many connections of one kind of peer fit into a machine.
+pub fn fitting(memory: Option<u64>, files: Option<u64>) -> usize {
+    let by_memory = memory.map_or(MOST as u64, |memory| memory / PART_OF_MEMORY / IDLE);
+    // Clients and agents each.
+    let by_files = files.map_or(MOST as u64, |files| files.saturating_sub(OTHER_FILES) / 2);
+    let by_memory = usize::try_from(by_memory).unwrap_or(MOST).clamp(FEWEST, MOST);
+    by_memory.min(usize::try_from(by_files).unwrap_or(MOST)).max(1)
+}
+
+pub(super) fn check(limits: &Limits, problems: &mut Problems) {
+    let counts = [
+        ("connections", limits.connections.as_ref()),
+        ("connectionsPerAddress", limits.connections_per_address.as_ref()),
+        ("connectionsPerUser", limits.connections_per_user.as_ref()),
+        ("streamsPerUser", Some(&limits.streams_per_user)),
+        ("streamsPerAddress", Some(&limits.streams_per_address)),
+        ("streamsPerCluster", Some(&limits.streams_per_cluster)),
+    ];
+    for (key, count) in counts {
+        if let Some(count) = count
+            && **count == 0
+        {
+            problems.at(count, format_args!("limits.{key} must be at least 1"));
+        }
+    }
+    if !(1..=1_000).contains(&*limits.streams_per_connection) {
+        problems.at(&limits.streams_per_connection, "limits.streamsPerConnection must be between 1 and 1000");
+    }
+    let per_cluster = &limits.streams_per_cluster;
+    if **per_cluster > MAX_STREAMS as usize {
+        problems
+            .at(per_cluster, format_args!("limits.streamsPerCluster is more than a tunnel carries ({MAX_STREAMS})"));
+    }
+    for (key, limit) in
+        [("streamsPerUser", &limits.streams_per_user), ("streamsPerAddress", &limits.streams_per_address)]
+    {
+        if **limit > **per_cluster {
+            let message =
+                format!("limits.{key} is more than limits.streamsPerCluster ({per_cluster}), so it limits nothing");
+            problems.at(limit, message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_fit_into_memory_and_files() {
+        const GIB: u64 = 1 << 30;
+        for (memory, files, expected) in [
+            (Some(GIB), Some(1 << 20), 1_638),
+            (Some(64 * GIB), Some(1 << 20), MOST),
+            (Some(GIB / 64), Some(1 << 20), FEWEST),
+            (Some(64 * GIB), Some(1_024), 448),
+            (None, None, MOST),
+            (None, Some(10), 1),
+        ] {
+            assert_eq!(fitting(memory, files), expected, "{memory:?} {files:?}");
+        }
+        let limits = Limits { connections: Some(100.into()), ..Limits::default() };
+        let expected = Connections { all: 100, per_address: 25, per_user: 13 };
+        assert_eq!(limits.connections(Some(GIB), None), expected);
+        let limits = Limits { connections_per_user: Some(1_000.into()), ..limits };
+        assert_eq!(limits.connections(None, None).per_user, 100);
+    }
+}

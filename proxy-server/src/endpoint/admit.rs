@@ -1,0 +1,195 @@
+//! The part of a request's path that comes before the tunnel: which cluster, who, and whether there is room.
+//!
+//! No agent is asked before a request has its place.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use h2::SendStream;
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderValue, Request, Response, Uri, header};
+use protocol::Identity;
+use protocol::stream::CLUSTER;
+use tokio::time::sleep;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::access_log::Entry;
+use super::body::Held;
+use super::caller::Caller;
+use super::refusal::Refusal;
+use super::{Connection, Shared, head, route};
+use crate::config::Cluster;
+use crate::limits::{Limit, StreamPlace};
+use crate::tunnel::{Answer, Demand, Lease, OpenError, Tunnel, UNREAD};
+
+/// For a client that has not proven who it is to read its answer, which is short.
+const UNPROVEN_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Heads up to so many bytes are charged to nobody.
+const SMALL_HEAD: usize = 16 * 1024;
+
+/// A request that has its place.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    /// Where it goes.
+    pub(super) cluster: Arc<Cluster>,
+    /// Of that cluster.
+    pub(super) end: CancellationToken,
+    identity: Option<Identity>,
+    caller: Caller,
+    place: StreamPlace,
+}
+
+/// Decides where a request goes and on whose account.
+pub(super) fn admit(
+    shared: &Shared,
+    connection: &Connection,
+    request: &mut Request<()>,
+    entry: &mut Option<Box<Entry>>,
+) -> Result<Admitted, Refusal> {
+    let cluster = route::route(shared, connection, request)?;
+    if let Some(entry) = entry {
+        entry.routed(cluster.name.as_str(), request.method(), request.uri());
+    }
+    let end = shared.registry.end_of(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
+    let identity = who(shared, connection, &cluster)?;
+    if let (Some(entry), Some(identity)) = (entry, &identity) {
+        entry.identified(&identity.user);
+    }
+    let limits = &shared.limits;
+    let exceeded = |limit| {
+        limits.note(&cluster.name, limit);
+        Refusal::TooMany(limit)
+    };
+    let caller = Caller::of(limits, &cluster.name, identity.as_ref(), request.headers());
+    if let Some(user) = caller.user() {
+        connection.place.prove(Some(&cluster.name), user).map_err(exceeded)?;
+    }
+    let client = caller.client(connection.place.network());
+    let place = limits.streams.enter(&cluster.name, client).map_err(exceeded)?;
+    Ok(Admitted { cluster, end, identity, caller, place })
+}
+
+/// The identity that a certificate proves. A certificate that is not this cluster's is refused even if a token is there
+/// as well: the client is not who it believes to be.
+fn who(shared: &Shared, connection: &Connection, cluster: &Cluster) -> Result<Option<Identity>, Refusal> {
+    let ca = shared.client_cas.get(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
+    Ok(connection.peer.identify(&ca.borrow(), SystemTime::now())?)
+}
+
+/// Bytes of a body that may be unread at once, by its length.
+pub(super) fn unread_body(length: Option<u64>) -> usize {
+    length.map_or(UNREAD, |length| usize::try_from(length).unwrap_or(UNREAD).min(UNREAD))
+}
+
+/// Bytes of a head that are charged.
+fn charged_head(headers: &HeaderMap) -> usize {
+    let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if bytes > SMALL_HEAD { bytes } else { 0 }
+}
+
+// === impl Admitted ===
+
+impl Admitted {
+    /// Whether the client has shown no credential at all.
+    pub(super) fn is_anonymous(&self) -> bool {
+        self.caller.is_anonymous()
+    }
+
+    /// The head of the request as the agent gets it.
+    pub(super) fn head<B>(&mut self, request: &mut Request<B>) -> Result<Request<()>, Refusal> {
+        let mut head = Request::new(());
+        let headers = request.headers_mut();
+        head::request(headers)?;
+        *head.headers_mut() = std::mem::take(headers);
+        let headers = head.headers_mut();
+        headers.remove(header::HOST);
+        let name = HeaderValue::from_str(self.cluster.name.as_str()).expect("a DNS label is a header value");
+        headers.insert(CLUSTER, name);
+        if let Some(identity) = self.identity.take() {
+            identity.write(headers);
+        }
+        *head.method_mut() = request.method().clone();
+        // The authority means nothing to the agent, but HTTP/2 wants one.
+        let mut uri = http::uri::Parts::default();
+        uri.scheme = Some(Scheme::HTTPS);
+        uri.authority = Some(Authority::from_static("atoll"));
+        let target = request.uri().path_and_query().cloned();
+        uri.path_and_query = Some(target.unwrap_or_else(|| PathAndQuery::from_static("/")));
+        *head.uri_mut() = Uri::from_parts(uri).map_err(|_| Refusal::BadTarget)?;
+        Ok(head)
+    }
+
+    /// Opens its stream. `body` is how much of its body may be unread at once, if there is one.
+    pub(super) async fn open(
+        &self,
+        shared: &Shared,
+        tunnel: &Arc<Tunnel>,
+        head: Request<()>,
+        body: Option<usize>,
+    ) -> Result<(SendStream<Bytes>, Answer), Refusal> {
+        let unread = charged_head(head.headers()) + body.unwrap_or_default();
+        let demand = Demand { cluster: &self.cluster.name, is_proven: self.caller.user().is_some(), unread };
+        match tunnel.open_for(demand, head, body.is_none()).await {
+            Ok(opened) => Ok(opened.split()),
+            Err(OpenError::Broken(error)) => Err(Refusal::Tunnel(error)),
+            Err(OpenError::Full(_)) => {
+                shared.limits.note(&self.cluster.name, Limit::Tunnel);
+                Err(Refusal::TooMany(Limit::Tunnel))
+            }
+        }
+    }
+
+    /// The agent's answer says who the caller is.
+    pub(super) fn heard<B>(
+        &mut self,
+        shared: &Shared,
+        connection: &Connection,
+        response: &Response<B>,
+        lease: &mut Lease,
+    ) {
+        let Some(user) = self.caller.heard(&shared.limits, response.status(), response.headers()) else { return };
+        // Where that user has too many connections, the next request on this one is told.
+        let _ = connection.place.prove(Some(&self.cluster.name), &user);
+        self.place.prove(Arc::clone(&user));
+        lease.prove();
+    }
+
+    /// What the answer holds until the client has it. The connection of a client that has not proven who it is ends if that
+    /// takes too long.
+    pub(super) fn hold(
+        self,
+        shared: &Shared,
+        connection: &Connection,
+        lease: Lease,
+        upload: Option<DropGuard>,
+    ) -> Held {
+        let watched = (!self.place.is_proven()).then(|| {
+            let (read, place) = (CancellationToken::new(), connection.place.clone());
+            let guard = read.clone().drop_guard();
+            shared.tasks.spawn("unproven answer", async move {
+                if read.run_until_cancelled(sleep(UNPROVEN_PATIENCE)).await.is_some() {
+                    place.evict();
+                }
+            });
+            guard
+        });
+        Held { _lease: lease, _place: self.place, _upload: upload, _watched: watched }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_charged_what_may_be_unread() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        assert_eq!(charged_head(&headers), 0);
+        assert_eq!([Some(1_000), Some(u64::MAX), None].map(unread_body), [1_000, UNREAD, UNREAD]);
+        headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&"a".repeat(SMALL_HEAD)).unwrap());
+        assert!(charged_head(&headers) > SMALL_HEAD);
+    }
+}

@@ -1,0 +1,160 @@
+//! On whose account a request is, before anybody has authenticated it.
+//!
+//! A certificate proves who a client is, here and now. Of a token only the agent can tell; its answer counts for further
+//! requests. What is decided here is what a request may take, and nothing else.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, StatusCode, header};
+use protocol::{ClusterName, Identity, identity};
+
+use crate::limits::{Client, Limits, Network, User};
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Caller {
+    user: Option<User>,
+    token: Option<Token>,
+}
+
+/// A bearer token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Token {
+    digest: u64,
+    /// The agent's answer will not name whose token it is, but whom its owner acts as.
+    impersonates: bool,
+}
+
+/// How a token is sent where headers cannot be set (`protocolPrefix` in apiserver's
+/// `authentication/request/websocket/protocol.go`).
+const TOKEN_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
+
+/// `user.Anonymous` in apiserver's `authentication/user/user.go`.
+const ANONYMOUS: &str = "system:anonymous";
+
+// === impl Caller ===
+
+impl Caller {
+    /// By what the client has shown to the cluster.
+    pub(super) fn of(limits: &Limits, cluster: &ClusterName, identity: Option<&Identity>, headers: &HeaderMap) -> Self {
+        if let Some(identity) = identity {
+            return Self { user: Some(identity.user.as_str().into()), token: None };
+        }
+        let Some(credential) = credential(headers) else { return Self { user: None, token: None } };
+        let digest = limits.tokens.digest(cluster, credential);
+        let impersonates = headers.keys().any(|name| name.as_str().starts_with("impersonate-"));
+        Self { user: limits.tokens.user(digest), token: Some(Token { digest, impersonates }) }
+    }
+
+    /// Whether the client has shown nothing at all. Such a caller may do no more than ask for the version and for health, and
+    /// agents do not read what it sends.
+    pub(super) fn is_anonymous(&self) -> bool {
+        self.user.is_none() && self.token.is_none()
+    }
+
+    /// Who has proven to be somebody.
+    pub(super) fn user(&self) -> Option<&User> {
+        self.user.as_ref()
+    }
+
+    /// Whose account it is.
+    pub(super) fn client(&self, network: Network) -> Client {
+        self.user.as_ref().map_or(Client::Unproven(network), |user| Client::User(Arc::clone(user)))
+    }
+
+    /// Hears what the agent says with its answer; returns who has proven to be somebody just now.
+    pub(super) fn heard(&self, limits: &Limits, status: StatusCode, headers: &HeaderMap) -> Option<User> {
+        let Token { digest, impersonates } = self.token?;
+        if status == StatusCode::UNAUTHORIZED {
+            limits.tokens.forget(digest);
+            return None;
+        }
+        if self.user.is_some() {
+            return None;
+        }
+        let named = identity::caller(headers).filter(|named| named != ANONYMOUS)?;
+        let user: User = if impersonates { format!("token {digest:016x}").into() } else { named.into() };
+        limits.tokens.learn(digest, Arc::clone(&user));
+        Some(user)
+    }
+}
+
+/// The token in a request, or what may be one: an agent decides.
+fn credential(headers: &HeaderMap) -> Option<&[u8]> {
+    let bearer = headers.get(header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
+    let is_bearer = |value: &&[u8]| value.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "));
+    bearer.filter(is_bearer).or_else(|| {
+        let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL);
+        let mut offered = offered.iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+        offered.find_map(|one| Some(one.trim_ascii()).filter(|one| one.starts_with(TOKEN_PROTOCOL)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use ops::metrics::{Build, Registry};
+
+    use super::*;
+    use crate::config;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pairs = pairs.iter().map(|(name, value)| ((*name).parse().unwrap(), HeaderValue::from_static(value)));
+        pairs.collect()
+    }
+
+    fn limits() -> Arc<Limits> {
+        let config = config::Limits::default();
+        let connections = config.connections(None, None);
+        Limits::new(&config, connections, &Registry::new(Build { component: "test", version: "0" }))
+    }
+
+    #[tokio::test]
+    async fn a_token_counts_as_its_owners_once_an_agent_has_accepted_it() {
+        let (limits, cluster) = (limits(), "ke-beijing".parse().unwrap());
+        let network = Network::default();
+        let caller = |pairs: &[(&'static str, &'static str)]| Caller::of(&limits, &cluster, None, &headers(pairs));
+        let first = caller(&[("authorization", "Bearer t")]);
+        assert!(!first.is_anonymous() && first.client(network) == Client::Unproven(network));
+        let mut answer = headers(&[]);
+        identity::name_caller(&mut answer, ANONYMOUS);
+        assert_eq!(first.heard(&limits, StatusCode::OK, &answer), None);
+        identity::name_caller(&mut answer, "jane");
+        assert_eq!(first.heard(&limits, StatusCode::FORBIDDEN, &answer).as_deref(), Some("jane"));
+        let second = caller(&[("authorization", "bearer t")]);
+        assert!(second.user().is_none(), "the scheme is a part of what is remembered");
+        let second = caller(&[("authorization", "Bearer t")]);
+        assert_eq!(second.client(network), Client::User("jane".into()));
+        assert_eq!(second.heard(&limits, StatusCode::OK, &answer), None);
+        assert_eq!(second.heard(&limits, StatusCode::UNAUTHORIZED, &headers(&[])), None);
+        assert!(caller(&[("authorization", "Bearer t")]).user().is_none());
+    }
+
+    #[tokio::test]
+    async fn who_acts_as_many_stays_one() {
+        let (limits, cluster) = (limits(), "ke-beijing".parse().unwrap());
+        let pairs = [("authorization", "Bearer t"), ("impersonate-user", "jane")];
+        let caller = Caller::of(&limits, &cluster, None, &headers(&pairs));
+        let mut answer = headers(&[]);
+        identity::name_caller(&mut answer, "jane");
+        let user = caller.heard(&limits, StatusCode::OK, &answer).unwrap();
+        assert_ne!(&*user, "jane");
+        let again = Caller::of(&limits, &cluster, None, &headers(&pairs[..1]));
+        assert_eq!(again.user(), Some(&user));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_token_proves_nothing_ever() {
+        let (limits, cluster) = (limits(), "ke-beijing".parse().unwrap());
+        for pairs in [&[][..], &[("authorization", "Basic QQ==")], &[("sec-websocket-protocol", "v5.channel.k8s.io")]] {
+            assert!(Caller::of(&limits, &cluster, None, &headers(pairs)).is_anonymous(), "{pairs:?}");
+        }
+        let by_protocol = [("sec-websocket-protocol", "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.dA")];
+        assert!(!Caller::of(&limits, &cluster, None, &headers(&by_protocol)).is_anonymous());
+        let identity = Identity { user: "jane".into(), groups: Vec::new(), uid: None, credential: None };
+        assert_eq!(
+            Caller::of(&limits, &cluster, Some(&identity), &headers(&[])).user().map(|user| &**user),
+            Some("jane")
+        );
+    }
+}

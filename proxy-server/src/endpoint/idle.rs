@@ -1,0 +1,156 @@
+//! Connections on which nothing is asked.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// From the end of the handshake to the head of the first request, as kube-apiserver waits for one (`ReadHeaderTimeout` in
+/// apiserver's `server/secure_serving.go`).
+const FIRST: Duration = super::HEADER_PATIENCE;
+
+/// From the end of the last request to the next one (`IdleTimeout` there).
+const IDLE: Duration = Duration::from_secs(90);
+
+/// For a connection to end that was told to.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// The requests on one connection that have not ended.
+#[derive(Clone, Debug)]
+pub(super) struct Requests(Arc<Counts>);
+
+#[derive(Debug)]
+struct Counts {
+    since: Instant,
+    running: AtomicUsize,
+    /// When the last one ended, in milliseconds after `since`.
+    ended: AtomicU64,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Running(Requests);
+
+/// Finds out that a connection is idle.
+#[derive(Debug)]
+pub(super) struct Idle {
+    requests: Requests,
+    due: Pin<Box<Sleep>>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Serving,
+    Closing,
+}
+
+/// What to do with an idle connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Tell the client that it ends.
+    Close,
+    /// End it.
+    Drop,
+}
+
+// === impl Requests ===
+
+impl Requests {
+    /// Of a connection whose handshake has just ended.
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Counts { since: Instant::now(), running: AtomicUsize::new(0), ended: AtomicU64::new(0) }))
+    }
+
+    pub(super) fn begin(&self) -> Running {
+        self.0.running.fetch_add(1, Ordering::Relaxed);
+        Running(self.clone())
+    }
+
+    /// Until when the connection may be silent.
+    fn deadline(&self) -> Instant {
+        let Counts { since, running, ended } = &*self.0;
+        match (running.load(Ordering::Relaxed), ended.load(Ordering::Relaxed)) {
+            (0, 0) => *since + FIRST,
+            (0, ended) => *since + Duration::from_millis(ended) + IDLE,
+            (_, _) => Instant::now() + IDLE,
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let Counts { since, running, ended } = &*self.0.0;
+        // Not 0, which is for none.
+        let now = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
+        ended.store(now, Ordering::Relaxed);
+        running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+// === impl Idle ===
+
+impl Idle {
+    pub(super) fn new(requests: Requests) -> Self {
+        let due = Box::pin(sleep_until(requests.deadline()));
+        Self { requests, due, state: State::Serving }
+    }
+
+    /// Ready when the connection has been silent for too long, and again if it has not ended then. A request does not touch
+    /// the timer: how long ago the last one was is looked at when the time has come.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Verdict> {
+        loop {
+            ready!(self.due.as_mut().poll(cx));
+            let deadline = self.requests.deadline();
+            match self.state {
+                State::Closing => return Poll::Ready(Verdict::Drop),
+                State::Serving if deadline > Instant::now() => self.due.as_mut().reset(deadline),
+                State::Serving => {
+                    self.state = State::Closing;
+                    self.due.as_mut().reset(Instant::now() + FAREWELL);
+                    return Poll::Ready(Verdict::Close);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::time::{advance, timeout};
+
+    use super::*;
+
+    async fn next(idle: &mut Idle) -> Verdict {
+        poll_fn(|cx| idle.poll(cx)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_connection_is_closed_and_then_dropped() {
+        let (begun, mut idle) = (Instant::now(), Idle::new(Requests::new()));
+        assert_eq!(next(&mut idle).await, Verdict::Close);
+        assert_eq!(begun.elapsed(), FIRST);
+        assert_eq!(next(&mut idle).await, Verdict::Drop);
+        assert_eq!(begun.elapsed(), FIRST + FAREWELL);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_with_requests_is_not_idle() {
+        let requests = Requests::new();
+        let mut idle = Idle::new(requests.clone());
+        let watch = requests.begin();
+        assert!(timeout(20 * IDLE, next(&mut idle)).await.is_err());
+        drop(watch);
+        let ended = Instant::now();
+        assert_eq!(next(&mut idle).await, Verdict::Close);
+        assert_eq!(ended.elapsed().as_secs(), IDLE.as_secs());
+        advance(FAREWELL).await;
+        assert_eq!(next(&mut idle).await, Verdict::Drop);
+    }
+}

@@ -1,0 +1,86 @@
+//! A request's body, from the client into the tunnel, and what becomes of the rest of it.
+//!
+//! An answer ends its request, whether the body of that was read or not. Over HTTP/2 the client is then told to stop
+//! (RST_STREAM with NO_ERROR, RFC 9113 section 8.1). Over HTTP/1.1 the connection is closed, and the answer would be lost
+//! with it if the client were still sending: so a little more is read first, as Go's servers do (`rstAvoidanceDelay` and
+//! `maxPostHandlerReadBytes` in net/http's server.go).
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::SendStream;
+use http::{Version, header, request};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use ops::drain::Tasks;
+use tokio::time::timeout;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::debug;
+use tunnel::outbound::send_body;
+
+/// How much more of a body is read when its request is over, in bytes.
+const FORGOTTEN: usize = 256 * 1024;
+
+/// How long that may take.
+const LINGERING: Duration = Duration::from_secs(2);
+
+/// The body of a request.
+#[derive(Debug)]
+pub(super) struct Upload {
+    body: Incoming,
+    lingers: bool,
+}
+
+// === impl Upload ===
+
+impl Upload {
+    pub(super) fn new(head: &request::Parts, body: Incoming) -> Self {
+        // Who waits for a 100 sends nothing yet, and asking for the body would tell the client to begin.
+        let lingers = head.version < Version::HTTP_2 && !head.headers.contains_key(header::EXPECT);
+        Self { body, lingers }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    /// Sends it, until it ends or the guard is dropped.
+    pub(super) fn send(mut self, sender: SendStream<Bytes>, tasks: &Tasks) -> DropGuard {
+        let over = CancellationToken::new();
+        let ended = over.clone();
+        tasks.spawn("request body", async move {
+            match ended.run_until_cancelled(send_body(&mut self.body, sender)).await {
+                Some(Ok(_)) => return,
+                Some(Err(error)) => debug!(%error, "request body ended early"),
+                None => debug!("request body was not wanted to its end"),
+            }
+            self.linger().await;
+        });
+        over.drop_guard()
+    }
+
+    /// Nobody wants it.
+    pub(super) fn forget(self, tasks: &Tasks) {
+        if self.lingers && !self.is_empty() {
+            tasks.spawn("request body", self.linger());
+        }
+    }
+
+    async fn linger(mut self) {
+        if !self.lingers {
+            return;
+        }
+        let mut read = 0;
+        let reading = async {
+            while read < FORGOTTEN
+                && let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await
+            {
+                read += frame.data_ref().map_or(0, Bytes::len);
+            }
+        };
+        // Whatever is left, the client learns from the end of the connection.
+        let _ = timeout(LINGERING, reading).await;
+    }
+}

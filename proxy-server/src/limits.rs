@@ -1,0 +1,102 @@
+//! What clients may take of this process and of its tunnels, so that nobody can take the places of others.
+//!
+//! ```text
+//! connection -> Connections        in all, for each address, for each user
+//! request    -> Streams            for each user or address, for each cluster
+//!            -> Tunnel::open_for   for each cluster by its fair share of what the tunnel can carry
+//! ```
+//! A *proven* client has shown a certificate of the cluster, or a token that an agent has accepted. Everybody else is
+//! unproven, counts by address, and has a small part of all places: clients without credentials cannot take those of
+//! clients with them.
+//!
+//! What is *not* here: the numbers ([`crate::config::Limits`]), and the refusals (of `endpoint` and `connect`).
+
+mod connections;
+mod network;
+mod streams;
+mod tokens;
+
+use std::sync::Arc;
+
+use ops::metrics::{Family, LabelValue, Registry};
+use protocol::ClusterName;
+
+pub use connections::{Connections, Place};
+pub use network::Network;
+pub use streams::{Client, Limit, StreamPlace, Streams};
+pub use tokens::Tokens;
+
+use crate::config;
+
+/// The user of a cluster. Users of two clusters with one name are two users.
+pub type User = Arc<str>;
+
+/// Everything that is counted of clients.
+#[derive(Debug)]
+pub struct Limits {
+    /// Their connections.
+    pub connections: Arc<Connections>,
+    /// Their requests.
+    pub streams: Arc<Streams>,
+    /// Their tokens.
+    pub tokens: Tokens,
+    /// Requests at once on one connection of HTTP/2.
+    pub streams_per_connection: u32,
+    refused: Family<Refused, ops::metrics::Counter>,
+}
+
+ops::label_set! {
+    /// A request that exceeded a limit.
+    struct Refused {
+        cluster: Arc<str>,
+        limit: Limit,
+    }
+}
+
+// === impl Limits ===
+
+impl Limits {
+    /// Counts from nothing. `connections` says how many there may be.
+    pub fn new(config: &config::Limits, connections: config::Connections, metrics: &Registry) -> Arc<Self> {
+        let config::Connections { all, per_address, per_user } = connections;
+        let streams = Streams::new(*config.streams_per_user, *config.streams_per_address, *config.streams_per_cluster);
+        let connections = Connections::new(all, per_address, per_user);
+        let (open, running) = (Arc::clone(&connections), Arc::clone(&streams));
+        metrics.observe("atoll_client_connections", "Connections of clients.", move || {
+            i64::try_from(open.count()).unwrap_or(i64::MAX)
+        });
+        metrics.observe(
+            "atoll_client_streams",
+            "Requests of clients that have not been answered to their end.",
+            move || i64::try_from(running.count()).unwrap_or(i64::MAX),
+        );
+        let help = "Requests that were refused with 429, by cluster and by the limit that they exceeded.";
+        Arc::new(Self {
+            connections,
+            streams,
+            tokens: Tokens::default(),
+            streams_per_connection: *config.streams_per_connection,
+            refused: metrics.counters("atoll_refused_streams_total", help),
+        })
+    }
+
+    /// Counts a request to a cluster that exceeded a limit.
+    pub fn note(&self, cluster: &ClusterName, limit: Limit) {
+        self.refused.with(&Refused { cluster: cluster.as_str().into(), limit }).inc();
+    }
+}
+
+// === impl Limit ===
+
+impl LabelValue for Limit {
+    fn label(&self) -> &str {
+        match self {
+            Self::User => "user",
+            Self::Address => "address",
+            Self::Unproven => "unproven",
+            Self::Cluster => "cluster",
+            Self::Tunnel => "tunnel",
+            Self::Connections => "connections",
+        }
+    }
+}

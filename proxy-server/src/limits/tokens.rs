@@ -1,0 +1,102 @@
+//! Bearer tokens that an agent has accepted a short time ago.
+//!
+//! Only the agent can tell whether a token is good. Its answer says as whom the request was made, and for a while further
+//! requests with that token count as that user's. This decides what a request may take, and nothing else: the agent
+//! authenticates every request again.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use protocol::ClusterName;
+use tokio::time::Instant;
+
+use super::User;
+
+/// How long an agent's word is good for.
+const FRESH: Duration = Duration::from_secs(300);
+
+/// Tokens that are remembered. Who is forgotten proves itself again with the next request.
+const MOST: usize = 20_000;
+
+/// The tokens of all clusters.
+#[derive(Debug, Default)]
+pub struct Tokens {
+    /// Keys the digests, so that nobody can make two tokens with one.
+    hasher: RandomState,
+    known: Mutex<HashMap<u64, Known>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    user: User,
+    since: Instant,
+}
+
+// === impl Tokens ===
+
+impl Tokens {
+    /// Stands for a credential of a cluster's client. The credential itself is not kept.
+    pub fn digest(&self, cluster: &ClusterName, credential: &[u8]) -> u64 {
+        self.hasher.hash_one((cluster.as_str(), credential))
+    }
+
+    /// Whose it is.
+    pub fn user(&self, digest: u64) -> Option<User> {
+        let known = self.known();
+        known.get(&digest).filter(|known| known.since.elapsed() < FRESH).map(|known| User::clone(&known.user))
+    }
+
+    /// An agent has accepted it.
+    pub fn learn(&self, digest: u64, user: User) {
+        let mut known = self.known();
+        if known.len() >= MOST && !known.contains_key(&digest) {
+            known.retain(|_, known| known.since.elapsed() < FRESH);
+            if known.len() >= MOST {
+                known.clear();
+            }
+        }
+        known.insert(digest, Known { user, since: Instant::now() });
+    }
+
+    /// An agent has refused it.
+    pub fn forget(&self, digest: u64) {
+        self.known().remove(&digest);
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<u64, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_agents_word_is_good_for_one_cluster_and_for_a_while() {
+        let tokens = Tokens::default();
+        let (beijing, hangzhou) = ("ke-beijing".parse().unwrap(), "ke-hangzhou".parse().unwrap());
+        let digest = tokens.digest(&beijing, b"Bearer t");
+        tokens.learn(digest, "jane".into());
+        assert_eq!(tokens.user(digest).as_deref(), Some("jane"));
+        assert_eq!(tokens.user(tokens.digest(&hangzhou, b"Bearer t")), None);
+        assert_eq!(tokens.user(tokens.digest(&beijing, b"Bearer u")), None);
+        tokio::time::advance(FRESH).await;
+        assert_eq!(tokens.user(digest), None);
+        tokens.learn(digest, "jane".into());
+        tokens.forget(digest);
+        assert_eq!(tokens.user(digest), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_remembered_is_bounded() {
+        let tokens = Tokens::default();
+        for digest in 0..3 * MOST as u64 {
+            tokens.learn(digest, "jane".into());
+        }
+        assert!(tokens.known().len() <= MOST);
+        assert!(tokens.user(3 * MOST as u64 - 1).is_some());
+    }
+}

@@ -1,0 +1,156 @@
+//! What the streams of one tunnel may take, in fair shares of its clusters.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use ::tunnel::{FairBudget, Reservation, Share};
+use protocol::ClusterName;
+use protocol::settings::{MAX_STREAMS, STREAM_WINDOW};
+
+/// Streams that clients never get: the proxy-server's own are few, and must always find a place.
+const OWN: usize = 100;
+
+/// Of a tunnel's streams, those of unproven clients have one in so many.
+const UNPROVEN_PART: usize = 10;
+
+/// Bytes of requests that all clients of a tunnel may have unread at the agent, and on the way to it.
+const UPLOADS: usize = 128 * 1024 * 1024;
+
+/// The same of all unproven clients. Agents refuse them before they read more.
+const UNPROVEN_UPLOADS: usize = 16 * 1024 * 1024;
+
+/// Bytes that a request of any length may have unread: the window of its stream in the tunnel, and that of the client's.
+pub(crate) const UNREAD: usize = STREAM_WINDOW as usize + super::CLIENT_WINDOW as usize;
+
+/// What clients share on one tunnel.
+#[derive(Debug)]
+pub(super) struct Capacity {
+    streams: FairBudget,
+    unproven: FairBudget,
+    uploads: FairBudget,
+    unproven_uploads: FairBudget,
+    clusters: Mutex<HashMap<ClusterName, Shares>>,
+}
+
+/// The shares of one cluster.
+#[derive(Clone, Debug)]
+struct Shares {
+    streams: Share,
+    unproven: Share,
+    uploads: Share,
+    unproven_uploads: Share,
+}
+
+/// What a stream is going to take.
+#[derive(Clone, Copy, Debug)]
+pub struct Demand<'c> {
+    /// For whom.
+    pub cluster: &'c ClusterName,
+    /// Whether the client has proven who it is.
+    pub is_proven: bool,
+    /// Bytes of the request that may be unread at once.
+    pub unread: usize,
+}
+
+/// What a stream has taken, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Taken {
+    _stream: Reservation,
+    _unread: Reservation,
+    /// What it counts for besides as long as the client is unproven.
+    unproven: Option<(Reservation, Reservation)>,
+}
+
+// === impl Capacity ===
+
+impl Capacity {
+    pub(super) fn new() -> Self {
+        let streams = MAX_STREAMS as usize - OWN;
+        let budget = |limit| FairBudget::new(limit, limit);
+        Self {
+            streams: budget(streams),
+            unproven: budget(streams / UNPROVEN_PART),
+            uploads: budget(UPLOADS),
+            unproven_uploads: budget(UNPROVEN_UPLOADS),
+            clusters: Mutex::default(),
+        }
+    }
+
+    /// Takes what a stream needs; `None` if the cluster has no room for it in its share.
+    pub(super) fn take(&self, demand: Demand<'_>) -> Option<Taken> {
+        let shares = self.shares(demand.cluster);
+        let stream = shares.streams.reserve(1)?;
+        let unread = shares.uploads.reserve(demand.unread)?;
+        let unproven = if demand.is_proven {
+            None
+        } else {
+            Some((shares.unproven.reserve(1)?, shares.unproven_uploads.reserve(demand.unread)?))
+        };
+        Some(Taken { _stream: stream, _unread: unread, unproven })
+    }
+
+    fn shares(&self, cluster: &ClusterName) -> Shares {
+        let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shares) = clusters.get(cluster) {
+            return shares.clone();
+        }
+        let shares = Shares {
+            streams: self.streams.share(),
+            unproven: self.unproven.share(),
+            uploads: self.uploads.share(),
+            unproven_uploads: self.unproven_uploads.share(),
+        };
+        clusters.insert(cluster.clone(), shares.clone());
+        shares
+    }
+}
+
+// === impl Taken ===
+
+impl Taken {
+    /// The client has proven who it is.
+    pub(super) fn prove(&mut self) {
+        self.unproven = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(capacity: &Capacity, cluster: &str, is_proven: bool, unread: usize) -> Vec<Taken> {
+        let cluster = cluster.parse().unwrap();
+        std::iter::from_fn(|| capacity.take(Demand { cluster: &cluster, is_proven, unread })).collect()
+    }
+
+    #[test]
+    fn clusters_leave_places_to_each_other() {
+        let capacity = Capacity::new();
+        let first = fill(&capacity, "a", true, 0);
+        let second = fill(&capacity, "b", true, 0);
+        assert_eq!((first.len(), second.len()), (4_950, 2_475));
+        assert!(!fill(&capacity, "c", true, 0).is_empty());
+    }
+
+    #[test]
+    fn unproven_clients_of_all_clusters_leave_most_places_to_others() {
+        let capacity = Capacity::new();
+        let crowd: Vec<_> = (0..20).map(|number| fill(&capacity, &format!("c{number}"), false, 0)).collect();
+        assert!(crowd.iter().map(Vec::len).sum::<usize>() <= 990);
+        assert!(fill(&capacity, "a", true, 0).len() > 4_000);
+        let mut crowd: Vec<_> = crowd.into_iter().flatten().collect();
+        assert!(fill(&capacity, "c0", false, 0).is_empty());
+        crowd.iter_mut().for_each(Taken::prove);
+        assert!(fill(&capacity, "c20", false, 0).len() > 400);
+    }
+
+    #[test]
+    fn what_requests_may_have_unread_is_bounded() {
+        let capacity = Capacity::new();
+        let unproven = fill(&capacity, "a", false, UNREAD);
+        assert!(unproven.len() * UNREAD <= UNPROVEN_UPLOADS / 2);
+        let proven = fill(&capacity, "a", true, UNREAD);
+        assert!((unproven.len() + proven.len()) * UNREAD <= UPLOADS / 2);
+        assert!(proven.len() > 40);
+    }
+}

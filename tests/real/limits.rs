@@ -1,0 +1,62 @@
+//! Who takes more than there is, or gives nothing back, takes nothing from others.
+//!
+//! Each trial has a proxy-server and an agent of its own: what they hold in memory is measured.
+
+mod connections;
+mod floods;
+mod lists;
+
+use std::sync::Arc;
+
+use anyhow::ensure;
+use atoll_tests::process::Process;
+use atoll_tests::{HostCluster, Nodes, VirtualSite};
+use libtest_mimic::Trial;
+
+/// What an attack may cost either half, in bytes.
+const COST: u64 = 128 << 20;
+
+pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
+    let case = |name: &str, run: fn(Arc<HostCluster>) -> anyhow::Result<()>| {
+        let host = host.map(Arc::clone);
+        Trial::test(format!("limits::{name}"), move || {
+            let host = host.ok_or("no host cluster while listing")?;
+            run(host).map_err(|error| format!("{error:?}").into())
+        })
+    };
+    vec![
+        case("strangers_stop_nobody", floods::strangers_stop_nobody),
+        case("uploads_of_strangers_fill_nothing", floods::uploads_of_strangers_fill_nothing),
+        case("silent_connections_end", connections::silent_ones_end),
+        case("idle_connections_make_room", connections::idle_ones_make_room),
+        case("lists_that_nobody_reads_are_bounded", lists::that_nobody_reads_are_bounded),
+    ]
+}
+
+/// Two virtual clusters of the shared host, `NAME-a` and `NAME-b`.
+fn site(host: Arc<HostCluster>, name: &str, keys: &str) -> anyhow::Result<(VirtualSite, String, String)> {
+    let (a, b) = (format!("{name}-a"), format!("{name}-b"));
+    let clusters = [(a.as_str(), Nodes::Location("beijing")), (b.as_str(), Nodes::Location("hangzhou"))];
+    Ok((VirtualSite::with(host, &clusters, keys)?, a, b))
+}
+
+/// What both halves held before an attack.
+struct Memory<'s> {
+    halves: [(&'s Process, u64); 2],
+}
+
+impl<'s> Memory<'s> {
+    fn measure(site: &'s VirtualSite) -> anyhow::Result<Self> {
+        let before = |half: &'s Process| anyhow::Ok((half, half.memory()?));
+        Ok(Self { halves: [before(&site.site().server)?, before(site.agent())?] })
+    }
+
+    /// Neither may have held much more at any time.
+    fn is_bounded(&self) -> anyhow::Result<()> {
+        for (half, before) in self.halves {
+            let cost = half.peak()?.saturating_sub(before);
+            ensure!(cost < COST, "{half:?} took {} MB more than the {} MB before", cost >> 20, before >> 20);
+        }
+        Ok(())
+    }
+}

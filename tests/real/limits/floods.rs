@@ -1,0 +1,131 @@
+//! Requests without credentials, or with wrong ones, of which only the beginning is sent.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use atoll_tests::http2::Session;
+use atoll_tests::{Credentials, HostCluster, Http2, Kubectl, Way, eventually};
+use bytes::Bytes;
+use http::{Request, Version};
+use tokio::time::timeout;
+
+use super::{Memory, site};
+
+/// Together as many streams as a tunnel carries.
+const CONNECTIONS: usize = 41;
+const STREAMS: usize = 250;
+
+/// Long enough for the slowest machine: what is tried is that it comes to an end at all.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(super) fn strangers_stop_nobody(host: Arc<HostCluster>) -> anyhow::Result<()> {
+    let (site, victim, other) = site(host, "strangers", "")?;
+    let other = site.administrator(&other, Way::Path)?;
+    let own = site.administrator(&victim, Way::Path)?;
+    for kubectl in [&other, &own] {
+        works(kubectl)?;
+    }
+    let memory = Memory::measure(&site)?;
+    let http = Http2::anonymous(&Credentials::of(&other)?.authority)?;
+    let port = site.site().ports.endpoint;
+    let (codes, sessions) = http.run(async {
+        let (mut streams, mut sessions) = (Vec::new(), Vec::new());
+        for _ in 0..CONNECTIONS {
+            let mut session = http.session(port, &victim, 65_535).await?;
+            for _ in 0..STREAMS {
+                streams.push(session.send(post(&victim, "")?, false).await?);
+            }
+            sessions.push(session);
+        }
+        // Nothing more is sent. Who has credentials is served all the same.
+        tokio::task::block_in_place(|| [&other, &own].into_iter().cycle().take(10).try_for_each(works))?;
+        let mut codes: BTreeMap<u16, usize> = BTreeMap::new();
+        for (answer, mut body) in streams {
+            let answer = timeout(PATIENCE, answer).await.context("a request was never answered")??;
+            *codes.entry(answer.status().as_u16()).or_default() += 1;
+            // The rest of the request is not wanted any more.
+            let reset = timeout(PATIENCE, std::future::poll_fn(|cx| body.poll_reset(cx))).await;
+            let reason = reset.context("a stream was kept after its answer")??;
+            ensure!(reason == h2::Reason::NO_ERROR, "{reason:?}");
+        }
+        anyhow::Ok((codes, sessions))
+    })?;
+    let all: usize = codes.values().sum();
+    ensure!(all == CONNECTIONS * STREAMS, "{codes:?}");
+    ensure!(codes.keys().all(|code| [401, 403, 429].contains(code)) && codes.contains_key(&403), "{codes:?}");
+    works(&own)?;
+    memory.is_bounded()?;
+    drop(sessions);
+    Ok(())
+}
+
+/// One connection without credentials, and with tokens that are none. Of those somebody has to be asked, and meanwhile their
+/// owner may send what it likes.
+pub(super) fn uploads_of_strangers_fill_nothing(host: Arc<HostCluster>) -> anyhow::Result<()> {
+    const LENGTH: usize = 2_900_000;
+    let (site, victim, other) = site(host, "uploads", "")?;
+    let other = site.administrator(&other, Way::Path)?;
+    let own = site.administrator(&victim, Way::Path)?;
+    for kubectl in [&other, &own] {
+        works(kubectl)?;
+    }
+    let memory = Memory::measure(&site)?;
+    let http = Http2::anonymous(&Credentials::of(&other)?.authority)?;
+    let port = site.site().ports.endpoint;
+    let codes = http.run(async {
+        let mut uploads = Vec::new();
+        let mut session: Session = http.session(port, &victim, 65_535).await?;
+        for number in 0..100 {
+            let token = if number % 2 == 0 { String::new() } else { format!("Bearer stranger-{number}") };
+            let (answer, body) = session.send(post(&victim, &token)?, false).await?;
+            uploads.push(async move {
+                let sent = upload(body, LENGTH);
+                let (answer, ()) = tokio::join!(timeout(PATIENCE, answer), sent);
+                anyhow::Ok(answer.context("a request was never answered")??.status().as_u16())
+            });
+        }
+        tokio::task::block_in_place(|| [&other, &own].into_iter().cycle().take(4).try_for_each(works))?;
+        let mut codes: BTreeMap<u16, usize> = BTreeMap::new();
+        let mut running = tokio::task::JoinSet::new();
+        for upload in uploads {
+            running.spawn(upload);
+        }
+        while let Some(code) = running.join_next().await {
+            *codes.entry(code??).or_default() += 1;
+        }
+        anyhow::Ok(codes)
+    })?;
+    ensure!(codes.keys().all(|code| [401, 403, 429].contains(code)) && codes.contains_key(&403), "{codes:?}");
+    works(&own)?;
+    memory.is_bounded()
+}
+
+/// Sends zeros until they are all sent or not wanted any more.
+async fn upload(mut body: h2::SendStream<Bytes>, length: usize) {
+    let mut left = length;
+    while left > 0 {
+        body.reserve_capacity(left.min(64 * 1024));
+        let Some(Ok(granted)) = std::future::poll_fn(|cx| body.poll_capacity(cx)).await else { return };
+        let chunk = granted.min(left);
+        if body.send_data(Bytes::from(vec![b' '; chunk]), chunk == left).is_err() {
+            return;
+        }
+        left -= chunk;
+    }
+}
+
+fn post(cluster: &str, authorization: &str) -> anyhow::Result<Request<()>> {
+    let mut request = Request::post(format!("https://{cluster}.atoll.internal/api/v1/namespaces/default/configmaps"))
+        .version(Version::HTTP_2)
+        .header("content-type", "application/json");
+    if !authorization.is_empty() {
+        request = request.header("authorization", authorization);
+    }
+    Ok(request.body(())?)
+}
+
+fn works(kubectl: &Kubectl) -> anyhow::Result<()> {
+    eventually(PATIENCE, || kubectl.ok(&["get", "namespaces", "--request-timeout=10s"]).map(drop))
+}

@@ -1,0 +1,106 @@
+//! Lists for clients that accept nothing but protobuf, which are held in memory until they are read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use atoll_tests::{Credentials, HostCluster, Http2, VirtualSite, Way, eventually};
+use http::Request;
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::{Memory, site};
+
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Of nearly a megabyte each: together not much less than the longest list that is sent.
+const OBJECTS: usize = 28;
+const LENGTH: usize = 950_000;
+
+const READERS: usize = 12;
+
+pub(super) fn that_nobody_reads_are_bounded(host: Arc<HostCluster>) -> anyhow::Result<()> {
+    let (site, cluster, other) = site(host, "unread", "")?;
+    fill(&site, &cluster)?;
+    let kubectl = site.administrator(&cluster, Way::Path)?;
+    let other = site.administrator(&other, Way::Path)?;
+    let http = Http2::with(&Credentials::of(&kubectl)?)?;
+    let port = site.site().ports.endpoint;
+    let works = || -> anyhow::Result<()> {
+        for kubectl in [&kubectl, &other] {
+            eventually(PATIENCE, || kubectl.ok(&["get", "namespaces", "--request-timeout=10s"]))?;
+        }
+        // Objects and request bodies have a budget of their own.
+        eventually(PATIENCE, || kubectl.ok(&["create", "configmap", "small", "--dry-run=server"]).map(drop))
+    };
+    works()?;
+    let memory = Memory::measure(&site)?;
+    let codes = http.run(async {
+        // No stream may send a byte: all of it waits.
+        let mut session = http.session(port, &cluster, 0).await?;
+        let mut answers = Vec::new();
+        for _ in 0..READERS {
+            answers.push(session.send(list(&cluster)?, true).await?.0);
+        }
+        let mut codes: BTreeMap<u16, usize> = BTreeMap::new();
+        let mut unread = Vec::new();
+        for answer in answers {
+            let answer = timeout(PATIENCE, answer).await.context("a list was never answered")??;
+            let code = answer.status().as_u16();
+            ensure!(code != 429 || answer.headers().contains_key("retry-after"), "{answer:?}");
+            *codes.entry(code).or_default() += 1;
+            unread.push(answer);
+        }
+        tokio::task::block_in_place(works)?;
+        anyhow::Ok(codes)
+    })?;
+    ensure!(codes.keys().all(|code| [200, 429].contains(code)) && codes.len() == 2, "{codes:?}");
+    memory.is_bounded()?;
+    // What nobody waits for any more is free again.
+    http.run(async {
+        let mut session = http.session(port, &cluster, 1 << 20).await?;
+        let read = timeout(PATIENCE, async {
+            loop {
+                let answer = session.send(list(&cluster)?, true).await?.0.await?;
+                if answer.status() != 429 {
+                    ensure!(answer.status() == 200, "{answer:?}");
+                    return length(answer.into_body()).await;
+                }
+            }
+        });
+        let read = read.await.context("the memory was never freed")??;
+        ensure!(read > OBJECTS * LENGTH, "{read} bytes");
+        anyhow::Ok(())
+    })
+}
+
+async fn length(mut body: h2::RecvStream) -> anyhow::Result<usize> {
+    let mut length = 0;
+    while let Some(chunk) = body.data().await {
+        let chunk = chunk?;
+        length += chunk.len();
+        body.flow_control().release_capacity(chunk.len())?;
+    }
+    Ok(length)
+}
+
+fn list(cluster: &str) -> anyhow::Result<Request<()>> {
+    let uri = format!("https://{cluster}.atoll.internal/api/v1/namespaces/long/configmaps");
+    Ok(Request::get(uri).header("accept", "application/vnd.kubernetes.protobuf").body(())?)
+}
+
+/// By the host, which is nearer.
+fn fill(site: &VirtualSite, cluster: &str) -> anyhow::Result<()> {
+    let kubectl = site.administrator(cluster, Way::Path)?;
+    kubectl.ok(&["create", "namespace", "long"])?;
+    let text = "x".repeat(LENGTH);
+    for number in 0..OBJECTS {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("long-{number}"), "namespace": "long"},
+            "data": {"text": text},
+        });
+        kubectl.ok_with(&["create", "-f", "-"], &object.to_string())?;
+    }
+    Ok(())
+}

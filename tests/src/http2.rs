@@ -1,0 +1,150 @@
+//! A client of TLS and HTTP/2 that does what honest ones do not: it is silent, sends half of a request, or does not read.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use bytes::Bytes;
+use h2::SendStream;
+use h2::client::{ResponseFuture, SendRequest};
+use http::Request;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::Credentials;
+use crate::virtual_site::DOMAIN;
+
+/// Connects to one endpoint, with a certificate or without.
+#[derive(Debug)]
+pub struct Http2 {
+    runtime: Runtime,
+    tls: Arc<ClientConfig>,
+}
+
+/// One connection of HTTP/2.
+#[derive(Debug)]
+pub struct Session {
+    requests: SendRequest<Bytes>,
+    driver: tokio::task::JoinHandle<()>,
+}
+
+// === impl Http2 ===
+
+impl Http2 {
+    /// As nobody; the endpoint's certificate must be of `authority`.
+    pub fn anonymous(authority: &Path) -> anyhow::Result<Self> {
+        Self::new(authority, |config| Ok(config.with_no_client_auth()))
+    }
+
+    /// As the owner of a certificate.
+    pub fn with(credentials: &Credentials) -> anyhow::Result<Self> {
+        Self::new(&credentials.authority, |config| {
+            let chain = CertificateDer::pem_file_iter(&credentials.certificate)?.collect::<Result<_, _>>()?;
+            Ok(config.with_client_auth_cert(chain, PrivateKeyDer::from_pem_file(&credentials.key)?)?)
+        })
+    }
+
+    fn new(
+        authority: &Path,
+        authenticate: impl FnOnce(
+            rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>,
+        ) -> anyhow::Result<ClientConfig>,
+    ) -> anyhow::Result<Self> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_file_iter(authority)? {
+            roots.add(certificate?)?;
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let mut config = authenticate(config.with_root_certificates(roots))?;
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        Ok(Self { runtime, tls: Arc::new(config) })
+    }
+
+    /// Runs on a runtime of its own.
+    pub fn run<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+
+    /// TLS to a cluster's endpoint at this port of loopback.
+    pub async fn direct(&self, port: u16, cluster: &str) -> anyhow::Result<TlsStream<TcpStream>> {
+        self.tls(tcp(port).await?, &format!("{cluster}.{DOMAIN}"), true).await
+    }
+
+    /// TLS to a cluster's endpoint, through the HTTP proxy at this port of loopback, which speaks TLS too.
+    pub async fn proxied(&self, port: u16, cluster: &str) -> anyhow::Result<TlsStream<TlsStream<TcpStream>>> {
+        let mut proxy = self.tls(tcp(port).await?, "localhost", false).await?;
+        let connect = format!("CONNECT {cluster}.{DOMAIN}:443 HTTP/1.1\r\nHost: {cluster}.{DOMAIN}:443\r\n\r\n");
+        proxy.write_all(connect.as_bytes()).await?;
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            answer.push(proxy.read_u8().await?);
+        }
+        ensure!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+        self.tls(proxy, &format!("{cluster}.{DOMAIN}"), true).await
+    }
+
+    /// A connection on which each stream may receive `window` bytes that nobody has read.
+    pub async fn session(&self, port: u16, cluster: &str, window: u32) -> anyhow::Result<Session> {
+        let stream = self.direct(port, cluster).await?;
+        let mut builder = h2::client::Builder::new();
+        let (requests, connection) = builder.initial_window_size(window).handshake(stream).await?;
+        let driver = self.runtime.spawn(async move { drop(connection.await) });
+        Ok(Session { requests, driver })
+    }
+
+    async fn tls<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+        name: &str,
+        http2: bool,
+    ) -> anyhow::Result<TlsStream<S>> {
+        let mut config = ClientConfig::clone(&self.tls);
+        if !http2 {
+            config.alpn_protocols.clear();
+        }
+        let name = ServerName::try_from(name.to_owned())?;
+        Ok(TlsConnector::from(Arc::new(config)).connect(name, stream).await?)
+    }
+}
+
+// === impl Session ===
+
+impl Session {
+    /// Sends the head of a request, which goes on with a body unless `is_whole`.
+    pub async fn send(
+        &mut self,
+        request: Request<()>,
+        is_whole: bool,
+    ) -> anyhow::Result<(ResponseFuture, SendStream<Bytes>)> {
+        let mut requests = self.requests.clone().ready().await.context("no more streams")?;
+        Ok(requests.send_request(request, is_whole)?)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// TCP to loopback.
+pub async fn tcp(port: u16) -> anyhow::Result<TcpStream> {
+    Ok(TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).await?)
+}
+
+/// Waits until the other side has ended a connection on which nothing is sent.
+pub async fn ended(mut stream: impl AsyncRead + Unpin) {
+    let mut bytes = [0; 1024];
+    // An error is an end too.
+    while let Ok(1..) = stream.read(&mut bytes).await {}
+}
