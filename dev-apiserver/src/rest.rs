@@ -68,6 +68,7 @@ pub(crate) async fn serve(
         Verb::Patch => call.patch(kind, request, Part::Main, sent).await,
         Verb::Delete => call.delete(kind, request, sent).await,
         Verb::DeleteCollection => call.delete_collection(kind, request, sent).await,
+        Verb::Options => Err(not_allowed()),
     }
 }
 

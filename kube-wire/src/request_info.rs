@@ -60,12 +60,16 @@ pub fn is_health_check(path: &str) -> bool {
 impl<'a> RequestInfo<'a> {
     /// Understands a request line. `path` and `query` are as they came (an `http::Uri`'s `path()` and `query()`).
     ///
-    /// Accepted methods are GET, HEAD, POST, PUT, PATCH and DELETE: for others Kubernetes derives an empty verb, which
-    /// only `*` rules allow.
+    /// Accepted methods are GET, HEAD, POST, PUT, PATCH and DELETE, and below a pod's or service's proxy OPTIONS (`proxyMethods` in kubernetes'
+    /// `pkg/registry/core/pod/rest/subresources.go`).
     pub fn parse(method: &Method, path: &'a str, query: Option<&'a str>) -> Result<Self, RequestError> {
         let verbs = verb::of_method(method).ok_or(RequestError::Method)?;
         let query = Query::new(query.unwrap_or_default());
-        let Some(parsed) = path::parse(path)? else {
+        let parsed = path::parse(path)?;
+        if verbs.resource == Verb::Options && !parsed.as_ref().is_some_and(path::ParsedPath::takes_options) {
+            return Err(RequestError::Method);
+        }
+        let Some(parsed) = parsed else {
             let path = path::decode_all(path)?;
             let target = Target::NonResource(NonResourceRequest { path, verb: verbs.non_resource });
             return Ok(Self { method: method.clone(), query, target });

@@ -232,7 +232,7 @@ impl Exchange {
                 sleep(SETTLING_PAUSE * (attempt + 1)).await;
                 continue;
             }
-            if asked.is_bodiless() && (shown.is_translated() || !response.status().is_success()) {
+            if asked.is_bodiless() && shown.looks_at(response.status()) {
                 return asked.head(&body, response).await;
             }
             asked.note_write(response.status());

@@ -20,6 +20,7 @@ mod limits;
 mod node_ports;
 mod order;
 mod pod_security;
+mod proxied;
 mod reads;
 mod rights;
 pub(crate) mod roles;
@@ -142,6 +143,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("targets_at_the_limit_are_answered", Welcome, limits::targets_at_the_limit_are_answered),
         case("clients_by_proxy", Welcome, clients::by_proxy),
         case("clients_by_path", Welcome, clients::by_path),
+        case("proxied_servers_get_what_is_meant_for_them", Welcome, proxied::servers_get_what_is_meant_for_them),
         case("streams_by_proxy", Welcome, streams::by_proxy),
         case("streams_by_path", Welcome, streams::by_path),
         case("streams_by_sni", Welcome, streams::by_sni),

@@ -120,6 +120,11 @@ impl ParsedPath<'_> {
     pub(super) fn is_proxy(&self) -> bool {
         self.subresource.as_deref() == Some("proxy")
     }
+
+    /// Whether whoever answers may know the method OPTIONS.
+    pub(super) fn takes_options(&self) -> bool {
+        self.is_proxy() && self.group.is_empty() && matches!(&*self.resource, "pods" | "services")
+    }
 }
 
 // === impl Segments ===

@@ -151,6 +151,11 @@ impl<'a> ResourceRequest<'a> {
             )
     }
 
+    /// Whether what is asked, and what is answered, is the business of a pod's, a service's or a node's own server.
+    pub fn is_proxy(&self) -> bool {
+        self.is_connect() && self.subresource() == Some("proxy")
+    }
+
     /// The path of this request, with parts that may be replaced.
     pub fn path(&self) -> ResourcePath<'_> {
         ResourcePath {

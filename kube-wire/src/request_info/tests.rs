@@ -158,6 +158,12 @@ fn unknown_methods_are_refused() {
         assert_eq!(error, RequestError::Method, "{method}");
         assert_eq!(Status::from(&error).code, 405);
     }
+    for path in ["/version", "/api/v1/namespaces/n/pods/x/log", "/apis/a.b/v1/namespaces/n/pods/x/proxy"] {
+        assert_eq!(parse("OPTIONS", path).map(|info| info.target).unwrap_err(), RequestError::Method, "{path}");
+    }
+    let path = "/api/v1/namespaces/n/services/x/proxy/a";
+    assert_eq!(parse("OPTIONS", path).unwrap().resource().map(|request| request.verb().as_str()), Some(""));
+    assert_eq!(parse("TRACE", path).map(|info| info.target).unwrap_err(), RequestError::Method);
 }
 
 use crate::status::Status;

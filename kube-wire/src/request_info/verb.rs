@@ -23,6 +23,8 @@ pub enum Verb {
     Delete,
     /// Delete what a selector matches.
     DeleteCollection,
+    /// OPTIONS of a pod's or a service's own server. Kubernetes has no name for it, so that only rules for `*` allow it.
+    Options,
 }
 
 /// What a method means before the path is looked at.
@@ -42,6 +44,7 @@ pub(super) fn of_method(method: &Method) -> Option<MethodVerbs> {
         Method::PUT => (Verb::Update, "put"),
         Method::PATCH => (Verb::Patch, "patch"),
         Method::DELETE => (Verb::Delete, "delete"),
+        Method::OPTIONS => (Verb::Options, "options"),
         _ => return None,
     };
     Some(MethodVerbs { resource, non_resource })
@@ -61,6 +64,7 @@ impl Verb {
             Self::Patch => "patch",
             Self::Delete => "delete",
             Self::DeleteCollection => "deletecollection",
+            Self::Options => "",
         }
     }
 

@@ -235,7 +235,7 @@ impl Sent {
 impl Shown {
     fn of(show: &Show) -> Self {
         match show {
-            Show::Verbatim => Self::Verbatim,
+            Show::Verbatim | Show::Proxied(_) => Self::Verbatim,
             Show::Object { only, .. } => Self::Object(only.as_ref().map(ToString::to_string)),
             Show::Review { .. } => Self::Review,
             Show::List { filter, .. } => Self::List(Passing::of(*filter)),

@@ -16,7 +16,7 @@ use super::review::Kind;
 use super::{Asked, mirrors, node_ports};
 use crate::host::empty;
 use crate::refusal::Refusal;
-use crate::translate::Show;
+use crate::translate::{Proxied, Show};
 
 const NAMESPACES: GroupResource<'_> = GroupResource { group: "", resource: "namespaces" };
 
@@ -107,7 +107,7 @@ impl Asked<'_> {
     ) -> Result<Plan, Refusal> {
         let path = Self::path(request, namespace, host)?;
         let mapping = self.mapping.clone().asking_for(namespace.clone());
-        let mut plan = match self.planned_at(request, namespace, &path, identity, body).await {
+        let mut plan = match self.planned_at(request, (namespace, host), &path, identity, body).await {
             Ok(plan) => plan,
             Err(refusal) => {
                 let upstream = Upstream { path: &path, identity, namespace: Some(host), mapping: &mapping };
@@ -121,7 +121,7 @@ impl Asked<'_> {
     async fn planned_at(
         &self,
         request: &ResourceRequest<'_>,
-        namespace: &VirtualNamespace,
+        (namespace, host): (&VirtualNamespace, &HostNamespace),
         path: &str,
         identity: As,
         body: &Body,
@@ -142,9 +142,8 @@ impl Asked<'_> {
             _ if request.verb() == Verb::DeleteCollection && identity == As::Agent => {
                 self.upstream(Method::GET, &target, identity, empty())?
             }
-            Body::Stream(_) if request.verb() != Verb::Patch => {
-                self.upstream(self.info.method().clone(), &target, identity, body.take())?
-            }
+            // As it came, of any method.
+            _ if is_opaque(request) => self.upstream(self.info.method().clone(), &target, identity, body.take())?,
             _ if request.verb() == Verb::Patch => {
                 let patched = self.patch(request, Some(namespace), path, &body.bytes()).await?;
                 again = patched.again;
@@ -159,7 +158,9 @@ impl Asked<'_> {
                 self.upstream(self.info.method().clone(), &target, identity, body)?
             }
         };
-        let show = if is_opaque(request) {
+        let show = if request.is_proxy() {
+            Show::Proxied(Proxied::new(host.as_str(), namespace.as_str()))
+        } else if is_opaque(request) {
             Show::Verbatim
         } else {
             self.readable(&mut upstream)?;

@@ -8,6 +8,7 @@ use kube_wire::query::Query;
 use kube_wire::selector::LabelSelector;
 use kube_wire::status::Reason;
 use kube_wire::{ResourceRequest, Status, Target};
+use protocol::stream::PREFIX;
 use rewrite::view::Lending;
 use rewrite::{Mapping, Program, ProtoProgram, schema};
 
@@ -70,7 +71,7 @@ pub(crate) enum As {
 }
 
 /// Headers that a client's request keeps on its way upstream. Everything else is about credentials, connections or
-/// proxies, and is left behind.
+/// proxies, and is left behind. What goes to a pod's or a service's own server keeps more: see [`is_end_to_end`].
 const KEPT: [HeaderName; 7] = [
     header::ACCEPT,
     header::CONTENT_TYPE,
@@ -124,6 +125,10 @@ impl Asked<'_> {
 
     /// The headers that go upstream, with an `Accept` that the engine understands.
     fn kept(&self) -> HeaderMap {
+        if self.info.resource().is_some_and(ResourceRequest::is_proxy) {
+            let kept = self.headers.iter().filter(|(name, _)| is_end_to_end(name));
+            return kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+        }
         let mut headers = HeaderMap::new();
         for name in KEPT {
             for value in self.headers.get_all(&name) {
@@ -178,6 +183,29 @@ pub(super) fn uri(target: &str) -> Result<Uri, Refusal> {
     })
 }
 
+/// Headers that an API server passes on to a pod's own server (`httputil.ReverseProxy`, behind `WithAuthentication` and
+/// `WithImpersonation` in apiserver's `pkg/endpoints/filters`): all but those about one connection (RFC 9110 section 7.6.1),
+/// the caller's credentials, and those by which it believes others who the caller is. Handshakes are made anew.
+fn is_end_to_end(name: &HeaderName) -> bool {
+    const NEVER: [&str; 12] = [
+        "authorization",
+        "connection",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    let name = name.as_str();
+    !NEVER.contains(&name)
+        && !["impersonate-", "sec-websocket-", "x-remote-", PREFIX].iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// The places of names in the objects of a request.
 pub(super) fn program(request: &ResourceRequest<'_>) -> Program {
     let program = match kind(request) {
@@ -213,5 +241,24 @@ fn kind<'a>(request: &'a ResourceRequest<'_>) -> Option<(&'a str, &'a str, &'a s
         Some("eviction") => Some(("policy", "v1", EVICTION)),
         Some("scale") => Some(("autoscaling", "v1", "Scale")),
         Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pods_own_server_gets_what_is_meant_for_it() {
+        let passes = |name: &'static str| is_end_to_end(&HeaderName::from_static(name));
+        for name in
+            ["accept-encoding", "cookie", "content-length", "origin", "range", "x-forwarded-for", "x-request-id"]
+        {
+            assert!(passes(name), "{name}");
+        }
+        for name in ["authorization", "impersonate-user", "x-remote-user", "x-atoll-cluster", "te", "sec-websocket-key"]
+        {
+            assert!(!passes(name), "{name}");
+        }
     }
 }

@@ -71,6 +71,9 @@ pub(super) async fn exchange(
     let headers = request.headers_mut();
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, token);
+    for name in HANDSHAKE {
+        headers.remove(name);
+    }
     for (name, value) in &handshake {
         headers.append(name.clone(), value.clone());
     }

@@ -19,7 +19,7 @@ use rewrite::{Program, View};
 use super::bookmarks::Bookmarks;
 use super::echo::{status, without_echo};
 use super::labelled::Labelled;
-use super::{Answer, Arrivals, Collector, MAX_OBJECT, as_cluster_binding};
+use super::{Answer, Arrivals, Collector, MAX_OBJECT, Proxied, as_cluster_binding};
 use crate::host::{HostBody, HostBodyError};
 use crate::refusal::Refusal;
 use crate::seal::Seal;
@@ -34,8 +34,10 @@ const HELD: Duration = Duration::from_secs(60);
 
 /// How an answer is shown.
 pub(crate) enum Show {
-    /// As it is: logs, discovery, what a pod's own server says.
+    /// As it is, unless it is a Status of a failure: logs, discovery.
     Verbatim,
+    /// As it is, whatever it is: what a pod's own server says.
+    Proxied(Proxied),
     /// One object; `only` says which labels it must have to be the cluster's.
     Object { program: Program, filter: Filter, only: Option<LabelSelector> },
     /// An answer to a question.
@@ -102,6 +104,11 @@ pub(crate) async fn show(
     collector: Collector<'_>,
 ) -> Result<Response<ShownBody>, Refusal> {
     let (mut parts, body) = response.into_parts();
+    if let Show::Proxied(proxied) = &show {
+        proxied.relocate(&mut parts.headers);
+        let is_switching = parts.status == StatusCode::SWITCHING_PROTOCOLS;
+        return if is_switching { Err(switching()) } else { Ok(Response::from_parts(parts, body.verbatim())) };
+    }
     warnings(view, &mut parts.headers);
     let encoding = encoding(&parts.headers);
     let json = encoding == Some(Encoding::Json);
@@ -136,7 +143,7 @@ pub(crate) async fn show(
             ShownBody::whole(collector.concat(&shown)?, &mut parts.headers)
         }
         _ if failed => body.verbatim(),
-        Show::Verbatim => body.verbatim(),
+        Show::Verbatim | Show::Proxied(_) => body.verbatim(),
         _ if !json => {
             let media_type = parts.headers.get(header::CONTENT_TYPE).cloned();
             return Err(Refusal::Unreadable(format!("it is {media_type:?}, which was not asked for")));
@@ -164,9 +171,13 @@ pub(crate) async fn show(
         }
     };
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(Refusal::Unreadable("it switches protocols where none was asked for".into()));
+        return Err(switching());
     }
     Ok(Response::from_parts(parts, shown))
+}
+
+fn switching() -> Refusal {
+    Refusal::Unreadable("it switches protocols where none was asked for".into())
 }
 
 /// An object as the client sees it.
@@ -225,9 +236,13 @@ pub(crate) fn warnings(view: &View, headers: &mut HeaderMap) {
 // === impl Show ===
 
 impl Show {
-    /// Whether the engine has to see the answer.
-    pub(crate) fn is_translated(&self) -> bool {
-        !matches!(self, Self::Verbatim)
+    /// Whether the engine has to see an answer with this status.
+    pub(crate) fn looks_at(&self, status: StatusCode) -> bool {
+        match self {
+            Self::Proxied(_) => false,
+            Self::Verbatim => !status.is_success(),
+            _ => true,
+        }
     }
 }
 

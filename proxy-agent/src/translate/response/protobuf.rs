@@ -33,7 +33,7 @@ pub(super) async fn show(
         return failure(view, &show, body, headers, collector).await;
     }
     let shown = match show {
-        Show::Verbatim => return Ok(body.verbatim()),
+        Show::Verbatim | Show::Proxied(_) => return Ok(body.verbatim()),
         Show::Object { program, filter, only } => {
             let body = body.collect(collector).await?;
             if let Some(only) = only {
@@ -71,7 +71,7 @@ pub(super) async fn show(
     }
 }
 
-/// A refusal of the host's is a Status; a pod's own server may answer with what it likes.
+/// A refusal of the host's is a Status.
 async fn failure(
     view: &View,
     show: &Show,
