@@ -208,15 +208,14 @@ impl VirtualCluster {
 
 impl SharedObjects {
     /// Whether virtual clusters may write objects of this kind.
-    pub(crate) fn lets_write(&self, kind: Kind) -> bool {
-        self.writable.iter().any(|writable| writable.parse() == Ok(kind))
+    pub(crate) fn lets_write(&self, resource: GroupResource<'_>) -> bool {
+        let is_listed = |name: &str| name.split_once('.') == Some((resource.resource, resource.group));
+        self.writable.iter().any(|writable| is_listed(writable))
     }
 
     /// Whether this is a write of such a kind, which roles decide about then.
     pub(crate) fn let_do(&self, resource: GroupResource<'_>, subresource: &str, verb: &str) -> bool {
-        subresource.is_empty()
-            && matches!(verb, "create" | "update" | "patch" | "delete")
-            && Kind::of(resource).is_some_and(|kind| self.lets_write(kind))
+        subresource.is_empty() && matches!(verb, "create" | "update" | "patch" | "delete") && self.lets_write(resource)
     }
 }
 

@@ -1,16 +1,17 @@
 //! Which resources the host serves, as far as a decision needs it: is it namespaced, what is its kind, and is it custom.
 //!
-//! [`Discovery::keep`] reads it every minute. A look-up is answered from what was read last, however old that is, and reads
-//! again only for a resource that is not there. Only authorised requests look anything up.
+//! [`Discovery::keep`] reads it every minute, and when a definition of custom resources has changed. A look-up is answered from
+//! what was read last, however old that is, and reads again only for a resource that is not there. Only authorised requests
+//! look anything up.
 
 mod read;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use kube_wire::gvr::GroupVersionResource;
+use kube_wire::gvr::{GroupResource, GroupVersionResource};
 use rewrite::mapping::RenamedKinds;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
@@ -18,6 +19,7 @@ use tracing::warn;
 
 use crate::host::Host;
 use crate::policy::{Custom, Customs};
+use crate::shared::Definitions;
 pub(crate) use read::DiscoveryError;
 
 /// The interval between two reads that nobody asked for.
@@ -52,7 +54,9 @@ pub(crate) struct Resources {
 pub(crate) struct Discovery {
     host: Host,
     customs: Customs,
+    definitions: Arc<Definitions>,
     known: ArcSwapOption<Known>,
+    served: ArcSwapOption<Served>,
     /// One reader at a time; when it last read.
     reading: Mutex<Option<Instant>>,
 }
@@ -60,7 +64,14 @@ pub(crate) struct Discovery {
 /// What was read.
 struct Known {
     resources: Resources,
+}
+
+/// How the custom resources without namespaces that were read are served, while the definitions are as they are.
+struct Served {
+    known: Arc<Known>,
+    definitions: u64,
     renamed: Arc<RenamedKinds>,
+    hidden: Arc<BTreeSet<String>>,
 }
 
 // === impl Resources ===
@@ -82,9 +93,16 @@ impl Resources {
 // === impl Discovery ===
 
 impl Discovery {
-    /// `customs` says which custom objects have other names on the host.
-    pub(crate) fn new(host: Host, customs: Customs) -> Self {
-        Self { host, customs, known: ArcSwapOption::empty(), reading: Mutex::default() }
+    /// `customs` says how custom resources without namespaces are served, and `definitions` whose the others are.
+    pub(crate) fn new(host: Host, customs: Customs, definitions: Arc<Definitions>) -> Self {
+        Self {
+            host,
+            customs,
+            definitions,
+            known: ArcSwapOption::empty(),
+            served: ArcSwapOption::empty(),
+            reading: Mutex::default(),
+        }
     }
 
     /// What the host says of a resource; `None` if it does not serve it.
@@ -120,39 +138,81 @@ impl Discovery {
 
     async fn read(&self) -> Result<(), DiscoveryError> {
         let resources = timeout(READ_TIMEOUT, read::read(&self.host)).await.map_err(|_| DiscoveryError::Timeout)??;
-        self.known.store(Some(Arc::new(Known::new(resources, &self.customs))));
+        self.known.store(Some(Arc::new(Known { resources })));
         Ok(())
     }
 
-    /// How a custom resource without namespaces is served.
-    pub(crate) fn custom(&self, group: &str, resource: &str) -> Custom {
-        self.customs.of(group, resource)
+    /// How a custom resource without namespaces is served, by the name of its definition; `None` if this agent does not know
+    /// the definition.
+    pub(crate) fn custom(&self, name: &str) -> Option<Custom> {
+        Some(self.custom_of(name, self.definitions.is_of_clusters(name)?))
+    }
+
+    /// The same for a definition of which it is known whether it belongs to virtual clusters alone.
+    pub(crate) fn custom_of(&self, name: &str, is_of_clusters: bool) -> Custom {
+        self.customs.of(name, is_of_clusters)
+    }
+
+    /// How this resource is served, if it is known to be a custom one without namespaces.
+    pub(crate) fn known_custom(&self, resource: GroupResource<'_>) -> Option<Custom> {
+        let GroupResource { group, resource } = resource;
+        let known = self.known.load();
+        let scopeless = &known.as_ref()?.resources.scopeless;
+        let is_one = scopeless.contains_key(&(group.to_owned(), resource.to_owned()));
+        is_one.then(|| self.custom(&format!("{resource}.{group}"))).flatten()
     }
 
     /// Kinds of custom objects that have other names on the host, as far as they are known.
     pub(crate) fn renamed(&self) -> Arc<RenamedKinds> {
-        self.known.load().as_ref().map(|known| Arc::clone(&known.renamed)).unwrap_or_default()
+        self.served().map(|served| Arc::clone(&served.renamed)).unwrap_or_default()
+    }
+
+    /// Resources that the host serves and virtual clusters do not, as `resource.group`.
+    pub(crate) fn hidden(&self) -> Arc<BTreeSet<String>> {
+        self.served().map(|served| Arc::clone(&served.hidden)).unwrap_or_default()
+    }
+
+    fn served(&self) -> Option<Arc<Served>> {
+        let known = self.known.load_full()?;
+        let definitions = self.definitions.generation();
+        if let Some(served) = self.served.load_full()
+            && served.definitions == definitions
+            && Arc::ptr_eq(&served.known, &known)
+        {
+            return Some(served);
+        }
+        let (mut renamed, mut hidden) = (RenamedKinds::new(), BTreeSet::new());
+        for ((group, resource), kind) in &known.resources.scopeless {
+            let name = format!("{resource}.{group}");
+            match self.custom(&name) {
+                Some(Custom::Renamed) => drop(renamed.insert((group.clone(), kind.clone()))),
+                Some(Custom::Hidden) => drop(hidden.insert(name)),
+                Some(Custom::Read | Custom::Shared) | None => {}
+            }
+        }
+        let served = Served { known, definitions, renamed: Arc::new(renamed), hidden: Arc::new(hidden) };
+        let served = Arc::new(served);
+        self.served.store(Some(Arc::clone(&served)));
+        Some(served)
     }
 
     /// Reads again and again, so that names of such objects are known in whatever refers to them.
     pub(crate) async fn keep(&self) {
+        let mut definitions = self.definitions.changes();
+        let mut pause = REFRESH_INTERVAL;
         loop {
             if let Err(error) = self.read().await {
                 warn!(error = &error as &dyn std::error::Error, "discovery failed");
             }
-            sleep(REFRESH_INTERVAL).await;
+            // A host serves the resources of a definition some time after it has stored the definition.
+            pause = match timeout(pause, definitions.changed()).await {
+                Ok(_) => {
+                    sleep(RETRY_INTERVAL).await;
+                    RETRY_INTERVAL
+                }
+                Err(_) => (pause * 2).min(REFRESH_INTERVAL),
+            };
         }
-    }
-}
-
-// === impl Known ===
-
-impl Known {
-    fn new(resources: Resources, customs: &Customs) -> Self {
-        let renamed =
-            resources.scopeless.iter().filter(|((group, resource), _)| customs.of(group, resource) == Custom::Renamed);
-        let renamed = renamed.map(|((group, _), kind)| (group.clone(), kind.clone())).collect();
-        Self { resources, renamed: Arc::new(renamed) }
     }
 }
 

@@ -94,7 +94,7 @@ pub(crate) struct Parts {
     pub(crate) nodes: Nodes,
     pub(crate) shared: Rules,
     pub(crate) definitions: Arc<Definitions>,
-    pub(crate) own_rights: OwnRights<Api>,
+    pub(crate) own_rights: Arc<OwnRights<Api>>,
     /// What clients of the endpoints have to trust: shown where the host publishes its own authority.
     pub(crate) endpoint_ca: Watched<Certificate>,
     pub(crate) seal: Arc<Seal>,

@@ -4,6 +4,10 @@
 //! ClusterRole that the host aggregates (`configs/kubernetes/agent-rbac.yaml`), and before the first write of a kind it
 //! makes a ClusterRole with the label that is aggregated by, for that kind alone. It belongs to the kind's definition, and
 //! goes with it by the host's garbage collection.
+//!
+//! The agent gives itself this right only for kinds that the configuration lists, and for kinds that belong to virtual
+//! clusters alone. That is decided here, from the definition as the host has it, whatever the caller has decided before: the
+//! objects of an operator's kind can act on the whole host. A right that is not due any more is taken back.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,12 +17,13 @@ use kube_wire::gvr::GroupResource;
 use kube_wire::name::SegmentName;
 use kube_wire::request_info::ResourcePath;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::clusters::host_api::HostApi;
 use crate::host::api::ApiError;
-use crate::shared::Definitions;
+use crate::policy::Customs;
+use crate::shared::{Definitions, HostObject, Instances, handover};
 
 /// The label of roles that the host aggregates for the agent.
 const LABEL: &str = "atoll.dev/agent-custom-resources";
@@ -31,14 +36,19 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 const PATIENCE: Duration = Duration::from_secs(5);
 /// After that has not helped, how long no is taken for an answer.
 const LACKING: Duration = Duration::from_secs(10);
+/// How long a kind is taken to belong to virtual clusters alone after the host was asked.
+const DUE: Duration = Duration::from_secs(5);
 /// The first pause between questions; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(4);
 /// No pause is longer.
 const LAST_PAUSE: Duration = Duration::from_millis(256);
+/// How often rights are looked through, while definitions change and while they do not.
+const LOOKED_THROUGH: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 /// What the agent may write by now.
 pub(crate) struct OwnRights<A> {
     api: A,
+    customs: Customs,
     definitions: Arc<Definitions>,
     /// By the name of the definition. As many as there are kinds that were written to.
     known: Mutex<HashMap<String, Known>>,
@@ -53,6 +63,8 @@ struct Known {
     uid: Arc<str>,
     /// The right is not there, which is believed until then.
     lacking_until: Option<Instant>,
+    /// Until when the right is due; `None` if the configuration lists the kind.
+    due_until: Option<Instant>,
 }
 
 /// Why the agent may not write a kind.
@@ -64,13 +76,17 @@ pub(crate) enum Lack {
     /// The role was made, and gives nothing.
     #[error("the agent's role does not take in the rights to custom resources")]
     NotGiven,
+    /// The kind is the operator's, and the configuration does not list it.
+    #[error("the kind is the operator's")]
+    NotDue,
 }
 
 // === impl OwnRights ===
 
 impl<A: HostApi> OwnRights<A> {
-    pub(crate) fn new(api: A, definitions: Arc<Definitions>) -> Self {
-        Self { api, definitions, known: Mutex::default(), making: tokio::sync::Mutex::default() }
+    /// `customs` says which kinds the configuration lists.
+    pub(crate) fn new(api: A, customs: Customs, definitions: Arc<Definitions>) -> Self {
+        Self { api, customs, definitions, known: Mutex::default(), making: tokio::sync::Mutex::default() }
     }
 
     /// Sees to it that the agent may write objects of this kind, of which there is a definition.
@@ -83,8 +99,13 @@ impl<A: HostApi> OwnRights<A> {
         if let Some(known) = self.of(&name) {
             return known;
         }
-        let definition = self.api.get(&path("apiextensions.k8s.io", "customresourcedefinitions", &name)).await?;
-        let uid: Arc<str> = definition["metadata"]["uid"].as_str().unwrap_or_default().into();
+        let definition = HostObject::new(self.api.get(&definition_path(&name)).await?);
+        let due_until = self.due(kind, &name, &definition).await?;
+        let uid: Arc<str> = definition.text("uid").into();
+        if let Some(known) = self.lock().get_mut(&name).filter(|known| known.uid == uid && known.is_given()) {
+            known.due_until = due_until;
+            return Ok(());
+        }
         let role = format!("{PREFIX}{name}");
         let applied = format!("{}?fieldManager=proxy-agent&force=true", path(RBAC, "clusterroles", &role));
         self.api.apply(&applied, &role_of(kind, &role, &name, &uid)).await?;
@@ -99,7 +120,7 @@ impl<A: HostApi> OwnRights<A> {
             );
         }
         let lacking_until = (!is_given).then(|| Instant::now() + LACKING);
-        self.lock().insert(name, Known { uid, lacking_until });
+        self.lock().insert(name, Known { uid, lacking_until, due_until });
         if is_given { Ok(()) } else { Err(Lack::NotGiven) }
     }
 
@@ -108,13 +129,80 @@ impl<A: HostApi> OwnRights<A> {
         self.lock().remove(&format!("{}.{}", kind.resource, kind.group));
     }
 
+    /// Takes back every right that is not due any more, for ever.
+    pub(crate) async fn keep(&self) {
+        self.definitions.synced().await;
+        let mut changes = self.definitions.changes();
+        let [often, rarely] = LOOKED_THROUGH;
+        loop {
+            changes.borrow_and_update();
+            if let Err(error) = self.take_back().await {
+                let error: &dyn std::error::Error = &error;
+                warn!(error, "the agent's own rights to custom resources could not be looked through");
+            }
+            sleep(often).await;
+            let _ = timeout(rarely, changes.changed()).await;
+        }
+    }
+
+    async fn take_back(&self) -> Result<(), ApiError> {
+        for role in self.api.list(&path(RBAC, "clusterroles", ""), &format!("{LABEL}=true")).await? {
+            let role = role["metadata"]["name"].as_str().unwrap_or_default();
+            let Some(name) = role.strip_prefix(PREFIX) else { continue };
+            // A role whose definition this agent does not know goes with the definition.
+            let Some(is_of_clusters) = self.definitions.is_of_clusters(name) else { continue };
+            if self.customs.of(name, is_of_clusters).is_written() {
+                continue;
+            }
+            self.lock().remove(name);
+            match self.api.delete(&path(RBAC, "clusterroles", role), &json!({})).await {
+                Ok(_) => {
+                    info!(resource = name, "the agent may not write custom resources of an operator's kind any more");
+                }
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Until when the agent is to have the right; an error if it is not to have it. A definition of virtual clusters that
+    /// turns out to be used by others becomes the operator's.
+    async fn due(&self, kind: GroupResource<'_>, name: &str, definition: &HostObject) -> Result<Option<Instant>, Lack> {
+        let spec = &definition.value()["spec"];
+        let is_the_kind = spec["group"] == kind.group && spec["names"]["plural"] == kind.resource;
+        if !is_the_kind || spec["scope"] != "Cluster" {
+            return Err(Lack::NotDue);
+        }
+        let is_of_clusters = definition.is_of_clusters();
+        if !self.customs.of(name, is_of_clusters).is_written() {
+            return Err(Lack::NotDue);
+        }
+        if self.customs.lists(name) {
+            return Ok(None);
+        }
+        let until = Instant::now() + DUE;
+        if let Some(instances) = Instances::of(definition)
+            && instances.any_outside(&self.api, definition).await?
+        {
+            handover::hand_over(&self.api, name, "there are objects of it that no virtual cluster has made").await?;
+            return Err(Lack::NotDue);
+        }
+        Ok(Some(until))
+    }
+
     /// `None` if it is not known, or was about an earlier definition of the same name.
     fn of(&self, name: &str) -> Option<Result<(), Lack>> {
         let uid = self.definitions.uid(name)?;
+        let is_of_clusters = self.definitions.is_of_clusters(name)?;
+        if !self.customs.of(name, is_of_clusters).is_written() {
+            return Some(Err(Lack::NotDue));
+        }
         let known = self.lock().get(name).filter(|known| known.uid == uid).cloned()?;
+        let now = Instant::now();
         match known.lacking_until {
-            None => Some(Ok(())),
-            Some(until) => (Instant::now() < until).then_some(Err(Lack::NotGiven)),
+            None => known.due_until.is_none_or(|until| now < until).then_some(Ok(())),
+            Some(until) => (now < until).then_some(Err(Lack::NotGiven)),
         }
     }
 
@@ -142,7 +230,19 @@ impl<A: HostApi> OwnRights<A> {
     }
 }
 
+// === impl Known ===
+
+impl Known {
+    fn is_given(&self) -> bool {
+        self.lacking_until.is_none()
+    }
+}
+
 const RBAC: &str = "rbac.authorization.k8s.io";
+
+fn definition_path(name: &str) -> String {
+    path("apiextensions.k8s.io", "customresourcedefinitions", name)
+}
 
 fn role_of(kind: GroupResource<'_>, role: &str, definition: &str, uid: &str) -> Value {
     let resources = ["", "/scale", "/status"].map(|subresource| format!("{}{subresource}", kind.resource));
@@ -172,18 +272,40 @@ fn path(group: &str, resource: &str, name: &str) -> String {
 mod tests {
     use super::*;
     use crate::host::api::Change;
+    use crate::policy::Custom;
     use crate::root::testing::FakeHost;
 
     const GEARS: GroupResource<'static> = GroupResource { group: "example.com", resource: "gears" };
     const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gears.example.com";
     const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/atoll:custom:gears.example.com";
 
+    /// A definition that `ke` has brought.
+    fn definition() -> Value {
+        let metadata = json!({
+            "name": "gears.example.com", "labels": {"atoll.dev/shared": ""}, "annotations": {"overlay.atoll.dev/ke": "{}"},
+        });
+        let (names, versions) = (json!({"plural": "gears"}), json!([{"name": "v1", "served": true}]));
+        json!({
+            "metadata": metadata,
+            "spec": {"group": "example.com", "names": names, "scope": "Cluster", "versions": versions},
+        })
+    }
+
     fn host() -> (FakeHost, OwnRights<FakeHost>) {
+        configured([])
+    }
+
+    fn configured<const N: usize>(customs: [(&str, Custom); N]) -> (FakeHost, OwnRights<FakeHost>) {
         let host = FakeHost::new();
-        host.put(DEFINITION, json!({"metadata": {"name": "gears.example.com"}}));
-        let definitions = Arc::new(Definitions::default());
-        definitions.take(&Change::Applied(host.lock().objects[DEFINITION].clone()));
-        (host.clone(), OwnRights::new(host, definitions))
+        host.put(DEFINITION, definition());
+        let customs = Customs::new(customs.map(|(name, custom)| (name.to_owned(), custom)));
+        let rights = OwnRights::new(host.clone(), customs, Arc::new(Definitions::default()));
+        told(&host, &rights);
+        (host, rights)
+    }
+
+    fn told(host: &FakeHost, rights: &OwnRights<FakeHost>) {
+        rights.definitions.take(&Change::Applied(host.lock().objects[DEFINITION].clone()));
     }
 
     #[tokio::test(start_paused = true)]
@@ -210,7 +332,7 @@ mod tests {
         let (host, rights) = host();
         rights.to_write(GEARS).await.unwrap();
         host.remove(DEFINITION);
-        host.put(DEFINITION, json!({"metadata": {"name": "gears.example.com"}}));
+        host.put(DEFINITION, definition());
         let anew = host.lock().objects[DEFINITION].clone();
         rights.definitions.take(&Change::Applied(anew.clone()));
         rights.to_write(GEARS).await.unwrap();
@@ -230,5 +352,74 @@ mod tests {
         host.lock().reviews_behind = 0;
         sleep(LACKING).await;
         rights.to_write(GEARS).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_operators_kind_is_not_written() {
+        let (host, rights) = host();
+        // What the agent believes does not matter.
+        host.edit(DEFINITION, |definition| definition["metadata"]["labels"] = json!({}));
+        assert!(matches!(rights.to_write(GEARS).await, Err(Lack::NotDue)));
+        host.edit(DEFINITION, |object| *object = definition());
+        host.edit(DEFINITION, |object| {
+            object["metadata"]["managedFields"] = json!([{"manager": "helm", "fieldsV1": {"f:spec": {}}}]);
+        });
+        assert!(matches!(rights.to_write(GEARS).await, Err(Lack::NotDue)));
+        host.edit(DEFINITION, |object| *object = definition());
+        host.edit(DEFINITION, |object| object["spec"]["scope"] = json!("Namespaced"));
+        assert!(matches!(rights.to_write(GEARS).await, Err(Lack::NotDue)));
+        assert!(!host.lock().objects.contains_key(ROLE));
+        for (custom, is_written) in
+            [(Custom::Read, false), (Custom::Hidden, false), (Custom::Renamed, true), (Custom::Shared, true)]
+        {
+            let (host, rights) = configured([("gears.example.com", custom)]);
+            host.edit(DEFINITION, |definition| definition["metadata"]["labels"] = json!({}));
+            told(&host, &rights);
+            assert_eq!(rights.to_write(GEARS).await.is_ok(), is_written, "{custom:?}");
+            assert_eq!(host.lock().objects.contains_key(ROLE), is_written, "{custom:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_others_use_becomes_the_operators() {
+        let (host, rights) = host();
+        rights.to_write(GEARS).await.unwrap();
+        host.put(
+            "/apis/example.com/v1/gears/a.ke",
+            json!({"metadata": {"labels": {"atoll.dev/virtual-cluster": "ke"}}}),
+        );
+        sleep(DUE).await;
+        rights.to_write(GEARS).await.unwrap();
+        host.put("/apis/example.com/v1/gears/plain", json!({"metadata": {}}));
+        rights.to_write(GEARS).await.unwrap();
+        sleep(DUE).await;
+        assert!(matches!(rights.to_write(GEARS).await, Err(Lack::NotDue)));
+        assert_eq!(host.lock().objects[DEFINITION]["metadata"]["labels"], json!({}));
+        // For good.
+        host.remove("/apis/example.com/v1/gears/plain");
+        told(&host, &rights);
+        assert!(matches!(rights.to_write(GEARS).await, Err(Lack::NotDue)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_right_that_is_not_due_any_more_is_taken_back() {
+        let (host, rights) = host();
+        rights.definitions.take(&Change::Synced);
+        rights.to_write(GEARS).await.unwrap();
+        let other = ROLE.replace("gears", "unheard");
+        host.put(&other, json!({"metadata": {"name": "atoll:custom:unheard.example.com", "labels": {LABEL: "true"}}}));
+        host.edit(ROLE, |role| role["metadata"]["name"] = json!("atoll:custom:gears.example.com"));
+        let taken_back = async {
+            sleep(LOOKED_THROUGH[0]).await;
+            assert!(host.lock().objects.contains_key(ROLE));
+            host.edit(DEFINITION, |definition| definition["metadata"]["labels"] = json!({}));
+            told(&host, &rights);
+            host.until(|state| !state.objects.contains_key(ROLE)).await;
+        };
+        tokio::select! {
+            () = rights.keep() => unreachable!("they are kept for ever"),
+            () = taken_back => {}
+        }
+        assert!(host.lock().objects.contains_key(&other));
     }
 }

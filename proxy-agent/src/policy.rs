@@ -4,6 +4,8 @@
 //! written, since nothing may reach the host unmapped, and its lists are empty. So an administrator can list and watch
 //! every kind that discovery advertises, as clients that keep a cache of a whole cluster do.
 
+use std::collections::HashMap;
+
 use kube_wire::gvr::GroupResource;
 
 /// How a cluster-scoped resource is served.
@@ -36,15 +38,16 @@ pub(crate) enum Class {
 }
 
 /// How a custom resource without namespaces is served.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Custom {
+    /// All see the host's objects; nobody writes them.
+    Read,
     /// Each virtual cluster has objects of its own, under other names on the host.
-    #[default]
     Renamed,
-    /// All see the host's, read-only.
+    /// All see the host's objects, and share with each other those that they make, as they share PriorityClasses.
     Shared,
-    /// Nobody sees any.
+    /// The resource is not served.
     Hidden,
 }
 
@@ -52,7 +55,7 @@ pub enum Custom {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Customs {
     /// By `plural.group`.
-    by_name: std::collections::HashMap<String, Custom>,
+    by_name: HashMap<String, Custom>,
 }
 
 /// Why the agent itself may not do what a client may.
@@ -72,12 +75,25 @@ impl Customs {
         Self { by_name: served.into_iter().collect() }
     }
 
-    /// How one is served.
-    pub(crate) fn of(&self, group: &str, resource: &str) -> Custom {
-        if self.by_name.is_empty() {
-            return Custom::default();
-        }
-        self.by_name.get(&format!("{resource}.{group}")).copied().unwrap_or_default()
+    /// How the resource of the definition `name` is served. If the configuration does not say, its definition decides: the
+    /// objects of a kind that virtual clusters brought are theirs, and what the operator brought acts on the whole host.
+    pub(crate) fn of(&self, name: &str, is_of_clusters: bool) -> Custom {
+        let otherwise = if is_of_clusters { Custom::Renamed } else { Custom::Hidden };
+        self.by_name.get(name).copied().unwrap_or(otherwise)
+    }
+
+    /// Whether the configuration says.
+    pub(crate) fn lists(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+}
+
+// === impl Custom ===
+
+impl Custom {
+    /// Whether virtual clusters may write such objects.
+    pub(crate) fn is_written(self) -> bool {
+        matches!(self, Self::Renamed | Self::Shared)
     }
 }
 
@@ -161,16 +177,31 @@ pub(crate) fn withheld(resource: GroupResource<'_>, subresource: &str, verb: &st
     }
 }
 
+/// The same for a custom resource without namespaces.
+pub(crate) fn withheld_custom(custom: Custom, verb: &str) -> Option<&'static str> {
+    let is_read = matches!(verb, "get" | "list" | "watch");
+    let is_known = is_read || matches!(verb, "create" | "update" | "patch" | "delete" | "deletecollection");
+    match custom {
+        _ if is_read || !is_known => None,
+        Custom::Hidden => Some(HIDDEN),
+        // What may be written of shared kinds the configuration says elsewhere.
+        Custom::Read | Custom::Shared => Some(read_only(Class::Shared)),
+        Custom::Renamed => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn custom_objects_are_renamed_unless_said_otherwise() {
-        let customs = Customs::new([("widgets.example.com".to_owned(), Custom::Shared)]);
-        assert_eq!(customs.of("example.com", "widgets"), Custom::Shared);
-        assert_eq!(customs.of("example.org", "widgets"), Custom::Renamed);
-        assert_eq!(Customs::default().of("example.com", "widgets"), Custom::Renamed);
+    fn the_operators_kinds_are_hidden_unless_the_configuration_says_otherwise() {
+        let customs = Customs::new([("widgets.example.com".to_owned(), Custom::Read)]);
+        for is_of_clusters in [true, false] {
+            assert_eq!(customs.of("widgets.example.com", is_of_clusters), Custom::Read);
+        }
+        assert_eq!(customs.of("widgets.example.org", false), Custom::Hidden);
+        assert_eq!(customs.of("widgets.example.org", true), Custom::Renamed);
     }
 
     #[test]

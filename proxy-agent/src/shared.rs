@@ -6,6 +6,9 @@
 //! | made by a cluster, which has it alone | by that cluster | with that cluster's delete |
 //! | had by several clusters | when all of them have asked for the same | with the last one's delete |
 //!
+//! What a cluster has made becomes the operator's ([`handover`]) once anybody else manages a part of it, or has custom
+//! resources of such a definition.
+//!
 //! How labels and annotations are stored and shown says `view` in `rewrite`. Here is what can be said without the host.
 //!
 //! Reading order: [`Rules`], [`HostObject`], [`Consent`].
@@ -13,6 +16,8 @@
 mod advertised;
 mod consent;
 mod definitions;
+pub(crate) mod handover;
+mod instances;
 mod kind;
 mod merge;
 mod object;
@@ -27,6 +32,7 @@ use crate::config::SharedObjects;
 pub(crate) use advertised::{Document, Hidden};
 pub(crate) use consent::Consent;
 pub(crate) use definitions::{Definitions, PATH as DEFINITIONS};
+pub(crate) use instances::Instances;
 pub(crate) use kind::Kind;
 pub(crate) use merge::merge;
 pub(crate) use object::HostObject;

@@ -18,6 +18,7 @@ mod guard;
 mod hostile;
 mod limits;
 mod node_ports;
+mod operators;
 mod order;
 mod pod_security;
 mod proxied;
@@ -132,7 +133,12 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("a_refused_delete_deletes_nothing", Welcome, escape::a_delete_that_is_refused_deletes_nothing),
         case("cluster_scoped_custom_objects_go_to_all", Welcome, custom::the_same_goes_to_all),
         case("cluster_scoped_custom_objects_own", Welcome, custom::owns_what_it_has),
+        case("cluster_scoped_custom_objects_keep_names", Welcome, custom::keeps_its_name),
         case("cluster_scoped_custom_objects_are_watched", Welcome, custom::is_watched),
+        case("operators_kinds_are_not_written", Welcome, operators::kinds_are_not_written),
+        case("operators_kinds_are_taken_over", Welcome, operators::kinds_are_taken_over),
+        case("operators_definitions_survive_who_came_first", Welcome, operators::definitions_survive_who_came_first),
+        case("operators_definitions_survive_with_objects", Welcome, operators::definitions_survive_with_objects),
         case("node_ports_are_shown_as_asked", Welcome, node_ports::are_shown_as_asked),
         case("node_ports_of_its_own_are_taken", Welcome, node_ports::of_its_own_are_taken),
         case("node_ports_of_every_sort", Welcome, node_ports::of_every_sort),

@@ -13,10 +13,16 @@ use crate::{HostCluster, Kubectl, Nodes, Site};
 
 const AGENT: &str = "site-a";
 
-/// What the virtual clusters may write of what they share.
+/// What the virtual clusters may write of what they share, and how kinds are served that the host's operator has made.
 const SHARED: &str = "sharedObjects: {writable: [customresourcedefinitions.apiextensions.k8s.io, \
-                      priorityclasses.scheduling.k8s.io, storageclasses.storage.k8s.io], \
-                      storageClasses: {provisioners: [example.com/disks]}}";
+                      priorityclasses.scheduling.k8s.io, storageclasses.storage.k8s.io, pulleys.custom.example.com], \
+                      storageClasses: {provisioners: [example.com/disks]}}\n\
+                      customResources: [\
+                      {resource: sprockets.custom.example.com, objects: renamed}, \
+                      {resource: wheels.custom.example.com, objects: renamed}, \
+                      {resource: chains.custom.example.com, objects: renamed}, \
+                      {resource: levers.custom.example.com, objects: read}, \
+                      {resource: pulleys.custom.example.com, objects: shared}]";
 
 /// A host cluster, a proxy-server, and an agent with the rights of `configs/kubernetes/agent-rbac.yaml`.
 #[derive(Debug)]

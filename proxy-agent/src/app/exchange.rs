@@ -21,7 +21,7 @@ use crate::own_rights::OwnRights;
 use crate::roles;
 use crate::root::Root;
 use crate::seal::Seal;
-use crate::shared::{Definitions, Rules};
+use crate::shared::{Definitions, Rules, handover};
 use crate::who::Who;
 
 /// The parts that have to know which virtual clusters there are. Clones are the same.
@@ -69,9 +69,13 @@ pub(super) fn open(
     let definitions = Arc::new(Definitions::default());
     let (kept, through) = (Arc::clone(&definitions), api.clone());
     keep(tasks, "definitions", async move { kept.keep(through).await });
-    let own_rights = OwnRights::new(api.clone(), Arc::clone(&definitions));
+    let (kept, through) = (Arc::clone(&definitions), api.clone());
+    keep(tasks, "handover", async move { handover::keep(through, &kept).await });
+    let own_rights = Arc::new(OwnRights::new(api.clone(), config.customs(), Arc::clone(&definitions)));
+    let kept = Arc::clone(&own_rights);
+    keep(tasks, "own rights", async move { kept.keep().await });
     keep(tasks, "aggregation", roles::aggregation::keep(api, clusters.roles(), Arc::clone(&clusters)));
-    let discovery = Arc::new(Discovery::new(host.clone(), config.customs()));
+    let discovery = Arc::new(Discovery::new(host.clone(), config.customs(), Arc::clone(&definitions)));
     let kept = Arc::clone(&discovery);
     keep(tasks, "discovery", async move { kept.keep().await });
     keep(tasks, "root", root.clone().run());

@@ -5,7 +5,7 @@ use std::future::Future;
 
 use serde_json::Value;
 
-use crate::host::api::{Api, ApiError, Change, PatchKind, Reflector, Selection};
+use crate::host::api::{Api, ApiError, Change, PatchKind, Reflector, Selection, Shape};
 
 /// A host's API server. Clones are the same. Paths are absolute; every call is bounded in time and size.
 pub trait HostApi: Clone + Send + Sync + 'static {
@@ -17,6 +17,14 @@ pub trait HostApi: Clone + Send + Sync + 'static {
 
     /// Reads a whole list; `labels` is a label selector, empty for everything.
     fn list(&self, path: &str, labels: &str) -> impl Future<Output = Result<Vec<Value>, ApiError>> + Send;
+
+    /// Whether there is one in a list that `is_one`; it is told the metadata only.
+    fn any(
+        &self,
+        path: &str,
+        labels: &str,
+        is_one: impl Fn(&Value) -> bool + Send + Sync,
+    ) -> impl Future<Output = Result<bool, ApiError>> + Send;
 
     /// Creates an object in the collection; returns it as stored.
     fn create(&self, path: &str, object: &Value) -> impl Future<Output = Result<Value, ApiError>> + Send;
@@ -51,6 +59,15 @@ impl HostApi for Api {
 
     async fn list(&self, path: &str, labels: &str) -> Result<Vec<Value>, ApiError> {
         Ok(Self::list(self, path, &labelled(labels)).await?.items)
+    }
+
+    async fn any(
+        &self,
+        path: &str,
+        labels: &str,
+        is_one: impl Fn(&Value) -> bool + Send + Sync,
+    ) -> Result<bool, ApiError> {
+        Self::any(self, path, &Selection { shape: Shape::Metadata, ..labelled(labels) }, is_one).await
     }
 
     async fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {

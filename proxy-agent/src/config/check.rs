@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use ops::config::{Located, Problems};
 use rewrite::name::endings;
 
-use super::{Host, ProxyAgentConfiguration, VirtualCluster};
+use super::{Custom, Host, ProxyAgentConfiguration, VirtualCluster};
 use crate::layer4::Destination;
 use crate::shared::Kind;
 
@@ -32,9 +32,7 @@ pub(super) fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
             problems.at(custom, format_args!("{} is there twice", custom.resource));
         }
     }
-    for kind in &config.shared_objects.writable {
-        problems.take(kind, kind.parse::<Kind>());
-    }
+    check_shared(config, problems);
     let mut names = HashSet::new();
     for cluster in &config.virtual_clusters {
         check_nodes(cluster, problems);
@@ -70,6 +68,30 @@ fn check_endings(clusters: &[Located<VirtualCluster>], problems: &mut Problems) 
                      host too, so namespaces of both could have the same name on the host; rename one of the clusters"
                 ),
             );
+        }
+    }
+}
+
+/// Custom resources are written under their names on the host where both keys say so.
+fn check_shared(config: &ProxyAgentConfiguration, problems: &mut Problems) {
+    let writable: HashSet<&str> = config.shared_objects.writable.iter().map(|kind| kind.as_str()).collect();
+    let mut shared = HashSet::new();
+    for custom in config.custom_resources.iter().filter(|custom| custom.objects == Custom::Shared) {
+        let name = &custom.resource;
+        shared.insert(name.as_str());
+        if !writable.contains(name.as_str()) {
+            problems.at(
+                custom,
+                format_args!(
+                    "`objects: shared` lets virtual clusters write {name}: list it in `sharedObjects.writable` too, or say \
+                     `objects: read` if they are to read the host's objects only"
+                ),
+            );
+        }
+    }
+    for kind in &config.shared_objects.writable {
+        if !shared.contains(kind.as_str()) {
+            problems.take(kind, kind.parse::<Kind>());
         }
     }
 }

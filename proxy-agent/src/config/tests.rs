@@ -30,8 +30,11 @@ virtualClusters:
 physicalClusters: [{name: d-c, apiServer: 10.2.0.1:6443}]
 destinations: [everything]
 customResources:
-- {resource: widgets, objects: shared}
+- {resource: widgets, objects: read}
 - {resource: widgets, objects: hidden}
+- {resource: gears.example.com, objects: shared}
+- {resource: cogs.example.com, objects: shared}
+sharedObjects: {writable: [cogs.example.com, wheels.example.com]}
 ";
     let errors = parse(yaml).unwrap_err().to_string();
     for expect in [
@@ -43,6 +46,8 @@ customResources:
         ":13:16: not a destination",
         ":15:3: `widgets` is not the name of a CustomResourceDefinition",
         ":16:3: widgets is there twice",
+        ":17:3: `objects: shared` lets virtual clusters write gears.example.com",
+        ":19:46: `wheels.example.com` cannot be written by virtual clusters",
         "`servers` is empty",
         "need a `host`",
     ] {

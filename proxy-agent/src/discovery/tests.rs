@@ -8,7 +8,7 @@ const THINGS: GroupVersionResource<'_> =
     GroupVersionResource { group: "example.com", version: "v1", resource: "things" };
 
 fn discovery(world: &World, server: &FakeServer) -> Arc<Discovery> {
-    Arc::new(Discovery::new(world.host(&[server], &ops::drain::Tasks::new()), Customs::default()))
+    Arc::new(Discovery::new(world.host(&[server], &ops::drain::Tasks::new()), Customs::default(), Arc::default()))
 }
 
 /// Answers one read, as a host that has pods and nothing else.

@@ -57,7 +57,7 @@ impl Asked<'_> {
         }
         let class = match self.custom {
             Some(Custom::Renamed) => return self.renamed(request, body).await,
-            Some(Custom::Shared) => Class::Shared,
+            Some(Custom::Read | Custom::Shared) => return self.shared(request, body).await,
             Some(Custom::Hidden) => Class::Empty(policy::HIDDEN),
             None => class,
         };

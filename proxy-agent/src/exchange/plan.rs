@@ -144,7 +144,7 @@ impl Asked<'_> {
         let accept = self.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let accept = Accept::parse(accept);
         let only = match (accept.json_only(), self.info.target()) {
-            (Err(_), Target::Resource(resource)) if program(resource).has_protobuf() => accept.protobuf_only(),
+            (Err(_), Target::Resource(resource)) if self.program(resource).has_protobuf() => accept.protobuf_only(),
             (json, _) => json,
         };
         let only = only.map_err(|error| Unmapped::refusal(Status::not_acceptable(error), Ask::WithoutBody))?;

@@ -40,7 +40,7 @@ enum Holder {
 }
 
 impl Asked<'_> {
-    /// Finds out whether the request is about such objects.
+    /// Finds out whether the request is about custom objects that are in no namespace, and how those are served.
     pub(super) async fn learn_custom(&mut self) -> Result<(), Refusal> {
         self.learn_kinds();
         let Some(request) = self.info.resource() else { return Ok(()) };
@@ -50,11 +50,24 @@ impl Asked<'_> {
         }
         let known = self.parts.discovery.resource(request.group_version_resource()).await;
         let known = known.map_err(|error| Refusal::from(Status::service_unavailable(error.to_string())))?;
-        let custom = self.parts.discovery.custom(request.group(), request.resource());
-        self.custom = known.filter(|known| known.custom && !known.namespaced).map(|_| custom);
+        if known.is_some_and(|known| known.custom && !known.namespaced) {
+            self.custom = Some(self.custom_of(request).await?);
+        }
         // Its definition may be new.
         self.learn_kinds();
         Ok(())
+    }
+
+    async fn custom_of(&self, request: &ResourceRequest<'_>) -> Result<Custom, Refusal> {
+        self.known_definitions().await?;
+        let name = format!("{}.{}", request.resource(), request.group());
+        if let Some(custom) = self.parts.discovery.custom(&name) {
+            return Ok(custom);
+        }
+        // It may have been made a moment ago, through another agent.
+        let definition = self.definition(&name).await?;
+        let is_of_clusters = definition.is_some_and(|definition| definition.is_of_clusters());
+        Ok(self.parts.discovery.custom_of(&name, is_of_clusters))
     }
 
     fn learn_kinds(&mut self) {
@@ -68,7 +81,11 @@ impl Asked<'_> {
 
     /// The places of names in the objects of the request.
     pub(super) fn program(&self, request: &ResourceRequest<'_>) -> Program {
-        if self.is_renamed() { schema::program_of_renamed() } else { program(request) }
+        match self.custom {
+            Some(Custom::Renamed) => schema::program_of_renamed(),
+            Some(Custom::Read | Custom::Shared) => program(request).of_shared(),
+            Some(Custom::Hidden) | None => program(request),
+        }
     }
 
     /// A request about custom objects that are in no namespace. The caller may make it.
@@ -93,10 +110,11 @@ impl Asked<'_> {
     }
 
     /// The caller may make the request, and the agent is to.
-    async fn may_write_itself(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
+    pub(super) async fn may_write_itself(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
         match self.parts.own_rights.to_write(request.group_resource()).await {
             Ok(()) => Ok(()),
             Err(Lack::NotGiven) => Err(forbidden(request, policy::NOT_GIVEN)),
+            Err(Lack::NotDue) => Err(forbidden(request, policy::HIDDEN)),
             Err(Lack::Host(error)) => {
                 let error: &dyn std::error::Error = &error;
                 warn!(error, resource = %request.group_resource(), "whether the agent may write custom resources is not known");

@@ -129,7 +129,11 @@ impl Asked<'_> {
             if self.parts.shared.load().let_do(resource, subresource, verb) {
                 return Ok(Ruling::Host);
             }
-            return Ok(policy::withheld(resource, subresource, verb).map_or(Ruling::Host, Ruling::Withheld));
+            let withheld = match self.parts.discovery.known_custom(resource) {
+                Some(custom) => policy::withheld_custom(custom, verb),
+                None => policy::withheld(resource, subresource, verb),
+            };
+            return Ok(withheld.map_or(Ruling::Host, Ruling::Withheld));
         }
         let Some(Path { path, verb }) = &question.path else { return Ok(Ruling::Host) };
         match question::class(verb, path) {

@@ -21,6 +21,7 @@ mod write;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};
+use kube_wire::media::BodyType;
 use kube_wire::query::{ListOptions, Query, WriteOptions};
 use kube_wire::selector::LabelSelector;
 use kube_wire::{ResourceRequest, Status, Verb};
@@ -31,12 +32,13 @@ use serde_json::{Map, Value};
 pub(super) use advertised::Advertised;
 
 use super::Asked;
-use super::body::Body;
+use super::body::{Body, content_type};
 use super::cluster_scoped::forbidden;
 use super::own_words::Upstream;
-use super::plan::{As, Plan, program};
+use super::plan::{As, Plan};
+use crate::host::api::Api;
 use crate::host::{RequestBody, empty, full};
-use crate::policy::{self, Class};
+use crate::policy::{self, Class, Custom};
 use crate::refusal::Refusal;
 use crate::shared::{HostObject, Kind};
 use crate::translate::{MAX_OBJECT, Show};
@@ -44,15 +46,27 @@ use crate::translate::{MAX_OBJECT, Show};
 /// The longest name of a manager (`FieldManagerMaxLength` in apimachinery's `meta/v1/validation`).
 const MAX_MANAGER: usize = 128;
 
+/// The manager of who has no name (`buildmanagerinfo.go` in apimachinery's `util/managedfields`).
+const UNKNOWN_MANAGER: &str = "unknown";
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Written {
+    /// An object of a kind of Kubernetes' own.
+    Kind(Kind),
+    /// A custom object.
+    Custom,
+}
+
 impl Asked<'_> {
     /// A request that the root namespace allows.
     pub(super) async fn shared(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
         let place = request.path().build();
-        let planned = match self.writes_shared(request)? {
+        let planned = match self.writes_shared(request).await? {
             None => self.read_shared(request),
             Some(_) if request.verb() == Verb::DeleteCollection => Err(Status::method_not_allowed_here().into()),
-            Some(kind) if request.verb() == Verb::Delete => self.leave_shared(request, kind, body).await,
-            Some(kind) => self.write_shared(request, kind, body).await,
+            Some(written) if request.verb() == Verb::Delete => self.leave_shared(request, written, body).await,
+            Some(written) => self.write_shared(request, written, body).await,
         };
         match planned {
             Ok(plan) => Ok(plan),
@@ -64,17 +78,23 @@ impl Asked<'_> {
     }
 
     /// What is written; nothing if it is a read.
-    fn writes_shared(&self, request: &ResourceRequest<'_>) -> Result<Option<Kind>, Refusal> {
+    async fn writes_shared(&self, request: &ResourceRequest<'_>) -> Result<Option<Written>, Refusal> {
         let is_read = request.verb().is_read();
         if is_read && request.subresource().is_none_or(|subresource| subresource == "status") {
             return Ok(None);
         }
-        let rules = self.parts.shared.load();
-        let kind = Kind::of(request.group_resource()).filter(|kind| rules.lets_write(*kind));
-        match kind.filter(|_| !is_read && request.subresource().is_none()) {
-            Some(kind) => Ok(Some(kind)),
-            None => Err(forbidden(request, policy::read_only(Class::Shared))),
+        let written = match self.custom {
+            Some(custom) => (custom == Custom::Shared).then_some(Written::Custom),
+            None => Kind::of(request.group_resource()).map(Written::Kind),
+        };
+        let is_listed = self.parts.shared.load().lets_write(request.group_resource());
+        let Some(written) = written.filter(|_| is_listed && !is_read && request.subresource().is_none()) else {
+            return Err(forbidden(request, policy::read_only(Class::Shared)));
+        };
+        if written == Written::Custom {
+            self.may_write_itself(request).await?;
         }
+        Ok(Some(written))
     }
 
     fn read_shared(&self, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
@@ -91,14 +111,16 @@ impl Asked<'_> {
         let target = Self::target(&request.path().build(), &query);
         let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
         self.readable(&mut upstream)?;
-        let show = if listed {
-            self.list_show(request, program(request).of_shared(), Filter::Shared)?
-        } else {
-            shown(request)
-        };
+        let show =
+            if listed { self.list_show(request, self.program(request), Filter::Shared)? } else { self.shown(request) };
         let mut plan = self.planned(request, upstream, show);
         plan.selecting = selecting;
         Ok(plan)
+    }
+
+    /// The agent's own calls.
+    fn api(&self) -> Api {
+        Api::new(self.parts.host.clone())
     }
 
     /// The object at `path`, whoever sees it.
@@ -170,29 +192,33 @@ impl Asked<'_> {
         Ok(query)
     }
 
-    /// Who manages what is written, as the host knows it; nothing if the host is to refuse the name, or to miss one.
+    /// Who manages what is written, as the host knows it. `None` if the host is to refuse the name, or to miss one. What the
+    /// host takes from a virtual cluster always has the prefix: a manager without it is the operator.
     fn manager(&self) -> Result<Option<String>, Refusal> {
         let options = WriteOptions::parse(self.info.query())?;
-        let named = &*options.field_manager;
-        if named.len() > MAX_MANAGER || !named.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let mut named = &*options.field_manager;
+        // `ValidateFieldManager` in apimachinery's `meta/v1/validation`.
+        if named.len() > MAX_MANAGER || named.chars().any(char::is_control) {
             return Ok(None);
         }
-        let agent = self.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
-        // `prefixFromUserAgent` in apiserver's `handlers/create.go`.
-        let named = if named.is_empty() { agent.split('/').next().unwrap_or_default() } else { named };
         if named.is_empty() {
-            return Ok(None);
+            if BodyType::of_patch(content_type(&self.headers)) == Ok(BodyType::ApplyYaml) {
+                return Ok(None);
+            }
+            // `prefixFromUserAgent` in apiserver's `handlers/create.go`.
+            let agent = self.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+            named = agent.split('/').next().filter(|name| !name.is_empty()).unwrap_or(UNKNOWN_MANAGER);
         }
         let mut manager = format!("{MANAGER_PREFIX}{}:", self.cluster.name);
         manager.extend(named.chars().filter(char::is_ascii_graphic));
         manager.truncate(MAX_MANAGER);
         Ok(Some(manager))
     }
-}
 
-/// How one object is shown.
-fn shown(request: &ResourceRequest<'_>) -> Show {
-    Show::Object { program: program(request).of_shared(), filter: Filter::Shared, only: None }
+    /// How one object is shown.
+    fn shown(&self, request: &ResourceRequest<'_>) -> Show {
+        Show::Object { program: self.program(request), filter: Filter::Shared, only: None }
+    }
 }
 
 #[cfg(test)]

@@ -93,6 +93,26 @@ impl Api {
         }
     }
 
+    /// Whether there is one in a list that `is_one`. Keeps one page at a time.
+    pub async fn any(
+        &self,
+        path: &str,
+        selection: &Selection,
+        is_one: impl Fn(&Value) -> bool + Send,
+    ) -> Result<bool, ApiError> {
+        let mut from: Option<String> = None;
+        loop {
+            let page = self.page(path, selection, from.as_deref()).await?;
+            if page.items.iter().any(&is_one) {
+                return Ok(true);
+            }
+            match page.next {
+                Some(token) => from = Some(token),
+                None => return Ok(false),
+            }
+        }
+    }
+
     /// Creates an object; returns it as stored.
     pub async fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         self.write(Method::POST, path, "application/json", object).await

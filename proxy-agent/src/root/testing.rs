@@ -140,6 +140,15 @@ impl HostApi for FakeHost {
         })
     }
 
+    async fn any(
+        &self,
+        path: &str,
+        labels: &str,
+        is_one: impl Fn(&Value) -> bool + Send + Sync,
+    ) -> Result<bool, ApiError> {
+        Ok(self.list(path, labels).await?.iter().any(is_one))
+    }
+
     async fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         self.call(|state| {
             if path == paths::REVIEWS {
@@ -167,6 +176,7 @@ impl HostApi for FakeHost {
     }
 
     async fn update(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
+        let path = path.split_once('?').map_or(path, |(path, _)| path);
         self.call(|state| {
             if state.meddling > 0 {
                 state.meddling -= 1;
@@ -373,9 +383,14 @@ fn is_in(path: &str, collection: &str) -> bool {
     path.strip_prefix(collection).and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| !name.contains('/'))
 }
 
-/// `KEY` or `KEY=VALUE`.
+/// `KEY`, `KEY=VALUE`, `KEY in (VALUE,VALUE)` or `KEY notin (VALUE,VALUE)`.
 fn has_label(object: &Value, label: &str) -> bool {
     let labels = &object["metadata"]["labels"];
+    if let Some((key, rest)) = label.split_once(' ') {
+        let (operator, values) = rest.split_once(' ').unwrap();
+        let mut values = values.trim_matches(['(', ')']).split(',');
+        return values.any(|value| labels[key] == value) == (operator == "in");
+    }
     label.is_empty()
         || match label.split_once('=') {
             Some((key, value)) => labels[key] == value,

@@ -18,7 +18,7 @@ pub(crate) enum Consent {
 impl Consent {
     /// Whether all that have the object besides `cluster` have asked for what `wish` is the digest of.
     pub(crate) fn to(host: &HostObject, cluster: &str, wish: &str) -> Self {
-        if !host.is_marked() {
+        if !host.is_of_clusters() {
             return Self::Never;
         }
         let mut others = host.owners().filter(|owner| *owner != cluster);

@@ -1,6 +1,7 @@
 //! Which virtual cluster has which definition of custom resources.
 //!
-//! Everybody has those of the operator's. Of those that virtual clusters have made, there are no such resources to others.
+//! Every virtual cluster has the operator's definitions. A definition that belongs to virtual clusters alone exists for those
+//! that have it; to the others, there is no such resource.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,6 +32,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(crate) struct Definitions {
     known: Mutex<Known>,
     synced: watch::Sender<bool>,
+    /// Counts the changes.
+    changes: watch::Sender<u64>,
 }
 
 /// By name, which is `resource.group`.
@@ -39,8 +42,10 @@ type Known = HashMap<String, Definition>;
 #[derive(Debug)]
 struct Definition {
     uid: Arc<str>,
-    /// Who has it; `None` if everybody has.
+    /// Who has it; `None` if it is the operator's, which everybody has.
     owners: Option<BTreeSet<String>>,
+    /// Whether a virtual cluster has made it, and it is the operator's all the same.
+    is_claimed: bool,
 }
 
 // === impl Definitions ===
@@ -82,19 +87,44 @@ impl Definitions {
             Change::Applied(object) => self.learn(object),
             Change::Deleted(object) => drop(self.lock().remove(name(object))),
         }
+        self.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
     }
 
     fn learn(&self, object: &Value) {
         let definition = HostObject::new(object.clone());
-        let owners = definition.is_marked().then(|| definition.owners().map(str::to_owned).collect());
+        let is_of_clusters = definition.is_of_clusters();
+        let owners = is_of_clusters.then(|| definition.owners().map(str::to_owned).collect());
+        let is_claimed = definition.is_marked() && !is_of_clusters;
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default().into();
-        self.lock().insert(name(object).to_owned(), Definition { uid, owners });
+        self.lock().insert(name(object).to_owned(), Definition { uid, owners, is_claimed });
     }
 
     /// Waits until every definition was told once.
     pub(crate) async fn synced(&self) {
         let mut synced = self.synced.subscribe();
         synced.wait_for(|synced| *synced).await.expect("the sender is borrowed from self");
+    }
+
+    /// Changes whenever a definition does.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Differs whenever a definition has changed.
+    pub(crate) fn generation(&self) -> u64 {
+        *self.changes.borrow()
+    }
+
+    /// Whether the definition of this name belongs to virtual clusters alone; `None` if there is no such definition, as far
+    /// as this agent knows.
+    pub(crate) fn is_of_clusters(&self, name: &str) -> Option<bool> {
+        self.lock().get(name).map(|definition| definition.owners.is_some())
+    }
+
+    /// Those that virtual clusters have made and that are the operator's by now.
+    pub(crate) fn claimed(&self) -> Vec<String> {
+        let known = self.lock();
+        known.iter().filter(|(_, definition)| definition.is_claimed).map(|(name, _)| name.clone()).collect()
     }
 
     /// The uid of the definition of this name, if there is one.
@@ -108,13 +138,13 @@ impl Definitions {
         self.lock().get(&name).is_some_and(|definition| definition.is_foreign(cluster))
     }
 
-    /// All that there is for others only.
-    pub(crate) fn hidden_from(&self, cluster: &str) -> Hidden {
+    /// All that there is for others only, and what of the operator's is `unserved`.
+    pub(crate) fn hidden_from(&self, cluster: &str, unserved: &BTreeSet<String>) -> Hidden {
         let mut hidden = Hidden::default();
         let mut seen = BTreeSet::new();
         for (name, definition) in &*self.lock() {
             let group = name.split_once('.').map_or("", |(_, group)| group).to_owned();
-            if definition.is_foreign(cluster) {
+            if definition.is_foreign(cluster) || unserved.contains(name) {
                 hidden.resources.insert(name.clone());
                 hidden.groups.insert(group);
             } else {
@@ -160,15 +190,25 @@ mod tests {
         assert!(!definitions.hide(gears, "ke"));
         definitions.learn(&had(json!({"overlay.atoll.dev/hz": "{}"})));
         assert!(definitions.hide(gears, "ke") && !definitions.hide(gears, "hz"));
-        let hidden = definitions.hidden_from("ke");
+        let hidden = definitions.hidden_from("ke", &BTreeSet::new());
         assert!(hidden.resources.contains("gears.example.com") && hidden.groups.contains("example.com"));
         definitions.learn(&json!({"metadata": {"name": "wheels.example.com"}}));
-        let hidden = definitions.hidden_from("ke");
+        let hidden = definitions.hidden_from("ke", &BTreeSet::new());
         assert!(hidden.resources.contains("gears.example.com") && hidden.groups.is_empty());
+        let hidden = definitions.hidden_from("ke", &["wheels.example.com".to_owned()].into());
+        assert!(hidden.resources.contains("wheels.example.com") && hidden.groups.contains("example.com"));
         definitions.learn(&had(json!({"overlay.atoll.dev/hz": "{}", "overlay.atoll.dev/ke": "{}"})));
-        assert!(!definitions.hide(gears, "ke") && definitions.hidden_from("ke") == Hidden::default());
-        // Its operator has taken it over.
-        definitions.learn(&json!({"metadata": {"name": "gears.example.com"}}));
+        assert!(!definitions.hide(gears, "ke") && definitions.hidden_from("ke", &BTreeSet::new()) == Hidden::default());
+        assert_eq!(definitions.is_of_clusters("gears.example.com"), Some(true));
+        assert_eq!(definitions.is_of_clusters("cogs.example.com"), None);
+        // The operator applies it too.
+        let mut claimed = had(json!({"overlay.atoll.dev/hz": "{}"}));
+        claimed["metadata"]["managedFields"] = json!([{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]);
+        definitions.learn(&claimed);
+        assert_eq!(definitions.is_of_clusters("gears.example.com"), Some(false));
+        assert_eq!(definitions.claimed(), ["gears.example.com"]);
         assert!(!definitions.hide(gears, "xx"));
+        definitions.learn(&json!({"metadata": {"name": "gears.example.com"}}));
+        assert!(!definitions.hide(gears, "xx") && definitions.claimed().is_empty());
     }
 }

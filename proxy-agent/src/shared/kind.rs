@@ -21,7 +21,10 @@ pub(crate) enum Kind {
 
 /// The text is none of the kinds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` cannot be written by virtual clusters; what can is {}", Kind::ALL.map(|kind| kind.to_string()).join(", "))]
+#[error(
+    "`{text}` cannot be written by virtual clusters; what can is {}, and resources of `customResources` with `objects: shared`",
+    Kind::ALL.map(|kind| kind.to_string()).join(", ")
+)]
 pub(crate) struct NotWritable {
     text: String,
 }

@@ -2,9 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rewrite::name::{LEFT_PREFIX, OVERLAY_PREFIX, SHARED_LABEL};
+use rewrite::name::{LEFT_PREFIX, MANAGER_PREFIX, OVERLAY_PREFIX, SHARED_LABEL};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+
+/// What the API server calls the manager of all that was updated by the longest inactive managers of an object with more
+/// than ten (`capmanagers.go` in apimachinery's `util/managedfields`). Whoever of them is no virtual cluster was noticed
+/// before the tenth write, for each write looks.
+const ANCIENT: &str = "ancient-changes";
 
 /// Labels or annotations.
 pub(crate) type Keys = BTreeMap<String, String>;
@@ -58,9 +63,14 @@ impl HostObject {
         self.metadata()[key].as_str().unwrap_or_default()
     }
 
-    /// Whether virtual clusters have made it. Otherwise it is the operator's.
+    /// Whether a virtual cluster has made it. Otherwise it is the operator's.
     pub(crate) fn is_marked(&self) -> bool {
         !self.metadata()["labels"][SHARED_LABEL].is_null()
+    }
+
+    /// Whether it belongs to virtual clusters alone: one of them has made it, and nobody else manages any of it.
+    pub(crate) fn is_of_clusters(&self) -> bool {
+        self.is_marked() && !is_managed_outside(self.metadata())
     }
 
     /// Whether the cluster sees it.
@@ -93,6 +103,14 @@ impl HostObject {
     /// Makes it one that virtual clusters have made.
     pub(crate) fn mark(&mut self) {
         self.map("labels").insert(SHARED_LABEL.to_owned(), json!(""));
+    }
+
+    /// Makes it the operator's, for good: everybody sees it, and no virtual cluster changes or deletes it. What each has
+    /// of it, it keeps.
+    pub(crate) fn hand_over(&mut self) {
+        self.map("labels").remove(SHARED_LABEL);
+        self.map("annotations").retain(|key, _| !key.starts_with(LEFT_PREFIX));
+        self.forget_wishes();
     }
 
     /// The cluster has this of it from now on.
@@ -151,6 +169,27 @@ impl HostObject {
             *map = json!({});
         }
         map.as_object_mut().expect("it is one now")
+    }
+}
+
+/// Whether somebody who is no virtual cluster manages a part of the object, other than its status and its finalizers,
+/// which the host's own controllers write.
+fn is_managed_outside(metadata: &Value) -> bool {
+    metadata["managedFields"].as_array().into_iter().flatten().any(|entry| {
+        let manager = entry["manager"].as_str().unwrap_or_default();
+        let is_ours = manager.starts_with(MANAGER_PREFIX) || manager == ANCIENT;
+        let is_status = entry["subresource"].as_str().is_some_and(|subresource| !subresource.is_empty());
+        let fields = entry["fieldsV1"].as_object().into_iter().flatten();
+        !is_ours && !is_status && fields.into_iter().any(|(key, value)| is_claim(key, value))
+    })
+}
+
+/// Whether to manage this field is to own the object.
+fn is_claim(key: &str, value: &Value) -> bool {
+    match key {
+        "f:status" => false,
+        "f:metadata" => value.as_object().into_iter().flatten().any(|(key, _)| key != "f:finalizers"),
+        _ => true,
     }
 }
 
@@ -226,6 +265,49 @@ mod tests {
         assert_eq!(host.metadata()["annotations"]["left.atoll.dev/ke"], "");
         host.join("ke", &Overlay::default());
         assert!(host.metadata()["annotations"]["left.atoll.dev/ke"].is_null());
+    }
+
+    #[test]
+    fn who_manages_a_part_owns_it() {
+        let managed = |entry: Value| {
+            let own = json!({"manager": "atoll:ke:kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}});
+            let metadata = json!({"labels": {SHARED_LABEL: ""}, "managedFields": [own, entry]});
+            HostObject::new(json!({"metadata": metadata})).is_of_clusters()
+        };
+        let entry = |manager: &str, fields: Value| json!({"manager": manager, "fieldsV1": fields});
+        for (fields, is_of_clusters) in [
+            (json!({"f:spec": {"f:group": {}}}), false),
+            (json!({"f:value": {}}), false),
+            // `kubectl apply` of what is there already.
+            (
+                json!({"f:metadata": {"f:annotations": {"f:kubectl.kubernetes.io/last-applied-configuration": {}}}}),
+                false,
+            ),
+            (json!({"f:metadata": {"f:ownerReferences": {}}}), false),
+            (json!({"f:metadata": {"f:finalizers": {}}}), true),
+            (json!({"f:status": {"f:conditions": {}}}), true),
+            (json!({}), true),
+        ] {
+            assert_eq!(managed(entry("helm", fields.clone())), is_of_clusters, "{fields}");
+            assert!(managed(entry("atoll:hz:helm", fields)));
+        }
+        assert!(managed(entry("ancient-changes", json!({"f:spec": {}}))));
+        let mut status = entry("kube-apiserver", json!({"f:spec": {}}));
+        status["subresource"] = json!("status");
+        assert!(managed(status));
+        assert!(!HostObject::new(json!({"metadata": {}})).is_of_clusters());
+    }
+
+    #[test]
+    fn what_is_handed_over_is_seen_by_all() {
+        let mut host = object(&json!({}));
+        host.mark();
+        host.join("ke", &Overlay { wish: Some("x".into()), labels: keys(&[("a", "b")]), ..Overlay::default() });
+        host.leave("hz");
+        host.hand_over();
+        assert!(host.is_seen_by("xx") && !host.is_of_clusters());
+        assert_eq!(host.overlay("ke"), Some(Overlay { labels: keys(&[("a", "b")]), ..Overlay::default() }));
+        assert!(host.metadata()["annotations"]["left.atoll.dev/hz"].is_null());
     }
 
     #[test]

@@ -37,7 +37,8 @@ fn define(site: &VirtualSite, singular: &str) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     host.ok_with(&["apply", "-f", "-"], &definition(singular))?;
     let name = format!("crd/{singular}s.custom.example.com");
-    host.ok(&["wait", "--for=condition=Established", &name, "--timeout=30s"])?;
+    // It has no conditions at first, which kubectl takes for an error.
+    eventually(SOON, || host.ok(&["wait", "--for=condition=Established", &name, "--timeout=30s"]))?;
     Ok(())
 }
 
@@ -187,6 +188,47 @@ pub(super) fn owns_what_it_has(site: &VirtualSite) -> anyhow::Result<()> {
         // kube-controller-manager's `garbagecollector.go`).
         eventually(COLLECTED, || beijing.fails(&["get", "configmap", "owned", "-n", &of]))?;
     }
+    Ok(())
+}
+
+/// Kinds of the operator's whose controller goes by the name: all see its objects, and write them if they may.
+pub(super) fn keeps_its_name(site: &VirtualSite) -> anyhow::Result<()> {
+    let [beijing, hangzhou] = &both(site, "lever")?;
+    let host = site.host().kubectl();
+    host.ok_with(&["create", "-f", "-"], &object("Lever", "plain", 7))?;
+    for kubectl in [beijing, hangzhou] {
+        ensure!(kubectl.ok(&["get", "levers", "-o=name"])? == "lever.custom.example.com/plain\n");
+        ensure!(read(kubectl, "lever", "plain")?["spec"]["size"] == 7);
+        let said = kubectl.run_with(&["create", "-f", "-"], &object("Lever", "own", 1))?;
+        ensure!(
+            said.stderr.contains("(Forbidden)") && said.stderr.contains("whose operator can change it"),
+            "{said:?}"
+        );
+        let said = kubectl.fails(&["delete", "lever", "plain"])?;
+        ensure!(said.contains("(Forbidden)"), "{said}");
+        ensure!(kubectl.run(&["auth", "can-i", "create", "levers.custom.example.com"])?.stdout.starts_with("no"));
+        ensure!(kubectl.run(&["auth", "can-i", "list", "levers.custom.example.com"])?.stdout.starts_with("yes"));
+    }
+
+    let [beijing, hangzhou] = &both(site, "pulley")?;
+    host.ok_with(&["create", "-f", "-"], &object("Pulley", "plain", 7))?;
+    let said = beijing.run_with(&["apply", "-f", "-"], &object("Pulley", "plain", 8))?;
+    ensure!(said.code != 0 && said.stderr.contains("only its labels and annotations"), "{said:?}");
+    let said = beijing.fails(&["delete", "pulley", "plain"])?;
+    ensure!(said.contains("has made it for all virtual clusters"), "{said}");
+    beijing.ok_with(&["apply", "-f", "-"], &object("Pulley", "own", 1))?;
+    ensure!(hangzhou.fails(&["get", "pulley", "own"])?.contains("(NotFound)"), "a neighbour's is found");
+    let said = hangzhou.run_with(&["create", "-f", "-"], &object("Pulley", "own", 2))?;
+    ensure!(said.stderr.contains("made it otherwise"), "{said:?}");
+    hangzhou.ok_with(&["apply", "--server-side", "-f", "-"], &object("Pulley", "own", 1))?;
+    hangzhou.ok(&["label", "pulley", "own", "of=hangzhou"])?;
+    ensure!(beijing.ok(&["get", "pulleys", "-o=name", "-lof=hangzhou"])?.is_empty(), "labels are shared");
+    for kubectl in [beijing, hangzhou] {
+        let shown = read(kubectl, "pulley", "own")?;
+        ensure!(shown["spec"]["size"] == 1 && !shown.to_string().contains("atoll"), "{shown}");
+        kubectl.ok(&["delete", "pulley", "own"])?;
+    }
+    ensure!(host.ok(&["get", "pulleys", "-o=name"])? == "pulley.custom.example.com/plain\n");
     Ok(())
 }
 

@@ -31,7 +31,8 @@ impl Asked<'_> {
     ) -> Result<Option<Advertised>, Refusal> {
         let Some(document) = Document::of(request.path()) else { return Ok(None) };
         self.known_definitions().await?;
-        let hidden = self.parts.definitions.hidden_from(self.cluster.name.as_str());
+        let unserved = self.parts.discovery.hidden();
+        let hidden = self.parts.definitions.hidden_from(self.cluster.name.as_str(), &unserved);
         if !hidden.concerns(&document) {
             return Ok(None);
         }

@@ -17,7 +17,7 @@ use super::Asked;
 use super::wanted::{APPLY, CONTENT_TYPE, Wanted, check_metadata};
 use crate::exchange::object::map_json;
 use crate::exchange::patch::yaml_to_json;
-use crate::exchange::plan::{As, program};
+use crate::exchange::plan::As;
 use crate::host::full;
 use crate::refusal::Refusal;
 
@@ -32,7 +32,7 @@ impl Asked<'_> {
         let json = yaml_to_json(body)?;
         let name = request.path_name().unwrap_or_default();
         let mapper = self.mapper(None).partial();
-        let (mapped, report) = map_json(request, name, &program(request), &mapper, &json)?;
+        let (mapped, report) = map_json(request, name, &self.program(request), &mapper, &json)?;
         self.note(&report);
         let mut object: Value =
             serde_json::from_slice(&mapped).map_err(|error| Refusal::Unreadable(error.to_string()))?;

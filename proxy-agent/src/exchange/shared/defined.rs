@@ -8,8 +8,6 @@ use rewrite::schema;
 use tokio::time::timeout;
 
 use super::Asked;
-use crate::exchange::plan::As;
-use crate::host::empty;
 use crate::refusal::Refusal;
 use crate::shared::{DEFINITIONS, HostObject};
 
@@ -31,15 +29,16 @@ impl Asked<'_> {
         // The cluster may have got it a moment ago, and through another agent. Of a read in a namespace nobody has asked yet
         // whether the caller may make it.
         self.allowed(request).await?;
-        let missing = || Refusal::from(Status::path_not_found());
-        let name = SegmentName::new(format!("{}.{}", resource.resource, resource.group)).map_err(|_| missing())?;
-        let read = self.upstream(http::Method::GET, &format!("{DEFINITIONS}/{name}"), As::Agent, empty())?;
-        let is_seen = match self.answer(request, read).await {
-            Ok(definition) => HostObject::new(definition).is_seen_by(self.cluster.name.as_str()),
-            Err(Refusal::Status(status)) if status.code == 404 => false,
-            Err(refusal) => return Err(refusal),
-        };
-        if is_seen { Ok(()) } else { Err(missing()) }
+        let definition = self.definition(&format!("{}.{}", resource.resource, resource.group)).await?;
+        let is_seen = definition.is_some_and(|definition| definition.is_seen_by(self.cluster.name.as_str()));
+        if is_seen { Ok(()) } else { Err(Status::path_not_found().into()) }
+    }
+
+    /// The definition of this name, as the host has it.
+    pub(in crate::exchange) async fn definition(&self, name: &str) -> Result<Option<HostObject>, Refusal> {
+        let Some(request) = self.info.resource() else { return Ok(None) };
+        let Ok(name) = SegmentName::new(name.to_owned()) else { return Ok(None) };
+        self.live(request, &format!("{DEFINITIONS}/{name}")).await
     }
 
     /// Waits until it is known who has which definition, which is a moment after the agent has started.

@@ -1,4 +1,5 @@
-//! Deletes: a cluster gives up what it has of an object, and the last one takes the object with it.
+//! Deletes: a cluster gives up what it has of an object, and the last one takes the object with it, unless it is the
+//! operator's.
 
 mod instances;
 
@@ -7,7 +8,7 @@ use kube_wire::name::SegmentName;
 use kube_wire::status::{Details, Outcome};
 use kube_wire::{ResourceRequest, Status};
 
-use super::{Asked, shown};
+use super::{Asked, Written};
 use crate::exchange::body::Body;
 use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::deletion::Deletion;
@@ -22,7 +23,7 @@ impl Asked<'_> {
     pub(super) async fn leave_shared(
         &self,
         request: &ResourceRequest<'_>,
-        kind: Kind,
+        written: Written,
         body: &Body,
     ) -> Result<Plan, Refusal> {
         let cluster = self.cluster.name.as_str();
@@ -30,7 +31,7 @@ impl Asked<'_> {
         let missing = || Refusal::from(Status::not_found(request.group_resource(), name));
         let segment = SegmentName::new(name.to_owned()).map_err(|_| missing())?;
         let path = request.path_with(None, Some(&segment));
-        let live = self.live(request, &path).await?.filter(|live| live.is_seen_by(cluster)).ok_or_else(missing)?;
+        let mut live = self.live(request, &path).await?.filter(|live| live.is_seen_by(cluster)).ok_or_else(missing)?;
         let deletion = self.deletion(&body.bytes())?;
         if let Some(why) = deletion.unmet(live.metadata()) {
             return Err(Status::conflict(request.group_resource(), name, &why).into());
@@ -38,13 +39,35 @@ impl Asked<'_> {
         if live.overlay(cluster).is_none() {
             return Err(forbidden(request, OPERATORS));
         }
-        if live.is_marked() && !live.has_others(cluster) {
+        let is_definition = written == Written::Kind(Kind::CustomResourceDefinition);
+        let is_last = !live.has_others(cluster);
+        if !live.is_of_clusters() || (is_last && is_definition && self.is_used_outside(&live).await?) {
+            return self.leave_to_operator(request, &path, live, &deletion);
+        }
+        if is_last {
             return self.delete_shared(request, &path, &live, &deletion);
         }
-        if kind == Kind::CustomResourceDefinition && live.is_marked() && !deletion.is_dry_run() {
+        if is_definition && !deletion.is_dry_run() {
             self.delete_instances(request, &live).await?;
         }
-        self.leave_to_others(request, &path, live, &deletion)
+        let gone = gone(request, live.text("name"), live.text("uid"));
+        live.leave(cluster);
+        self.leave_to_others(request, &path, &live, &gone, &deletion)
+    }
+
+    /// The operator has made the object, or uses it: what the cluster has of it goes. That everybody sees it from now on is
+    /// no reason for a client to wait until it is gone: kubectl waits for an object by its uid.
+    fn leave_to_operator(
+        &self,
+        request: &ResourceRequest<'_>,
+        path: &str,
+        mut live: HostObject,
+        deletion: &Deletion,
+    ) -> Result<Plan, Refusal> {
+        live.hand_over();
+        live.leave(self.cluster.name.as_str());
+        let gone = gone(request, live.text("name"), "");
+        self.leave_to_others(request, path, &live, &gone, deletion)
     }
 
     /// Nobody else has it. If somebody joins meanwhile, the host says that it is not what it was.
@@ -62,7 +85,7 @@ impl Asked<'_> {
         let options = deletion.of(live.text("uid"), live.text("resourceVersion"));
         let mut upstream = self.put_upstream(Method::DELETE, path, &query, &options)?;
         self.readable(&mut upstream)?;
-        let mut plan = self.planned(request, upstream, shown(request));
+        let mut plan = self.planned(request, upstream, self.shown(request));
         plan.again = true;
         Ok(plan)
     }
@@ -71,10 +94,10 @@ impl Asked<'_> {
         &self,
         request: &ResourceRequest<'_>,
         path: &str,
-        mut live: HostObject,
+        live: &HostObject,
+        gone: &Status,
         deletion: &Deletion,
     ) -> Result<Plan, Refusal> {
-        live.leave(self.cluster.name.as_str());
         let mut query = self.write_query()?;
         for key in ["propagationPolicy", "gracePeriodSeconds", "orphanDependents", "dryRun"] {
             query.remove(key);
@@ -84,20 +107,20 @@ impl Asked<'_> {
         }
         let mut upstream = self.put_upstream(Method::PUT, path, &query, live.value())?;
         upstream.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static("application/json"));
-        let mut plan = self.planned(request, upstream, shown(request));
+        let mut plan = self.planned(request, upstream, self.shown(request));
         plan.again = true;
-        plan.after = After::Gone(gone(request, &live).to_json().into());
+        plan.after = After::Gone(gone.to_json().into());
         Ok(plan)
     }
 }
 
 /// What an API server answers when the object is gone at once (`handlers/delete.go` in apiserver).
-fn gone(request: &ResourceRequest<'_>, live: &HostObject) -> Status {
+fn gone(request: &ResourceRequest<'_>, name: &str, uid: &str) -> Status {
     let details = Details {
-        name: live.text("name").to_owned(),
+        name: name.to_owned(),
         group: request.group().to_owned(),
         kind: request.resource().to_owned(),
-        uid: live.text("uid").to_owned(),
+        uid: uid.to_owned(),
         ..Details::default()
     };
     Status { outcome: Outcome::Success, details: Some(details), ..Status::default() }

@@ -16,7 +16,7 @@ use super::Asked;
 use crate::exchange::body::{content_type, same_name};
 use crate::exchange::object::{Object, map_json};
 use crate::exchange::patch::JsonPatch;
-use crate::exchange::plan::{As, group_kind, program};
+use crate::exchange::plan::{As, group_kind};
 use crate::host::full;
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::shared::{HostObject, merge};
@@ -48,7 +48,7 @@ impl Asked<'_> {
         if request.path_name().is_some() {
             same_name(request, &own.name)?;
         }
-        let (mapped, report) = object.map(request, &own.name, &program(request), &self.mapper(None))?;
+        let (mapped, report) = object.map(request, &own.name, &self.program(request), &self.mapper(None))?;
         self.note(&report);
         match object {
             Object::Json(_) => self.completed(request, path, live, &mapped).await,
@@ -91,7 +91,7 @@ impl Asked<'_> {
         same_name(request, object["metadata"]["name"].as_str().unwrap_or_default())?;
         let json = Bytes::from(object.to_string());
         let name = request.path_name().unwrap_or_default();
-        let (mapped, report) = map_json(request, name, &program(request), &self.mapper(None), &json)?;
+        let (mapped, report) = map_json(request, name, &self.program(request), &self.mapper(None), &json)?;
         self.note(&report);
         self.completed(request, path, Some(live), &mapped).await
     }
@@ -101,7 +101,7 @@ impl Asked<'_> {
         let mut pieces: Vec<Bytes> = Vec::new();
         let body = Bytes::from(object.value().to_string());
         let view = self.view(self.mapping.clone());
-        let verdict = view.object(&program(request), Filter::Shared, &body, &mut pieces);
+        let verdict = view.object(&self.program(request), Filter::Shared, &body, &mut pieces);
         match verdict.map_err(|error| Refusal::Unreadable(error.to_string()))? {
             Verdict::Shown => {
                 serde_json::from_slice(&pieces.concat()).map_err(|error| Refusal::Unreadable(error.to_string()))
@@ -128,7 +128,7 @@ impl Asked<'_> {
             let patch = Bytes::from(Value::Object(patch).to_string());
             let name = request.path_name().unwrap_or_default();
             let mapper = self.mapper(None).partial();
-            let (mapped, _) = map_json(request, name, &program(request), &mapper, &patch)?;
+            let (mapped, _) = map_json(request, name, &self.program(request), &mapper, &patch)?;
             let target = Self::target(path, &self.dry_query()?);
             let merged = self.answer(request, self.upstream(Method::PATCH, &target, As::Agent, full(mapped))?).await?;
             let merged = self.seen(request, &HostObject::new(merged))?;

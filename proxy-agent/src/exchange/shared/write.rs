@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use super::applied::managed;
 use super::wanted::Wanted;
-use super::{Asked, shown};
+use super::{Asked, Written};
 use crate::exchange::body::Body;
 use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::plan::{After, Plan};
 use crate::refusal::Refusal;
-use crate::shared::{Consent, HostObject, Kind, digest, is_same, objection};
+use crate::shared::{Consent, HostObject, Kind, digest, handover, is_same, objection};
 
 /// `OptimisticLockErrorMsg` in apiserver's `registry/generic/registry/store.go`.
 const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
@@ -30,7 +30,7 @@ const AWAITED: &str = "virtual clusters of this host share it, and others rely o
 
 /// To who would change what the operator has made.
 const OPERATORS: &str =
-    "the operator of the host cluster has made it, and only its labels and annotations can be changed here";
+    "the operator of the host cluster has made it or uses it, and only its labels and annotations can be changed here";
 
 /// To who would make what is still going.
 const GOING: &str = "an object of this name is being deleted on the host: try again";
@@ -39,7 +39,7 @@ impl Asked<'_> {
     pub(super) async fn write_shared(
         &self,
         request: &ResourceRequest<'_>,
-        kind: Kind,
+        written: Written,
         body: &Body,
     ) -> Result<Plan, Refusal> {
         let (cluster, body) = (self.cluster.name.as_str(), body.bytes());
@@ -67,11 +67,11 @@ impl Asked<'_> {
         let place = if live.is_some() || patch.is_some() { path.clone() } else { request.path().build() };
         let wanted = self.wanted_of(request, patch, &place, live.as_ref(), &body).await?;
         match live {
-            None => self.make(request, kind, &wanted),
+            None => self.make(request, written, &wanted),
             Some(live) if !is_seen => self.join(request, &path, live, &wanted),
             Some(live) => {
                 precondition(request, &wanted.metadata, &live)?;
-                self.change(request, kind, &path, live, &wanted).await
+                self.change(request, written, &path, live, &wanted).await
             }
         }
     }
@@ -92,8 +92,8 @@ impl Asked<'_> {
     }
 
     /// Nobody has it yet.
-    fn make(&self, request: &ResourceRequest<'_>, kind: Kind, wanted: &Wanted) -> Result<Plan, Refusal> {
-        self.objected(request, kind, wanted)?;
+    fn make(&self, request: &ResourceRequest<'_>, written: Written, wanted: &Wanted) -> Result<Plan, Refusal> {
+        self.objected(request, written, wanted)?;
         let mut metadata = json!({});
         for key in ["name", "generateName"] {
             if wanted.metadata[key].is_string() {
@@ -106,7 +106,7 @@ impl Asked<'_> {
         let path = collection(request);
         let mut upstream = self.put_upstream(Method::POST, &path, &self.write_query()?, object.value())?;
         self.readable(&mut upstream)?;
-        let mut plan = self.planned(request, upstream, shown(request));
+        let mut plan = self.planned(request, upstream, self.shown(request));
         // Somebody else has made it meanwhile.
         plan.again = true;
         Ok(plan)
@@ -132,7 +132,7 @@ impl Asked<'_> {
     async fn change(
         &self,
         request: &ResourceRequest<'_>,
-        kind: Kind,
+        written: Written,
         path: &str,
         live: HostObject,
         wanted: &Wanted,
@@ -145,13 +145,17 @@ impl Asked<'_> {
         match Consent::to(&live, cluster, &wish) {
             Consent::Never => Err(forbidden(request, OPERATORS)),
             Consent::Given => {
-                self.objected(request, kind, wanted)?;
+                self.objected(request, written, wanted)?;
+                if written == Written::Kind(Kind::CustomResourceDefinition) && self.is_used_outside(&live).await? {
+                    self.hand_over(&name).await?;
+                    return Err(forbidden(request, OPERATORS));
+                }
                 let mut object = live.saying(&wanted.result);
                 object.forget_wishes();
                 self.put_shared(request, path, object, wanted)
             }
             Consent::Awaited => {
-                self.objected(request, kind, wanted)?;
+                self.objected(request, written, wanted)?;
                 self.wish(request, path, live, wish).await?;
                 Err(Status::conflict(request.group_resource(), &name, AWAITED).into())
             }
@@ -169,14 +173,17 @@ impl Asked<'_> {
         self.overlay(&mut object, wanted)?;
         let mut upstream = self.put_upstream(Method::PUT, path, &self.write_query()?, object.value())?;
         self.readable(&mut upstream)?;
-        let mut plan = self.planned(request, upstream, shown(request));
+        let mut plan = self.planned(request, upstream, self.shown(request));
         plan.again = true;
         Ok(plan)
     }
 
-    /// Puts what the client has of it into the object.
+    /// Puts what the client has of it into the object. What somebody else manages too is the operator's from now on.
     fn overlay(&self, object: &mut HostObject, wanted: &Wanted) -> Result<(), Refusal> {
         let cluster = self.cluster.name.as_str();
+        if !object.is_of_clusters() {
+            object.hand_over();
+        }
         let mut overlay = object.overlay(cluster).unwrap_or_default();
         match &wanted.applied {
             Some(fields) => {
@@ -189,6 +196,18 @@ impl Asked<'_> {
         overlay.wish = None;
         object.join(cluster, &overlay);
         Ok(())
+    }
+
+    /// Makes a definition that is used by others the operator's.
+    async fn hand_over(&self, name: &str) -> Result<(), Refusal> {
+        if WriteOptions::parse(self.info.query())?.dry_run {
+            return Ok(());
+        }
+        let why = "there are objects of it that no virtual cluster has made";
+        handover::hand_over(&self.api(), name, why).await.map_err(|error| {
+            let message = format!("the host cluster does not let the definition be marked as its operator's: {error}");
+            Status::service_unavailable(message).with_retry_after(1).into()
+        })
     }
 
     /// Notes what the cluster asks for, if that is new. If somebody else writes at the same time, it is noted when the
@@ -216,7 +235,8 @@ impl Asked<'_> {
     }
 
     /// Refuses what acts on the whole host.
-    fn objected(&self, request: &ResourceRequest<'_>, kind: Kind, wanted: &Wanted) -> Result<(), Refusal> {
+    fn objected(&self, request: &ResourceRequest<'_>, written: Written, wanted: &Wanted) -> Result<(), Refusal> {
+        let Written::Kind(kind) = written else { return Ok(()) };
         match objection(kind, &wanted.result, &self.parts.shared.load()) {
             Some(why) => Err(forbidden(request, &why)),
             None => Ok(()),

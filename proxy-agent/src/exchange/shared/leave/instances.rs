@@ -1,4 +1,4 @@
-//! The custom resources that a cluster has of a definition: they go before the definition does, as on any API server
+//! The custom resources of a definition. Those of a cluster go before the definition does, as on any API server
 //! (`customResourceDefinitionStorage.Delete` and the finalizer beside it in apiextensions-apiserver).
 
 use std::collections::BTreeSet;
@@ -7,14 +7,13 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue, Method, Request, header};
 use kube_wire::{ResourceRequest, Status};
 use rewrite::name::CLUSTER_LABEL;
-use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use crate::exchange::Asked;
-use crate::host::api::{Api, Selection, Shape};
+use crate::host::api::{ApiError, Selection, Shape};
 use crate::host::empty;
 use crate::refusal::Refusal;
-use crate::shared::HostObject;
+use crate::shared::{HostObject, Instances};
 use crate::who::HostUser;
 use crate::who::host_user::AUTHENTICATED;
 
@@ -28,27 +27,30 @@ const REMAINING: &str =
     "its custom resources are being deleted, and some still have finalizers: try again when those are gone";
 
 impl Asked<'_> {
+    /// Whether there are custom resources of a definition that no virtual cluster has made which has the definition: then
+    /// somebody else relies on it.
+    pub(in crate::exchange::shared) async fn is_used_outside(&self, definition: &HostObject) -> Result<bool, Refusal> {
+        let Some(instances) = Instances::of(definition) else { return Ok(false) };
+        instances.any_outside(&self.api(), definition).await.map_err(|error| unknown(&error))
+    }
+
     /// Deletes this cluster's instances of a definition, and waits until they are gone.
     pub(super) async fn delete_instances(
         &self,
         request: &ResourceRequest<'_>,
         definition: &HostObject,
     ) -> Result<(), Refusal> {
-        let spec = &definition.value()["spec"];
-        let Some(version) = served(spec) else { return Ok(()) };
-        let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
-        let base = format!("/apis/{group}/{version}");
-        let is_namespaced = spec["scope"] == "Namespaced";
+        let Some(instances) = Instances::of(definition) else { return Ok(()) };
         let until = Instant::now() + PATIENCE;
         let mut asked = BTreeSet::new();
         loop {
-            let paths = self.instances(&base, plural, is_namespaced).await?;
+            let paths = self.own_instances(&instances).await?;
             if paths.is_empty() {
                 return Ok(());
             }
             for path in paths {
                 if asked.insert(path.clone()) {
-                    self.delete_all(request, &path, is_namespaced).await?;
+                    self.delete_all(request, &path, instances.is_namespaced).await?;
                 }
             }
             if Instant::now() >= until {
@@ -60,28 +62,24 @@ impl Asked<'_> {
     }
 
     /// Collections in which there are instances of this cluster.
-    async fn instances(&self, base: &str, plural: &str, is_namespaced: bool) -> Result<BTreeSet<String>, Refusal> {
-        let api = Api::new(self.parts.host.clone());
+    async fn own_instances(&self, instances: &Instances) -> Result<BTreeSet<String>, Refusal> {
         let label = format!("{CLUSTER_LABEL}={}", self.cluster.name);
-        let labels = if is_namespaced { String::new() } else { label };
+        let labels = if instances.is_namespaced { String::new() } else { label };
         let selection = Selection { labels, shape: Shape::Metadata, ..Selection::default() };
-        let all = match api.list(&format!("{base}/{plural}"), &selection).await {
+        let all = match self.api().list(&instances.path(), &selection).await {
             Ok(list) => list.items,
             // The definition is not in force: there can be none.
             Err(error) if error.is_not_found() => return Ok(BTreeSet::new()),
-            Err(error) => {
-                let message = format!("the host does not tell what custom resources there are: {error}");
-                return Err(Status::service_unavailable(message).with_retry_after(1).into());
-            }
+            Err(error) => return Err(unknown(&error)),
         };
         let mapping = self.cluster.mapping();
         let paths = all.iter().filter_map(|instance| {
-            if !is_namespaced {
-                return Some(format!("{base}/{plural}?labelSelector={CLUSTER_LABEL}%3D{}", self.cluster.name));
+            if !instances.is_namespaced {
+                return Some(format!("{}?labelSelector={CLUSTER_LABEL}%3D{}", instances.path(), self.cluster.name));
             }
             let namespace = instance["metadata"]["namespace"].as_str()?;
             mapping.member(namespace.as_bytes())?;
-            Some(format!("{base}/namespaces/{namespace}/{plural}"))
+            Some(instances.path_in(namespace))
         });
         Ok(paths.collect())
     }
@@ -108,12 +106,7 @@ impl Asked<'_> {
     }
 }
 
-/// A version in which the instances can be asked for.
-fn served(spec: &Value) -> Option<&str> {
-    let mut versions = spec["versions"].as_array().into_iter().flatten();
-    versions.find(|version| version["served"] == true).and_then(|version| version["name"].as_str())
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
+fn unknown(error: &ApiError) -> Refusal {
+    let message = format!("the host does not tell what custom resources there are: {error}");
+    Status::service_unavailable(message).with_retry_after(1).into()
 }

@@ -1,0 +1,157 @@
+//! The custom resources of a definition, and whether all of them belong to virtual clusters that have the definition.
+
+use std::collections::HashSet;
+
+use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
+use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
+use serde_json::Value;
+
+use super::HostObject;
+use crate::clusters::host_api::HostApi;
+use crate::host::api::ApiError;
+use crate::namespaces;
+
+/// Where the instances of a definition are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Instances {
+    /// `/apis/GROUP/VERSION`
+    base: String,
+    plural: String,
+    /// Whether they are in namespaces.
+    pub(crate) is_namespaced: bool,
+}
+
+// === impl Instances ===
+
+impl Instances {
+    /// `None` if no version of them is served: then nobody can name one.
+    pub(crate) fn of(definition: &HostObject) -> Option<Self> {
+        let spec = &definition.value()["spec"];
+        let mut versions = spec["versions"].as_array().into_iter().flatten();
+        let served = versions.find(|version| version["served"] == true)?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Some(Self {
+            base: format!("/apis/{}/{}", text(&spec["group"]), text(&served["name"])),
+            plural: text(&spec["names"]["plural"]),
+            is_namespaced: spec["scope"] == "Namespaced",
+        })
+    }
+
+    /// All of them.
+    pub(crate) fn path(&self) -> String {
+        format!("{}/{}", self.base, self.plural)
+    }
+
+    /// Those in a namespace of the host.
+    pub(crate) fn path_in(&self, namespace: &str) -> String {
+        format!("{}/namespaces/{namespace}/{}", self.base, self.plural)
+    }
+
+    /// Whether there are any that do not belong to a virtual cluster that has the definition: in its namespaces, or with
+    /// its label where there are none.
+    pub(crate) async fn any_outside(&self, api: &impl HostApi, definition: &HostObject) -> Result<bool, ApiError> {
+        let owners: Vec<_> = definition.owners().filter_map(|owner| ClusterName::new(owner).ok()).collect();
+        let names: Vec<_> = owners.iter().map(ClusterName::as_str).collect();
+        let listed = names.join(",");
+        let found = if owners.is_empty() {
+            api.any(&self.path(), "", |_| true).await
+        } else if self.is_namespaced {
+            let own = namespaces_of(api, &format!("{CLUSTER_LABEL} in ({listed})")).await?;
+            let is_outside = |instance: &Value| {
+                let namespace = instance["metadata"]["namespace"].as_str().unwrap_or_default();
+                !own.contains(namespace)
+            };
+            api.any(&self.path(), "", is_outside).await
+        } else {
+            api.any(&self.path(), &format!("{CLUSTER_LABEL} notin ({listed})"), |_| true).await
+        };
+        match found {
+            // The definition is not in force: there can be none.
+            Err(error) if error.is_not_found() => Ok(false),
+            found => found,
+        }
+    }
+}
+
+/// The names on the host of namespaces whose label and name agree on whose they are.
+async fn namespaces_of(api: &impl HostApi, labels: &str) -> Result<HashSet<String>, ApiError> {
+    let all = api.list(namespaces::PATH, labels).await?;
+    let own = all.iter().filter_map(|namespace| {
+        let metadata = &namespace["metadata"];
+        let label = |key: &str| metadata["labels"][key].as_str();
+        let cluster = ClusterName::new(label(CLUSTER_LABEL)?).ok()?;
+        let name = VirtualNamespace::new(label(NAMESPACE_LABEL)?).ok()?;
+        let host = HostNamespace::derive(&name, &cluster);
+        (metadata["name"] == host.as_str()).then(|| host.to_string())
+    });
+    Ok(own.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::root::testing::FakeHost;
+
+    fn definition(scope: &str, owners: &[&str]) -> HostObject {
+        let owners = owners.iter().map(|owner| (format!("overlay.atoll.dev/{owner}"), json!("{}")));
+        let annotations: serde_json::Map<_, _> = owners.collect();
+        let versions = json!([{"name": "v1alpha1", "served": false}, {"name": "v1", "served": true}]);
+        HostObject::new(json!({
+            "metadata": {"name": "gears.example.com", "annotations": annotations},
+            "spec": {"group": "example.com", "names": {"plural": "gears"}, "scope": scope, "versions": versions},
+        }))
+    }
+
+    async fn is_any_outside(host: &FakeHost, definition: &HostObject) -> bool {
+        Instances::of(definition).unwrap().any_outside(host, definition).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn in_namespaces_of_nobody_they_are_outside() {
+        let host = FakeHost::new();
+        let definition = definition("Namespaced", &["ke"]);
+        for (name, cluster) in [("a-ke", "ke"), ("a-hz", "hz"), ("forged", "ke")] {
+            let labels = json!({CLUSTER_LABEL: cluster, NAMESPACE_LABEL: "a"});
+            host.put(&format!("/api/v1/namespaces/{name}"), json!({"metadata": {"name": name, "labels": labels}}));
+        }
+        let put = |namespace: &str| {
+            let object = json!({"metadata": {"name": "x", "namespace": namespace}});
+            host.put(&format!("/apis/example.com/v1/gears/{namespace}"), object);
+        };
+        put("a-ke");
+        assert!(!is_any_outside(&host, &definition).await);
+        for outside in ["a-hz", "forged", "default"] {
+            put(outside);
+            assert!(is_any_outside(&host, &definition).await, "{outside}");
+            host.remove(&format!("/apis/example.com/v1/gears/{outside}"));
+        }
+    }
+
+    #[tokio::test]
+    async fn without_the_label_of_an_owner_they_are_outside() {
+        let host = FakeHost::new();
+        let put = |name: &str, labels: Value| {
+            host.put(
+                &format!("/apis/example.com/v1/gears/{name}"),
+                json!({"metadata": {"name": name, "labels": labels}}),
+            );
+        };
+        put("x.ke", json!({CLUSTER_LABEL: "ke"}));
+        assert!(!is_any_outside(&host, &definition("Cluster", &["ke", "hz"])).await);
+        assert!(is_any_outside(&host, &definition("Cluster", &["hz"])).await);
+        assert!(is_any_outside(&host, &definition("Cluster", &[])).await);
+        put("plain", json!({}));
+        assert!(is_any_outside(&host, &definition("Cluster", &["ke", "hz"])).await);
+    }
+
+    #[test]
+    fn what_is_not_served_has_no_path() {
+        let mut unserved = definition("Cluster", &[]).value().clone();
+        unserved["spec"]["versions"] = json!([{"name": "v1", "served": false}]);
+        assert_eq!(Instances::of(&HostObject::new(unserved)), None);
+        let instances = Instances::of(&definition("Namespaced", &[])).unwrap();
+        assert_eq!(instances.path_in("a"), "/apis/example.com/v1/namespaces/a/gears");
+    }
+}

@@ -1,0 +1,217 @@
+//! Kinds and definitions of the host's operator, which no virtual cluster writes, changes or takes along.
+//!
+//! Each trial has kinds of its own, for all share one host.
+
+use anyhow::ensure;
+use atoll_tests::kubectl::SOON;
+use atoll_tests::{Kubectl, VirtualSite, Way, eventually};
+use serde_json::{Value, json};
+
+use super::{BEIJING, HANGZHOU};
+
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// A definition of `plural`, whose objects may hold anything; `owner` is one of its labels.
+fn definition(plural: &str, group: &str, scope: &str, owner: &str) -> Value {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}"), "labels": {"owner": owner}},
+        "spec": {"group": group, "names": {"kind": kind(plural), "plural": plural}, "scope": scope, "versions": [version]},
+    })
+}
+
+fn kind(plural: &str) -> String {
+    let singular = plural.trim_end_matches('s');
+    format!("{}{}", singular[..1].to_uppercase(), &singular[1..])
+}
+
+fn object(plural: &str, group: &str, metadata: &Value) -> String {
+    json!({
+        "apiVersion": format!("{group}/v1"), "kind": kind(plural), "metadata": metadata,
+        "spec": {"image": "registry.example.com/pwn", "nodeNames": ["hangzhou-1"]},
+    })
+    .to_string()
+}
+
+fn apply(kubectl: &Kubectl, object: &Value) -> anyhow::Result<String> {
+    kubectl.ok_with(&["apply", "-f", "-"], &object.to_string())
+}
+
+/// The virtual cluster has a definition, and its objects are served.
+fn bring(kubectl: &Kubectl, definition: &Value) -> anyhow::Result<()> {
+    apply(kubectl, definition)?;
+    let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+    eventually(SOON, || kubectl.ok(&["get", name, "--all-namespaces"]))?;
+    Ok(())
+}
+
+/// A kind of the operator's without namespaces, behind which there is a controller for all nodes of the host, is neither
+/// served nor written, whatever a virtual cluster's administrator tries.
+pub(super) fn kinds_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
+    let host = site.host().kubectl();
+    let (plural, group) = ("nodewipejobs", "operations.kubeedge.io");
+    let name = format!("{plural}.{group}");
+    host.ok_with(&["create", "-f", "-"], &definition(plural, group, "Cluster", "operator").to_string())?;
+    eventually(SOON, || host.ok(&["get", &name]))?;
+    host.ok_with(&["create", "-f", "-"], &object(plural, group, &json!({"name": "real"})))?;
+    let administrator = site.administrator(BEIJING, Way::Proxy)?;
+    let curl = site.curl(BEIJING, Way::Path)?;
+    let collection = format!("/apis/{group}/v1/{plural}");
+    let pwn = object(plural, group, &json!({"name": "pwn"}));
+    let one = format!("{collection}/pwn");
+    for (method, path, media_type, body) in [
+        ("POST", &collection, "application/json", &*pwn),
+        ("PATCH", &format!("{one}?fieldManager=x&force=true"), APPLY, &pwn),
+        ("PUT", &one, "application/json", &pwn),
+        ("PATCH", &format!("{collection}/real"), "application/merge-patch+json", r#"{"spec":{"image":"x"}}"#),
+        ("DELETE", &format!("{collection}/real"), "application/json", ""),
+        ("DELETE", &collection, "application/json", ""),
+    ] {
+        let answer = curl.send_as(method, path, media_type, body)?;
+        ensure!(answer.code == 403, "{method} {path}: {} {}", answer.code, answer.body);
+        ensure!(answer.body.contains("keeps this resource from virtual clusters"), "{}", answer.body);
+    }
+    ensure!(curl.get(&format!("{collection}/real"))?.code == 404, "the operator's object is shown");
+    let listed = curl.get(&collection)?;
+    ensure!(listed.code == 200 && !listed.body.contains("real"), "{}", listed.body);
+    let objects = host.ok(&["get", &name, "-o=jsonpath={.items[*].metadata.name} {.items[*].spec.image}"])?;
+    ensure!(objects == "real registry.example.com/pwn", "{objects}");
+    ensure!(host.fails(&["get", "clusterrole", &format!("atoll:custom:{name}")])?.contains("(NotFound)"));
+    // Nor is it told of, in any document.
+    eventually(SOON, || {
+        for path in ["/apis", "/openapi/v2", "/openapi/v3"] {
+            ensure!(!administrator.ok(&["get", "--raw", path])?.contains(plural), "{path} tells of it");
+        }
+        Ok(())
+    })?;
+    let attributes = json!({"verb": "create", "group": group, "resource": plural});
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    });
+    let said = administrator.ok_with(&["create", "-f", "-", "-o=jsonpath={.status.allowed}"], &review.to_string())?;
+    ensure!(said == "false", "reviews promise what is refused");
+    let said = administrator.run_with(&["create", "-f", "-"], &pwn)?;
+    ensure!(said.code != 0 && said.stderr.contains("no matches for kind"), "{said:?}");
+    host.ok(&["delete", "crd", &name])?;
+    Ok(())
+}
+
+/// What a virtual cluster defined first, and the operator applies then, is the operator's: neither it nor its objects go with
+/// the virtual cluster's delete.
+pub(super) fn definitions_survive_who_came_first(site: &VirtualSite) -> anyhow::Result<()> {
+    for (how, group) in [(&["apply"][..], "first.example.com"), (&["apply", "--server-side"], "second.example.com")] {
+        for spec in ["same", "other"] {
+            survives(site, how, &format!("{spec}.{group}"), spec == "other")?;
+        }
+    }
+    Ok(())
+}
+
+fn survives(site: &VirtualSite, how: &[&str], group: &str, differs: bool) -> anyhow::Result<()> {
+    let host = site.host().kubectl();
+    let (beijing, hangzhou) = (site.administrator(BEIJING, Way::Proxy)?, site.administrator(HANGZHOU, Way::Path)?);
+    let (plural, name) = ("warrants", format!("warrants.{group}"));
+    let crd = format!("crd/{name}");
+    bring(&beijing, &definition(plural, group, "Namespaced", "beijing"))?;
+    ensure!(hangzhou.fails(&["get", &crd])?.contains("(NotFound)"), "a neighbour's definition is found");
+
+    let mut real = definition(plural, group, "Namespaced", "operator");
+    if differs {
+        real["spec"]["names"]["shortNames"] = json!(["wrt"]);
+    }
+    let force: &[&str] = if how.len() > 1 { &["--force-conflicts"] } else { &[] };
+    host.ok_with(&[how, force, &["-f", "-"]].concat(), &real.to_string())?;
+    host.ok_with(&["create", "-f", "-"], &object(plural, group, &json!({"name": "real", "namespace": "default"})))?;
+    // From now on it is for everybody.
+    eventually(SOON, || hangzhou.ok(&["get", &crd]))?;
+
+    let patch = r#"{"spec": {"names": {"shortNames": ["mine"]}}}"#;
+    let said = beijing.fails(&["patch", &crd, "--type=merge", "-p", patch])?;
+    ensure!(said.contains("(Forbidden)") && said.contains("only its labels and annotations"), "{said}");
+    stays(&beijing, &host, &name)?;
+    // Also what is the operator's alone by now.
+    ensure!(beijing.fails(&["delete", &crd])?.contains("has made it for all virtual clusters"));
+    host.ok(&["get", &name, "real", "-n=default"])?;
+    host.ok(&["delete", &crd])?;
+    Ok(())
+}
+
+/// The virtual cluster deletes the definition, kubectl does not wait for what stays, and it stays with its object.
+fn stays(kubectl: &Kubectl, host: &Kubectl, name: &str) -> anyhow::Result<()> {
+    let crd = format!("crd/{name}");
+    let uid = || host.ok(&["get", &crd, "-o=jsonpath={.metadata.uid}{.metadata.deletionTimestamp}"]);
+    let before = uid()?;
+    kubectl.ok(&["delete", &crd, "--timeout=20s"])?;
+    ensure!(uid()? == before, "the operator's definition is gone");
+    let labels = kubectl.ok(&["get", &crd, "-o=jsonpath={.metadata.labels.owner}"])?;
+    ensure!(labels != "beijing", "what the cluster had of it is still there: {labels}");
+    Ok(())
+}
+
+/// Who has objects of a definition relies on it, and need not have written it.
+pub(super) fn definitions_survive_with_objects(site: &VirtualSite) -> anyhow::Result<()> {
+    let host = site.host().kubectl();
+    let (beijing, hangzhou) = (site.administrator(BEIJING, Way::Proxy)?, site.administrator(HANGZHOU, Way::Path)?);
+    for scope in ["Namespaced", "Cluster"] {
+        for changes in [true, false] {
+            let (plural, group) = ("deeds", format!("{}{changes}.deeds.example.com", scope.to_lowercase()));
+            let (name, crd) = (format!("{plural}.{group}"), format!("crd/{plural}.{group}"));
+            bring(&beijing, &definition(plural, &group, scope, "beijing"))?;
+            let metadata = |name: &str| match scope {
+                "Namespaced" => json!({"name": name, "namespace": "default"}),
+                _ => json!({"name": name}),
+            };
+            eventually(SOON, || beijing.ok_with(&["create", "-f", "-"], &object(plural, &group, &metadata("own"))))?;
+            // Alone, the cluster changes what it likes.
+            let short = |name: &str| format!(r#"{{"spec": {{"names": {{"shortNames": ["{name}"]}}}}}}"#);
+            beijing.ok(&["patch", &crd, "--type=merge", "-p", &short("one")])?;
+            host.ok_with(&["create", "-f", "-"], &object(plural, &group, &metadata("real")))?;
+            if changes {
+                let said = beijing.fails(&["patch", &crd, "--type=merge", "-p", &short("two")])?;
+                ensure!(said.contains("(Forbidden)") && said.contains("only its labels and annotations"), "{said}");
+                eventually(SOON, || hangzhou.ok(&["get", &crd]))?;
+            }
+            stays(&beijing, &host, &name)?;
+            host.ok(&[&["get", &name, "real"][..], if scope == "Cluster" { &[] } else { &["-n=default"] }].concat())?;
+            host.ok(&["delete", &crd])?;
+        }
+    }
+    Ok(())
+}
+
+/// Once the operator uses a kind that a virtual cluster brought, no virtual cluster writes it in the agent's name.
+pub(super) fn kinds_are_taken_over(site: &VirtualSite) -> anyhow::Result<()> {
+    let host = site.host().kubectl();
+    let beijing = site.administrator(BEIJING, Way::Proxy)?;
+    let curl = site.curl(BEIJING, Way::Path)?;
+    for how in ["applies", "makes"] {
+        let (plural, group) = ("edicts", format!("{how}.edicts.example.com"));
+        let (name, crd) = (format!("{plural}.{group}"), format!("crd/{plural}.{group}"));
+        let brought = definition(plural, &group, "Cluster", "beijing");
+        bring(&beijing, &brought)?;
+        let own = |number: usize| object(plural, &group, &json!({"name": format!("own-{number}")}));
+        eventually(SOON, || beijing.ok_with(&["create", "-f", "-"], &own(0)))?;
+        let role = format!("atoll:custom:{name}");
+        host.ok(&["get", "clusterrole", &role])?;
+        if how == "applies" {
+            host.ok_with(&["apply", "-f", "-"], &brought.to_string())?;
+        } else {
+            host.ok_with(&["create", "-f", "-"], &object(plural, &group, &json!({"name": "real"})))?;
+        }
+        let mut number = 0;
+        eventually(SOON, || {
+            number += 1;
+            let answer = curl.send("POST", &format!("/apis/{group}/v1/{plural}"), &own(number))?;
+            ensure!(answer.code == 403, "{} {}", answer.code, answer.body);
+            ensure!(answer.body.contains("keeps this resource from virtual clusters"), "{}", answer.body);
+            Ok(())
+        })?;
+        // The agent gives the right back.
+        eventually(SOON, || host.fails(&["get", "clusterrole", &role]))?;
+        host.ok(&["delete", &crd])?;
+    }
+    Ok(())
+}
