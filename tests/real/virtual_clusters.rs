@@ -41,6 +41,9 @@ const CLUSTERS: [(&str, &str); 2] = [(BEIJING, "beijing"), (HANGZHOU, "hangzhou"
 const BEIJING: &str = "ke-beijing";
 const HANGZHOU: &str = "ke-hangzhou";
 
+/// A trial of a module that lists its own.
+type Listed = (&'static str, fn(&VirtualSite) -> anyhow::Result<()>);
+
 /// What the trials share.
 #[derive(Default)]
 struct World {
@@ -68,7 +71,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     let own = |name: &str, run: fn() -> anyhow::Result<()>| {
         Trial::test(format!("virtual::{name}"), move || run().map_err(|error| format!("{error:?}").into()))
     };
-    vec![
+    let mut trials = vec![
         own("the_gate_needs_no_mutation", gate::shut_where_the_host_only_refuses),
         own("a_host_without_a_gate_is_refused", gate::a_host_without_one_is_refused),
         own("a_host_with_an_open_gate_is_refused", gate::a_host_that_enforces_none_is_refused),
@@ -135,10 +138,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("cluster_scoped_custom_objects_own", Welcome, custom::owns_what_it_has),
         case("cluster_scoped_custom_objects_keep_names", Welcome, custom::keeps_its_name),
         case("cluster_scoped_custom_objects_are_watched", Welcome, custom::is_watched),
-        case("operators_kinds_are_not_written", Welcome, operators::kinds_are_not_written),
-        case("operators_kinds_are_taken_over", Welcome, operators::kinds_are_taken_over),
-        case("operators_definitions_survive_who_came_first", Welcome, operators::definitions_survive_who_came_first),
-        case("operators_definitions_survive_with_objects", Welcome, operators::definitions_survive_with_objects),
         case("node_ports_are_shown_as_asked", Welcome, node_ports::are_shown_as_asked),
         case("node_ports_of_its_own_are_taken", Welcome, node_ports::of_its_own_are_taken),
         case("node_ports_of_every_sort", Welcome, node_ports::of_every_sort),
@@ -157,7 +156,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("dry_runs_make_and_end_nothing", Welcome, dry_run::makes_and_ends_nothing),
         case("endpoints_are_one_cluster", Welcome, endpoints::are_one_cluster),
         case("nobody_sees_what_a_cluster_shows_nobody", Welcome, endpoints::nobody_sees_what_a_cluster_shows_nobody),
-    ]
+    ];
+    trials.extend(operators::TRIALS.map(|(name, run)| case(name, Welcome, run)));
+    trials
 }
 
 // === impl World ===

@@ -16,7 +16,7 @@
 //! grants rights.
 
 use kube_wire::status::Denied;
-use kube_wire::{ResourceRequest, Status, Target};
+use kube_wire::{ResourceRequest, Status, Target, Verb};
 use rewrite::{HostNamespace, VirtualNamespace};
 
 use super::{Asked, rbac};
@@ -171,6 +171,13 @@ impl Asked<'_> {
         let role = request.name().filter(|_| role).map(|name| self.host_role(name));
         let attributes = self.attributes(request);
         let attributes = Attributes { name: role.as_deref().unwrap_or(attributes.name), ..attributes };
+        Ok(self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?)
+    }
+
+    /// Whether the caller may also create the object that an apply would create. An API server asks this where it knows that
+    /// nothing is there yet (`withAuthorization` in apiserver's `handlers/update.go`).
+    pub(super) async fn may_create(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
+        let attributes = Attributes { verb: Verb::Create.as_str(), ..self.attributes(request) };
         Ok(self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?)
     }
 

@@ -5,20 +5,22 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
+use kube_wire::media::BodyType;
 use kube_wire::name::SegmentName;
 use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::name::CLUSTER_LABEL;
 use rewrite::view::Filter;
 use rewrite::{Program, schema};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tracing::warn;
 
 use super::Asked;
-use super::body::{Body, same_name};
+use super::body::{Body, content_type, same_name};
 use super::cluster_scoped::forbidden;
 use super::generate;
 use super::own_words::Upstream as Place;
+use super::patch::yaml_to_json;
 use super::plan::{As, Plan, group_kind, program};
 use crate::host::{empty, full};
 use crate::own_rights::Lack;
@@ -30,11 +32,11 @@ use crate::translate::{MAX_OBJECT, Show};
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
 
 /// To whom a name of the host belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Holder {
     Nobody,
-    /// The virtual cluster.
-    Own,
+    /// The virtual cluster, whose object has this uid.
+    Own(String),
     /// Somebody who has made it on the host itself.
     Other,
 }
@@ -178,7 +180,7 @@ impl Asked<'_> {
     async fn read_renamed(&self, request: &ResourceRequest<'_>, name: &str) -> Result<Plan, Refusal> {
         let path = self.renamed_path(request, name)?;
         let listed = request.verb() != Verb::Get;
-        if request.subresource() == Some("scale") && self.holder(request, &path).await? != Holder::Own {
+        if request.subresource() == Some("scale") && !matches!(self.holder(request, &path).await?, Holder::Own(_)) {
             return Err(Status::not_found(request.group_resource(), name).into());
         }
         let query = if listed { self.list_query(request, None)? } else { self.info.query().borrowed().into_owned() };
@@ -196,7 +198,8 @@ impl Asked<'_> {
 
     async fn write_renamed(&self, request: &ResourceRequest<'_>, name: &str, body: &Bytes) -> Result<Plan, Refusal> {
         let path = self.renamed_path(request, name)?;
-        if self.holder(request, &path).await? == Holder::Other {
+        let holder = self.holder(request, &path).await?;
+        if holder == Holder::Other {
             return Err(if request.verb() == Verb::Patch {
                 // An apply would make it.
                 let why = "the name is taken on the host by something else";
@@ -206,6 +209,7 @@ impl Asked<'_> {
             });
         }
         let planned = async {
+            let body = &self.applied(request, holder, body).await?;
             if request.verb() == Verb::Patch {
                 let patched = self.patch(request, None, &path, body).await?;
                 return Ok((patched.request, patched.again));
@@ -227,6 +231,27 @@ impl Asked<'_> {
         plan.mapping = self.mapping.clone().about_object(name);
         plan.again = again;
         Ok(plan)
+    }
+
+    /// The body of a write. An apply may create the object only if the caller may: one who may not applies to the object that
+    /// is there now, and to no other.
+    async fn applied(&self, request: &ResourceRequest<'_>, holder: Holder, body: &Bytes) -> Result<Bytes, Refusal> {
+        let kind = BodyType::of_patch(content_type(&self.headers));
+        if request.verb() != Verb::Patch || request.subresource().is_some() || kind != Ok(BodyType::ApplyYaml) {
+            return Ok(body.clone());
+        }
+        let may_create = self.may_create(request).await;
+        let Holder::Own(uid) = holder else { return may_create.map(|()| body.clone()) };
+        if may_create.is_ok() {
+            return Ok(body.clone());
+        }
+        let json = yaml_to_json(body)?;
+        let mut object: Map<String, Value> =
+            serde_json::from_slice(&json).map_err(|error| Status::bad_request(error.to_string()))?;
+        if let Some(metadata) = object.entry("metadata").or_insert_with(|| json!({})).as_object_mut() {
+            metadata.entry("uid").or_insert_with(|| uid.into());
+        }
+        Ok(Value::Object(object).to_string().into())
     }
 
     async fn renamed_refused(
@@ -274,7 +299,8 @@ impl Asked<'_> {
                 let object: Value =
                     serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
                 let label = object["metadata"]["labels"][CLUSTER_LABEL].as_str();
-                Ok(if label == Some(self.cluster.name.as_str()) { Holder::Own } else { Holder::Other })
+                let uid = || object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                Ok(if label == Some(self.cluster.name.as_str()) { Holder::Own(uid()) } else { Holder::Other })
             }
             _ => {
                 let said = self.status(request, &self.mapping, response).await;

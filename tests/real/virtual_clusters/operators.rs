@@ -7,7 +7,15 @@ use atoll_tests::kubectl::SOON;
 use atoll_tests::{Kubectl, VirtualSite, Way, eventually};
 use serde_json::{Value, json};
 
-use super::{BEIJING, HANGZHOU};
+use super::{BEIJING, HANGZHOU, Listed};
+
+pub(super) const TRIALS: [Listed; 5] = [
+    ("operators_kinds_are_not_written", kinds_are_not_written),
+    ("operators_kinds_are_taken_over", kinds_are_taken_over),
+    ("operators_definitions_survive_who_came_first", definitions_survive_who_came_first),
+    ("operators_definitions_survive_with_objects", definitions_survive_with_objects),
+    ("who_may_not_create_applies_to_what_is_there", who_may_not_create_applies_to_what_is_there),
+];
 
 const APPLY: &str = "application/apply-patch+yaml";
 
@@ -49,7 +57,7 @@ fn bring(kubectl: &Kubectl, definition: &Value) -> anyhow::Result<()> {
 
 /// A kind of the operator's without namespaces, behind which there is a controller for all nodes of the host, is neither
 /// served nor written, whatever a virtual cluster's administrator tries.
-pub(super) fn kinds_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
+fn kinds_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     let (plural, group) = ("nodewipejobs", "operations.kubeedge.io");
     let name = format!("{plural}.{group}");
@@ -101,7 +109,7 @@ pub(super) fn kinds_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
 
 /// What a virtual cluster defined first, and the operator applies then, is the operator's: neither it nor its objects go with
 /// the virtual cluster's delete.
-pub(super) fn definitions_survive_who_came_first(site: &VirtualSite) -> anyhow::Result<()> {
+fn definitions_survive_who_came_first(site: &VirtualSite) -> anyhow::Result<()> {
     for (how, group) in [(&["apply"][..], "first.example.com"), (&["apply", "--server-side"], "second.example.com")] {
         for spec in ["same", "other"] {
             survives(site, how, &format!("{spec}.{group}"), spec == "other")?;
@@ -152,7 +160,7 @@ fn stays(kubectl: &Kubectl, host: &Kubectl, name: &str) -> anyhow::Result<()> {
 }
 
 /// Who has objects of a definition relies on it, and need not have written it.
-pub(super) fn definitions_survive_with_objects(site: &VirtualSite) -> anyhow::Result<()> {
+fn definitions_survive_with_objects(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     let (beijing, hangzhou) = (site.administrator(BEIJING, Way::Proxy)?, site.administrator(HANGZHOU, Way::Path)?);
     for scope in ["Namespaced", "Cluster"] {
@@ -183,7 +191,7 @@ pub(super) fn definitions_survive_with_objects(site: &VirtualSite) -> anyhow::Re
 }
 
 /// Once the operator uses a kind that a virtual cluster brought, no virtual cluster writes it in the agent's name.
-pub(super) fn kinds_are_taken_over(site: &VirtualSite) -> anyhow::Result<()> {
+fn kinds_are_taken_over(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     let beijing = site.administrator(BEIJING, Way::Proxy)?;
     let curl = site.curl(BEIJING, Way::Path)?;
@@ -213,5 +221,46 @@ pub(super) fn kinds_are_taken_over(site: &VirtualSite) -> anyhow::Result<()> {
         eventually(SOON, || host.fails(&["get", "clusterrole", &role]))?;
         host.ok(&["delete", &crd])?;
     }
+    Ok(())
+}
+
+/// An apply that would create something needs the right to create it, as on any API server.
+fn who_may_not_create_applies_to_what_is_there(site: &VirtualSite) -> anyhow::Result<()> {
+    let administrator = site.administrator(BEIJING, Way::Proxy)?;
+    let (plural, group) = ("pumps", "mended.example.com");
+    let brought = definition(plural, group, "Cluster", "beijing");
+    bring(&administrator, &brought)?;
+    let verbs = json!(["get", "list", "patch", "update"]);
+    let rules = json!([
+        {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": verbs},
+        {"apiGroups": [group], "resources": [plural], "verbs": verbs},
+    ]);
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "mender"}, "rules": rules,
+    });
+    apply(&administrator, &role)?;
+    administrator.ok(&["create", "clusterrolebinding", "mender", "--clusterrole=mender", "--user=mender"])?;
+    let mender = site.user(BEIJING, "mender")?;
+    let applied = |object: &str, more: &[&str]| {
+        mender.run_with(&[&["apply", "--server-side", "--validate=false", "-f", "-"], more].concat(), object)
+    };
+    let new = definition("valves", group, "Cluster", "mender").to_string();
+    let pump = object(plural, group, &json!({"name": "own", "labels": {"by": "mender"}}));
+    for (object, resource) in [(&new, "customresourcedefinitions"), (&pump, plural)] {
+        for more in [&[][..], &["--dry-run=server"], &["--force-conflicts"]] {
+            let said = applied(object, more)?;
+            let refused = format!("User \"mender\" cannot create resource \"{resource}\"");
+            ensure!(said.code != 0 && said.stderr.contains(&refused), "{more:?}: {said:?}");
+        }
+    }
+    administrator.ok_with(&["create", "-f", "-"], &object(plural, group, &json!({"name": "own"})))?;
+    let said = applied(&pump, &["--force-conflicts"])?;
+    ensure!(said.code == 0, "{said:?}");
+    let by = "-o=jsonpath={.metadata.labels.by}";
+    ensure!(administrator.ok(&["get", plural, "own", by])? == "mender");
+    let said = applied(&definition(plural, group, "Cluster", "mender").to_string(), &["--force-conflicts"])?;
+    ensure!(said.code == 0, "{said:?}");
+    administrator.ok(&["delete", &format!("crd/{plural}.{group}")])?;
+    administrator.ok(&["delete", "clusterrolebinding/mender", "clusterrole/mender"])?;
     Ok(())
 }

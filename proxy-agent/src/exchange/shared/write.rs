@@ -64,6 +64,9 @@ impl Asked<'_> {
         if !is_seen && live.as_ref().is_some_and(|live| !live.text("deletionTimestamp").is_empty()) {
             return Err(Status::conflict(request.group_resource(), &name, GOING).into());
         }
+        if !is_seen && patch.is_some() {
+            self.may_create(request).await?;
+        }
         let place = if live.is_some() || patch.is_some() { path.clone() } else { request.path().build() };
         let wanted = self.wanted_of(request, patch, &place, live.as_ref(), &body).await?;
         match live {
