@@ -117,6 +117,10 @@ impl Asked<'_> {
         } else if name.is_empty() {
             // The host makes another name than it has made in the dry run.
             Some(Written::SomeBound)
+        } else if !tried.result["metadata"]["deletionTimestamp"].is_null() {
+            // A write that removes the last finalizer removes the object (`deleteWithoutFinalizers` in apiserver's
+            // `registry/generic/registry/store.go`).
+            Some(Written::Unbound(name.to_owned()))
         } else {
             Some(Written::Bound(tried.result))
         };

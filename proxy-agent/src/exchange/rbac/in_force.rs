@@ -13,7 +13,7 @@ pub(in crate::exchange) enum Written {
     Bound(Value),
     /// One of which only its watch will tell.
     SomeBound,
-    /// The ClusterRoleBinding of this name is gone.
+    /// The ClusterRoleBinding of this name is gone, or is as soon as it has no finalizer.
     Unbound(String),
     /// Several are.
     SomeUnbound,
