@@ -18,6 +18,7 @@ mod fault;
 mod nesting;
 mod skip;
 mod text;
+mod weight;
 
 pub use boundary::Boundary;
 pub use container::{Extent, Fate};
@@ -25,6 +26,7 @@ pub use cursor::Cursor;
 pub use edit::{Edits, Mark};
 pub use fault::{Defect, Fault, FieldPath, Malformed, Step};
 pub use text::{Text, quoted};
+pub use weight::{MAX_WEIGHT, weight};
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -9,10 +9,11 @@
 //! Reading order: [`name`] (the two kinds of names), [`mapping`] (how one becomes the other), [`json`] (scan and
 //! splice), [`program`] and [`schema`] (where names stand in a body), [`protobuf`] (both for the other encoding),
 //! [`guard`] (what is forced on pods and hidden again), [`view`] (responses, host to virtual), [`request`] (virtual to
-//! host).
+//! host), [`json_patch`] (patches that are applied here).
 
 pub mod guard;
 pub mod json;
+pub mod json_patch;
 pub mod mapping;
 pub mod name;
 pub mod node_ports;

@@ -20,6 +20,7 @@ mod limits;
 mod node_ports;
 mod operators;
 mod order;
+mod patches;
 mod pod_security;
 mod proxied;
 mod reads;
@@ -59,6 +60,7 @@ enum Company {
     Unwelcome,
 }
 
+#[expect(clippy::too_many_lines, reason = "a list")]
 pub(crate) fn trials() -> Vec<Trial> {
     use Company::{Unwelcome, Welcome};
     let world = Arc::new(World::default());
@@ -141,6 +143,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("node_ports_are_shown_as_asked", Welcome, node_ports::are_shown_as_asked),
         case("node_ports_of_its_own_are_taken", Welcome, node_ports::of_its_own_are_taken),
         case("node_ports_of_every_sort", Welcome, node_ports::of_every_sort),
+        case("patches_cost_the_agent_little", Unwelcome, patches::cost_the_agent_little),
         case("pod_security_labels_are_the_clients", Welcome, pod_security::labels_are_the_clients),
         case("names_at_the_limit_work", Welcome, limits::names_at_the_limit_work),
         case("bodies_are_read_of_the_authorised", Welcome, order::bodies_are_read_of_the_authorised),

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, header};
 use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status, Verb};
+use rewrite::json::{MAX_WEIGHT, weight};
 use rewrite::request::{Report, Request};
 use rewrite::{Program, VirtualNamespace};
 use tokio::time::timeout;
@@ -18,6 +19,9 @@ use super::{Asked, generate};
 use crate::host::{RequestBody, empty, full, stream};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::{CollectError, MAX_FORGOTTEN, MAX_REQUEST, collect_charged, drain, exhausted};
+
+/// No body of this size is too heavy.
+const LIGHT: usize = 256 * 1024;
 
 /// The body of a request, before anything is known of it.
 pub(crate) enum Body {
@@ -58,6 +62,10 @@ impl Body {
 
     async fn collected(mut inbound: Inbound, share: &Share) -> Result<Self, Refusal> {
         match collect_charged(&mut inbound, MAX_REQUEST, share).await {
+            Ok(bytes) if is_too_heavy(&bytes) => {
+                let message = "the body has more small parts than this virtual cluster can take in one object";
+                Err(Status::request_entity_too_large(message).into())
+            }
             Ok(bytes) => Ok(Self::Whole(bytes)),
             Err(CollectError::Exhausted) => Err(exhausted()),
             Err(CollectError::TooLarge(limit)) => {
@@ -91,6 +99,12 @@ impl Body {
             }
         }
     }
+}
+
+/// Whether a body in JSON takes too much memory when it is taken apart. Other encodings are never taken apart as a whole.
+fn is_too_heavy(body: &[u8]) -> bool {
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    body.len() > LIGHT && matches!(first, Some(b'{' | b'[')) && weight(body) > MAX_WEIGHT
 }
 
 /// The media type of a body.

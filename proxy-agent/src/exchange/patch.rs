@@ -11,7 +11,6 @@
 
 mod apply;
 mod directives;
-mod json_patch;
 mod last_applied;
 mod resolve;
 
@@ -20,6 +19,8 @@ use http::{Method, Request};
 use kube_wire::media::BodyType;
 use kube_wire::{ResourceRequest, Status};
 use rewrite::VirtualNamespace;
+use rewrite::json::{Cursor, Edits, Fate, Malformed};
+use rewrite::json_patch::JsonPatch;
 use serde_json::Value;
 
 use super::Asked;
@@ -29,7 +30,6 @@ use super::object::map_json;
 use crate::host::{RequestBody, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use directives::Directives;
-pub(in crate::exchange) use json_patch::JsonPatch;
 
 /// Kinds that hold a pod specification, and so the guard.
 const GUARDED: [(&str, &str); 9] = [
@@ -141,10 +141,27 @@ fn pod_spec(resource: &str) -> &'static str {
     }
 }
 
-/// The name that a merge patch gives to the object.
+/// The name that a merge patch gives to the object. Of members that are there twice the last counts, as for Go.
 fn own_name(patch: &[u8]) -> Option<String> {
-    let patch: Value = serde_json::from_slice(patch).ok()?;
-    Some(patch.pointer("/metadata/name")?.as_str()?.to_owned())
+    let (mut name, mut cursor) = (None, Cursor::new(patch, 0, 0));
+    cursor
+        .object(&mut Edits::new(), |cursor, edits, key| {
+            if !key.is("metadata") || cursor.peek()? != b'{' {
+                cursor.skip()?;
+                return Ok(Fate::Keep);
+            }
+            cursor.object(edits, |cursor, _, key| {
+                if key.is("name") && cursor.peek()? == b'"' {
+                    name = Some(cursor.string()?.decode().into_owned());
+                } else {
+                    cursor.skip()?;
+                }
+                Ok::<_, Malformed>(Fate::Keep)
+            })?;
+            Ok::<_, Malformed>(Fate::Keep)
+        })
+        .ok()?;
+    name
 }
 
 /// An object in YAML as JSON. JSON is YAML, and passes as it is. Of several documents the first counts, as for the

@@ -5,13 +5,13 @@ use http::{Method, Request, StatusCode, header};
 use kube_wire::query::{Query, WriteOptions};
 use kube_wire::{ResourceRequest, Status};
 use rewrite::VirtualNamespace;
+use rewrite::json_patch::JsonPatch;
 use rewrite::view::Filter;
 use serde_json::Value;
 
 use super::super::Asked;
 use super::super::node_ports::Form;
 use super::super::own_words::Upstream;
-use super::json_patch::JsonPatch;
 use super::pod_spec;
 use crate::host::{RequestBody, empty, full};
 use crate::refusal::Refusal;
@@ -36,16 +36,14 @@ pub(super) async fn by_json_patch(
         }
     }
     let live = read(asked, request, asked.upstream(Method::GET, path, asked.acts_as(), empty())?).await?;
-    let mut object = shown(asked, request, &live)?;
-    patch.apply(&mut object).map_err(|_| Refusal::from(Status::patch_does_not_apply()))?;
-    if !patch.pointers().any(|pointer| MANAGED.starts_with(pointer) || pointer.starts_with(MANAGED))
-        && let Some(metadata) = object["metadata"].as_object_mut()
-    {
+    let does_not_apply = |_| Refusal::from(Status::patch_does_not_apply());
+    let mut object = patch.apply(shown_text(asked, request, &live)?).map_err(does_not_apply)?;
+    if !patch.pointers().any(|pointer| MANAGED.starts_with(pointer) || pointer.starts_with(MANAGED)) {
         // A PUT without them keeps those of the host, which know of fields that are hidden (`fieldManager.Update` in
         // apimachinery's `pkg/util/managedfields/internal/fieldmanager.go`).
-        metadata.remove("managedFields");
+        object = without(object, MANAGED);
     }
-    mapped(asked, request, namespace, &object).await
+    mapped(asked, request, namespace, object).await
 }
 
 /// Whether the parameters of a patch are such as no API server objects to.
@@ -92,8 +90,7 @@ pub(super) async fn by_dry_run(
     query.set("dryRun", "All");
     let dry = asked.upstream(Method::PATCH, &Asked::target(path, &query), asked.acts_as(), full(patch))?;
     let result = read(asked, request, dry).await?;
-    let object = shown(asked, request, &result)?;
-    mapped(asked, request, namespace, &object).await
+    mapped(asked, request, namespace, shown_text(asked, request, &result)?).await
 }
 
 /// Lets the host try a mapped apply; what it has against it is the answer to the client.
@@ -126,11 +123,24 @@ pub(super) async fn read(
 
 /// The object as the client sees it.
 pub(super) fn shown(asked: &Asked<'_>, request: &ResourceRequest<'_>, object: &Bytes) -> Result<Value, Refusal> {
+    let text = shown_text(asked, request, object)?;
+    serde_json::from_slice(&text).map_err(|error| Refusal::Unreadable(error.to_string()))
+}
+
+/// The same as a JSON text.
+fn shown_text(asked: &Asked<'_>, request: &ResourceRequest<'_>, object: &Bytes) -> Result<Bytes, Refusal> {
     let view = asked.view(asked.mapping.clone());
     let mut pieces: Vec<Bytes> = Vec::new();
     view.object(&asked.program(request), Filter::Everything, object, &mut pieces)
         .map_err(|error| Refusal::Unreadable(error.to_string()))?;
-    serde_json::from_slice(&pieces.concat()).map_err(|error| Refusal::Unreadable(error.to_string()))
+    Ok(pieces.concat().into())
+}
+
+/// The object without what is at a pointer, if anything is.
+fn without(object: Bytes, pointer: &str) -> Bytes {
+    let patch = format!(r#"[{{"op":"remove","path":"{pointer}"}}]"#);
+    let patch = JsonPatch::parse(&patch.into()).expect("a patch of one operation");
+    patch.apply(object.clone()).unwrap_or(object)
 }
 
 /// The patched object as the host is to get it.
@@ -138,10 +148,9 @@ async fn mapped(
     asked: &Asked<'_>,
     request: &ResourceRequest<'_>,
     namespace: Option<&VirtualNamespace>,
-    object: &Value,
+    object: Bytes,
 ) -> Result<Bytes, Refusal> {
-    let json = serde_json::to_vec(object).map_err(|error| Refusal::Unreadable(error.to_string()))?;
-    let json = asked.with_node_ports(Form::Whole, &json.into());
+    let json = asked.with_node_ports(Form::Whole, &object);
     let mapper = asked.whole_mapper(request, namespace).await?;
     asked.map(request, &asked.program(request), mapper, &json).await
 }

@@ -7,6 +7,8 @@ use kube_wire::media::BodyType;
 use kube_wire::proto::Writer;
 use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status};
+use rewrite::json::{MAX_WEIGHT, weight};
+use rewrite::json_patch::JsonPatch;
 use rewrite::name::is_own_key;
 use rewrite::protobuf::ObjectMetadata;
 use rewrite::view::{Filter, Verdict};
@@ -15,7 +17,6 @@ use serde_json::{Map, Value, json};
 use super::Asked;
 use crate::exchange::body::{content_type, same_name};
 use crate::exchange::object::{Object, map_json};
-use crate::exchange::patch::JsonPatch;
 use crate::exchange::plan::{As, group_kind};
 use crate::host::full;
 use crate::refusal::{Ask, Refusal, Unmapped};
@@ -71,7 +72,12 @@ impl Asked<'_> {
         match kind {
             BodyType::JsonPatch => {
                 let patch = JsonPatch::parse(body).map_err(|_| unreadable("a JSON patch"))?;
-                patch.apply(&mut object).map_err(|_| Refusal::from(Status::patch_does_not_apply()))?;
+                let does_not_apply = || Refusal::from(Status::patch_does_not_apply());
+                let patched = patch.apply(object.to_string().into()).map_err(|_| does_not_apply())?;
+                object = Some(&patched)
+                    .filter(|patched| weight(patched) <= MAX_WEIGHT)
+                    .and_then(|patched| serde_json::from_slice(patched).ok())
+                    .ok_or_else(does_not_apply)?;
             }
             BodyType::MergePatch | BodyType::StrategicMergePatch => {
                 let patch: Map<String, Value> =

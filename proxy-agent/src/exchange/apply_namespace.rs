@@ -1,0 +1,175 @@
+//! Server-side apply of a Namespace that does not exist, which creates it.
+//!
+//! An apply cannot demand that there is no such object, and a namespace of somebody else must never be taken over. So the
+//! namespace is created first, with nothing but what makes it the virtual cluster's; the host refuses that if the name is
+//! taken. Then the apply follows, by the client's manager. It was tried before, so that a refusal leaves nothing behind.
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use kube_wire::query::WriteOptions;
+use kube_wire::{ResourceRequest, Status};
+use rewrite::name::HIDDEN_PREFIX;
+use rewrite::pod_security::is_enforced;
+use rewrite::view::Filter;
+use rewrite::{HostNamespace, VirtualNamespace};
+use serde_json::{Value, json};
+use tracing::warn;
+
+use super::Asked;
+use super::object::Object;
+use super::patch::named;
+use super::plan::{After, As, Plan, program};
+use crate::access::Attributes;
+use crate::host::{HostBody, full};
+use crate::namespaces;
+use crate::refusal::Refusal;
+use crate::translate::{MAX_OBJECT, Show, Upstream};
+
+/// What is applied once the namespace is there.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FirstApply {
+    name: String,
+    /// Path and query, in host names.
+    target: String,
+    body: Bytes,
+}
+
+impl Asked<'_> {
+    /// An apply of a Namespace that the virtual cluster does not have. That the caller may patch it is known.
+    pub(super) async fn apply_namespace(
+        &self,
+        request: &ResourceRequest<'_>,
+        name: &VirtualNamespace,
+        body: &Bytes,
+    ) -> Result<Plan, Refusal> {
+        // As `createAuthorizerAttributes` in apiserver's `handlers/patch.go`.
+        let create = Attributes { verb: "create", ..self.attributes(request) };
+        self.parts.access.demand(&self.mapping, &self.caller, &create).await?;
+        let options = WriteOptions::parse(self.info.query())?;
+        let json = named(request, self.yaml(body)?);
+        let own = Object::Json(json.clone()).name()?.name;
+        if own != name.as_str() {
+            // `checkName` in apiserver's `handlers/rest.go`.
+            let message = format!("the name of the object ({own}) does not match the name on the URL ({name})");
+            return Err(Status::bad_request(message).into());
+        }
+        let program = program(request);
+        let mapped = self.map(request, &program, self.mapper(None), &json).await?;
+        // The engine has just said the same of the name.
+        let host = self
+            .mapping
+            .host(name)
+            .map_err(|taken| Status::conflict(request.group_resource(), name.as_str(), &taken.to_string()))?;
+
+        let show = Show::Object { program, filter: Filter::Everything, only: None };
+        let target = |dry: bool| {
+            let mut query = self.info.query().borrowed();
+            if dry {
+                query.set("dryRun", "All");
+            }
+            Self::target(&format!("{}/{host}", namespaces::PATH), &query)
+        };
+        let mut tried = self.upstream(Method::PATCH, &target(true), As::Agent, full(mapped.clone()))?;
+        self.readable(&mut tried)?;
+        if options.dry_run {
+            let mut plan = self.planned(request, tried, show);
+            plan.mapping = self.mapping.clone().asking_for(name.clone());
+            plan.after = After::Tried;
+            return Ok(plan);
+        }
+        let tried = self.parts.host.send(tried).await?;
+        if !tried.status().is_success() {
+            let said = self.status(request, &self.mapping, tried).await;
+            return Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into());
+        }
+        if tried.status() != StatusCode::CREATED {
+            return Err(taken(request, name.as_str()).into());
+        }
+
+        let body = full(bare(&host, &mapped)?.to_string());
+        let mut first = self.upstream(Method::POST, namespaces::PATH, As::Agent, body)?;
+        for key in [header::ACCEPT, header::CONTENT_TYPE] {
+            first.headers_mut().insert(key, HeaderValue::from_static("application/json"));
+        }
+        let mut plan = self.planned(request, first, show);
+        plan.mapping = self.mapping.clone().asking_for(name.clone());
+        plan.after = After::FirstApply(FirstApply { name: name.to_string(), target: target(false), body: mapped });
+        Ok(plan)
+    }
+
+    /// Applies what the client has sent to the namespace that was just created.
+    pub(super) async fn first_apply(
+        &self,
+        apply: &FirstApply,
+        response: Response<HostBody>,
+    ) -> Result<Response<Upstream>, Refusal> {
+        let Some(request) = self.info.resource() else { return Ok(response.map(Upstream::Stream)) };
+        if response.status() == StatusCode::CONFLICT {
+            return Err(taken(request, &apply.name).into());
+        }
+        if response.status() != StatusCode::CREATED {
+            return Ok(response.map(Upstream::Stream));
+        }
+        let created = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
+        let created: Value =
+            serde_json::from_slice(&created).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let mut patch = self.upstream(Method::PATCH, &apply.target, As::Agent, full(apply.body.clone()))?;
+        self.readable(&mut patch)?;
+        let mut applied = self.parts.host.send(patch).await?;
+        if applied.status() != StatusCode::OK {
+            self.take_back(&created).await;
+            return Ok(applied.map(Upstream::Stream));
+        }
+        *applied.status_mut() = StatusCode::CREATED;
+        self.birth(applied).await
+    }
+
+    /// The answer to a dry run of such an apply.
+    pub(super) fn apply_tried(&self, response: Response<HostBody>) -> Result<Response<Upstream>, Refusal> {
+        if let Some(request) = self.info.resource()
+            && response.status() == StatusCode::OK
+            && let Some(name) = request.path_name()
+        {
+            return Err(taken(request, name).into());
+        }
+        Ok(response.map(Upstream::Stream))
+    }
+
+    /// Deletes a namespace that nothing was applied to, and in which nobody has had a right yet.
+    async fn take_back(&self, created: &Value) {
+        let name = created["metadata"]["name"].as_str().unwrap_or_default();
+        let options = json!({"preconditions": {"uid": created["metadata"]["uid"]}});
+        let path = format!("{}/{name}", namespaces::PATH);
+        let Ok(mut delete) = self.upstream(Method::DELETE, &path, As::Agent, full(options.to_string())) else { return };
+        delete.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        match self.parts.host.send(delete).await {
+            Ok(answer) if answer.status().is_success() => {}
+            Ok(answer) => {
+                warn!(namespace = name, status = %answer.status(), "a namespace that was not applied to stays");
+            }
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                warn!(error, namespace = name, "a namespace that was not applied to stays");
+            }
+        }
+    }
+}
+
+fn taken(request: &ResourceRequest<'_>, name: &str) -> Status {
+    Status::conflict(
+        request.group_resource(),
+        name,
+        "the host cluster has a namespace of the name that it would get there",
+    )
+}
+
+/// The Namespace with the labels that only Atoll writes. The apply names them too, with the same values.
+fn bare(host: &HostNamespace, mapped: &Bytes) -> Result<Value, Refusal> {
+    let mapped: Value = serde_json::from_slice(mapped).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+    let mut labels = mapped["metadata"]["labels"].clone();
+    if let Some(labels) = labels.as_object_mut() {
+        let is_enforcing = labels.contains_key(rewrite::pod_security::MARK);
+        labels.retain(|key, _| key.starts_with(HIDDEN_PREFIX) || is_enforcing && is_enforced(key));
+    }
+    Ok(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": host.as_str(), "labels": labels}}))
+}

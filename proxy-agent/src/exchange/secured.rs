@@ -1,0 +1,82 @@
+//! What follows a write of a Namespace where a level of Pod Security is enforced.
+//!
+//! What patches and applies make of the labels that clients write only the host knows. So the labels that the host acts on
+//! are looked at afterwards, and set before the writer is answered. Until then the host enforces what it did before, which
+//! is never less than the configured level.
+
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use serde_json::{Value, json};
+
+use super::Asked;
+use super::plan::As;
+use crate::host::{HostBody, empty, full};
+use crate::pod_security::{correction, warning};
+use crate::refusal::Refusal;
+use crate::translate::{MAX_OBJECT, Upstream};
+
+const JSON: &str = "application/json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+
+impl Asked<'_> {
+    /// Sets what the host enforces in the namespace at `path`, which is in host names. The answer is the object as it is
+    /// then, in the form that the client asked for.
+    pub(super) async fn secured(
+        &self,
+        path: &str,
+        response: Response<HostBody>,
+    ) -> Result<Response<Upstream>, Refusal> {
+        let is_dry = kube_wire::query::WriteOptions::parse(self.info.query())?.dry_run;
+        if !response.status().is_success() || is_dry {
+            return Ok(response.map(Upstream::Stream));
+        }
+        let mut read = self.upstream(Method::GET, path, As::Agent, empty())?;
+        read.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(JSON));
+        let live = self.parts.host.send(read).await?;
+        if live.status() != StatusCode::OK {
+            // It is gone again.
+            return Ok(response.map(Upstream::Stream));
+        }
+        let live = self.collector().collect(live.into_body(), MAX_OBJECT).await?;
+        let live: Value = serde_json::from_slice(&live).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let labels = &live["metadata"]["labels"];
+        let mut response = response;
+        if let Some(correction) = correction(labels, self.cluster.pod_security) {
+            let patch = json!({"metadata": {"labels": correction}});
+            let mut request = self.upstream(Method::PATCH, path, As::Agent, full(patch.to_string()))?;
+            for (name, value) in [(header::ACCEPT, JSON), (header::CONTENT_TYPE, MERGE_PATCH)] {
+                request.headers_mut().insert(name, HeaderValue::from_static(value));
+            }
+            // If it fails, the agent tries again by itself.
+            let corrected = self.parts.host.send(request).await?;
+            for warning in corrected.headers().get_all(header::WARNING) {
+                response.headers_mut().append(header::WARNING, warning.clone());
+            }
+        }
+        // The agent may also have set them when it was told of the write, and so the object may be newer than the answer.
+        let mut read = self.upstream(Method::GET, path, As::Agent, empty())?;
+        self.readable(&mut read)?;
+        let newest = self.parts.host.send(read).await?;
+        if newest.status() == StatusCode::OK {
+            let (parts, body) = newest.into_parts();
+            let (mut head, _) = response.into_parts();
+            for name in [header::CONTENT_TYPE, header::CONTENT_LENGTH] {
+                match parts.headers.get(&name) {
+                    Some(value) => drop(head.headers.insert(name, value.clone())),
+                    None => drop(head.headers.remove(name)),
+                }
+            }
+            response = Response::from_parts(head, body);
+        }
+        self.warn_of_pod_security(labels, response.headers_mut());
+        Ok(response.map(Upstream::Stream))
+    }
+
+    /// Tells who asks for less than is enforced.
+    pub(super) fn warn_of_pod_security(&self, labels: &Value, headers: &mut HeaderMap) {
+        let Some(level) = self.cluster.pod_security else { return };
+        let text = warning(labels, level).and_then(|text| HeaderValue::try_from(format!("299 - \"{text}\"")).ok());
+        if let Some(text) = text {
+            headers.append(header::WARNING, text);
+        }
+    }
+}

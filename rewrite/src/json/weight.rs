@@ -1,0 +1,69 @@
+//! What a text would be in memory.
+//!
+//! `[{"":0},{"":0},...]` takes eight bytes for each object, and a tree of such objects some hundred times that. A body of
+//! 3 MiB, which every API server takes, would be 250 MiB.
+
+use memchr::{memchr2, memchr3_iter};
+
+/// An object with one member, as a tree: a leaf of a B-tree has room for eleven.
+const OBJECT: usize = 640;
+/// An array with one element: a vector grows to four.
+const ARRAY: usize = 160;
+/// One more member or element, with its key.
+const MORE: usize = 120;
+
+/// The most that a tree of a body may weigh: several times what a definition of custom resources of 1.5 MiB does, which is
+/// the most that etcd takes.
+pub const MAX_WEIGHT: usize = 64 * 1024 * 1024;
+
+/// Bytes that a tree of this JSON text takes, roughly, and not less. The text need not be JSON.
+pub fn weight(text: &[u8]) -> usize {
+    let mut weight = text.len();
+    let mut rest = text;
+    while let Some(quote) = memchr::memchr(b'"', rest) {
+        weight += structure(&rest[..quote]);
+        rest = &rest[quote + 1..];
+        // To the end of the string.
+        loop {
+            let Some(at) = memchr2(b'"', b'\\', rest) else { return weight };
+            let is_end = rest[at] == b'"';
+            rest = rest.get(at + if is_end { 1 } else { 2 }..).unwrap_or_default();
+            if is_end {
+                break;
+            }
+        }
+    }
+    weight + structure(rest)
+}
+
+fn structure(text: &[u8]) -> usize {
+    let parts = memchr3_iter(b'{', b'[', b',', text);
+    parts
+        .map(|at| match text[at] {
+            b'{' => OBJECT,
+            b'[' => ARRAY,
+            _ => MORE,
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_parts_weigh_much() {
+        assert_eq!(weight(b""), 0);
+        assert_eq!(weight(br#"{"a":[1,"{[,\"{"]}"#), 18 + OBJECT + ARRAY + MORE);
+        for open in [r#"{"a":"{"#, r#"{"a":"\"#, "\""] {
+            assert!(weight(open.as_bytes()) <= 2 * OBJECT, "{open}");
+        }
+        let objects = format!("[{}]", vec![r#"{"":0}"#; 300_000].join(","));
+        assert!(weight(objects.as_bytes()) > MAX_WEIGHT);
+        let text = format!(r#"{{"data":{{"a":"{}"}}}}"#, "{,[".repeat(900_000));
+        assert!(weight(text.as_bytes()) < 4 * 1024 * 1024);
+        // As dense as a definition of custom resources.
+        let schema = format!("{{{}}}", vec![r#""field":{"type":"string"}"#; 60_000].join(","));
+        assert!(schema.len() > 1_500_000 && weight(schema.as_bytes()) < MAX_WEIGHT);
+    }
+}

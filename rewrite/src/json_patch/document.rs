@@ -1,0 +1,320 @@
+//! A JSON text of which only what paths lead through is taken apart.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::DoesNotApply;
+use crate::json::{Cursor, Edits, Fate, Fault, Malformed, Step, quoted};
+
+/// What is not there.
+pub(super) const NULL: Bytes = Bytes::from_static(b"null");
+
+/// Bytes that all copies of one patch may have (`JSONPatchMaxCopyBytes` in apiserver's `server/config.go`).
+const MAX_COPIED: usize = 3 * 1024 * 1024;
+/// The most segments of a path. What is taken apart is no deeper than that, so neither is any recursion here.
+const MAX_SEGMENTS: usize = 256;
+/// Levels of two values that are compared.
+const MAX_COMPARED: usize = 256;
+/// The most members and elements that are taken apart for one patch: far more than an object of 1.5 MiB, etcd's limit,
+/// has beside the paths of any patch.
+const MAX_MEMBERS: usize = 1 << 19;
+/// The most work of one patch, in bytes that are scanned, written or moved: less than a quarter of a second.
+const MAX_WORK: usize = 128 * 1024 * 1024;
+/// What moving one element of an array counts.
+const ELEMENT: usize = size_of::<Node>();
+
+/// An object that is patched.
+pub(super) struct Document {
+    root: Node,
+    left: Left,
+}
+
+#[derive(Debug)]
+enum Node {
+    /// Not looked into.
+    Text(Bytes),
+    Object(BTreeMap<String, Self>),
+    Array(Vec<Self>),
+}
+
+/// What one patch may still cost.
+struct Left {
+    copied: usize,
+    members: usize,
+    work: usize,
+}
+
+// === impl Document ===
+
+impl Document {
+    pub(super) fn new(text: Bytes) -> Self {
+        let left = Left { copied: MAX_COPIED, members: MAX_MEMBERS, work: MAX_WORK };
+        Self { root: Node::Text(text), left }
+    }
+
+    pub(super) fn add(&mut self, path: &str, value: Bytes) -> Result<(), DoesNotApply> {
+        let value = Node::Text(value);
+        match find(&mut self.root, path, &mut self.left)? {
+            (Node::Object(members), key) => drop(members.insert(key, value)),
+            (Node::Array(elements), key) if key == "-" => elements.push(value),
+            (Node::Array(elements), key) => {
+                let at = index(&key, elements.len() + 1)?;
+                self.left.work((elements.len() - at) * ELEMENT)?;
+                elements.insert(at, value);
+            }
+            (Node::Text(_), _) => return Err(DoesNotApply),
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, path: &str) -> Result<Bytes, DoesNotApply> {
+        let removed = match find(&mut self.root, path, &mut self.left)? {
+            (Node::Object(members), key) => members.remove(&key).ok_or(DoesNotApply)?,
+            (Node::Array(elements), key) => {
+                let at = index(&key, elements.len())?;
+                self.left.work((elements.len() - at) * ELEMENT)?;
+                elements.remove(at)
+            }
+            (Node::Text(_), _) => return Err(DoesNotApply),
+        };
+        removed.text(&mut self.left)
+    }
+
+    pub(super) fn replace(&mut self, path: &str, value: Bytes) -> Result<(), DoesNotApply> {
+        if path.is_empty() {
+            if !value.starts_with(b"{") && !value.starts_with(b"[") {
+                return Err(DoesNotApply);
+            }
+            self.root = Node::Text(value);
+            return Ok(());
+        }
+        match find(&mut self.root, path, &mut self.left)? {
+            (Node::Object(members), key) => drop(members.insert(key, Node::Text(value))),
+            (Node::Array(elements), key) => {
+                let at = index(&key, elements.len())?;
+                elements[at] = Node::Text(value);
+            }
+            (Node::Text(_), _) => return Err(DoesNotApply),
+        }
+        Ok(())
+    }
+
+    /// A copy of what is at a path.
+    pub(super) fn copy(&mut self, path: &str) -> Result<Bytes, DoesNotApply> {
+        let text = self.text_at(path)?;
+        self.left.copied = self.left.copied.checked_sub(text.len()).ok_or(DoesNotApply)?;
+        Ok(text)
+    }
+
+    pub(super) fn test(&mut self, path: &str, wanted: &Bytes) -> Result<(), DoesNotApply> {
+        let found = if path.is_empty() { self.root.text(&mut self.left)? } else { self.text_at(path)? };
+        if are_equal(&found, wanted, 0, &mut self.left)? { Ok(()) } else { Err(DoesNotApply) }
+    }
+
+    pub(super) fn into_text(mut self) -> Result<Bytes, DoesNotApply> {
+        self.root.text(&mut self.left)
+    }
+
+    /// What is at a path, or nothing.
+    fn text_at(&mut self, path: &str) -> Result<Bytes, DoesNotApply> {
+        let (container, key) = find(&mut self.root, path, &mut self.left)?;
+        let found = match container {
+            Node::Object(members) => members.get(&key),
+            Node::Array(elements) => Some(&elements[index(&key, elements.len())?]),
+            Node::Text(_) => return Err(DoesNotApply),
+        };
+        found.map_or(Ok(NULL), |found| found.text(&mut self.left))
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    /// The node as text. What is text already is not copied.
+    fn text(&self, left: &mut Left) -> Result<Bytes, DoesNotApply> {
+        if let Self::Text(text) = self {
+            return Ok(text.clone());
+        }
+        let mut out = Vec::new();
+        self.write(&mut out);
+        left.work(out.len())?;
+        Ok(out.into())
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Text(text) => out.extend_from_slice(text),
+            Self::Object(members) => {
+                out.push(b'{');
+                for (number, (key, value)) in members.iter().enumerate() {
+                    if number > 0 {
+                        out.push(b',');
+                    }
+                    out.extend_from_slice(quoted(key).as_bytes());
+                    out.push(b':');
+                    value.write(out);
+                }
+                out.push(b'}');
+            }
+            Self::Array(elements) => {
+                out.push(b'[');
+                for (number, value) in elements.iter().enumerate() {
+                    if number > 0 {
+                        out.push(b',');
+                    }
+                    value.write(out);
+                }
+                out.push(b']');
+            }
+        }
+    }
+
+    /// Takes one level apart. What is no container is left.
+    fn open(&mut self, left: &mut Left) -> Result<(), DoesNotApply> {
+        let Self::Text(text) = self else { return Ok(()) };
+        *self = match text.first() {
+            Some(b'{') => {
+                Self::Object(members_of(text, left)?.into_iter().map(|(key, text)| (key, Self::Text(text))).collect())
+            }
+            Some(b'[') => Self::Array(elements_of(text, left)?.into_iter().map(Self::Text).collect()),
+            _ => return Ok(()),
+        };
+        Ok(())
+    }
+}
+
+// === impl Left ===
+
+impl Left {
+    fn work(&mut self, bytes: usize) -> Result<(), DoesNotApply> {
+        self.work = self.work.checked_sub(bytes).ok_or(DoesNotApply)?;
+        Ok(())
+    }
+
+    fn member(&mut self) -> Result<(), DoesNotApply> {
+        self.members = self.members.checked_sub(1).ok_or(DoesNotApply)?;
+        Ok(())
+    }
+}
+
+/// The object or array that the last segment of a path is in, and that segment.
+fn find<'n>(root: &'n mut Node, path: &str, left: &mut Left) -> Result<(&'n mut Node, String), DoesNotApply> {
+    let (path, last) = path.rsplit_once('/').ok_or(DoesNotApply)?;
+    let mut found = root;
+    found.open(left)?;
+    for (number, segment) in path.split('/').skip(1).enumerate() {
+        if number >= MAX_SEGMENTS {
+            return Err(DoesNotApply);
+        }
+        let key = decoded(segment);
+        found = match found {
+            Node::Object(members) => members.get_mut(&key).ok_or(DoesNotApply)?,
+            Node::Array(elements) => {
+                let at = index(&key, elements.len())?;
+                &mut elements[at]
+            }
+            Node::Text(_) => return Err(DoesNotApply),
+        };
+        found.open(left)?;
+    }
+    Ok((found, decoded(last)))
+}
+
+/// The position of one of `length` elements.
+fn index(key: &str, length: usize) -> Result<usize, DoesNotApply> {
+    let number: i64 = key.parse().map_err(|_| DoesNotApply)?;
+    let position = match usize::try_from(number) {
+        Ok(position) => Some(position),
+        Err(_) => usize::try_from(number.unsigned_abs()).ok().and_then(|back| length.checked_sub(back)),
+    };
+    position.filter(|position| *position < length).ok_or(DoesNotApply)
+}
+
+fn decoded(segment: &str) -> String {
+    segment.replace("~1", "/").replace("~0", "~")
+}
+
+/// Whether two values are equal (`lazyNode.equal` of the library): members in any order, scalars as they are written.
+fn are_equal(one: &Bytes, other: &Bytes, depth: usize, left: &mut Left) -> Result<bool, DoesNotApply> {
+    if one == other {
+        return Ok(true);
+    }
+    if depth >= MAX_COMPARED {
+        return Err(DoesNotApply);
+    }
+    match (one.first(), other.first()) {
+        (Some(b'{'), Some(b'{')) => {
+            let (one, other) = (members_of(one, left)?, members_of(other, left)?);
+            if one.len() != other.len() {
+                return Ok(false);
+            }
+            for ((key, value), (other_key, other_value)) in one.iter().zip(&other) {
+                if key != other_key || !are_equal(value, other_value, depth + 1, left)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Some(b'['), Some(b'[')) => {
+            let (one, other) = (elements_of(one, left)?, elements_of(other, left)?);
+            if one.len() != other.len() {
+                return Ok(false);
+            }
+            for (value, other_value) in one.iter().zip(&other) {
+                if !are_equal(value, other_value, depth + 1, left)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// The members of the object that a text is. Of two with one key the last counts, as for Go.
+fn members_of(text: &Bytes, left: &mut Left) -> Result<BTreeMap<String, Bytes>, DoesNotApply> {
+    left.work(text.len())?;
+    let mut members = BTreeMap::new();
+    let mut cursor = Cursor::new(text, 0, 0);
+    cursor.object(&mut Edits::new(), |cursor, _, key| {
+        left.member()?;
+        members.insert(key.decode().into_owned(), value_at(text, cursor)?);
+        Ok::<_, DoesNotApply>(Fate::Keep)
+    })?;
+    cursor.finish()?;
+    Ok(members)
+}
+
+/// The elements of the array that a text is.
+fn elements_of(text: &Bytes, left: &mut Left) -> Result<Vec<Bytes>, DoesNotApply> {
+    left.work(text.len())?;
+    let mut elements = Vec::new();
+    let mut cursor = Cursor::new(text, 0, 0);
+    cursor.array(&mut Edits::new(), |cursor, _, _| {
+        left.member()?;
+        elements.push(value_at(text, cursor)?);
+        Ok::<_, DoesNotApply>(Fate::Keep)
+    })?;
+    cursor.finish()?;
+    Ok(elements)
+}
+
+fn value_at(text: &Bytes, cursor: &mut Cursor<'_>) -> Result<Bytes, Malformed> {
+    cursor.peek()?;
+    let start = cursor.at();
+    cursor.skip()?;
+    Ok(text.slice(start..cursor.at()))
+}
+
+impl From<Malformed> for DoesNotApply {
+    fn from(_: Malformed) -> Self {
+        Self
+    }
+}
+
+impl Fault for DoesNotApply {
+    fn within(self, _: Step<'_>) -> Self {
+        self
+    }
+}

@@ -1,0 +1,268 @@
+//! YAML as kube-apiserver reads it: `sigs.k8s.io/yaml`, which makes JSON of what `go.yaml.in/yaml/v2` reads.
+//!
+//! That is YAML 1.1: `0400` is 256, `on` is true, `<<` merges. The parser here is one of YAML 1.2, whose grammar is the
+//! same but for a few corners; which value a scalar has is decided [here](scalar), as Go decides it. What would be read
+//! differently is refused.
+//!
+//! Aliases may expand as far as Go lets them (`allowedAliasRatio` in yaml/v2's `decode.go`), and the JSON has a limit.
+
+mod scalar;
+mod write;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, StructureStyle};
+
+use write::Writer;
+
+/// Levels of flow collections, and as many of block collections.
+const MAX_NESTING: usize = 255;
+/// The longest JSON that a document becomes. A body in YAML is at most 3 MiB, and what is stored at most 1.5 MiB.
+const MAX_JSON: usize = 8 * 1024 * 1024;
+
+/// A document as JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// The text.
+    pub json: Vec<u8>,
+    /// Keys that are there twice. The last one counts, unless fields are validated strictly.
+    pub duplicates: Vec<String>,
+}
+
+/// Why a document is not converted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum YamlError {
+    /// It is not YAML in UTF-8.
+    #[error("{0}")]
+    Syntax(String),
+    /// A scalar is no value of its tag.
+    #[error("cannot decode `{value}` as a {tag}")]
+    Tag {
+        /// The scalar.
+        value: String,
+        /// The tag.
+        tag: &'static str,
+    },
+    /// YAML 1.1 and 1.2, or two implementations, read it differently.
+    #[error("{0} is not supported in a virtual cluster; send JSON, or plainer YAML")]
+    Ambiguous(&'static str),
+    /// A mapping, a sequence, null or a number that is too large is the key of a mapping.
+    #[error("invalid map key")]
+    Key,
+    /// What is merged is no mapping.
+    #[error("map merge requires map or sequence of maps as the value")]
+    Merge,
+    /// JSON has no such number.
+    #[error("unsupported value: {0}")]
+    Number(String),
+    /// An anchor's value contains an alias of it.
+    #[error("an anchor's value contains itself")]
+    Cycle,
+    /// Aliases expand to far more than there is.
+    #[error("document contains excessive aliasing")]
+    Aliases,
+    /// It is too deep or, with all aliases, too long.
+    #[error("the document is too large")]
+    TooLarge,
+}
+
+/// A document in the order of its text. Small, whatever the text is made of.
+pub(crate) struct Document<'t> {
+    text: &'t str,
+    items: Vec<Item>,
+    /// Scalars that are not as they stand in the text.
+    unescaped: Vec<String>,
+}
+
+/// A node. The numbers of items are those behind the end of a collection, or of what an alias means.
+#[derive(Clone, Copy)]
+enum Item {
+    /// A part of the text: where it begins, and its length.
+    Scalar(Tag, u32, u32),
+    /// One of the unescaped.
+    Unescaped(Tag, u32),
+    Sequence(u32),
+    Mapping(u32),
+    Alias(u32),
+}
+
+/// What is said of the value of a scalar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tag {
+    /// Nothing, and it stands without quotes.
+    Plain,
+    /// Nothing, and it stands in quotes or in a block.
+    Quoted,
+    Text,
+    Bool,
+    Int,
+    Float,
+    Null,
+    Merge,
+    /// Binary data or a time.
+    Ambiguous,
+    /// `!`, which makes a plain scalar a text.
+    NonSpecific,
+    /// Of no consequence, as for Go.
+    Unknown,
+}
+
+/// Makes JSON of the first document of a text; `null` if there is none.
+pub fn to_json(text: &[u8]) -> Result<Converted, YamlError> {
+    let text = std::str::from_utf8(text).map_err(|error| YamlError::Syntax(error.to_string()))?;
+    if text.chars().skip(1).any(|character| character == '\u{feff}') {
+        return Err(YamlError::Ambiguous("a byte order mark inside of a document"));
+    }
+    if text.contains(['\u{85}', '\u{2028}', '\u{2029}']) {
+        // They break lines in YAML 1.1 only.
+        return Err(YamlError::Ambiguous("a line break of Unicode's own"));
+    }
+    let document = Document::parse(text)?;
+    if document.items.is_empty() {
+        return Ok(Converted { json: b"null".to_vec(), duplicates: Vec::new() });
+    }
+    Writer::new(&document, MAX_JSON).write()
+}
+
+// === impl Document ===
+
+impl<'t> Document<'t> {
+    fn parse(text: &'t str) -> Result<Self, YamlError> {
+        if u32::try_from(text.len()).is_err() {
+            return Err(YamlError::TooLarge);
+        }
+        let mut options = Options::default();
+        options.flow_nesting_limit = MAX_NESTING;
+        options.block_nesting_limit = MAX_NESTING;
+        options.set_emit_comments(false);
+        let mut document = Self { text, items: Vec::new(), unescaped: Vec::new() };
+        let mut anchors = HashMap::new();
+        let mut open: Vec<(usize, StructureStyle)> = Vec::new();
+        for event in Parser::new_from_str_with_options(text, options) {
+            let (event, span) = event?;
+            let at = number(document.items.len());
+            let anchor = match &event {
+                Event::Scalar(_, _, anchor, _)
+                | Event::SequenceStart(_, anchor, _)
+                | Event::MappingStart(_, anchor, _) => *anchor,
+                _ => 0,
+            };
+            if anchor != 0 {
+                anchors.insert(anchor, at);
+            }
+            match event {
+                Event::DocumentStart(_, Some(version)) if (version.major, version.minor) != (1, 1) => {
+                    return Err(YamlError::Ambiguous("a directive for another version than YAML 1.1"));
+                }
+                Event::DocumentEnd => break,
+                Event::Scalar(value, style, _, tag) => {
+                    let is_in_flow = open.last().is_some_and(|(_, style)| *style == StructureStyle::Flow);
+                    if is_in_flow && style == ScalarStyle::Plain {
+                        let end = span.byte_range().map_or(text.len(), |range| range.end);
+                        check_in_flow(&value, text.get(end..).unwrap_or_default())?;
+                    }
+                    let item = document.scalar(value, Tag::of(style, tag.as_deref()));
+                    document.items.push(item);
+                }
+                Event::SequenceStart(style, ..) => {
+                    open.push((document.items.len(), style));
+                    document.items.push(Item::Sequence(at));
+                }
+                Event::MappingStart(style, ..) => {
+                    open.push((document.items.len(), style));
+                    document.items.push(Item::Mapping(at));
+                }
+                Event::SequenceEnd | Event::MappingEnd => {
+                    if let Some(Item::Sequence(end) | Item::Mapping(end)) =
+                        open.pop().and_then(|(begin, _)| document.items.get_mut(begin))
+                    {
+                        *end = at;
+                    }
+                }
+                Event::Alias(anchor) => {
+                    let target = anchors.get(&anchor).ok_or_else(|| YamlError::Syntax("unknown anchor".to_owned()))?;
+                    document.items.push(Item::Alias(*target));
+                }
+                _ => {}
+            }
+        }
+        Ok(document)
+    }
+
+    fn scalar(&mut self, value: Cow<'t, str>, tag: Tag) -> Item {
+        if let Cow::Borrowed(value) = value {
+            let start = (value.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+            if self.text.get(start..).is_some_and(|rest| rest.starts_with(value)) {
+                return Item::Scalar(tag, number(start), number(value.len()));
+            }
+        }
+        self.unescaped.push(value.into_owned());
+        Item::Unescaped(tag, number(self.unescaped.len() - 1))
+    }
+
+    fn item(&self, at: u32) -> Item {
+        self.items[at as usize]
+    }
+
+    /// The number behind the node at `at`.
+    fn behind(&self, at: u32) -> u32 {
+        match self.item(at) {
+            Item::Scalar(..) | Item::Unescaped(..) | Item::Alias(_) => at + 1,
+            Item::Sequence(end) | Item::Mapping(end) => end,
+        }
+    }
+
+    /// The tag and the text of the scalar at `at`, if it is one.
+    fn scalar_at(&self, at: u32) -> Option<(Tag, &str)> {
+        match self.item(at) {
+            Item::Scalar(tag, start, length) => Some((tag, &self.text[start as usize..][..length as usize])),
+            Item::Unescaped(tag, number) => Some((tag, &self.unescaped[number as usize])),
+            Item::Sequence(_) | Item::Mapping(_) | Item::Alias(_) => None,
+        }
+    }
+}
+
+/// Refuses a plain scalar of a flow collection that YAML 1.1 and 1.2 end at different places. `rest` is what follows it.
+fn check_in_flow(value: &str, rest: &str) -> Result<(), YamlError> {
+    let is_key = rest.strip_prefix(':').is_some_and(|rest| rest.starts_with([',', '[', ']', '{', '}']));
+    if is_key || value.starts_with('?') || value.contains(" :") {
+        return Err(YamlError::Ambiguous("a colon or question mark without a space, in brackets or braces,"));
+    }
+    Ok(())
+}
+
+/// What counts parts of a text that is shorter than 4 GiB.
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+// === impl Tag ===
+
+impl Tag {
+    fn of(style: ScalarStyle, tag: Option<&granit_parser::Tag>) -> Self {
+        let Some(tag) = tag else { return if style == ScalarStyle::Plain { Self::Plain } else { Self::Quoted } };
+        let tag = format!("{}{}", tag.handle(), tag.suffix());
+        match tag.strip_prefix("tag:yaml.org,2002:") {
+            Some("str") => Self::Text,
+            Some("bool") => Self::Bool,
+            Some("int") => Self::Int,
+            Some("float") => Self::Float,
+            Some("null") => Self::Null,
+            Some("merge") => Self::Merge,
+            Some("binary" | "timestamp") => Self::Ambiguous,
+            None if tag == "!" => Self::NonSpecific,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl From<ScanError> for YamlError {
+    fn from(error: ScanError) -> Self {
+        Self::Syntax(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,329 @@
+//! JSON of a document.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::scalar::{Value, is_merge, resolve};
+use super::{Converted, Document, Item, YamlError};
+
+/// Levels of the JSON, with all aliases: as many as Go's `encoding/json` reads.
+const MAX_DEPTH: usize = 10_000;
+/// Mappings that are merged into one that is merged itself, and so on.
+const MAX_MERGES: usize = 16;
+/// The most duplicate keys that are told of.
+const MANY: usize = 16;
+
+/// Writes a document. Nothing recurses: aliases can make it far deeper than its text is.
+pub(super) struct Writer<'d, 't> {
+    document: &'d Document<'t>,
+    limit: usize,
+    out: Vec<u8>,
+    duplicates: Vec<String>,
+    /// What is open, outermost first.
+    open: Vec<Open<'d>>,
+    /// Aliases that are open: where they stand, and how many collections were open before.
+    aliases: Vec<(u32, usize)>,
+    /// Where they stand, once more.
+    entered: HashSet<u32>,
+    /// How many aliases are merged at the moment.
+    merging: usize,
+    counts: Counts,
+}
+
+/// A collection that has been begun.
+enum Open<'d> {
+    /// The next element and the end.
+    Sequence { next: u32, end: u32, is_first: bool },
+    /// The members that are left, last first.
+    Mapping { members: Vec<Member<'d>>, is_first: bool },
+}
+
+/// A member of a mapping.
+struct Member<'d> {
+    key: Cow<'d, str>,
+    kind: Kind,
+    value: u32,
+    /// The alias that it was merged through.
+    through: Option<u32>,
+}
+
+/// What a key is. Two that are not the same may look alike in JSON.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Bool,
+    Int,
+}
+
+/// How many nodes were read, and how many of them by aliases.
+#[derive(Default)]
+struct Counts {
+    all: usize,
+    aliased: usize,
+}
+
+// === impl Writer ===
+
+impl<'d, 't> Writer<'d, 't> {
+    pub(super) fn new(document: &'d Document<'t>, limit: usize) -> Self {
+        Self {
+            document,
+            limit,
+            out: Vec::new(),
+            duplicates: Vec::new(),
+            open: Vec::new(),
+            aliases: Vec::new(),
+            entered: HashSet::new(),
+            merging: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    pub(super) fn write(mut self) -> Result<Converted, YamlError> {
+        self.count()?;
+        self.node(0)?;
+        loop {
+            // What was read through an alias has ended.
+            while let Some((at, outside)) = self.aliases.last()
+                && *outside >= self.open.len()
+            {
+                self.entered.remove(at);
+                self.aliases.pop();
+            }
+            let outside = self.open.len();
+            let Some(open) = self.open.last_mut() else { break };
+            match open {
+                Open::Sequence { next, end, .. } if next == end => {
+                    self.out.push(b']');
+                    self.open.pop();
+                }
+                Open::Sequence { next, is_first, .. } => {
+                    let at = *next;
+                    *next = self.document.behind(at);
+                    if !std::mem::replace(is_first, false) {
+                        self.out.push(b',');
+                    }
+                    self.node(at)?;
+                }
+                Open::Mapping { members, is_first } => {
+                    let Some(member) = members.pop() else {
+                        self.out.push(b'}');
+                        self.open.pop();
+                        continue;
+                    };
+                    if !std::mem::replace(is_first, false) {
+                        self.out.push(b',');
+                    }
+                    text(&mut self.out, &member.key);
+                    self.out.push(b':');
+                    if let Some(alias) = member.through {
+                        self.enter(alias, outside)?;
+                    }
+                    self.node(member.value)?;
+                }
+            }
+        }
+        Ok(Converted { json: self.out, duplicates: self.duplicates })
+    }
+
+    /// Writes a scalar, or begins a collection.
+    fn node(&mut self, mut at: u32) -> Result<(), YamlError> {
+        let outside = self.open.len();
+        self.count()?;
+        while let Item::Alias(target) = self.document.item(at) {
+            self.enter(at, outside)?;
+            at = target;
+            self.count()?;
+        }
+        match self.document.item(at) {
+            Item::Sequence(end) => {
+                self.out.push(b'[');
+                self.begin(Open::Sequence { next: at + 1, end, is_first: true })?;
+            }
+            Item::Mapping(_) => {
+                self.out.push(b'{');
+                let mut members = Vec::new();
+                self.members(at, None, 0, &mut members)?;
+                let members = self.last_first(members)?;
+                self.begin(Open::Mapping { members, is_first: true })?;
+            }
+            Item::Scalar(..) | Item::Unescaped(..) | Item::Alias(_) => {
+                let document = self.document;
+                match document.scalar_at(at).map_or(Ok(Value::Null), resolve)? {
+                    Value::Null => self.out.extend_from_slice(b"null"),
+                    Value::Bool(value) => self.out.extend_from_slice(value.to_string().as_bytes()),
+                    Value::Int(number) => self.out.extend_from_slice(number.to_string().as_bytes()),
+                    Value::Uint(number) => self.out.extend_from_slice(number.to_string().as_bytes()),
+                    Value::Float(number) => self.out.extend_from_slice(float(number)?.as_bytes()),
+                    Value::Text(value) => text(&mut self.out, value),
+                }
+            }
+        }
+        if self.out.len() > self.limit { Err(YamlError::TooLarge) } else { Ok(()) }
+    }
+
+    fn begin(&mut self, open: Open<'d>) -> Result<(), YamlError> {
+        if self.open.len() >= MAX_DEPTH {
+            return Err(YamlError::TooLarge);
+        }
+        self.open.push(open);
+        Ok(())
+    }
+
+    /// Goes through the alias at `at`.
+    fn enter(&mut self, at: u32, outside: usize) -> Result<(), YamlError> {
+        if !self.entered.insert(at) {
+            return Err(YamlError::Cycle);
+        }
+        if self.aliases.len() >= MAX_DEPTH {
+            return Err(YamlError::TooLarge);
+        }
+        self.aliases.push((at, outside));
+        Ok(())
+    }
+
+    /// The members of the mapping at `at`, in the order of the text (`mapping` in yaml/v2's `decode.go`).
+    fn members(
+        &mut self,
+        at: u32,
+        through: Option<u32>,
+        merges: usize,
+        members: &mut Vec<Member<'d>>,
+    ) -> Result<(), YamlError> {
+        let (mut key, end) = (at + 1, self.document.behind(at));
+        while key < end {
+            let value = self.document.behind(key);
+            if self.document.scalar_at(key).is_some_and(is_merge) {
+                self.merge(value, through, merges, members)?;
+            } else {
+                let (kind, key) = self.key(key)?;
+                members.push(Member { key, kind, value, through });
+            }
+            key = self.document.behind(value);
+        }
+        Ok(())
+    }
+
+    /// Sorts members for writing. Of those with one key the last counts, also if it is an earlier one merged later.
+    fn last_first(&mut self, mut members: Vec<Member<'d>>) -> Result<Vec<Member<'d>>, YamlError> {
+        // Stable: the last one comes first.
+        members.reverse();
+        members.sort_by(|one, other| other.key.cmp(&one.key));
+        for pair in members.windows(2).filter(|pair| pair[0].key == pair[1].key) {
+            if pair[0].kind != pair[1].kind {
+                return Err(YamlError::Ambiguous("a key that is there as a text and as something else"));
+            }
+            if self.duplicates.len() < MANY {
+                self.duplicates.push(pair[0].key.clone().into_owned());
+            }
+        }
+        members.dedup_by(|later, kept| later.key == kept.key);
+        Ok(members)
+    }
+
+    fn merge(
+        &mut self,
+        at: u32,
+        through: Option<u32>,
+        merges: usize,
+        members: &mut Vec<Member<'d>>,
+    ) -> Result<(), YamlError> {
+        let Item::Sequence(end) = self.document.item(at) else {
+            return self.merge_one(at, through, merges, members);
+        };
+        let (mut maps, mut map) = (Vec::new(), at + 1);
+        while map < end {
+            maps.push(map);
+            map = self.document.behind(map);
+        }
+        // Earlier ones take precedence.
+        maps.into_iter().rev().try_for_each(|map| self.merge_one(map, through, merges, members))
+    }
+
+    fn merge_one(
+        &mut self,
+        at: u32,
+        through: Option<u32>,
+        merges: usize,
+        members: &mut Vec<Member<'d>>,
+    ) -> Result<(), YamlError> {
+        let (map, alias) = match self.document.item(at) {
+            Item::Alias(target) => (target, Some(at)),
+            _ => (at, None),
+        };
+        if !matches!(self.document.item(map), Item::Mapping(_)) {
+            return Err(YamlError::Merge);
+        }
+        if merges >= MAX_MERGES {
+            return Err(YamlError::TooLarge);
+        }
+        self.merging += usize::from(alias.is_some());
+        self.count()?;
+        self.members(map, alias.or(through), merges + 1, members)?;
+        self.merging -= usize::from(alias.is_some());
+        Ok(())
+    }
+
+    fn key(&mut self, mut at: u32) -> Result<(Kind, Cow<'d, str>), YamlError> {
+        self.count()?;
+        if let Item::Alias(target) = self.document.item(at) {
+            at = target;
+        }
+        let document = self.document;
+        let value = resolve(document.scalar_at(at).ok_or(YamlError::Key)?)?;
+        let kind = match value {
+            Value::Bool(_) => Kind::Bool,
+            Value::Int(_) => Kind::Int,
+            _ => Kind::Text,
+        };
+        Ok((kind, value.key()?))
+    }
+
+    /// Takes note of one more node.
+    fn count(&mut self) -> Result<(), YamlError> {
+        self.counts.all += 1;
+        self.counts.aliased += usize::from(self.merging > 0 || !self.aliases.is_empty());
+        if self.counts.are_excessive() { Err(YamlError::Aliases) } else { Ok(()) }
+    }
+}
+
+// === impl Counts ===
+
+impl Counts {
+    /// `allowedAliasRatio` in yaml/v2's `decode.go`.
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    fn are_excessive(&self) -> bool {
+        const LOW: f64 = 400_000.0;
+        const HIGH: f64 = 4_000_000.0;
+        let (all, aliased) = (self.all as f64, self.aliased as f64);
+        let allowed = 0.99 - 0.89 * ((all.clamp(LOW, HIGH) - LOW) / (HIGH - LOW));
+        self.aliased > 100 && self.all > 1000 && aliased / all > allowed
+    }
+}
+
+/// A number as Go writes it, but for its zeros.
+fn float(number: f64) -> Result<String, YamlError> {
+    if !number.is_finite() {
+        return Err(YamlError::Number(if number.is_nan() { "NaN".to_owned() } else { format!("{number:+}") }));
+    }
+    let size = number.abs();
+    Ok(if size != 0.0 && !(1e-6..1e21).contains(&size) { format!("{number:e}") } else { number.to_string() })
+}
+
+/// A string of JSON that is one of YAML 1.1, too: the host may read it as that.
+fn text(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    for character in text.chars() {
+        match character {
+            '"' => out.extend_from_slice(b"\\\""),
+            '\\' => out.extend_from_slice(b"\\\\"),
+            '\n' => out.extend_from_slice(b"\\n"),
+            '\t' => out.extend_from_slice(b"\\t"),
+            '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                out.extend_from_slice(format!("\\u{:04x}", u32::from(character)).as_bytes());
+            }
+            _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    out.push(b'"');
+}
