@@ -40,7 +40,7 @@ use ::tunnel::Inbound;
 use ::tunnel::outbound::send_body;
 use bytes::Bytes;
 use h2::server::SendResponse;
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use kube_wire::{RequestInfo, Status, Target};
 use ops::files::Watched;
@@ -117,6 +117,8 @@ pub(crate) struct Asked<'a> {
     custom: Option<Custom>,
     /// What is known of the node ports of the Service that is written.
     node_ports: Mutex<Option<Ports>>,
+    /// What the client is told of its body, with a success.
+    warnings: Mutex<Vec<HeaderValue>>,
 }
 
 impl std::fmt::Debug for Exchange {
@@ -249,6 +251,7 @@ impl Exchange {
                 After::Advertised(advertised) => advertised.cut(response, asked.answer_collector()).await?,
                 After::Gone(said) => gone(response, said),
             };
+            let response = asked.warned(response);
             let mut view = asked.view(mapping);
             if let Some(lending) = lending {
                 view = view.lending(lending);
@@ -288,7 +291,7 @@ fn gone(response: Response<HostBody>, said: &Bytes) -> Response<Upstream> {
 fn refuse(
     refusal: Refusal,
     told: &Told,
-    accept: Option<&http::HeaderValue>,
+    accept: Option<&HeaderValue>,
     bodiless: bool,
     mut respond: SendResponse<Bytes>,
 ) -> Result<(), h2::Error> {
@@ -338,6 +341,7 @@ impl<'a> Asked<'a> {
             named: Mutex::default(),
             custom: None,
             node_ports: Mutex::default(),
+            warnings: Mutex::default(),
         }))
     }
 
@@ -400,6 +404,20 @@ impl<'a> Asked<'a> {
             Target::NonResource(_) => true,
         };
         Collector::new(&self.cluster.memory, is_read)
+    }
+
+    /// Remembers what the client is to be told of its body, as it was planned last.
+    fn warn(&self, texts: impl Iterator<Item = String>) {
+        let quoted = texts.map(|text| format!("299 - \"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")));
+        let warnings = quoted.filter_map(|text| HeaderValue::try_from(text).ok()).collect();
+        *self.warnings.lock().unwrap_or_else(PoisonError::into_inner) = warnings;
+    }
+
+    fn warned(&self, mut response: Response<Upstream>) -> Response<Upstream> {
+        for warning in self.warnings.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            response.headers_mut().append(header::WARNING, warning);
+        }
+        response
     }
 
     fn view(&self, mapping: Mapping) -> View {

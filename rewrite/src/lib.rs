@@ -9,7 +9,8 @@
 //! Reading order: [`name`] (the two kinds of names), [`mapping`] (how one becomes the other), [`json`] (scan and
 //! splice), [`program`] and [`schema`] (where names stand in a body), [`protobuf`] (both for the other encoding),
 //! [`guard`] (what is forced on pods and hidden again), [`view`] (responses, host to virtual), [`request`] (virtual to
-//! host), [`json_patch`] (patches that are applied here).
+//! host), [`json_patch`] (patches that are applied here),
+//! [`yaml`] (which becomes JSON).
 
 pub mod guard;
 pub mod json;
@@ -24,6 +25,7 @@ pub mod request;
 pub mod schema;
 pub mod sink;
 pub mod view;
+pub mod yaml;
 
 pub use guard::Guard;
 pub use mapping::{Index, Mapping};

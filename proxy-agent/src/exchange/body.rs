@@ -6,6 +6,7 @@ use std::time::Duration;
 use ::tunnel::{Inbound, Share};
 use bytes::Bytes;
 use http::{HeaderMap, header};
+use kube_wire::media::{BodyType, Encoding};
 use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::json::{MAX_WEIGHT, weight};
@@ -166,7 +167,11 @@ impl Asked<'_> {
 
     /// The object in a body.
     pub(super) fn object(&self, body: &Bytes) -> Result<Object, Refusal> {
-        Object::receive(content_type(&self.headers), body)
+        let content_type = content_type(&self.headers);
+        if BodyType::of_object(content_type) == Ok(BodyType::Object(Encoding::Yaml)) {
+            return self.yaml(body).map(Object::Json);
+        }
+        Object::receive(content_type, body)
     }
 
     /// Maps an object, and checks what the engine cannot: that pods are bound to the cluster's own nodes.

@@ -17,11 +17,12 @@ mod resolve;
 use bytes::Bytes;
 use http::{Method, Request};
 use kube_wire::media::BodyType;
+use kube_wire::query::WriteOptions;
 use kube_wire::{ResourceRequest, Status};
 use rewrite::VirtualNamespace;
-use rewrite::json::{Cursor, Edits, Fate, Malformed};
+use rewrite::json::{Cursor, Edits, Fate, MAX_WEIGHT, Malformed, weight};
 use rewrite::json_patch::JsonPatch;
-use serde_json::Value;
+use rewrite::yaml::YamlError;
 
 use super::Asked;
 use super::body::{content_type, same_name};
@@ -117,6 +118,21 @@ impl Asked<'_> {
         }
     }
 
+    /// An object in YAML as JSON. What is there twice is an error or a warning, as the client wants it (KEP-2885).
+    pub(super) fn yaml(&self, body: &Bytes) -> Result<Bytes, Refusal> {
+        let (json, duplicates) = converted(body)?;
+        let says = |key: &String| format!("key {key:?} already set in map");
+        match (duplicates.first(), &*WriteOptions::parse(self.info.query())?.field_validation) {
+            (None, _) | (_, "Ignore") => {}
+            (Some(key), "Strict") => {
+                let status = Status::bad_request(format!("error strict decoding YAML: {}", says(key)));
+                return Err(Unmapped::refusal(status, Ask::KubeApiserver));
+            }
+            _ => self.warn(duplicates.iter().map(says)),
+        }
+        Ok(json)
+    }
+
     fn sent(&self, path: &str, body: RequestBody) -> Result<Patched, Refusal> {
         let target = Self::target(path, self.info.query());
         Ok(Patched { request: self.upstream(Method::PATCH, &target, self.acts_as(), body)?, again: false })
@@ -167,21 +183,29 @@ fn own_name(patch: &[u8]) -> Option<String> {
 /// An object in YAML as JSON. JSON is YAML, and passes as it is. Of several documents the first counts, as for the
 /// decoder of an API server.
 pub(super) fn yaml_to_json(body: &Bytes) -> Result<Bytes, Refusal> {
+    converted(body).map(|(json, _)| json)
+}
+
+/// The same, with keys that are there twice.
+fn converted(body: &Bytes) -> Result<(Bytes, Vec<String>), Refusal> {
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
         && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
     {
-        return Ok(body.clone());
+        return Ok((body.clone(), Vec::new()));
     }
-    let bad = |error: String| {
-        let status = Status::bad_request(format!("error decoding YAML: {error}"));
-        Unmapped::refusal(status, Ask::KubeApiserver)
+    let bad = |message: &dyn std::fmt::Display, ask| {
+        Unmapped::refusal(Status::bad_request(format!("error decoding YAML: {message}")), ask)
     };
-    let text = std::str::from_utf8(body).map_err(|error| bad(error.to_string()))?;
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| bad(error.to_string()))?;
-    match documents.into_iter().next() {
-        Some(object @ Value::Object(_)) => {
-            serde_json::to_vec(&object).map(Bytes::from).map_err(|error| bad(error.to_string()))
-        }
-        _ => Err(bad("the document is no object".to_owned())),
+    let converted = rewrite::yaml::to_json(body).map_err(|error| match error {
+        // The host may take it.
+        YamlError::Ambiguous(_) | YamlError::TooLarge => bad(&error, Ask::Nobody),
+        error => bad(&error, Ask::KubeApiserver),
+    })?;
+    if !converted.json.starts_with(b"{") {
+        return Err(bad(&"the document is no object", Ask::KubeApiserver));
     }
+    if weight(&converted.json) > MAX_WEIGHT {
+        return Err(bad(&YamlError::TooLarge, Ask::Nobody));
+    }
+    Ok((converted.json.into(), converted.duplicates))
 }

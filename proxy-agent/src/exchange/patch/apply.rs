@@ -22,7 +22,7 @@ use super::super::Asked;
 use super::super::node_ports::Form;
 use super::super::plan::As;
 use super::last_applied::as_stored;
-use super::{GUARDED, Patched, pod_spec, resolve, yaml_to_json};
+use super::{GUARDED, Patched, pod_spec, resolve};
 use crate::host::{empty, full};
 use crate::refusal::Refusal;
 use crate::translate::MAX_OBJECT;
@@ -61,7 +61,7 @@ pub(super) async fn apply(
     path: &str,
     body: &Bytes,
 ) -> Result<Patched, Refusal> {
-    let json = named(request, yaml_to_json(body)?);
+    let json = named(request, asked.yaml(body)?);
     let json = asked.with_node_ports(Form::Apply, &as_stored(asked, request, path, json).await?);
     let mapper = asked.mapper(namespace);
     let guarded = request.subresource().is_none() && GUARDED.contains(&(request.group(), request.resource()));
