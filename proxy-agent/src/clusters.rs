@@ -16,6 +16,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use kube_wire::selector::LabelSelector;
 use kube_wire::selector::LabelSelectorError;
+use rewrite::pod_security::Level;
+use rewrite::request::{NamespaceRules, ProtectedKeys};
 use rewrite::view::DEFAULT_LIST_LIMIT;
 use rewrite::{Guard, HostNamespace, Mapping};
 use tokio_util::sync::CancellationToken;
@@ -44,6 +46,7 @@ pub struct VirtualClusters {
     roles: Arc<Roles>,
     bodies: FairBudget,
     lists: FairBudget,
+    protected: ProtectedKeys,
 }
 
 /// The virtual clusters of one configuration.
@@ -57,6 +60,10 @@ pub struct VirtualCluster {
     pub node_selector: NodeSelector,
     /// What keeps its pods on its nodes.
     pub guard: Arc<Guard>,
+    /// What its clients may write to Namespaces.
+    pub namespace_rules: Arc<NamespaceRules>,
+    /// The level of Pod Security that is enforced in its namespaces.
+    pub pod_security: Option<Level>,
     /// Its cluster scope on the host.
     pub root: HostNamespace,
     /// Cancelled when it leaves the configuration: what runs for it must end.
@@ -121,8 +128,10 @@ impl VirtualClusters {
     pub fn new<'c>(
         configured: impl IntoIterator<Item = &'c config::VirtualCluster>,
         namespaces: &Arc<Namespaces>,
+        protected: ProtectedKeys,
     ) -> Result<Self, ClusterError> {
         let clusters = Self {
+            protected,
             by_name: ArcSwap::default(),
             namespaces: Arc::clone(namespaces),
             nodes: Arc::default(),
@@ -192,6 +201,13 @@ impl VirtualClusters {
         self.by_name.load().values().map(slice).collect()
     }
 
+    /// Which levels of Pod Security are enforced in them.
+    pub fn levels(&self) -> HashMap<rewrite::ClusterName, Level> {
+        let clusters = self.by_name.load();
+        let level = |cluster: &Arc<VirtualCluster>| Some((cluster.name.clone(), cluster.pod_security?));
+        clusters.values().filter_map(level).collect()
+    }
+
     /// Their names, in no order.
     pub fn names(&self) -> Vec<rewrite::ClusterName> {
         self.by_name.load().values().map(|cluster| cluster.name.clone()).collect()
@@ -217,6 +233,10 @@ impl VirtualCluster {
             nodes: OwnNodes::new(labels.clone(), Arc::clone(&all.nodes)),
             node_selector: NodeSelector { text: labels.to_string().into(), labels },
             guard: Arc::new(Guard::new(of_nodes, tolerations)),
+            namespace_rules: Arc::new(
+                NamespaceRules::new(all.protected.clone()).enforcing(config.pod_security.level()),
+            ),
+            pod_security: config.pod_security.level(),
             root: HostNamespace::root(&name),
             name,
             end,

@@ -10,6 +10,8 @@ use ops::config::{Document, Duration, FilePath, Located, Problems};
 use ops::listen::ListenAddr;
 use protocol::registration::Mode;
 use protocol::{Authority, ClusterName, Offer};
+use rewrite::pod_security::Level;
+use rewrite::request::{PROTECTED_BY_DEFAULT, ProtectedKeys};
 use serde::Deserialize;
 
 pub use crate::policy::Custom;
@@ -33,6 +35,9 @@ pub struct ProxyAgentConfiguration {
     /// What virtual clusters may write of what they share.
     #[serde(default)]
     pub shared_objects: SharedObjects,
+    /// Labels and annotations of Namespaces that clients may not write, beside those that are protected always.
+    #[serde(default = "default_protected_keys")]
+    pub protected_namespace_keys: Vec<Located<String>>,
     /// Whole clusters.
     #[serde(default)]
     pub physical_clusters: Vec<Located<PhysicalCluster>>,
@@ -97,6 +102,30 @@ pub struct VirtualCluster {
     /// Put into every pod template.
     #[serde(default)]
     pub tolerations: Vec<serde_json::Value>,
+    /// Which pods it may have at most.
+    #[serde(default)]
+    pub pod_security: PodSecurity,
+}
+
+/// What Pod Security enforces in a virtual cluster, whatever its Namespaces ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSecurity {
+    /// The most lenient level.
+    pub enforce: PodSecurityLevel,
+}
+
+/// A level of the Pod Security Standards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PodSecurityLevel {
+    /// Nothing is enforced but what a Namespace asks for.
+    #[default]
+    Privileged,
+    /// Known privilege escalations are refused.
+    Baseline,
+    /// Pods are hardened.
+    Restricted,
 }
 
 /// What becomes of a Service whose node port another virtual cluster of the host has.
@@ -160,6 +189,10 @@ pub struct Listeners {
     pub admin: Located<ListenAddr>,
 }
 
+fn default_protected_keys() -> Vec<Located<String>> {
+    PROTECTED_BY_DEFAULT.map(|pattern| pattern.to_owned().into()).into()
+}
+
 fn default_drain() -> Duration {
     Duration::new(std::time::Duration::from_secs(30))
 }
@@ -170,6 +203,12 @@ impl ProxyAgentConfiguration {
     /// How custom resources without namespaces are served.
     pub(crate) fn customs(&self) -> Customs {
         Customs::new(self.custom_resources.iter().map(|custom| (custom.resource.clone(), custom.objects)))
+    }
+
+    /// Labels and annotations of Namespaces that clients may not write.
+    pub fn protected_keys(&self) -> ProtectedKeys {
+        // Others have been refused by then.
+        ProtectedKeys::new(self.protected_namespace_keys.iter().filter_map(|pattern| pattern.parse().ok()))
     }
 
     /// What this agent tells a proxy-server that it serves.
@@ -201,6 +240,19 @@ impl VirtualCluster {
     pub fn labels(&self) -> BTreeMap<String, String> {
         let group = self.node_group.iter().map(|group| (Self::BELONGING_TO.to_owned(), group.clone()));
         self.node_selector.clone().into_iter().chain(group).collect()
+    }
+}
+
+// === impl PodSecurity ===
+
+impl PodSecurity {
+    /// The level that is enforced, if one is.
+    pub(crate) fn level(self) -> Option<Level> {
+        match self.enforce {
+            PodSecurityLevel::Privileged => None,
+            PodSecurityLevel::Baseline => Some(Level::Baseline),
+            PodSecurityLevel::Restricted => Some(Level::Restricted),
+        }
     }
 }
 

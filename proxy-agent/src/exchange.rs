@@ -28,6 +28,7 @@ mod plan;
 mod rbac;
 mod renamed;
 mod review;
+mod secured;
 mod shared;
 mod told;
 mod upgrade;
@@ -246,6 +247,7 @@ impl Exchange {
                     Some(response) => response,
                     None => continue,
                 },
+                After::Labelled(path) => asked.secured(path, response).await?,
                 After::Nothing => response.map(Upstream::Stream),
                 After::Made => made(response).map(Upstream::Stream),
                 After::Advertised(advertised) => advertised.cut(response, asked.answer_collector()).await?,
@@ -424,6 +426,7 @@ impl<'a> Asked<'a> {
         let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let view = View::new(named.into_iter().fold(mapping, Mapping::asking_for));
         let view = view.hiding(Arc::clone(&self.cluster.guard)).presenting(self.parts.endpoint_ca.borrow());
+        let view = if self.cluster.pod_security.is_some() { view.enforcing_pod_security() } else { view };
         if self.wants_bare_rows() { view.with_bare_rows() } else { view }
     }
 }

@@ -22,6 +22,7 @@ pub mod namespaces;
 mod nodes;
 pub mod offers;
 mod own_rights;
+pub mod pod_security;
 mod policy;
 pub mod ready;
 mod refusal;

@@ -22,6 +22,7 @@ use tracing::warn;
 
 use crate::clusters::host_api::Following;
 use crate::host::api::Change;
+use crate::pod_security::Posture;
 use ledger::{Ledger, Source};
 pub use record::{NotANamespace, Phase};
 pub use subscription::{Subscription, Told};
@@ -54,6 +55,8 @@ pub struct Member {
     pub uid: Arc<str>,
     /// Whether it is being deleted.
     pub phase: Phase,
+    /// What its labels say of Pod Security.
+    pub posture: Posture,
 }
 
 // === impl Namespaces ===

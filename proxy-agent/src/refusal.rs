@@ -78,6 +78,9 @@ impl Refusal {
                 let detail = format!("this cluster's nodes have {guard:?}");
                 (invalid(FieldError::invalid(field, wanted, detail)), Ask::Nobody)
             }
+            Reason::PodSecurity { value, detail } => {
+                (invalid(FieldError::invalid(field, value, detail.as_str())), Ask::Nobody)
+            }
             Reason::Protected => {
                 let detail = "managed by the operator of the host cluster";
                 (invalid(FieldError::forbidden(field, detail)), Ask::Nobody)

@@ -14,8 +14,9 @@
 //! Reading order: [`Root`], `run` (the loop), `queue` (what is to be done when), `foundation` and `mirrors` (what is
 //! done), `attempts` (what clients' grants are tried with), `in_force` (what clients have just written), `unsettled`
 //! (what they have not seen through), `ending` (namespaces that are being deleted), `birth` (namespaces that were just
-//! made), `search` (those that somebody else has just made), `leave` (clusters that are not ours any more), `former` (what
-//! an earlier version has named otherwise), `binding` and `catalog` (what should be there), `paths`, `trouble`.
+//! made), `secure` (the levels of Pod Security), `search` (those that somebody else has just made), `leave` (clusters that
+//! are not ours any more), `former` (what an earlier version has named otherwise), `binding` and `catalog` (what should be
+//! there), `paths`, `trouble`.
 
 mod attempts;
 mod binding;
@@ -31,13 +32,16 @@ mod paths;
 mod queue;
 mod run;
 mod search;
+mod secure;
 mod trouble;
 mod unsettled;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwap;
+use rewrite::pod_security::Level;
 use rewrite::{ClusterName, HostNamespace};
 use tokio::sync::watch;
 
@@ -84,7 +88,12 @@ struct Shared<A> {
     catalog: Mutex<Catalog>,
     founding: watch::Sender<BTreeMap<ClusterName, Founding>>,
     unsettled: Unsettled,
+    /// The levels of Pod Security that are enforced.
+    levels: ArcSwap<Levels>,
 }
+
+/// Which level of Pod Security is enforced in each virtual cluster, if one is.
+pub type Levels = HashMap<ClusterName, Level>;
 
 /// How far a virtual cluster is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +111,14 @@ pub enum Founding {
 impl<A: HostApi> Root<A> {
     /// For these virtual clusters. Does nothing until [`run`](Self::run).
     pub fn new(api: A, namespaces: Arc<Namespaces>, clusters: &VirtualClusters) -> Self {
-        Self::of(api, namespaces, clusters.roles(), clusters.names())
+        let root = Self::of(api, namespaces, clusters.roles(), clusters.names());
+        root.enforce(clusters.levels());
+        root
+    }
+
+    /// From now on, enforces these levels of Pod Security. Takes effect with [`serve`](Self::serve).
+    pub fn enforce(&self, levels: Levels) {
+        self.shared.levels.store(Arc::new(levels));
     }
 
     fn of(api: A, namespaces: Arc<Namespaces>, roles: Arc<Roles>, clusters: Vec<ClusterName>) -> Self {
@@ -111,7 +127,8 @@ impl<A: HostApi> Root<A> {
         let founding = watch::Sender::new(founding);
         let clusters = watch::Sender::new(clusters.into());
         let unsettled = Unsettled::default();
-        Self { shared: Arc::new(Shared { api, namespaces, roles, clusters, catalog, founding, unsettled }) }
+        let levels = ArcSwap::default();
+        Self { shared: Arc::new(Shared { api, namespaces, roles, clusters, catalog, founding, unsettled, levels }) }
     }
 
     /// From now on, keeps exactly these founded. Of others, nothing of ours keeps namespaces from being deleted any

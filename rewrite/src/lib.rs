@@ -8,9 +8,9 @@
 //!
 //! Reading order: [`name`] (the two kinds of names), [`mapping`] (how one becomes the other), [`json`] (scan and
 //! splice), [`program`] and [`schema`] (where names stand in a body), [`protobuf`] (both for the other encoding),
-//! [`guard`] (what is forced on pods and hidden again), [`view`] (responses, host to virtual), [`request`] (virtual to
-//! host), [`json_patch`] (patches that are applied here),
-//! [`yaml`] (which becomes JSON).
+//! [`guard`] (what is forced on pods and hidden again), [`pod_security`] (which level the host enforces), [`view`]
+//! (responses, host to virtual), [`request`] (virtual to host), [`json_patch`] (patches that are applied here), [`yaml`]
+//! (which becomes JSON).
 
 pub mod guard;
 pub mod json;
@@ -19,6 +19,7 @@ pub mod mapping;
 pub mod name;
 pub mod node_ports;
 pub mod parked;
+pub mod pod_security;
 pub mod program;
 pub mod protobuf;
 pub mod request;

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use memchr::memmem;
 
 use crate::name::{ClusterName, HostNamespace, VirtualNamespace, is_label};
+use crate::parked::PARKED_INFIX;
 
 pub mod identity;
 pub mod index;
@@ -206,6 +207,7 @@ impl Mapping {
         self.about.is_some()
             || memchr::memchr(b'-', text).is_some()
             || memmem::find(text, &self.identity_prefix).is_some()
+            || memmem::find(text, PARKED_INFIX).is_some()
     }
 }
 

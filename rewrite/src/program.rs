@@ -242,8 +242,9 @@ impl Program {
                 ("details", Place::Details),
                 ("details.name", Place::DetailsName),
                 ("details.causes[].message", Place::Message),
+                ("details.causes[].field", Place::Message),
             ])
-            .expect("four paths")
+            .expect("five paths")
         });
         STATUS.clone()
     }

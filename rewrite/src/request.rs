@@ -21,6 +21,7 @@ mod names;
 mod namespace;
 mod object;
 mod pod;
+mod protected;
 mod protobuf;
 mod reference;
 mod refusal;
@@ -30,7 +31,8 @@ mod role;
 mod rule;
 mod selector;
 
-pub use namespace::{NamespaceRules, PROTECTED};
+pub use namespace::NamespaceRules;
+pub use protected::{KeyPattern, NotAPattern, PROTECTED, PROTECTED_BY_DEFAULT, ProtectedKeys};
 pub use refusal::{Reason, Refusal};
 pub use review::AskedAbout;
 pub use role::AGGREGATION_ANNOTATION;

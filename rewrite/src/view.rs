@@ -63,6 +63,8 @@ pub struct View {
     lending: Option<Arc<Lending>>,
     /// What is shown of cluster roles and of shared objects, by the labels that the client knows.
     selecting: Option<Arc<LabelSelector>>,
+    /// Whether the labels of Pod Security on Namespaces are the agent's, and those of clients are parked.
+    enforces_pod_security: bool,
 }
 
 /// Whether an object is shown.
@@ -91,7 +93,15 @@ impl View {
             about: None,
             lending: None,
             selecting: None,
+            enforces_pod_security: false,
         }
+    }
+
+    /// Shows the labels of Pod Security as clients have asked for them: a [level](crate::pod_security) is enforced.
+    #[must_use]
+    pub fn enforcing_pod_security(mut self) -> Self {
+        self.enforces_pod_security = true;
+        self
     }
 
     /// Shows the rows of tables without their objects (`includeObject=None`). The host has to send them all the same,

@@ -3,6 +3,7 @@
 mod clusters;
 mod credentials;
 mod names;
+mod pod_security;
 mod watch;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
             host,
             names::that_were_shortened_otherwise_are_kept,
         ),
+        case("reload::pod_security_is_enforced", host, pod_security::a_level_is_enforced),
         case("reload::credentials_are_replaced_under_a_watch", host, credentials::are_replaced_under_a_watch),
     ]
 }

@@ -29,7 +29,7 @@ pub(super) fn check(config: &ProxyAgentConfiguration, report: &mut Report) {
     report.server_anchors("identity.serverCA", &identity.server_ca);
     let namespaces = Arc::new(Namespaces::new([]));
     for cluster in &config.virtual_clusters {
-        if let Err(error) = VirtualClusters::new([&**cluster], &namespaces) {
+        if let Err(error) = VirtualClusters::new([&**cluster], &namespaces, config.protected_keys()) {
             report.mistake(cluster, chain(&error));
         }
     }

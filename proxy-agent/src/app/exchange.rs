@@ -48,7 +48,8 @@ pub(super) fn open(
     let api = Api::new(host.clone());
     let names = config.virtual_clusters.iter().map(|cluster| crate::clusters::engine_name(&cluster.name));
     let namespaces = Arc::new(Namespaces::new(names));
-    let clusters = VirtualClusters::new(config.virtual_clusters.iter().map(|cluster| &**cluster), &namespaces)?;
+    let listed = config.virtual_clusters.iter().map(|cluster| &**cluster);
+    let clusters = VirtualClusters::new(listed, &namespaces, config.protected_keys())?;
     let clusters = Arc::new(clusters);
     let root = Root::new(api.clone(), Arc::clone(&namespaces), &clusters);
     let accepted = Accepted {
@@ -126,6 +127,7 @@ impl Slices {
         self.clusters.exchange(clusters);
         self.gate.serve(self.clusters.slices());
         self.namespaces.serve(self.clusters.names());
+        self.root.enforce(self.clusters.levels());
         self.root.serve(self.clusters.names());
     }
 }

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use rewrite::VirtualNamespace;
+use rewrite::request::ProtectedKeys;
 use serde_json::json;
 
 use super::*;
@@ -11,6 +12,7 @@ fn configured(name: &str, labels: &[(&str, &str)]) -> config::VirtualCluster {
         node_selector: labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect::<BTreeMap<_, _>>(),
         node_group: None,
         tolerations: vec![json!({"key": "edge", "operator": "Exists"})],
+        pod_security: config::PodSecurity::default(),
     }
 }
 
@@ -18,7 +20,7 @@ fn configured(name: &str, labels: &[(&str, &str)]) -> config::VirtualCluster {
 fn the_configuration_becomes_clusters() {
     let namespaces = Arc::new(Namespaces::new([]));
     let clusters = [configured("ke-beijing", &[("zone", "b"), ("location", "beijing")])];
-    let clusters = VirtualClusters::new(&clusters, &namespaces).unwrap();
+    let clusters = VirtualClusters::new(&clusters, &namespaces, ProtectedKeys::default()).unwrap();
     let cluster = clusters.get(&"ke-beijing".parse().unwrap()).unwrap();
     assert_eq!(&*cluster.node_selector.text, "location=beijing,zone=b");
     assert_eq!(cluster.root.as_str(), "atoll-root-ke-beijing");
@@ -32,7 +34,7 @@ fn the_configuration_becomes_clusters() {
 fn a_label_that_no_node_can_have_is_refused() {
     let namespaces = Arc::new(Namespaces::new([]));
     let clusters = [configured("ke-beijing", &[("location", "bei jing")])];
-    let error = VirtualClusters::new(&clusters, &namespaces).unwrap_err();
+    let error = VirtualClusters::new(&clusters, &namespaces, ProtectedKeys::default()).unwrap_err();
     assert!(matches!(error.reason, ClusterReason::NodeSelector(_)));
 }
 
@@ -41,6 +43,6 @@ fn a_toleration_is_refused_by_its_position() {
     let namespaces = Arc::new(Namespaces::new([]));
     let mut cluster = configured("ke-beijing", &[("location", "beijing")]);
     cluster.tolerations.push(json!({"kee": "edge"}));
-    let error = VirtualClusters::new(&[cluster], &namespaces).unwrap_err();
+    let error = VirtualClusters::new(&[cluster], &namespaces, ProtectedKeys::default()).unwrap_err();
     assert!(matches!(error.reason, ClusterReason::Toleration { index: 1, .. }));
 }

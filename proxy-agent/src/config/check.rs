@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use ops::config::{Located, Problems};
 use rewrite::name::endings;
+use rewrite::request::KeyPattern;
 
 use super::{Custom, Host, ProxyAgentConfiguration, VirtualCluster};
 use crate::layer4::Destination;
@@ -33,6 +34,9 @@ pub(super) fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
         }
     }
     check_shared(config, problems);
+    for pattern in &config.protected_namespace_keys {
+        problems.take(pattern, pattern.parse::<KeyPattern>());
+    }
     let mut names = HashSet::new();
     for cluster in &config.virtual_clusters {
         check_nodes(cluster, problems);

@@ -158,7 +158,9 @@ impl Asked<'_> {
 
     /// How bodies of this request are mapped.
     pub(super) fn mapper(&self, namespace: Option<&VirtualNamespace>) -> Request {
-        let mapper = Request::new(self.mapping.clone()).guarding(Arc::clone(&self.cluster.guard));
+        let mapper = Request::new(self.mapping.clone())
+            .guarding(Arc::clone(&self.cluster.guard))
+            .ruled_by(Arc::clone(&self.cluster.namespace_rules));
         match namespace {
             Some(namespace) => mapper.in_namespace(namespace.clone()),
             None => mapper,

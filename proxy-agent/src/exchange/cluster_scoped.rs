@@ -184,6 +184,7 @@ impl Asked<'_> {
         let namespace = VirtualNamespace::new(name).map_err(|_| missing())?;
         let host = self.mapping.host(&namespace).ok().filter(|host| self.mapping.member(host.as_ref()).is_some());
         let Some(host) = host else { return Err(missing()) };
+        };
         let segment = SegmentName::new(host.as_str()).expect("a DNS label is a path segment");
         let path = request.path_with(None, Some(&segment));
         if request.verb() == Verb::Watch {
@@ -227,6 +228,11 @@ impl Asked<'_> {
         let show = Show::Object { program: program(request), filter: Filter::ByName, only: None };
         let mut plan = self.planned(request, upstream, show);
         plan.again = again;
+        let is_write = matches!(request.verb(), Verb::Update | Verb::Patch);
+        if is_write && self.cluster.pod_security.is_some() && request.subresource() != Some("finalize") {
+            let path = path.split("/status").next().unwrap_or(path);
+            plan.after = After::Labelled(path.to_owned());
+        }
         Ok(plan)
     }
 
@@ -290,7 +296,7 @@ impl Asked<'_> {
         if !response.status().is_success() {
             return Ok(response.map(Upstream::Stream));
         }
-        let (parts, body) = response.into_parts();
+        let (mut parts, body) = response.into_parts();
         let body = self.answer_collector().collect(body, MAX_OBJECT).await?;
         let created = if encoding(&parts.headers) == Some(Encoding::Protobuf) {
             let ObjectMetadata { name, uid, resource_version, labels } =
@@ -301,6 +307,7 @@ impl Asked<'_> {
             serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?
         };
         self.parts.root.birth(&created).await;
+        self.warn_of_pod_security(&created["metadata"]["labels"], &mut parts.headers);
         Ok(Response::from_parts(parts, Upstream::Whole(body)))
     }
 }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use kube_wire::query::{ListOptions, Query};
 use kube_wire::selector::{FieldSelector, LabelSelector, LabelSelectorError};
 use kube_wire::{ResourceRequest, Status};
+use rewrite::pod_security::asked_key;
 use rewrite::view::Filter;
 use rewrite::{Mapping, Program, VirtualNamespace};
 
 use super::Asked;
+use crate::policy::{self, Class};
 use crate::refusal::Refusal;
 use crate::seal::Unopened;
 use crate::translate::{Arrivals, Show, beginning};
@@ -37,7 +39,7 @@ impl Asked<'_> {
         if !options.shard_selector.is_empty() {
             return Err(bad("shardSelector is not supported by virtual clusters"));
         }
-        self.label_selector(&options, also, &mut mapped)?;
+        self.label_selector(request, &options, also, &mut mapped)?;
         self.field_selector(request, &options, &mut mapped)?;
         if !options.continue_token.is_empty() {
             let list = self.list_id(request);
@@ -76,6 +78,7 @@ impl Asked<'_> {
 
     fn label_selector(
         &self,
+        request: &ResourceRequest<'_>,
         options: &ListOptions<'_>,
         also: Option<&LabelSelector>,
         mapped: &mut Query<'_>,
@@ -90,12 +93,26 @@ impl Asked<'_> {
         let selector = selector
             .map_values(METADATA_NAME, |name| Ok(host_name(&self.mapping, name)))
             .map_err(|error: LabelSelectorError| bad(error.to_string()))?;
+        let selector = self.parked_selector(request, selector)?;
         let selector = match also {
             Some(also) => selector.and(also.clone()),
             None => selector,
         };
         mapped.set("labelSelector", &selector.to_string());
         Ok(())
+    }
+
+    /// The selector by the labels under which the host keeps what Namespaces ask of Pod Security.
+    fn parked_selector(
+        &self,
+        request: &ResourceRequest<'_>,
+        selector: LabelSelector,
+    ) -> Result<LabelSelector, Refusal> {
+        if self.cluster.pod_security.is_none() || policy::class(request.group_resource()) != Class::Namespaces {
+            return Ok(selector);
+        }
+        let parked = selector.map_keys(|key| asked_key(key).unwrap_or_else(|| key.to_owned()));
+        parked.map_err(|error| bad(error.to_string()))
     }
 
     fn field_selector(

@@ -51,6 +51,8 @@ pub(crate) enum After {
     Nothing,
     /// A namespace was made: it gets its mirrors.
     Birth,
+    /// The labels of the Namespace at this path may have changed: what is enforced follows.
+    Labelled(String),
     /// A Service was written, or could not be because a node port of it is taken.
     NodePorts,
     /// What others had was updated, and so there is an object more in this cluster.

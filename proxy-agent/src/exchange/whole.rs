@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::{HeaderValue, Method, StatusCode, header};
 use kube_wire::ResourceRequest;
 use rewrite::VirtualNamespace;
-use rewrite::request::{NamespaceRules, Request};
+use rewrite::request::Request;
 use serde::Deserialize;
 
 use super::Asked;
@@ -38,23 +38,42 @@ impl Asked<'_> {
         namespace: Option<&VirtualNamespace>,
     ) -> Result<Request, Refusal> {
         let mapper = self.mapper(namespace);
-        if !request.is_namespace() {
+        let Some(Metadata { labels, annotations }) = self.live_namespace(request).await? else { return Ok(mapper) };
+        Ok(mapper.ruled_by(Arc::new(self.cluster.namespace_rules.given(labels, annotations))))
+    }
+
+    /// How an apply is mapped.
+    pub(super) async fn apply_mapper(
+        &self,
+        request: &ResourceRequest<'_>,
+        namespace: Option<&VirtualNamespace>,
+    ) -> Result<Request, Refusal> {
+        let mapper = self.mapper(namespace);
+        if self.cluster.pod_security.is_none() {
             return Ok(mapper);
         }
+        let Some(Metadata { labels, .. }) = self.live_namespace(request).await? else { return Ok(mapper) };
+        Ok(mapper.ruled_by(Arc::new(self.cluster.namespace_rules.standing(labels))))
+    }
+
+    /// The Namespace that a request is about, as the host has it; `None` if it is about something else, or there is none.
+    async fn live_namespace(&self, request: &ResourceRequest<'_>) -> Result<Option<Metadata>, Refusal> {
+        if !request.is_namespace() {
+            return Ok(None);
+        }
         let name = request.path_name().and_then(|name| VirtualNamespace::new(name).ok());
-        let Some(host) = name.and_then(|name| self.mapping.host(&name).ok()) else { return Ok(mapper) };
+        let Some(host) = name.and_then(|name| self.mapping.host(&name).ok()) else { return Ok(None) };
         let path = format!("{}/{host}", namespaces::PATH);
         let mut read = self.upstream(Method::GET, &path, As::Agent, empty())?;
         read.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         let response = self.parts.host.send(read).await?;
         if response.status() != StatusCode::OK {
             // What there is to say of that, the host says to the client.
-            return Ok(mapper);
+            return Ok(None);
         }
         let unreadable = |error: String| Refusal::Unreadable(error);
         let live = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
         let Live { metadata } = serde_json::from_slice(&live).map_err(|error| unreadable(error.to_string()))?;
-        let rules = NamespaceRules::default().given(metadata.labels, metadata.annotations);
-        Ok(mapper.ruled_by(Arc::new(rules)))
+        Ok(Some(metadata))
     }
 }

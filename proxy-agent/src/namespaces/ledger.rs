@@ -83,7 +83,8 @@ impl Ledger {
         // The status of a namespace that ends says what is left in it: all of that is news.
         let is_news = record.phase == Phase::Terminating
             || known.is_none_or(|known| {
-                (&known.uid, known.phase, &known.claim) != (&record.uid, record.phase, &record.claim)
+                (&known.uid, known.phase, &known.claim, known.posture)
+                    != (&record.uid, record.phase, &record.claim, record.posture)
             });
         let claim = record.claim.clone();
         let before = self.records.insert(host.clone(), record).map(|before| before.claim);
@@ -151,7 +152,8 @@ impl Ledger {
                 return None;
             }
         }
-        Some(Member { cluster, name, host: host.clone(), uid: Arc::clone(&record.uid), phase: record.phase })
+        let (uid, phase, posture) = (Arc::clone(&record.uid), record.phase, record.posture);
+        Some(Member { cluster, name, host: host.clone(), uid, phase, posture })
     }
 
     fn bury(&mut self, member: Member) {

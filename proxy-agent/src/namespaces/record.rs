@@ -6,6 +6,8 @@ use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
 use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
 use serde_json::Value;
 
+use crate::pod_security::Posture;
+
 /// One namespace of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
@@ -14,6 +16,7 @@ pub(super) struct Record {
     pub(super) phase: Phase,
     /// The virtual cluster and the name in it that the labels say, if the host name agrees.
     pub(super) claim: Option<(ClusterName, VirtualNamespace)>,
+    pub(super) posture: Posture,
 }
 
 /// What is known of a namespace that is gone.
@@ -54,7 +57,8 @@ pub(super) fn parse(namespace: &Value) -> Result<(HostNamespace, Record), NotANa
     let is_ending = !metadata["deletionTimestamp"].is_null() || namespace["status"]["phase"] == "Terminating";
     let phase = if is_ending { Phase::Terminating } else { Phase::Active };
     let claim = claim(&host, &metadata["labels"]);
-    Ok((host, Record { version: Version::of(metadata).unwrap_or_default(), uid, phase, claim }))
+    let (version, posture) = (Version::of(metadata).unwrap_or_default(), Posture::of(&metadata["labels"]));
+    Ok((host, Record { version, uid, phase, claim, posture }))
 }
 
 /// Reads what is left of a Namespace.

@@ -2,6 +2,7 @@
 //! with.
 
 use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
+use rewrite::pod_security::Level;
 use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
 use serde_json::{Value, json};
 use tracing::info;
@@ -19,7 +20,7 @@ impl<A: HostApi> Root<A> {
     /// each namespace is told of.
     pub(super) async fn found(&self, cluster: &ClusterName) -> Result<(), Trouble> {
         let root = HostNamespace::root(cluster);
-        self.ensure_namespace(&root, &json!({ROOT_LABEL: cluster.as_str()})).await?;
+        self.ensure_namespace(&root, &json!({ROOT_LABEL: cluster.as_str()}), None).await?;
         self.ensure_binding(&root, &Binding::cluster_admin(cluster).protected()).await?;
         self.ensure_attempts(cluster, &root).await?;
         self.move_in(cluster, &root).await?;
@@ -30,20 +31,29 @@ impl<A: HostApi> Root<A> {
             let index = self.shared.namespaces.index();
             let host = index.host(cluster, &name).cloned().unwrap_or_else(|| HostNamespace::derive(&name, cluster));
             let labels = json!({CLUSTER_LABEL: cluster.as_str(), NAMESPACE_LABEL: name.as_str()});
-            self.ensure_namespace(&host, &labels).await?;
+            self.ensure_namespace(&host, &labels, self.level(cluster)).await?;
         }
         Ok(())
     }
 
-    async fn ensure_namespace(&self, host: &HostNamespace, labels: &Value) -> Result<(), Trouble> {
+    /// With labels that say whose it is, and the level of Pod Security that is enforced in a new one.
+    async fn ensure_namespace(
+        &self,
+        host: &HostNamespace,
+        labels: &Value,
+        level: Option<Level>,
+    ) -> Result<(), Trouble> {
         let api = &self.shared.api;
         let found = match api.get(&paths::namespace(host)).await {
             Ok(found) => found,
             Err(error) if error.is_not_found() => {
-                let object = json!({
+                let mut object = json!({
                     "apiVersion": "v1", "kind": "Namespace",
                     "metadata": {"name": host.as_str(), "labels": labels},
                 });
+                for (key, value) in level.map(|level| level.labels(None)).into_iter().flatten() {
+                    object["metadata"]["labels"][key] = value.into();
+                }
                 match api.create(namespaces::PATH, &object).await {
                     Ok(created) => {
                         info!(namespace = %host, "namespace created");

@@ -136,6 +136,11 @@ impl<A: HostApi> Root<A> {
                 founded
             }
             Work::Mirrors(host) => {
+                if let Err(trouble) = self.secure(host).await {
+                    let error: &dyn std::error::Error = &trouble;
+                    warn!(error, namespace = %host, "the labels of Pod Security of a namespace are not right yet");
+                    return Err(trouble);
+                }
                 let mirrored = self.mirror(host).await;
                 if let Err(trouble) = &mirrored {
                     let error: &dyn std::error::Error = trouble;

@@ -2,7 +2,7 @@
 //!
 //! A message is free text that a component of the host wrote: `pods "a" is forbidden: User "vc:ke:eve" cannot get
 //! resource "pods" in API group "" in the namespace "edge-ke"`. Words that are host namespaces of this virtual cluster
-//! become their virtual names, and `vc:<cluster>:` goes. A word is a longest run of letters, digits, `-` and `_`, so
+//! become their virtual names, `vc:<cluster>:` goes, and parked labels get their own keys back. A word is a longest run of letters, digits, `-` and `_`, so
 //! `edge-ke-7d4f` is not mistaken for `edge-ke`.
 
 use std::ops::Range;
@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use super::Mapping;
 use crate::json::{Edits, Text, quoted};
+use crate::parked::PARKED_INFIX;
 
 // === impl Mapping ===
 
@@ -56,6 +57,11 @@ impl Mapping {
         while at < message.len() {
             if escaped && message[at] == b'\\' {
                 at += if message.get(at + 1) == Some(&b'u') { 6 } else { 2 };
+                continue;
+            }
+            if message[at..].starts_with(PARKED_INFIX) {
+                found(at..at + PARKED_INFIX.len() - 1, &nothing);
+                at += PARKED_INFIX.len();
                 continue;
             }
             let length = message[at..].iter().take_while(|byte| is_word_byte(**byte)).count();

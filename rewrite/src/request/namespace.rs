@@ -1,24 +1,23 @@
 //! Namespace objects: their name, the labels that make them a virtual cluster's, and what clients may not write.
 
 use super::names::virtual_name;
-use super::object::{Writer, string};
+use super::object::{Writer, quotes_of, string};
 use super::selector::members_of;
-use super::{Form, Reason, Refusal, Request};
-use crate::json::{Cursor, Edits, Fault, FieldPath, Step};
+use super::{Form, ProtectedKeys, Reason, Refusal, Request};
+use crate::json::{Cursor, Edits, Fate, Fault as _, FieldPath, Step, quoted};
 use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX, METADATA_NAME_LABEL, NAMESPACE_LABEL, VirtualNamespace};
+use crate::pod_security::{self, ENFORCE, Level};
 use crate::program::{Node, descend};
-
-/// Labels and annotations that give access to the host: to devices (`AdminAccess` in resource/v1), and the node selectors
-/// and tolerations of the `PodNodeSelector` and `PodTolerationRestriction` plugins. A final `*` matches any suffix.
-/// Clients may write the labels of Pod Security, as Helm charts and GitOps tools do.
-pub const PROTECTED: [&str; 2] = ["resource.kubernetes.io/admin-access", "scheduler.alpha.kubernetes.io/*"];
 
 /// What may be written to Namespaces.
 #[derive(Clone, Debug)]
 pub struct NamespaceRules {
-    protected: Vec<String>,
+    protected: ProtectedKeys,
     pub(super) labels: Vec<(String, String)>,
     pub(super) annotations: Vec<(String, String)>,
+    enforced: Option<Level>,
+    /// Whether the labels that the host enforces are among `labels`, and not made of what the body asks for.
+    is_standing: bool,
 }
 
 /// What is known of the name of the Namespace in hand.
@@ -30,29 +29,44 @@ pub(super) struct OwnName {
     has_annotations: bool,
 }
 
+/// Which of the two maps of strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Labels,
+    Annotations,
+}
+
 /// Entries that must be in a map of strings, and what is known of them.
 #[derive(Default)]
 pub(super) struct Kept {
     entries: Vec<(String, String)>,
     has: Vec<bool>,
-    /// A protected key that is not to be there.
-    refused: Option<String>,
+    /// The level of Pod Security that is asked for.
+    asked: Option<String>,
+    /// A key that is not to be there, or not with this value.
+    refused: Option<(String, Reason)>,
 }
 
 // === impl NamespaceRules ===
 
 impl Default for NamespaceRules {
-    /// The keys that are protected on every host, none of which is set.
+    /// The keys that are protected if the configuration does not say which, none of which is set.
     fn default() -> Self {
-        Self::new(PROTECTED.map(str::to_owned))
+        Self::new(ProtectedKeys::default())
     }
 }
 
 impl NamespaceRules {
-    /// Protects these keys of labels and annotations, or all that begin with what stands before a final `*`. Atoll's own
-    /// are always protected.
-    pub fn new(protected: impl IntoIterator<Item = String>) -> Self {
-        Self { protected: protected.into_iter().collect(), labels: Vec::new(), annotations: Vec::new() }
+    /// Protects these keys of labels and annotations. Atoll's own are always protected.
+    pub fn new(protected: ProtectedKeys) -> Self {
+        Self { protected, labels: Vec::new(), annotations: Vec::new(), enforced: None, is_standing: false }
+    }
+
+    /// The same rules where the host enforces `level`, or a stricter one that a client asks for.
+    #[must_use]
+    pub fn enforcing(mut self, level: Option<Level>) -> Self {
+        self.enforced = level;
+        self
     }
 
     /// The same rules for a Namespace that has these labels and annotations: a client may send the protected ones among
@@ -63,20 +77,37 @@ impl NamespaceRules {
         labels: impl IntoIterator<Item = (String, String)>,
         annotations: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
-        let protected = |(key, _): &(String, String)| self.protects(key) && !key.starts_with(HIDDEN_PREFIX);
+        let protected = |(key, _): &(String, String)| self.protects(key) && !is_ours(key);
         Self {
-            protected: self.protected.clone(),
             labels: labels.into_iter().filter(protected).collect(),
             annotations: annotations.into_iter().filter(protected).collect(),
+            ..self.clone()
         }
     }
 
+    /// The same rules for an apply to a Namespace that has these labels. What an apply leaves out it may take away, and so
+    /// it names what the host enforces, as it is: what follows from the patched object is not known before.
+    #[must_use]
+    pub fn standing(&self, labels: impl IntoIterator<Item = (String, String)>) -> Self {
+        let is_enforced = |(key, _): &(String, String)| pod_security::is_enforced(key) || key == pod_security::MARK;
+        let labels = labels.into_iter().filter(|label| self.enforced.is_some() && is_enforced(label)).collect();
+        Self { labels, is_standing: true, ..self.clone() }
+    }
+
+    /// The labels by which the host enforces a level, if they are made of what a body asks for.
+    pub(super) fn enforced_labels(&self, asked: Option<&str>) -> impl Iterator<Item = (String, String)> + use<> {
+        let level = self.enforced.filter(|_| !self.is_standing);
+        let labels = level.map(|level| level.labels(asked));
+        labels.into_iter().flatten().map(|(key, value)| (key.to_owned(), value.to_owned()))
+    }
+
+    /// The key under which the host keeps a label, if it is not the client's.
+    pub(super) fn asked_key(&self, key: &str) -> Option<String> {
+        self.enforced.and_then(|_| pod_security::asked_key(key))
+    }
+
     pub(super) fn protects(&self, key: &str) -> bool {
-        key.starts_with(HIDDEN_PREFIX)
-            || self.protected.iter().any(|pattern| match pattern.strip_suffix('*') {
-                Some(prefix) => key.starts_with(prefix),
-                None => key == pattern,
-            })
+        is_ours(key) || self.protected.matches(key)
     }
 }
 
@@ -84,22 +115,37 @@ impl NamespaceRules {
 
 impl Kept {
     pub(super) fn new(entries: Vec<(String, String)>) -> Self {
-        Self { has: vec![false; entries.len()], entries, refused: None }
+        Self { has: vec![false; entries.len()], entries, ..Self::default() }
     }
 
     /// Takes note of a protected key, and whether its value is the one that it must have.
     pub(super) fn note(&mut self, key: &str, is: impl FnOnce(&str) -> bool) {
         match self.entries.iter().position(|(name, _)| name == key) {
             Some(number) if is(&self.entries[number].1) => self.has[number] = true,
-            _ => self.refused = Some(key.to_owned()),
+            _ => self.refused = Some((key.to_owned(), Reason::Protected)),
         }
+    }
+
+    /// Takes note of what is asked of Pod Security.
+    pub(super) fn ask(&mut self, key: &str, value: &str) {
+        if let Err(detail) = pod_security::check(key, value) {
+            self.refused = Some((key.to_owned(), Reason::PodSecurity { value: value.to_owned(), detail }));
+        }
+        if key == ENFORCE {
+            self.asked = Some(value.to_owned());
+        }
+    }
+
+    /// The level that is asked for.
+    pub(super) fn asked(&self) -> Option<&str> {
+        self.asked.as_deref()
     }
 
     /// The entries that were not there, at the end of the map.
     pub(super) fn missing(self) -> Result<Vec<(String, String)>, Refusal> {
-        if let Some(key) = self.refused {
+        if let Some((key, reason)) = self.refused {
             // A map's key stands in brackets, which only we know it to be.
-            return Err(Refusal::from(Reason::Protected).within(Step::MapKey(&key)));
+            return Err(Refusal::from(reason).within(Step::MapKey(&key)));
         }
         Ok(self.entries.into_iter().zip(self.has).filter(|(_, has)| !has).map(|(entry, _)| entry).collect())
     }
@@ -158,8 +204,9 @@ impl Writer<'_> {
         if let Some(made) = self.request.made.as_ref().filter(|_| is_made && !has_name) {
             missing = format!("\"name\":\"{}\"", self.request.host(made.as_ref())?);
         }
-        let (labels, annotations) =
-            (self.request.kept_labels(self.own.name.as_ref()), self.request.rules.annotations.clone());
+        let mut labels = self.request.kept_labels(self.own.name.as_ref());
+        labels.extend(self.request.rules.enforced_labels(None));
+        let annotations = self.request.rules.annotations.clone();
         for (key, has, entries) in
             [("labels", self.own.has_labels, labels), ("annotations", self.own.has_annotations, annotations)]
         {
@@ -194,24 +241,40 @@ impl Writer<'_> {
     pub(super) fn own_labels(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         self.own.has_labels = true;
         let kept = self.request.kept_labels(self.own.name.as_ref());
-        self.protected_map(Kept::new(kept), cursor, edits)
+        self.protected_map(Field::Labels, Kept::new(kept), cursor, edits)
     }
 
     pub(super) fn own_annotations(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         self.own.has_annotations = true;
         let kept = self.request.rules.annotations.clone();
-        self.protected_map(Kept::new(kept), cursor, edits)
+        self.protected_map(Field::Annotations, Kept::new(kept), cursor, edits)
+    }
+
+    /// What has to be added to a map.
+    fn missing(&self, kept: Kept, field: Field) -> Result<Vec<(String, String)>, Refusal> {
+        let enforced = self.request.rules.enforced_labels(kept.asked());
+        let mut missing = kept.missing()?;
+        if field == Field::Labels {
+            missing.extend(enforced);
+        }
+        Ok(missing)
     }
 
     /// A map of strings in which `kept` must be and no other protected key may be.
-    fn protected_map(&mut self, mut kept: Kept, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+    fn protected_map(
+        &mut self,
+        field: Field,
+        mut kept: Kept,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+    ) -> Result<(), Refusal> {
         let first = cursor.peek()?;
         let open = cursor.at();
         match (first, self.request.form) {
             (b'{', _) => {}
             (b'n', Form::Whole) => {
                 cursor.skip()?;
-                let missing = kept.missing()?;
+                let missing = self.missing(kept, field)?;
                 if !missing.is_empty() {
                     edits.replace(open..cursor.at(), format!("{{{}}}", members_of(pairs(&missing))).into());
                 }
@@ -222,24 +285,44 @@ impl Writer<'_> {
             _ => return Err(Reason::WrongType { expected: "an object" }.into()),
         }
         let is_empty = cursor.is_empty_container();
-        self.members(&[METADATA_NAME_LABEL], cursor, edits, |writer, key, cursor, edits| {
+        let mut seen = Vec::new();
+        cursor.object(edits, |cursor, edits, text| {
+            let key = text.decode();
+            let parked = self.request.rules.asked_key(&key).filter(|_| field == Field::Labels);
+            if key == METADATA_NAME_LABEL || parked.is_some() {
+                // What was looked at is what Kubernetes will see.
+                if seen.iter().any(|seen| *seen == key) {
+                    return Err(Refusal::from(Reason::Duplicate));
+                }
+                seen.push(key.to_string());
+            }
             if key == METADATA_NAME_LABEL {
-                return writer.namespace(cursor, edits);
+                self.namespace(cursor, edits)?;
+            } else if let Some(parked) = parked {
+                edits.replace(quotes_of(&text), quoted(&parked).into());
+                if let Some(value) = string(cursor)? {
+                    kept.ask(&key, &value.decode());
+                }
+            } else if self.request.rules.protects(&key) {
+                let value = string(cursor)?;
+                kept.note(&key, |wanted| value.is_some_and(|value| value.is(wanted)));
+            } else {
+                cursor.skip()?;
             }
-            if !writer.request.rules.protects(key) {
-                return Ok(cursor.skip()?);
-            }
-            let value = string(cursor)?;
-            kept.note(key, |wanted| value.is_some_and(|value| value.is(wanted)));
-            Ok(())
+            Ok(Fate::Keep)
         })?;
-        let missing = kept.missing()?;
+        let missing = self.missing(kept, field)?;
         if !missing.is_empty() && self.request.form == Form::Whole {
             let comma = if is_empty { "" } else { "," };
             edits.insert(open + 1, members_of(pairs(&missing)) + comma);
         }
         Ok(())
     }
+}
+
+/// Whether what clients never see has this key.
+fn is_ours(key: &str) -> bool {
+    key.starts_with(HIDDEN_PREFIX) || pod_security::shown_key(key).is_some()
 }
 
 fn pairs(entries: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {

@@ -76,6 +76,14 @@ pub enum Reason {
     /// The label or annotation is not the client's to write.
     #[error("Forbidden: managed by the operator of the host cluster")]
     Protected,
+    /// The value of a label of Pod Security is none.
+    #[error("Invalid value: {value:?}: {detail}")]
+    PodSecurity {
+        /// What the body asks for.
+        value: String,
+        /// What it must be.
+        detail: String,
+    },
     /// Some of the names would have to be mapped, and others not.
     #[error(
         "names of namespaces and of clusterroles need a rule of their own in a virtual cluster, which is about nothing else"

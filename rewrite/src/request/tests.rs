@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::json::Defect;
+use crate::pod_security::Level;
 use crate::schema::program_for;
 use crate::view::tests::{guard, mapping, view};
 use crate::view::{Filter, Verdict};
@@ -308,6 +309,76 @@ fn a_namespace_is_made_the_clusters() {
     {
         assert!(map(plain(), &json!({"metadata": bad})).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn levels_of_pod_security_are_enforced() {
+    const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
+    const ASKED: &str = "pod-security.kubernetes.io.parked.atoll.dev/enforce";
+    let rules = NamespaceRules::default().enforcing(Some(Level::Baseline));
+    let map = |request: Request, body: &Value| {
+        let mapped = map_text(&request, "", "namespaces", &body.to_string());
+        mapped.map(|(text, _)| serde_json::from_str::<Value>(&text).unwrap()["metadata"]["labels"].clone())
+    };
+    let ruled = |rules: &NamespaceRules| Request::new(mapping()).ruled_by(Arc::new(rules.clone()));
+    let labelled = |labels: Value| json!({"metadata": {"name": "new", "labels": labels}});
+    let host = |enforced: &str, more: Value| {
+        let mut labels = json!({
+            "atoll.dev/virtual-cluster": "ke", "atoll.dev/namespace": "new", "atoll.dev/pod-security": "baseline",
+            ENFORCE: enforced, "pod-security.kubernetes.io/enforce-version": "latest",
+        });
+        labels.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        labels
+    };
+    for (asked, enforced) in [("privileged", "baseline"), ("baseline", "baseline"), ("restricted", "restricted")] {
+        let body = labelled(json!({"a": "b", ENFORCE: asked}));
+        let labels = host(enforced, json!({"a": "b", ASKED: asked}));
+        assert_eq!(map(ruled(&rules), &body), Ok(labels.clone()), "{asked}");
+        // And back.
+        let body = Bytes::from(json!({"metadata": {"name": "edge-ke", "labels": labels}}).to_string());
+        let mut out: Vec<Bytes> = Vec::new();
+        let shown = view().enforcing_pod_security();
+        shown.object(&program_for("", "v1", "namespaces"), Filter::ByName, &body, &mut out).unwrap();
+        let shown: Value = serde_json::from_slice(&out.concat()).unwrap();
+        assert_eq!(shown, json!({"metadata": {"name": "edge", "labels": {"a": "b", ENFORCE: asked}}}));
+    }
+    for labels in [json!({}), json!(null)] {
+        assert_eq!(map(ruled(&rules), &labelled(labels)), Ok(host("baseline", json!({}))));
+    }
+    assert_eq!(map(ruled(&rules), &json!({"metadata": {"name": "new"}})), Ok(host("baseline", json!({}))));
+    // A patch says only what is asked for; an apply names what there is as well.
+    for asked in [json!("privileged"), json!(null)] {
+        let patch = json!({"metadata": {"labels": {ENFORCE: asked}}});
+        assert_eq!(map(ruled(&rules).partial(), &patch), Ok(json!({ASKED: asked})));
+    }
+    let live = host("restricted", json!({"mine": "1", ASKED: "restricted"}));
+    let live = live.as_object().unwrap().iter().map(|(key, value)| (key.clone(), value.as_str().unwrap().to_owned()));
+    let standing = rules.standing(live);
+    assert_eq!(map(ruled(&standing), &labelled(json!({"a": "b"}))), Ok(host("restricted", json!({"a": "b"}))));
+
+    for (labels, why) in [
+        (json!({ENFORCE: "strict"}), "Invalid value: \"strict\": must be one of privileged, baseline, restricted"),
+        (json!({ASKED: "privileged"}), "Forbidden: managed by the operator of the host cluster"),
+        (json!({"atoll.dev/pod-security": "privileged"}), "Forbidden: managed by the operator of the host cluster"),
+    ] {
+        let key = labels.as_object().unwrap().keys().next().unwrap().clone();
+        let refusal = map(ruled(&rules), &labelled(labels)).unwrap_err().to_string();
+        assert_eq!(refusal, format!("metadata.labels[{key}]: {why}"));
+    }
+    let twice = format!(r#"{{"metadata":{{"labels":{{"{ENFORCE}":"restricted","{ENFORCE}":"privileged"}}}}}}"#);
+    assert!(map_text(&ruled(&rules), "", "namespaces", &twice).is_err());
+
+    let managed =
+        |labels: Value| json!({"metadata": {"managedFields": [{"fieldsV1": {"f:metadata": {"f:labels": labels}}}]}});
+    let body =
+        Bytes::from(managed(json!({format!("f:{ENFORCE}"): {}, format!("f:{ASKED}"): {}, "f:a": {}})).to_string());
+    let mut out: Vec<Bytes> = Vec::new();
+    let program = program_for("", "v1", "namespaces");
+    view().enforcing_pod_security().object(&program, Filter::Everything, &body, &mut out).unwrap();
+    let shown: Value = serde_json::from_slice(&out.concat()).unwrap();
+    assert_eq!(shown, managed(json!({format!("f:{ENFORCE}"): {}, "f:a": {}})));
+    let conflict = format!("conflict with \"one\": .metadata.labels.{ASKED}");
+    assert_eq!(mapping().readable(&conflict).unwrap(), format!("conflict with \"one\": .metadata.labels.{ENFORCE}"));
 }
 
 #[test]

@@ -1,21 +1,58 @@
 //! What is special about Namespace objects: the labels that make them a virtual cluster's are hidden.
 
-use super::object::Reader;
+use super::object::{Reader, unquoted};
 use crate::json::{Cursor, Edits, Fate, Malformed, Text};
 use crate::name::{HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL};
+use crate::pod_security;
+
+/// How a key of a map is shown.
+enum Key {
+    /// Not at all, nor its value.
+    Hidden,
+    /// As it is.
+    Itself,
+    /// As another one.
+    As(String),
+}
 
 // === impl Reader ===
 
 impl Reader<'_> {
-    /// `metadata.labels` or `metadata.annotations`.
-    pub(super) fn own_keys(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
-        self.keys_without(cursor, edits, |key| key.starts_with(HIDDEN_PREFIX), |key| key.is(METADATA_NAME_LABEL))
+    /// `metadata.labels`.
+    pub(super) fn own_labels(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
+        let enforces = self.view.enforces_pod_security;
+        let shown = move |key: &str| {
+            if key.starts_with(HIDDEN_PREFIX) || enforces && pod_security::is_enforced(key) {
+                return Key::Hidden;
+            }
+            match pod_security::shown_key(key).filter(|_| enforces) {
+                Some(shown) => Key::As(shown.to_owned()),
+                None => Key::Itself,
+            }
+        };
+        self.keys_shown(cursor, edits, shown, |key| key.is(METADATA_NAME_LABEL))
+    }
+
+    /// `metadata.annotations`.
+    pub(super) fn own_annotations(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
+        self.keys_without(cursor, edits, |key| key.starts_with(HIDDEN_PREFIX), |_| false)
     }
 
     /// `f:labels` or `f:annotations` of a manager.
     pub(super) fn owned_keys(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
-        let hidden = |key: &str| key.strip_prefix("f:").is_some_and(|key| key.starts_with(HIDDEN_PREFIX));
-        self.keys_without(cursor, edits, hidden, |_| false)
+        // The agent enforces levels in Namespaces only.
+        let enforces = self.view.enforces_pod_security && self.is_of_namespaces;
+        let shown = move |key: &str| {
+            let Some(key) = key.strip_prefix("f:") else { return Key::Itself };
+            if key.starts_with(HIDDEN_PREFIX) || enforces && pod_security::is_enforced(key) {
+                return Key::Hidden;
+            }
+            match pod_security::shown_key(key).filter(|_| enforces) {
+                Some(shown) => Key::As(format!("f:{shown}")),
+                None => Key::Itself,
+            }
+        };
+        self.keys_shown(cursor, edits, shown, |_| false)
     }
 
     /// Takes keys out of a map, and the map too if nothing is left of it.
@@ -24,6 +61,17 @@ impl Reader<'_> {
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
         hidden: impl Fn(&str) -> bool,
+        names_it: impl Fn(&Text<'_>) -> bool,
+    ) -> Result<Fate, Malformed> {
+        self.keys_shown(cursor, edits, |key| if hidden(key) { Key::Hidden } else { Key::Itself }, names_it)
+    }
+
+    /// Shows the keys of a map, which goes if nothing is left of it.
+    fn keys_shown(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+        shown: impl Fn(&str) -> Key,
         names_it: impl Fn(&Text<'_>) -> bool,
     ) -> Result<Fate, Malformed> {
         if cursor.peek()? != b'{' {
@@ -42,7 +90,14 @@ impl Reader<'_> {
                 return Ok(Fate::Keep);
             }
             cursor.skip()?;
-            Ok::<_, Malformed>(if hidden(&key.decode()) { Fate::Remove } else { Fate::Keep })
+            Ok::<_, Malformed>(match shown(&key.decode()) {
+                Key::Hidden => Fate::Remove,
+                Key::Itself => Fate::Keep,
+                Key::As(shown) => {
+                    edits.replace(key.range(), unquoted(&shown));
+                    Fate::Keep
+                }
+            })
         })?;
         Ok(if extent.removed > 0 && extent.kept == 0 { Fate::Remove } else { Fate::Keep })
     }

@@ -27,6 +27,8 @@ pub(super) struct Reader<'v> {
     pub(super) last_applied: Option<LastApplied>,
     pub(super) role: Role,
     pub(super) node_ports: NodePorts,
+    /// Whether the object is a Namespace.
+    pub(super) is_of_namespaces: bool,
     /// What the Status in hand is about.
     about: About,
 }
@@ -54,6 +56,7 @@ impl<'v> Reader<'v> {
             last_applied: Some(LastApplied::default()),
             role: Role::default(),
             node_ports: NodePorts::default(),
+            is_of_namespaces: false,
             about: About::Other,
         }
     }
@@ -163,7 +166,8 @@ impl Visitor for Reader<'_> {
             Place::OwnNamespace | Place::OwnName | Place::Namespace | Place::AskedNamespace => {
                 self.namespace(cursor, edits)?;
             }
-            Place::OwnLabels | Place::OwnAnnotations => return self.own_keys(cursor, edits),
+            Place::OwnLabels => return self.own_labels(cursor, edits),
+            Place::OwnAnnotations => return self.own_annotations(cursor, edits),
             Place::OwnedKeys => return self.owned_keys(cursor, edits),
             Place::NamespaceConditions => self.namespace_conditions(node, cursor, edits)?,
             Place::OwnedAskedNamespace => return self.owned_asked_namespace(cursor),
@@ -204,6 +208,7 @@ impl Visitor for Reader<'_> {
             | Place::ConfigMapName
             | Place::ConfigMapCertificate => self.credential.note(place, cursor)?,
             Place::NamespaceMeta | Place::RoleMeta | Place::RenamedMeta | Place::PodSpec => {
+                self.is_of_namespaces |= place == Place::NamespaceMeta;
                 return descend(self, node, cursor, edits);
             }
             Place::RenamedName => self.renamed_name(cursor, edits)?,

@@ -63,7 +63,7 @@ pub(super) async fn apply(
 ) -> Result<Patched, Refusal> {
     let json = named(request, asked.yaml(body)?);
     let json = asked.with_node_ports(Form::Apply, &as_stored(asked, request, path, json).await?);
-    let mapper = asked.mapper(namespace);
+    let mapper = asked.apply_mapper(request, namespace).await?;
     let guarded = request.subresource().is_none() && GUARDED.contains(&(request.group(), request.resource()));
     let live = if guarded { live(asked, request, path).await? } else { None };
     let Some(live) = live else {

@@ -3,6 +3,7 @@ use rewrite::VirtualNamespace;
 use rewrite::mapping::Owner;
 
 use super::*;
+use crate::pod_security::Posture;
 
 fn cluster() -> ClusterName {
     ClusterName::new("vc").unwrap()
@@ -14,7 +15,7 @@ fn host() -> HostNamespace {
 
 fn record(version: u64, uid: &str) -> Record {
     let claim = Some((cluster(), VirtualNamespace::new("edge").unwrap()));
-    Record { version: Version(version), uid: uid.into(), phase: Phase::Active, claim }
+    Record { version: Version(version), uid: uid.into(), phase: Phase::Active, claim, posture: Posture::default() }
 }
 
 fn gone(version: Option<u64>, uid: &str) -> Gone {

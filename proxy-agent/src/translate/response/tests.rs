@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use http_body_util::BodyExt as _;
+use rewrite::request::ProtectedKeys;
 use rewrite::schema::program_for;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -77,8 +78,9 @@ impl Watched {
             node_selector: BTreeMap::from([("location".into(), "beijing".into())]),
             node_group: None,
             tolerations: Vec::new(),
+            pod_security: config::PodSecurity::default(),
         };
-        let clusters = VirtualClusters::new([&config], &namespaces).unwrap();
+        let clusters = VirtualClusters::new([&config], &namespaces, ProtectedKeys::default()).unwrap();
         let cluster = clusters.get(&config.name).unwrap();
         let view = View::new(cluster.mapping());
         let watch = WatchStream::new(view, program_for("", "v1", "pods"), Filter::ByNamespace);

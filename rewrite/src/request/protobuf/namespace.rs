@@ -18,6 +18,8 @@ pub(super) struct OwnMaps {
     labels: Kept,
     annotations: Kept,
     is_name_labelled: bool,
+    /// Labels that were parked.
+    asked: Vec<String>,
 }
 
 // === impl Mapper ===
@@ -39,7 +41,7 @@ impl Mapper<'_, '_> {
         self.own = OwnMaps {
             labels: Kept::new(self.request.kept_labels(name.as_ref())),
             annotations: Kept::new(self.request.rules.annotations.clone()),
-            is_name_labelled: false,
+            ..OwnMaps::default()
         };
         self.descend(message, range)?;
 
@@ -53,9 +55,10 @@ impl Mapper<'_, '_> {
                 None => missing.bytes(number, &host),
             }
         }
-        for (key, kept) in [("labels", labels), ("annotations", annotations)] {
+        let enforced: Vec<_> = self.request.rules.enforced_labels(labels.asked()).collect();
+        for (key, kept, enforced) in [("labels", labels, enforced), ("annotations", annotations, Vec::new())] {
             let number = message.number(key).expect("ObjectMeta has it, as a test shows");
-            for (key, value) in kept.missing().map_err(within(key))? {
+            for (key, value) in kept.missing().map_err(within(key))?.into_iter().chain(enforced) {
                 Entry::write(&mut missing, number, &key, &value);
             }
         }
@@ -69,6 +72,15 @@ impl Mapper<'_, '_> {
                 return Err(Reason::Duplicate.into());
             }
             return entry.value.as_ref().map_or(Ok(()), |value| self.namespace(value));
+        }
+        if let (Some(parked), Some(key)) = (self.request.rules.asked_key(&entry.key), &entry.found_key) {
+            if self.own.asked.contains(&parked) {
+                return Err(Reason::Duplicate.into());
+            }
+            self.own.labels.ask(&entry.key, &String::from_utf8_lossy(entry.text));
+            self.splice.replace(key, parked.clone().into());
+            self.own.asked.push(parked);
+            return Ok(());
         }
         if self.request.rules.protects(&entry.key) {
             self.own.labels.note(&entry.key, |wanted| entry.text == wanted.as_bytes());
@@ -88,11 +100,45 @@ mod tests {
     use bytes::Bytes;
     use kube_wire::envelope::Envelope;
 
+    use std::sync::Arc;
+
     use super::*;
-    use crate::protobuf::ObjectName;
-    use crate::request::Request;
-    use crate::schema::proto_program_for;
-    use crate::view::tests::mapping;
+    use crate::pod_security::Level;
+    use crate::protobuf::{ObjectMetadata, ObjectName};
+    use crate::request::{NamespaceRules, Request};
+    use crate::schema::{program_for, proto_program_for};
+    use crate::view::Filter;
+    use crate::view::tests::{mapping, view};
+
+    #[test]
+    fn levels_of_pod_security_are_enforced() {
+        const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
+        let mut metadata = Writer::new();
+        metadata.bytes(1, b"new");
+        Entry::write(&mut metadata, 11, ENFORCE, "privileged");
+        let mut object = Writer::new();
+        object.bytes(1, &metadata.into_bytes());
+        let envelope =
+            Envelope { api_version: "v1", kind: "Namespace", raw: &object.into_bytes(), ..Envelope::default() };
+        let body = Bytes::from(envelope.encode());
+        let rules = NamespaceRules::default().enforcing(Some(Level::Baseline));
+        let mut host: Vec<Bytes> = Vec::new();
+        let request = Request::new(mapping()).ruled_by(Arc::new(rules));
+        request.map_protobuf(proto_program_for("", "v1", "namespaces").unwrap(), &body, &mut host).unwrap();
+        let host = Bytes::from(host.concat());
+        let labels = |body: &[u8]| ObjectMetadata::of(body).unwrap().labels;
+        let on_host = labels(&host);
+        assert_eq!(on_host[ENFORCE], "baseline");
+        assert_eq!(on_host["pod-security.kubernetes.io.parked.atoll.dev/enforce"], "privileged");
+        assert_eq!(on_host["atoll.dev/pod-security"], "baseline");
+
+        let mut shown: Vec<Bytes> = Vec::new();
+        let program = program_for("", "v1", "namespaces");
+        let view = view().enforcing_pod_security();
+        view.protobuf(&program, Filter::Everything, &host, &mut shown).unwrap();
+        let shown = labels(&shown.concat());
+        assert_eq!(shown.iter().collect::<Vec<_>>(), [(&ENFORCE.to_owned(), &"privileged".to_owned())]);
+    }
 
     #[test]
     fn a_made_name_stands_where_there_was_none() {

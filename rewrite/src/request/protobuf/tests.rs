@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::guard::{Guard, Toleration};
-use crate::request::NamespaceRules;
+use crate::request::{NamespaceRules, ProtectedKeys};
 use crate::schema::{program_for, proto_program_for};
 use crate::view::tests::{guard, mapping};
 use crate::{Index, Mapping};
@@ -200,7 +200,7 @@ fn both_encodings_are_refused_alike() {
         index.insert_host(host.parse().unwrap());
     }
     let taken = || Mapping::new("ke".parse().unwrap(), Arc::new(index.clone()));
-    let rules = || Arc::new(NamespaceRules::new(["team".to_owned()]));
+    let rules = || Arc::new(NamespaceRules::new(ProtectedKeys::new(["team".parse().unwrap()])));
     let mut refused = [0; 5];
     for sample in &*SAMPLES {
         let requests = [

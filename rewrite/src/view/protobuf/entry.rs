@@ -9,6 +9,7 @@ use super::object::ObjectReader;
 use crate::json::Fate;
 use crate::mapping::Shown;
 use crate::name::{HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL};
+use crate::pod_security;
 use crate::program::Place;
 use crate::protobuf::Found;
 
@@ -28,6 +29,18 @@ impl ObjectReader<'_, '_> {
         let key = self.splice.text(range, Some(KEY))?;
         let value = self.splice.only(range, VALUE)?.filter(|value| !value.is_empty());
         match place {
+            Some(Place::OwnLabels) if self.state.view.enforces_pod_security => {
+                if std::str::from_utf8(key).is_ok_and(pod_security::is_enforced) {
+                    return Ok(Fate::Remove);
+                }
+                if let Some(shown) = std::str::from_utf8(key).ok().and_then(pod_security::shown_key)
+                    && let Some(found) = self.splice.only(range, KEY)?
+                {
+                    self.splice.replace(&found, shown.into());
+                    return Ok(Fate::Keep);
+                }
+                return Ok(self.own_key(key, value.as_ref()));
+            }
             Some(Place::OwnLabels | Place::OwnAnnotations) => return Ok(self.own_key(key, value.as_ref())),
             Some(Place::ServiceAnnotations) => return self.service_annotation(key, value.as_ref(), range),
             Some(Place::NodeSelector) => return Ok(self.node_selector(key)),
