@@ -8,6 +8,7 @@
 //! caller is authorised, `plan` has decided everything before a byte goes upstream, `host` never sees a virtual name,
 //! `rewrite` never sees HTTP.
 
+mod apply_namespace;
 mod authorise;
 mod body;
 mod cluster_scoped;
@@ -247,6 +248,8 @@ impl Exchange {
                     Some(response) => response,
                     None => continue,
                 },
+                After::FirstApply(apply) => asked.first_apply(apply, response).await?,
+                After::Tried => asked.apply_tried(response)?,
                 After::Labelled(path) => asked.secured(path, response).await?,
                 After::Nothing => response.map(Upstream::Stream),
                 After::Made => made(response).map(Upstream::Stream),

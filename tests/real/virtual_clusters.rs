@@ -147,6 +147,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("node_ports_of_every_sort", Welcome, node_ports::of_every_sort),
         case("patches_cost_the_agent_little", Unwelcome, patches::cost_the_agent_little),
         case("yaml_is_read_as_by_the_host", Welcome, yaml::is_read_as_by_the_host),
+        case("namespaces_are_created_by_an_apply", Welcome, namespaces::an_apply_creates_it),
         case("namespaces_keep_the_operators_keys", Welcome, namespaces::operators_keys_stay),
         case("pod_security_labels_are_the_clients", Welcome, pod_security::labels_are_the_clients),
         case("names_at_the_limit_work", Welcome, limits::names_at_the_limit_work),

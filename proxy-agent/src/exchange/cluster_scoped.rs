@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, header};
-use kube_wire::media::Encoding;
+use kube_wire::media::{BodyType, Encoding};
 use kube_wire::name::SegmentName;
 use kube_wire::query::Query;
 use kube_wire::selector::LabelSelector;
@@ -18,7 +18,7 @@ use rewrite::{Program, VirtualNamespace, schema};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::body::Body;
+use super::body::{Body, content_type};
 use super::list::NOBODYS;
 use super::own_words::Upstream as Place;
 use super::plan::{After, As, Plan, program};
@@ -183,7 +183,22 @@ impl Asked<'_> {
         let missing = || Refusal::from(Status::not_found(request.group_resource(), name));
         let namespace = VirtualNamespace::new(name).map_err(|_| missing())?;
         let host = self.mapping.host(&namespace).ok().filter(|host| self.mapping.member(host.as_ref()).is_some());
-        let Some(host) = host else { return Err(missing()) };
+        let Some(host) = host else {
+            let is_apply = BodyType::of_patch(content_type(&self.headers)) == Ok(BodyType::ApplyYaml);
+            if request.verb() != Verb::Patch || !is_apply || request.subresource().is_some() {
+                return Err(missing());
+            }
+            return match self.apply_namespace(request, &namespace, &body.bytes()).await {
+                Ok(plan) => Ok(plan),
+                Err(refusal) => {
+                    let (identity, mapping) = (As::Agent, &self.mapping);
+                    // A path of nobody's, for what is wrong with the request alone.
+                    let nobody = SegmentName::new(NOBODYS).expect("a constant segment");
+                    let path = request.path_with(None, Some(&nobody));
+                    let upstream = Place { path: &path, identity, namespace: None, mapping };
+                    Err(self.in_own_words(request, &upstream, &body.bytes(), refusal).await)
+                }
+            };
         };
         let segment = SegmentName::new(host.as_str()).expect("a DNS label is a path segment");
         let path = request.path_with(None, Some(&segment));

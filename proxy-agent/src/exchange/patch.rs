@@ -30,6 +30,7 @@ use super::node_ports::Form;
 use super::object::map_json;
 use crate::host::{RequestBody, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
+pub(super) use apply::named;
 use directives::Directives;
 
 /// Kinds that hold a pod specification, and so the guard.

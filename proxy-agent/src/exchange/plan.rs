@@ -13,6 +13,7 @@ use rewrite::view::Lending;
 use rewrite::{Mapping, Program, ProtoProgram, schema};
 
 use super::Asked;
+use super::apply_namespace::FirstApply;
 use super::rbac::{GROUP, Written};
 use super::shared::Advertised;
 use crate::host::RequestBody;
@@ -53,6 +54,10 @@ pub(crate) enum After {
     Birth,
     /// The labels of the Namespace at this path may have changed: what is enforced follows.
     Labelled(String),
+    /// A namespace was made for an apply, which follows.
+    FirstApply(FirstApply),
+    /// A namespace would have been made by an apply, if there is none.
+    Tried,
     /// A Service was written, or could not be because a node port of it is taken.
     NodePorts,
     /// What others had was updated, and so there is an object more in this cluster.

@@ -1,4 +1,4 @@
-//! Keys of Namespaces that are the operator's.
+//! Namespaces as clients apply them, and keys of theirs that are the operator's.
 
 use anyhow::ensure;
 use atoll_tests::{VirtualSite, Way};
@@ -8,6 +8,82 @@ use super::{BEIJING, namespace};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const APPLY: &str = "application/apply-patch+yaml";
+
+/// `kubectl apply --server-side` of a Namespace that does not exist makes it, as on any cluster.
+pub(super) fn an_apply_creates_it(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let host = site.host().kubectl();
+    let applied = kubectl.ok_with(&["apply", "--server-side", "-f", "-"], &namespace("applied"))?;
+    ensure!(applied == "namespace/applied serverside-applied\n", "{applied}");
+    // It can be written to at once, so its mirrors are there; and it is the cluster's on the host.
+    kubectl.ok(&["create", "configmap", "a", "-n", "applied"])?;
+    let label = host.ok(&[
+        "get",
+        "namespace",
+        "applied-ke-beijing",
+        "-o",
+        "jsonpath={.metadata.labels.atoll\\.dev/virtual-cluster}",
+    ])?;
+    ensure!(label == BEIJING, "{label}");
+
+    let curl = site.curl(BEIJING, Way::Path)?;
+    let path = |name: &str, more: &str| format!("{NAMESPACES}/{name}?fieldManager=gitops{more}");
+    let body = |name: &str| {
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"a": "b"}}}).to_string()
+    };
+    let tried = curl.send_as("PATCH", &path("by-gitops", "&dryRun=All"), APPLY, &body("by-gitops"))?;
+    ensure!(tried.code == 201, "{}", tried.body);
+    ensure!(curl.get(&format!("{NAMESPACES}/by-gitops"))?.code == 404, "a dry run has made it");
+    let made = curl.send_as("PATCH", &path("by-gitops", ""), APPLY, &body("by-gitops"))?;
+    ensure!(made.code == 201 && !made.body.contains("atoll.dev"), "{} {}", made.code, made.body);
+    let made = made.json()?;
+    ensure!(made["metadata"]["name"] == "by-gitops" && made["metadata"]["labels"]["a"] == "b", "{made}");
+    let managers = made["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+    let owned = |entry: &Value| entry["fieldsV1"]["f:metadata"]["f:labels"].get("f:a").is_some();
+    ensure!(
+        managers.iter().any(|entry| entry["manager"] == "gitops" && entry["operation"] == "Apply" && owned(entry)),
+        "{made}"
+    );
+    // Again it is an update, and what is left out goes.
+    let again = curl.send_as("PATCH", &path("by-gitops", ""), APPLY, &namespace("by-gitops"))?;
+    ensure!(
+        again.code == 200 && again.json()?["metadata"]["labels"].get("a").is_none(),
+        "{} {}",
+        again.code,
+        again.body
+    );
+
+    for (name, sent, code, reason, why) in [
+        ("one", "two", 400, "BadRequest", "the name of the object (two) does not match the name on the URL (one)"),
+        ("Bad_Name", "Bad_Name", 404, "NotFound", "not found"),
+    ] {
+        curl.send_as("PATCH", &path(name, ""), APPLY, &body(sent))?.refused(code, reason, why)?;
+    }
+    let wrong = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "wrong", "labels": {"a": "-b-"}}});
+    curl.send_as("PATCH", &path("wrong", ""), APPLY, &wrong.to_string())?.refused(422, "Invalid", "-b-")?;
+    ensure!(host.run(&["get", "namespace", "wrong-ke-beijing"])?.code != 0, "a namespace stays that was refused");
+    // A namespace of the host that has its name stays the host's.
+    host.ok_with(&["create", "-f", "-"], &namespace("foreign-ke-beijing"))?;
+    atoll_tests::eventually(atoll_tests::kubectl::SOON, || {
+        curl.send_as("PATCH", &path("foreign", ""), APPLY, &body("foreign"))?.refused(409, "Conflict", "")?;
+        Ok(())
+    })?;
+    let labels = host.ok(&["get", "namespace", "foreign-ke-beijing", "-o", "jsonpath={.metadata.labels}"])?;
+    ensure!(!labels.contains("atoll"), "{labels}");
+
+    // Who may not create one does not by an apply.
+    kubectl.ok(&["create", "clusterrole", "patcher", "--verb=patch,update,get", "--resource=namespaces"])?;
+    kubectl.ok(&["create", "clusterrolebinding", "patcher", "--clusterrole=patcher", "--user=patcher"])?;
+    let patcher = site.curl_like(&site.user(BEIJING, "patcher")?, BEIJING, Way::Proxy)?;
+    let refused = patcher.send_as("PATCH", &path("not-mine", ""), APPLY, &body("not-mine"))?;
+    refused.refused(403, "Forbidden", "cannot create resource \"namespaces\"")?;
+    for name in ["applied", "by-gitops"] {
+        kubectl.ok(&["delete", "namespace", name, "--timeout=60s"])?;
+    }
+    kubectl.ok(&["delete", "clusterrolebinding,clusterrole", "patcher"])?;
+    host.ok(&["delete", "namespace", "foreign-ke-beijing", "--timeout=60s"])?;
+    Ok(())
+}
 
 /// What tools of the operator go by no client writes, and every write keeps it.
 pub(super) fn operators_keys_stay(site: &VirtualSite) -> anyhow::Result<()> {

@@ -100,7 +100,7 @@ pub(super) async fn apply(
 }
 
 /// A Namespace with its name, which makes its labels what they must be: an apply need not say it.
-fn named(request: &ResourceRequest<'_>, json: Bytes) -> Bytes {
+pub(in crate::exchange) fn named(request: &ResourceRequest<'_>, json: Bytes) -> Bytes {
     let Some(name) = request.path_name().filter(|_| request.is_namespace()) else { return json };
     let Ok(mut object) = serde_json::from_slice::<Value>(&json) else { return json };
     let Some(metadata) = made_at(&mut object, "/metadata") else { return json };
