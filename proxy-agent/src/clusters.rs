@@ -25,6 +25,7 @@ use tunnel::{FairBudget, Share};
 
 use crate::config;
 use crate::gate::Slice;
+use crate::host_tokens::{BadPrefix, HostTokens};
 use crate::namespaces::Namespaces;
 use crate::nodes::own::{AllNodes, OwnNodes};
 use crate::roles::Roles;
@@ -66,6 +67,8 @@ pub struct VirtualCluster {
     pub pod_security: Option<Level>,
     /// Its cluster scope on the host.
     pub root: HostNamespace,
+    /// Whether and how it takes tokens of the host that belong to no service account.
+    pub host_tokens: Option<HostTokens>,
     /// Cancelled when it leaves the configuration: what runs for it must end.
     pub end: CancellationToken,
     /// What its requests may hold in memory.
@@ -111,6 +114,9 @@ pub enum ClusterReason {
     /// A label of `nodeSelector`.
     #[error("nodeSelector")]
     NodeSelector(#[from] LabelSelectorError),
+    /// The prefix of `hostTokens`.
+    #[error("hostTokens.prefix")]
+    HostTokens(#[from] BadPrefix),
     /// An entry of `tolerations`.
     #[error("tolerations[{index}]")]
     Toleration {
@@ -228,6 +234,7 @@ impl VirtualCluster {
             toleration::parse(toleration).map_err(|source| ClusterReason::Toleration { index, source })
         });
         let tolerations = tolerations.collect::<Result<Vec<_>, _>>()?;
+        let host_tokens = config.host_tokens.as_ref().map(|tokens| HostTokens::new(&*tokens.prefix)).transpose()?;
         let name = engine_name(&config.name);
         Ok(Self {
             nodes: OwnNodes::new(labels.clone(), Arc::clone(&all.nodes)),
@@ -238,6 +245,7 @@ impl VirtualCluster {
             ),
             pod_security: config.pod_security.level(),
             root: HostNamespace::root(&name),
+            host_tokens,
             name,
             end,
             memory,

@@ -105,6 +105,9 @@ pub struct VirtualCluster {
     /// Which pods it may have at most.
     #[serde(default)]
     pub pod_security: PodSecurity,
+    /// Whether its endpoint takes bearer tokens of the host that belong to no service account.
+    #[serde(default)]
+    pub host_tokens: Option<HostTokens>,
 }
 
 /// What Pod Security enforces in a virtual cluster, whatever its Namespaces ask for.
@@ -126,6 +129,13 @@ pub enum PodSecurityLevel {
     Baseline,
     /// Pods are hardened.
     Restricted,
+}
+
+/// How tokens of the host that belong to no service account are taken.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct HostTokens {
+    /// Stands before the names of their users and groups.
+    pub prefix: String,
 }
 
 /// What becomes of a Service whose node port another virtual cluster of the host has.

@@ -331,7 +331,7 @@ impl<'a> Asked<'a> {
         mut headers: HeaderMap,
     ) -> Result<Identified<'a>, Refusal> {
         let mapping = cluster.mapping();
-        let caller = parts.who.identify(&mapping, &mut headers).await?;
+        let caller = parts.who.identify(&mapping, cluster.host_tokens.as_ref(), &mut headers).await?;
         let caller = acting_as(&parts.access, &mapping, caller, &mut headers).await?;
         for name in [CLUSTER, METHOD] {
             headers.remove(name);

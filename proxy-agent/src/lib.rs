@@ -16,6 +16,7 @@ pub mod exchange;
 pub mod flags;
 pub mod gate;
 pub mod host;
+pub mod host_tokens;
 pub mod impersonate;
 pub mod layer4;
 pub mod namespaces;

@@ -3,8 +3,8 @@
 //! [`Who::identify`] takes what proves an identity out of a request: the certificate that the proxy-server verified, or
 //! a bearer token that the host knows. [`HostUser`] is the only way to be somebody on the host, and it can be made only
 //! here: from a name that gets the prefix of its virtual cluster, or from a service account in a namespace that belongs
-//! to it. What is *not* here: what the caller may do ([`access`](crate::access)), and acting as somebody else
-//! ([`impersonate`](crate::impersonate)).
+//! to it. Other tokens of the host count only where the configuration says so ([`HostTokens`]). What is *not* here: what
+//! the caller may do ([`access`](crate::access)), and acting as somebody else ([`impersonate`](crate::impersonate)).
 //!
 //! Reading order: [`Who::identify`], `credential` (what the headers hold), `token` (whom a token stands for),
 //! [`host_user`], `account`.
@@ -25,9 +25,10 @@ use tracing::{debug, warn};
 use crate::access::reviews::TokenUser;
 use crate::access::{ReviewError, Reviews};
 use crate::host::Host;
+use crate::host_tokens::HostTokens;
 pub(crate) use account::Account;
 use credential::Credentials;
-use host_user::ACCOUNTS_OF;
+use host_user::{ACCOUNTS, ACCOUNTS_OF, AUTHENTICATED};
 pub use host_user::{HostUser, Inexpressible};
 use token::Tokens;
 
@@ -60,7 +61,7 @@ pub enum Kind {
     Certificate,
     /// By the token of a service account.
     ServiceAccount,
-    /// By another token that the host knows.
+    /// By another token that the host knows, and the virtual cluster takes.
     Token,
     /// Not at all.
     Anonymous,
@@ -88,11 +89,17 @@ impl<R: Reviews> Who<R> {
         Self { tokens: Tokens::new(reviews) }
     }
 
-    /// Who asks in the virtual cluster of `mapping`. All that proves identity is removed from the headers, used or not.
+    /// Who asks in the virtual cluster of `mapping`, which takes `host_tokens`. All that proves identity is removed from the
+    /// headers, used or not.
     ///
     /// The order is kube-apiserver's (`pkg/kubeapiserver/authenticator/config.go`): a certificate, then each token. The
     /// first that is good counts, and a bad one beside it does no harm; only if all are bad is the request refused.
-    pub async fn identify(&self, mapping: &Mapping, headers: &mut HeaderMap) -> Result<Caller, Unauthenticated> {
+    pub async fn identify(
+        &self,
+        mapping: &Mapping,
+        host_tokens: Option<&HostTokens>,
+        headers: &mut HeaderMap,
+    ) -> Result<Caller, Unauthenticated> {
         let Credentials { certificate, tokens, mut any_bad } = Credentials::take(headers);
         if let Some(identity) = certificate {
             if let Ok(caller) = Caller::of_certificate(mapping, identity) {
@@ -105,7 +112,7 @@ impl<R: Reviews> Who<R> {
         for token in &tokens {
             match self.tokens.user(token).await {
                 Ok(Some(user)) => {
-                    if let Some(caller) = Caller::of_token(mapping, &user) {
+                    if let Some(caller) = Caller::of_token(mapping, host_tokens, &user) {
                         return Ok(caller);
                     }
                     debug!(user = user.name, cluster = %mapping.cluster(), "the token's user is not of this cluster");
@@ -149,13 +156,16 @@ impl Caller {
         Ok(Self { host, virtual_name: identity.user, kind: Kind::Certificate })
     }
 
-    /// `None` if the user is a service account of somebody else, or cannot be written down.
-    fn of_token(mapping: &Mapping, user: &TokenUser) -> Option<Self> {
+    /// `None` if the user is a service account of somebody else, or nobody here, or cannot be written down.
+    fn of_token(mapping: &Mapping, host_tokens: Option<&HostTokens>, user: &TokenUser) -> Option<Self> {
         let uid = Some(user.uid.clone()).filter(|uid| !uid.is_empty());
         let extra = user.extra.clone().into_iter().collect();
         let Some(account) = Account::parse(&user.name) else {
-            let host = HostUser::stranger(mapping, &user.name, &user.groups, uid, extra).ok()?;
-            return Some(Self { host, virtual_name: user.name.clone(), kind: Kind::Token });
+            let host_tokens = host_tokens?;
+            let virtual_name = host_tokens.name(&user.name)?;
+            let groups = host_tokens.groups(&user.groups);
+            let host = HostUser::stranger(mapping, &virtual_name, &groups, uid, extra).ok()?;
+            return Some(Self { host, virtual_name, kind: Kind::Token });
         };
         let namespace = mapping.member(account.namespace.as_bytes())?;
         let virtual_name = Account { namespace: namespace.as_str(), ..account }.to_string();
@@ -164,13 +174,19 @@ impl Caller {
     }
 
     /// Whom a token stands for, in the names of the virtual cluster; `None` if it is nobody there.
-    pub(crate) fn shown(mapping: &Mapping, user: TokenUser) -> Option<TokenUser> {
-        let name = Self::of_token(mapping, &user)?.virtual_name;
-        let groups = user.groups.into_iter().map(|group| {
-            let namespace = group.strip_prefix(ACCOUNTS_OF).and_then(|host| mapping.member(host.as_bytes()));
-            namespace.map_or(group.clone(), |namespace| format!("{ACCOUNTS_OF}{namespace}"))
-        });
-        Some(TokenUser { name, groups: groups.collect(), ..user })
+    pub(crate) fn shown(mapping: &Mapping, host_tokens: Option<&HostTokens>, user: TokenUser) -> Option<TokenUser> {
+        let Self { virtual_name: name, kind, .. } = Self::of_token(mapping, host_tokens, &user)?;
+        let groups = if kind == Kind::Token {
+            let own = host_tokens.map(|host_tokens| host_tokens.groups(&user.groups)).unwrap_or_default();
+            own.into_iter().chain([AUTHENTICATED.to_owned()]).collect()
+        } else {
+            let shown = user.groups.into_iter().filter_map(|group| match group.strip_prefix(ACCOUNTS_OF) {
+                Some(of) => Some(format!("{ACCOUNTS_OF}{}", mapping.member(of.as_bytes())?)),
+                None => matches!(&*group, AUTHENTICATED | ACCOUNTS).then_some(group),
+            });
+            shown.collect()
+        };
+        Some(TokenUser { name, groups, ..user })
     }
 
     fn anonymous(mapping: &Mapping) -> Self {

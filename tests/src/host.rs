@@ -145,6 +145,14 @@ impl HostCluster {
         self.kubectl().holding(token, file)
     }
 
+    /// The bearer token of a user who is no service account: `tests/kube/up --help` lists them.
+    pub fn token_of(&self, user: &str) -> anyhow::Result<String> {
+        let tokens = std::fs::read_to_string(self.dir.join("tokens.csv"))?;
+        let mut rows = tokens.lines().filter_map(|row| row.split_once(','));
+        let row = rows.find(|(_, rest)| rest.split(',').next() == Some(user));
+        row.map(|(token, _)| token.to_owned()).with_context(|| format!("{user} has no token"))
+    }
+
     /// The agent's credentials.
     pub fn agent_kubeconfig(&self) -> PathBuf {
         self.dir.join("agent.kubeconfig")

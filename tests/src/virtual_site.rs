@@ -74,11 +74,21 @@ impl VirtualSite {
 
     /// Like [`VirtualSite::of`], with more keys in the proxy-server's configuration.
     pub fn with(host: impl Into<Arc<HostCluster>>, clusters: &[(&str, Nodes)], keys: &str) -> anyhow::Result<Self> {
+        let slices: Vec<_> = clusters.iter().map(|(name, nodes)| (*name, nodes.entry(name))).collect();
+        Self::configured(host, &slices, keys)
+    }
+
+    /// Like [`VirtualSite::with`], with the whole entry of each cluster in `virtualClusters` of the agent.
+    pub fn configured(
+        host: impl Into<Arc<HostCluster>>,
+        clusters: &[(&str, String)],
+        keys: &str,
+    ) -> anyhow::Result<Self> {
         let host = host.into();
         let names: Vec<&str> = clusters.iter().map(|(name, _)| *name).collect();
         let entries: Vec<String> = names.iter().map(|name| entry(name)).collect();
         let site = Site::start_with(&entries.iter().map(String::as_str).collect::<Vec<_>>(), &names, keys)?;
-        let slices: Vec<String> = clusters.iter().map(|(name, nodes)| nodes.entry(name)).collect();
+        let slices: Vec<&str> = clusters.iter().map(|(_, entry)| entry.as_str()).collect();
         let body = format!(
             "host: {{kubeconfig: {}}}\n{SHARED}\nvirtualClusters: [{}]",
             host.agent_kubeconfig().display(),

@@ -15,7 +15,7 @@ async fn caller(name: &str) -> Caller {
     if !name.is_empty() {
         Identity { user: name.into(), groups: Vec::new(), uid: None, credential: None }.write(&mut headers);
     }
-    Who::new(Arc::new(Fake::default())).identify(&ke(), &mut headers).await.unwrap()
+    Who::new(Arc::new(Fake::default())).identify(&ke(), None, &mut headers).await.unwrap()
 }
 
 fn listing<'a>(resource: &'a str, namespace: &'a HostNamespace) -> Attributes<'a> {

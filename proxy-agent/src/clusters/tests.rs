@@ -13,6 +13,7 @@ fn configured(name: &str, labels: &[(&str, &str)]) -> config::VirtualCluster {
         node_group: None,
         tolerations: vec![json!({"key": "edge", "operator": "Exists"})],
         pod_security: config::PodSecurity::default(),
+        host_tokens: None,
     }
 }
 

@@ -111,7 +111,8 @@ impl Asked<'_> {
         let target = Self::target(path, self.info.query());
         let mut upstream = self.upstream(self.info.method().clone(), &target, identity, full(mapped))?;
         self.readable(&mut upstream)?;
-        let answer = Answer { ruling, root: self.cluster.root.clone(), about: report.about };
+        let (root, host_tokens) = (self.cluster.root.clone(), self.cluster.host_tokens.clone());
+        let answer = Answer { ruling, root, about: report.about, host_tokens };
         // What a token's answer says of the user is in virtual names already.
         let program = if kind == Kind::Token { rewrite::schema::program_of_any() } else { program(request) };
         let show = Show::Review { program, filter: Filter::Everything, answer };

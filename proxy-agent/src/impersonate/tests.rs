@@ -18,7 +18,7 @@ fn headers(lines: &[(&str, &str)]) -> HeaderMap {
 async fn admin() -> Caller {
     let mut headers = HeaderMap::new();
     Identity { user: "admin".into(), groups: Vec::new(), uid: None, credential: None }.write(&mut headers);
-    Who::new(Arc::new(Fake::default())).identify(&ke(), &mut headers).await.unwrap()
+    Who::new(Arc::new(Fake::default())).identify(&ke(), None, &mut headers).await.unwrap()
 }
 
 async fn acting(allowed: &[&str], lines: &[(&str, &str)]) -> Result<Caller, Status> {

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::access::reviews::TokenUser;
+use crate::host_tokens::HostTokens;
 use crate::root::MIRROR_PREFIX;
 use crate::who::Caller;
 
@@ -21,6 +22,8 @@ pub(crate) struct Answer {
     pub(crate) root: HostNamespace,
     /// What is put back into the answer.
     pub(crate) about: AskedAbout,
+    /// Which tokens the virtual cluster takes.
+    pub(crate) host_tokens: Option<HostTokens>,
 }
 
 /// Whose answer counts.
@@ -82,7 +85,7 @@ impl Answer {
             Ruling::Withheld(why) | Ruling::Denied(why) => {
                 *status = json!({"allowed": false, "denied": true, "reason": why});
             }
-            Ruling::Token => identified(mapping, status)?,
+            Ruling::Token => identified(mapping, self.host_tokens.as_ref(), status)?,
         }
         if let Some(Value::String(reason)) = status.get_mut("reason")
             && let Some(plain) = plainly(reason, &self.root)
@@ -94,12 +97,12 @@ impl Answer {
 }
 
 /// `status` of a TokenReview.
-fn identified(mapping: &Mapping, status: &mut Value) -> serde_json::Result<()> {
+fn identified(mapping: &Mapping, host_tokens: Option<&HostTokens>, status: &mut Value) -> serde_json::Result<()> {
     if status["authenticated"] != true {
         return Ok(());
     }
     let user = TokenUser::deserialize(&status["user"])?;
-    match Caller::shown(mapping, user) {
+    match Caller::shown(mapping, host_tokens, user) {
         Some(user) => status["user"] = serde_json::to_value(user)?,
         None => *status = json!({"user": {}, "error": INVALID_TOKEN}),
     }

@@ -107,13 +107,13 @@ impl HostUser {
         let mut mapped = Groups::default();
         for group in groups {
             // A service account is in these alone. Should something on the host say more, that is for the host only.
-            let is_implied = matches!(&**group, AUTHENTICATED | ACCOUNTS)
-                || group.strip_prefix(ACCOUNTS_OF).is_some_and(|of| mapping.member(of.as_bytes()).is_some());
-            // In their places: the virtual cluster shows its own in the order of the host's.
             if matches!(&**group, AUTHENTICATED | ACCOUNTS) {
+                // In their places: the virtual cluster shows its own in the order of the host's.
                 mapped.add(own(mapping, group));
+                mapped.add(group.clone());
+            } else if group.strip_prefix(ACCOUNTS_OF).is_some_and(|of| mapping.member(of.as_bytes()).is_some()) {
+                mapped.add(group.clone());
             }
-            mapped.add(if is_implied { group.clone() } else { own(mapping, group) });
         }
         mapped.add(own(mapping, ACCOUNTS));
         mapped.add(own(mapping, AUTHENTICATED));

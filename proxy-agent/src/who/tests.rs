@@ -38,7 +38,8 @@ fn who() -> Who<Arc<Fake>> {
         ("others", user("system:serviceaccount:edge-hz:bob", &[])),
         ("hosts", user("system:serviceaccount:kube-system:bob", &["system:serviceaccounts:kube-system"])),
         ("root", user("system:serviceaccount:atoll-root-ke:bob", &[])),
-        ("admin", user("admin", &["system:masters", "system:authenticated"])),
+        ("admin", user("admin", &["system:masters", "operators", "system:authenticated"])),
+        ("component", user("system:kube-scheduler", &["system:authenticated"])),
         ("odd", user("eve ", &[])),
         ("strange", user("system:serviceaccount:edge-ke:bob", &["system:masters", "system:serviceaccounts:edge-hz"])),
     ];
@@ -47,7 +48,7 @@ fn who() -> Who<Arc<Fake>> {
 
 #[tokio::test]
 async fn a_certificate_is_somebody_of_the_virtual_cluster_only() {
-    let caller = who().identify(&ke(), &mut certificate("eve", &["system:masters"])).await.unwrap();
+    let caller = who().identify(&ke(), None, &mut certificate("eve", &["system:masters"])).await.unwrap();
     assert_eq!((caller.kind, caller.virtual_name()), (Kind::Certificate, "eve"));
     assert_eq!(caller.host.name(), "vc:ke:eve");
     assert_eq!(caller.host.groups(), ["vc:ke:system:masters", "vc:ke:system:authenticated", "system:authenticated"]);
@@ -58,7 +59,7 @@ async fn names_that_look_like_the_hosts_get_the_prefix_too() {
     for name in
         ["vc:hz:eve", "vc:ke:eve", "system:serviceaccount:edge-ke:bob", "system:serviceaccount:edge:bob", "host:x"]
     {
-        let caller = who().identify(&ke(), &mut certificate(name, &[name])).await.unwrap();
+        let caller = who().identify(&ke(), None, &mut certificate(name, &[name])).await.unwrap();
         assert_eq!(caller.host.name(), format!("vc:ke:{name}"));
         assert_eq!(caller.host.groups()[0], format!("vc:ke:{name}"));
     }
@@ -66,7 +67,7 @@ async fn names_that_look_like_the_hosts_get_the_prefix_too() {
 
 #[tokio::test]
 async fn a_service_account_of_the_cluster_stays_what_it_is() {
-    let caller = who().identify(&ke(), &mut bearer("account")).await.unwrap();
+    let caller = who().identify(&ke(), None, &mut bearer("account")).await.unwrap();
     assert_eq!((caller.kind, caller.virtual_name()), (Kind::ServiceAccount, "system:serviceaccount:edge:bob"));
     assert_eq!(caller.host.name(), "system:serviceaccount:edge-ke:bob");
     assert_eq!(
@@ -87,43 +88,66 @@ async fn a_service_account_of_the_cluster_stays_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_service_account_has_no_other_groups_of_the_host() {
-    let caller = who().identify(&ke(), &mut bearer("strange")).await.unwrap();
-    assert_eq!(caller.host.groups()[..2], ["vc:ke:system:masters", "vc:ke:system:serviceaccounts:edge-hz"]);
+async fn a_service_account_has_no_other_groups() {
+    let caller = who().identify(&ke(), None, &mut bearer("strange")).await.unwrap();
+    let own = ["vc:ke:system:serviceaccounts", "vc:ke:system:authenticated", "system:authenticated"];
+    assert_eq!(caller.host.groups(), own);
 }
 
 #[tokio::test]
 async fn tokens_of_others_are_unauthorized() {
-    for token in ["others", "hosts", "root", "unknown", "odd"] {
-        let error = who().identify(&ke(), &mut bearer(token)).await.unwrap_err();
+    let taken = HostTokens::new("").unwrap();
+    for (token, host_tokens) in [
+        ("others", Some(&taken)),
+        ("hosts", Some(&taken)),
+        ("root", Some(&taken)),
+        ("unknown", Some(&taken)),
+        ("odd", Some(&taken)),
+        ("component", Some(&taken)),
+        ("admin", None),
+        ("component", None),
+    ] {
+        let error = who().identify(&ke(), host_tokens, &mut bearer(token)).await.unwrap_err();
         let status = Status::from(&error);
         assert_eq!((status.code, &*status.message), (401, "Unauthorized"), "{token}");
     }
 }
 
 #[tokio::test]
-async fn another_token_user_is_prefixed() {
-    let caller = who().identify(&ke(), &mut bearer("admin")).await.unwrap();
-    assert_eq!((caller.kind, caller.host.name()), (Kind::Token, "vc:ke:admin"));
-    assert_eq!(caller.host.groups(), ["vc:ke:system:masters", "vc:ke:system:authenticated", "system:authenticated"]);
+async fn users_of_other_tokens_are_told_apart() {
+    for (prefix, name, group) in
+        [("sso:", "vc:ke:sso:admin", "vc:ke:sso:operators"), ("", "vc:ke:admin", "vc:ke:operators")]
+    {
+        let taken = HostTokens::new(prefix).unwrap();
+        let caller = who().identify(&ke(), Some(&taken), &mut bearer("admin")).await.unwrap();
+        assert_eq!((caller.kind, caller.host.name()), (Kind::Token, name));
+        assert_eq!(caller.virtual_name(), format!("{prefix}admin"));
+        // Administrators of the host are none here.
+        assert_eq!(caller.host.groups(), [group, "vc:ke:system:authenticated", "system:authenticated"]);
+        let shown = Caller::shown(&ke(), Some(&taken), user("admin", &["system:masters", "operators"])).unwrap();
+        let groups = [format!("{prefix}operators"), "system:authenticated".to_owned()];
+        assert_eq!((shown.name, &*shown.groups), (format!("{prefix}admin"), &groups[..]));
+    }
+    assert!(Caller::shown(&ke(), None, user("admin", &[])).is_none());
 }
 
 #[tokio::test]
 async fn a_certificate_comes_before_a_token_and_a_good_token_before_a_bad_one() {
     let mut both = certificate("eve", &[]);
     both.extend(bearer("unknown"));
-    assert_eq!(who().identify(&ke(), &mut both).await.unwrap().virtual_name(), "eve");
+    assert_eq!(who().identify(&ke(), None, &mut both).await.unwrap().virtual_name(), "eve");
     assert!(both.is_empty());
 
     let mut two = bearer("unknown");
-    two.insert("sec-websocket-protocol", "x,base64url.bearer.authorization.k8s.io.YWRtaW4".parse().unwrap());
-    assert_eq!(who().identify(&ke(), &mut two).await.unwrap().virtual_name(), "admin");
+    // `account`.
+    two.insert("sec-websocket-protocol", "x,base64url.bearer.authorization.k8s.io.YWNjb3VudA".parse().unwrap());
+    assert_eq!(who().identify(&ke(), None, &mut two).await.unwrap().kind, Kind::ServiceAccount);
 }
 
 #[tokio::test]
 async fn without_credentials_one_is_anonymous() {
     for mut headers in [HeaderMap::new(), certificate("", &["system:masters"])] {
-        let caller = who().identify(&ke(), &mut headers).await.unwrap();
+        let caller = who().identify(&ke(), None, &mut headers).await.unwrap();
         assert_eq!((caller.kind, caller.virtual_name()), (Kind::Anonymous, "system:anonymous"));
         assert_eq!(caller.host.groups(), ["vc:ke:system:unauthenticated", "system:unauthenticated"]);
         assert!(!caller.is_authenticated());
@@ -133,7 +157,7 @@ async fn without_credentials_one_is_anonymous() {
 #[tokio::test]
 async fn a_host_that_does_not_answer_is_not_a_bad_token() {
     let who = Who::new(Arc::new(Fake { fails: true, ..Fake::default() }));
-    let error = who.identify(&ke(), &mut bearer("account")).await.unwrap_err();
+    let error = who.identify(&ke(), None, &mut bearer("account")).await.unwrap_err();
     let status = Status::from(&error);
     assert_eq!((status.code, status.retry_after()), (503, Some(1)));
 }
@@ -159,7 +183,11 @@ fn identity() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn nobody_leaves_the_virtual_cluster(name in identity(), groups in proptest::collection::vec(identity(), 0..4)) {
+    fn nobody_leaves_the_virtual_cluster(
+        name in identity(),
+        groups in proptest::collection::vec(identity(), 0..4),
+        prefix in prop_oneof!["", "sso:"],
+    ) {
         let mapping = ke();
         let by_certificate = Identity { user: name.clone(), groups: groups.clone(), uid: None, credential: None };
         if let Ok(caller) = Caller::of_certificate(&mapping, by_certificate) {
@@ -168,7 +196,10 @@ proptest! {
             prop_assert_eq!(mapping.seen(caller.host.name()), Seen::Own(name.clone()));
         }
         let token = TokenUser { name: name.clone(), groups: groups.clone(), ..TokenUser::default() };
-        if let Some(caller) = Caller::of_token(&mapping, &token) {
+        let taken = HostTokens::new(prefix).unwrap();
+        if let Some(caller) = Caller::of_token(&mapping, Some(&taken), &token) {
+            let masters = "vc:ke:system:masters".to_owned();
+            prop_assert!(!caller.host.groups().contains(&masters), "{:?}", caller);
             prop_assert!(is_contained(&caller.host), "{:?}", caller);
             prop_assert_eq!(mapping.seen(caller.host.name()), Seen::Own(caller.virtual_name().to_owned()));
         }

@@ -79,6 +79,7 @@ impl Watched {
             node_group: None,
             tolerations: Vec::new(),
             pod_security: config::PodSecurity::default(),
+            host_tokens: None,
         };
         let clusters = VirtualClusters::new([&config], &namespaces, ProtectedKeys::default()).unwrap();
         let cluster = clusters.get(&config.name).unwrap();

@@ -200,7 +200,8 @@ mod tests {
     /// The answer to a review of this kind with this status, as JSON has it; the rest of it must be as it was.
     fn answered(ruling: Ruling, kind: &str, status: &Value) -> Value {
         let is_token = ruling == Ruling::Token;
-        let answer = Answer { ruling, root: "atoll-root-ke".parse().unwrap(), about: AskedAbout::default() };
+        let answer =
+            Answer { ruling, root: "atoll-root-ke".parse().unwrap(), about: AskedAbout::default(), host_tokens: None };
         let mut review = Writer::new();
         review.bytes(1, b"metadata");
         review.bytes(2, b"spec");
@@ -243,7 +244,7 @@ mod tests {
     #[test]
     fn tokens_are_judged_as_in_json() {
         let status = |user: &str, group: &str| {
-            let user = json!({"username": user, "uid": "u", "groups": [group, "g"], "extra": {"k": ["a", "b"]}});
+            let user = json!({"username": user, "uid": "u", "groups": [group, "system:authenticated"], "extra": {"k": ["a", "b"]}});
             json!({"authenticated": true, "user": user, "error": "", "audiences": ["x"]})
         };
         let account = |namespace: &str| {

@@ -14,7 +14,8 @@ fn mapping() -> Mapping {
 }
 
 fn answered(ruling: Ruling, status: &Value) -> Value {
-    let answer = Answer { ruling, root: "atoll-root-ke".parse().unwrap(), about: AskedAbout::default() };
+    let answer =
+        Answer { ruling, root: "atoll-root-ke".parse().unwrap(), about: AskedAbout::default(), host_tokens: None };
     let body = json!({"kind": "K", "apiVersion": "v1", "metadata": {}, "spec": {"a": 1}, "status": status});
     let mut answered: Value =
         serde_json::from_slice(&answer.apply(&mapping(), body.to_string().as_bytes()).unwrap()).unwrap();

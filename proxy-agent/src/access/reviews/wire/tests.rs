@@ -21,7 +21,7 @@ async fn a_question_has_all_that_is_known_of_the_user() {
     let fake = Fake { tokens: [("t", user)].into(), ..Fake::default() };
     let mut headers = HeaderMap::new();
     headers.insert("authorization", "Bearer t".parse().unwrap());
-    let caller = Who::new(Arc::new(fake)).identify(&ke(), &mut headers).await.unwrap();
+    let caller = Who::new(Arc::new(fake)).identify(&ke(), None, &mut headers).await.unwrap();
     let namespace = "edge-ke".parse().unwrap();
     let attributes = Attributes {
         verb: "get",

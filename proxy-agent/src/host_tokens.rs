@@ -1,0 +1,89 @@
+//! Tokens of the host that belong to no service account: those of OIDC issuers, webhooks, static files and bootstrap tokens.
+//!
+//! The host authenticates such users for itself. A virtual cluster takes them only if its configuration says so, and knows
+//! each user and group by a prefix, as kube-apiserver does with those of an OIDC issuer (`--oidc-username-prefix`). The
+//! prefix keeps them apart from the users of certificates. Names that begin with `system:` are the host's own: nobody
+//! logs in with such a name, and such groups are left behind. So the group `system:masters` of a token, which makes
+//! administrators of the host, makes none of the virtual cluster.
+
+use http::HeaderValue;
+use rewrite::mapping::FOREIGN_PREFIX;
+
+/// What begins so is Kubernetes' own.
+const SYSTEM: &str = "system:";
+
+/// How a virtual cluster takes tokens of the host that belong to no service account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostTokens {
+    prefix: String,
+}
+
+/// A prefix that cannot stand before names.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadPrefix {
+    /// It would make names that Kubernetes gives itself, or that no binding can name.
+    #[error("names that begin with {0:?} are reserved")]
+    Reserved(&'static str),
+    /// HTTP headers cannot carry the names.
+    #[error("it holds control characters, or begins with white space")]
+    Inexpressible,
+}
+
+// === impl HostTokens ===
+
+impl HostTokens {
+    /// With a prefix of user and group names, which may be empty.
+    pub fn new(prefix: impl Into<String>) -> Result<Self, BadPrefix> {
+        let prefix = prefix.into();
+        for reserved in [SYSTEM, FOREIGN_PREFIX] {
+            if prefix.starts_with(reserved) {
+                return Err(BadPrefix::Reserved(reserved));
+            }
+        }
+        if HeaderValue::from_bytes(prefix.as_bytes()).is_err() || prefix.starts_with([' ', '\t']) {
+            return Err(BadPrefix::Inexpressible);
+        }
+        Ok(Self { prefix })
+    }
+
+    /// What the virtual cluster calls a user or group of the host; `None` if it is the host's own.
+    pub(crate) fn name(&self, host: &str) -> Option<String> {
+        (!host.starts_with(SYSTEM)).then(|| format!("{}{host}", self.prefix))
+    }
+
+    /// The groups that the virtual cluster knows.
+    pub(crate) fn groups(&self, host: &[String]) -> Vec<String> {
+        host.iter().filter_map(|group| self.name(group)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_makes_no_names_of_kubernetes() {
+        for (prefix, error) in [
+            ("sso:", None),
+            ("", None),
+            ("system", None),
+            ("system:", Some(BadPrefix::Reserved("system:"))),
+            ("host:", Some(BadPrefix::Reserved("host:"))),
+            (" a", Some(BadPrefix::Inexpressible)),
+            ("a\n", Some(BadPrefix::Inexpressible)),
+        ] {
+            assert_eq!(HostTokens::new(prefix).err(), error, "{prefix:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_the_hosts_own_is_left_behind() {
+        for prefix in ["sso:", ""] {
+            let tokens = HostTokens::new(prefix).unwrap();
+            assert_eq!(tokens.name("system:admin"), None);
+            assert_eq!(tokens.name("jane"), Some(format!("{prefix}jane")));
+            let groups = ["system:masters", "developers", "system:authenticated"].map(str::to_owned);
+            assert_eq!(tokens.groups(&groups), [format!("{prefix}developers")]);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Tokens of the host that belong to no service account.
+
+use anyhow::{Context, ensure};
+use atoll_tests::{Curl, HostCluster, Nodes, VirtualSite, Way};
+use serde_json::{Value, json};
+
+use super::{BEIJING, HANGZHOU};
+
+/// Users that `tests/kube/up` gives tokens to. Both are administrators of the host, or could be taken for a part of it.
+const OPERATOR: &str = "operator";
+const COMPONENT: &str = "system:component";
+
+const NAMESPACES: &str = "/api/v1/namespaces";
+
+/// curl with a token and nothing else.
+fn holder(site: &VirtualSite, cluster: &str, user: &str) -> anyhow::Result<Curl> {
+    let token = site.host().token_of(user)?;
+    Ok(site.curl(cluster, Way::Proxy)?.anonymous().with_token(&token))
+}
+
+/// What an administrator of the cluster is told of the token.
+fn reviewed(site: &VirtualSite, cluster: &str, user: &str) -> anyhow::Result<Value> {
+    let token = site.host().token_of(user)?;
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
+    let path = "/apis/authentication.k8s.io/v1/tokenreviews";
+    let answer = site.curl(cluster, Way::Proxy)?.send("POST", path, &review.to_string())?;
+    ensure!(answer.code == 201, "{answer:?}");
+    Ok(answer.json()?["status"].take())
+}
+
+pub(super) fn are_refused(site: &VirtualSite) -> anyhow::Result<()> {
+    for user in [OPERATOR, COMPONENT] {
+        holder(site, BEIJING, user)?.get(NAMESPACES)?.refused(401, "Unauthorized", "Unauthorized")?;
+        let status = reviewed(site, BEIJING, user)?;
+        ensure!(status == json!({"user": {}, "error": "invalid bearer token"}), "{user}: {status}");
+    }
+    Ok(())
+}
+
+pub(super) fn are_told_apart_where_they_are_taken() -> anyhow::Result<()> {
+    let hangzhou = Nodes::Location("hangzhou").entry(HANGZHOU);
+    let hangzhou = hangzhou.strip_suffix('}').context("no entry")?;
+    let hangzhou = format!("{hangzhou}, hostTokens: {{prefix: \"sso:\"}}}}");
+    let host = HostCluster::up(1)?;
+    let clusters = [(BEIJING, Nodes::Location("beijing").entry(BEIJING)), (HANGZHOU, hangzhou)];
+    let site = VirtualSite::configured(host, &clusters, "")?;
+    are_refused(&site)?;
+    let operator = holder(&site, HANGZHOU, OPERATOR)?;
+    let why = r#"User "sso:operator" cannot list resource "namespaces""#;
+    operator.get(NAMESPACES)?.refused(403, "Forbidden", why)?;
+    holder(&site, HANGZHOU, COMPONENT)?.get(NAMESPACES)?.refused(401, "Unauthorized", "Unauthorized")?;
+
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}).to_string();
+    let own = operator.send("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", &review)?.json()?;
+    let groups = json!(["sso:operators", "system:authenticated"]);
+    for user in [&own["status"]["userInfo"], &reviewed(&site, HANGZHOU, OPERATOR)?["user"]] {
+        ensure!(user["username"] == "sso:operator" && user["groups"] == groups, "{user}");
+    }
+
+    // The user of a certificate is somebody else.
+    let admin = site.administrator(HANGZHOU, Way::Proxy)?;
+    let view = ["create", "clusterrolebinding", "operators", "--clusterrole=cluster-admin"];
+    admin.ok(&[&view[..], &["--user=operator", "--group=operators"]].concat())?;
+    ensure!(site.user(HANGZHOU, "operator")?.ok(&["get", "namespaces", "-o", "name"])?.contains("namespace/default"));
+    operator.get(NAMESPACES)?.refused(403, "Forbidden", why)?;
+    admin.ok(&["delete", "clusterrolebinding", "operators"])?;
+    admin.ok(&[&view[..], &["--group=sso:operators"]].concat())?;
+    let listed = operator.get(NAMESPACES)?;
+    ensure!(listed.code == 200, "{listed:?}");
+    Ok(())
+}
