@@ -8,6 +8,7 @@ mod clients;
 mod creates;
 mod credentials;
 mod custom;
+mod definitions;
 mod dry_run;
 mod endpoints;
 mod errors;
@@ -168,6 +169,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("endpoints_are_one_cluster", Welcome, endpoints::are_one_cluster),
         case("nobody_sees_what_a_cluster_shows_nobody", Welcome, endpoints::nobody_sees_what_a_cluster_shows_nobody),
     ];
+    trials.extend(definitions::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials.extend(operators::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials
 }

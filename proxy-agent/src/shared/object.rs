@@ -106,11 +106,14 @@ impl HostObject {
     }
 
     /// Makes it the operator's, for good: everybody sees it, and no virtual cluster changes or deletes it. What each has
-    /// of it, it keeps.
+    /// of it, it keeps. No virtual cluster manages its fields any more: the operator's next apply would conflict with that.
     pub(crate) fn hand_over(&mut self) {
         self.map("labels").remove(SHARED_LABEL);
         self.map("annotations").retain(|key, _| !key.starts_with(LEFT_PREFIX));
         self.forget_wishes();
+        if let Some(managers) = self.0["metadata"]["managedFields"].as_array_mut() {
+            managers.retain(|entry| !is_of_cluster(entry));
+        }
     }
 
     /// The cluster has this of it from now on.
@@ -172,12 +175,16 @@ impl HostObject {
     }
 }
 
+/// Whether an entry of `managedFields` is Atoll's: that of a virtual cluster, or that of its overlay.
+pub(crate) fn is_of_cluster(entry: &Value) -> bool {
+    entry["manager"].as_str().is_some_and(|manager| manager.starts_with(MANAGER_PREFIX))
+}
+
 /// Whether somebody who is no virtual cluster manages a part of the object, other than its status and its finalizers,
 /// which the host's own controllers write.
 fn is_managed_outside(metadata: &Value) -> bool {
     metadata["managedFields"].as_array().into_iter().flatten().any(|entry| {
-        let manager = entry["manager"].as_str().unwrap_or_default();
-        let is_ours = manager.starts_with(MANAGER_PREFIX) || manager == ANCIENT;
+        let is_ours = is_of_cluster(entry) || entry["manager"] == ANCIENT;
         let is_status = entry["subresource"].as_str().is_some_and(|subresource| !subresource.is_empty());
         let fields = entry["fieldsV1"].as_object().into_iter().flatten();
         !is_ours && !is_status && fields.into_iter().any(|(key, value)| is_claim(key, value))
@@ -304,8 +311,11 @@ mod tests {
         host.mark();
         host.join("ke", &Overlay { wish: Some("x".into()), labels: keys(&[("a", "b")]), ..Overlay::default() });
         host.leave("hz");
+        let entry = |manager: &str| json!({"manager": manager, "operation": "Apply", "fieldsV1": {"f:spec": {}}});
+        host.set("managedFields", json!([entry("atoll:ke:kubectl"), entry("helm")]));
         host.hand_over();
         assert!(host.is_seen_by("xx") && !host.is_of_clusters());
+        assert_eq!(host.metadata()["managedFields"], json!([entry("helm")]));
         assert_eq!(host.overlay("ke"), Some(Overlay { labels: keys(&[("a", "b")]), ..Overlay::default() }));
         assert!(host.metadata()["annotations"]["left.atoll.dev/hz"].is_null());
     }

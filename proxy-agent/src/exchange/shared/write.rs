@@ -174,25 +174,36 @@ impl Asked<'_> {
         wanted: &Wanted,
     ) -> Result<Plan, Refusal> {
         self.overlay(&mut object, wanted)?;
-        let mut upstream = self.put_upstream(Method::PUT, path, &self.write_query()?, object.value())?;
+        let mut query = self.write_query()?;
+        if !object.is_of_clusters() {
+            // The host keeps ten managers that update an object (`capmanagers.go` in apimachinery's `util/managedfields`).
+            // Those of virtual clusters would displace the operator's.
+            query.set("fieldManager", handover::MANAGER);
+        }
+        let mut upstream = self.put_upstream(Method::PUT, path, &query, object.value())?;
         self.readable(&mut upstream)?;
         let mut plan = self.planned(request, upstream, self.shown(request));
         plan.again = true;
         Ok(plan)
     }
 
-    /// Puts what the client has of it into the object. What somebody else manages too is the operator's from now on.
+    /// Writes the client's labels and annotations into the object. What somebody else manages too is the operator's from
+    /// now on.
     fn overlay(&self, object: &mut HostObject, wanted: &Wanted) -> Result<(), Refusal> {
         let cluster = self.cluster.name.as_str();
-        if !object.is_of_clusters() {
+        let is_of_clusters = object.is_of_clusters();
+        if !is_of_clusters {
             object.hand_over();
         }
         let mut overlay = object.overlay(cluster).unwrap_or_default();
         match &wanted.applied {
             Some(fields) => {
                 overlay.apply(&self.manager()?.unwrap_or_default(), &wanted.metadata);
-                let managed = managed(fields, &object.metadata()["managedFields"]);
-                object.set("managedFields", managed);
+                // As a manager of its fields, the cluster would make the operator's next apply conflict.
+                if is_of_clusters {
+                    let managed = managed(fields, &object.metadata()["managedFields"]);
+                    object.set("managedFields", managed);
+                }
             }
             None => overlay.set(&wanted.metadata, object),
         }
