@@ -16,6 +16,7 @@ mod advertised;
 mod applied;
 mod defined;
 mod leave;
+mod names;
 mod wanted;
 mod write;
 

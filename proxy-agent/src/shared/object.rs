@@ -11,6 +11,9 @@ use serde_json::{Map, Value, json};
 /// before the tenth write, for each write looks.
 const ANCIENT: &str = "ancient-changes";
 
+/// States who has approved a definition in a protected group (`KubeAPIApprovedAnnotation` in apiextensions/v1).
+const APPROVAL: &str = "api-approved.kubernetes.io";
+
 /// Labels or annotations.
 pub(crate) type Keys = BTreeMap<String, String>;
 
@@ -131,6 +134,14 @@ impl HostObject {
         annotations.remove(&format!("{OVERLAY_PREFIX}{cluster}"));
         if is_marked {
             annotations.insert(format!("{LEFT_PREFIX}{cluster}"), json!(""));
+        }
+    }
+
+    /// Copies the approval annotation to the host's object: the host requires it for definitions in protected groups
+    /// (`validateAPIApproval` in apiextensions-apiserver).
+    pub(crate) fn approve(&mut self, wanted: &Value) {
+        if let Some(approval) = wanted["annotations"][APPROVAL].as_str() {
+            self.map("annotations").insert(APPROVAL.to_owned(), approval.into());
         }
     }
 

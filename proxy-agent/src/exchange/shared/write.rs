@@ -70,7 +70,7 @@ impl Asked<'_> {
         let place = if live.is_some() || patch.is_some() { path.clone() } else { request.path().build() };
         let wanted = self.wanted_of(request, patch, &place, live.as_ref(), &body).await?;
         match live {
-            None => self.make(request, written, &wanted),
+            None => self.make(request, written, &wanted).await,
             Some(live) if !is_seen => self.join(request, &path, live, &wanted),
             Some(live) => {
                 precondition(request, &wanted.metadata, &live)?;
@@ -95,8 +95,12 @@ impl Asked<'_> {
     }
 
     /// Nobody has it yet.
-    fn make(&self, request: &ResourceRequest<'_>, written: Written, wanted: &Wanted) -> Result<Plan, Refusal> {
+    async fn make(&self, request: &ResourceRequest<'_>, written: Written, wanted: &Wanted) -> Result<Plan, Refusal> {
         self.objected(request, written, wanted)?;
+        let is_definition = written == Written::Kind(Kind::CustomResourceDefinition);
+        if is_definition {
+            self.free_names(request, &wanted.result).await?;
+        }
         let mut metadata = json!({});
         for key in ["name", "generateName"] {
             if wanted.metadata[key].is_string() {
@@ -105,6 +109,9 @@ impl Asked<'_> {
         }
         let mut object = HostObject::new(json!({"metadata": metadata})).saying(&wanted.result);
         object.mark();
+        if is_definition {
+            object.approve(&wanted.metadata);
+        }
         self.overlay(&mut object, wanted)?;
         let path = collection(request);
         let mut upstream = self.put_upstream(Method::POST, &path, &self.write_query()?, object.value())?;
@@ -149,9 +156,12 @@ impl Asked<'_> {
             Consent::Never => Err(forbidden(request, OPERATORS)),
             Consent::Given => {
                 self.objected(request, written, wanted)?;
-                if written == Written::Kind(Kind::CustomResourceDefinition) && self.is_used_outside(&live).await? {
-                    self.hand_over(&name).await?;
-                    return Err(forbidden(request, OPERATORS));
+                if written == Written::Kind(Kind::CustomResourceDefinition) {
+                    if self.is_used_outside(&live).await? {
+                        self.hand_over(&name).await?;
+                        return Err(forbidden(request, OPERATORS));
+                    }
+                    self.free_names(request, &wanted.result).await?;
                 }
                 let mut object = live.saying(&wanted.result);
                 object.forget_wishes();
