@@ -289,7 +289,14 @@ impl SharedObjects {
 
     /// Whether this is a write of such a kind, which roles decide about then.
     pub(crate) fn let_do(&self, resource: GroupResource<'_>, subresource: &str, verb: &str) -> bool {
-        subresource.is_empty() && matches!(verb, "create" | "update" | "patch" | "delete") && self.lets_write(resource)
+        let is_write = match subresource {
+            "" => matches!(verb, "create" | "update" | "patch" | "delete" | "deletecollection"),
+            "status" => {
+                matches!(verb, "update" | "patch") && Kind::of(resource) == Some(Kind::CustomResourceDefinition)
+            }
+            _ => false,
+        };
+        is_write && self.lets_write(resource)
     }
 }
 

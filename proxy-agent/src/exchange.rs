@@ -76,7 +76,7 @@ use plan::{After, Plan};
 use told::Told;
 
 /// How often a patch that became a PUT is tried again (`MaxRetryWhenPatchConflicts` in apiserver's `patch.go`).
-const CONFLICTS: u32 = 5;
+pub(crate) const CONFLICTS: u32 = 5;
 
 /// What serves API requests; cheap to clone.
 #[derive(Clone)]

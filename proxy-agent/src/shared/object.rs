@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rewrite::name::{LEFT_PREFIX, MANAGER_PREFIX, OVERLAY_PREFIX, SHARED_LABEL};
+use rewrite::name::{LEFT_PREFIX, MANAGER_PREFIX, OVERLAY_PREFIX, SHARED_LABEL, is_own_key};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -143,6 +143,14 @@ impl HostObject {
         if let Some(approval) = wanted["annotations"][APPROVAL].as_str() {
             self.map("annotations").insert(APPROVAL.to_owned(), approval.into());
         }
+    }
+
+    /// The labels that the cluster sees.
+    pub(crate) fn labels_shown_to(&self, cluster: &str) -> Keys {
+        let mut labels = if self.is_marked() { Keys::new() } else { self.own("labels") };
+        labels.extend(self.overlay(cluster).unwrap_or_default().labels);
+        labels.retain(|key, _| !is_own_key(key));
+        labels
     }
 
     /// Nobody wishes anything any more.

@@ -29,7 +29,7 @@ const AWAITED: &str = "virtual clusters of this host share it, and others rely o
                        made with the request of the last of them who asks for the same; try again";
 
 /// To who would change what the operator has made.
-const OPERATORS: &str =
+pub(super) const OPERATORS: &str =
     "the operator of the host cluster has made it or uses it, and only its labels and annotations can be changed here";
 
 /// To who would make what is still going.
@@ -79,7 +79,7 @@ impl Asked<'_> {
         }
     }
 
-    async fn wanted_of(
+    pub(super) async fn wanted_of(
         &self,
         request: &ResourceRequest<'_>,
         patch: Option<BodyType>,
@@ -269,7 +269,7 @@ impl Asked<'_> {
 }
 
 /// The object that the client has seen must be the one that is there.
-fn precondition(request: &ResourceRequest<'_>, metadata: &Value, live: &HostObject) -> Result<(), Refusal> {
+pub(super) fn precondition(request: &ResourceRequest<'_>, metadata: &Value, live: &HostObject) -> Result<(), Refusal> {
     let differs = |key: &str| {
         let given = metadata[key].as_str().unwrap_or_default();
         !matches!(given, "" | "0") && given != live.text(key)
