@@ -1,6 +1,7 @@
 //! The proxy-agent's configuration.
 
 mod check;
+mod node_label;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

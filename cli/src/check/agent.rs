@@ -8,7 +8,7 @@ use ops::files::Reloader;
 use protocol::AgentId;
 use proxy_agent::ProxyAgentConfiguration;
 use proxy_agent::clusters::VirtualClusters;
-use proxy_agent::config::Host;
+use proxy_agent::config::{Host, VirtualCluster};
 use proxy_agent::namespaces::Namespaces;
 
 use super::certificate::chain;
@@ -32,6 +32,7 @@ pub(super) fn check(config: &ProxyAgentConfiguration, report: &mut Report) {
         if let Err(error) = VirtualClusters::new([&**cluster], &namespaces, config.protected_keys()) {
             report.mistake(cluster, chain(&error));
         }
+        trusted_nodes(cluster, report);
     }
     if let Some(host) = &config.host {
         open(host, report);
@@ -49,6 +50,22 @@ pub(super) fn check(config: &ProxyAgentConfiguration, report: &mut Report) {
                  cluster and reaches the host's API server can leave the slice",
             );
         }
+    }
+}
+
+/// Whether nodes choose by themselves that they are the virtual cluster's.
+fn trusted_nodes(cluster: &Located<VirtualCluster>, report: &mut Report) {
+    if !cluster.labels().is_empty() && cluster.trusts_nodes() {
+        let keys = cluster.labels().into_keys().collect::<Vec<_>>().join(", ");
+        report.warn(
+            cluster,
+            format_args!(
+                "virtual cluster {}: a kubelet may set the labels of its nodes by itself ({keys}), so whoever controls a \
+                 node of the host can move it here and gets pods and their Secrets; add a label with the prefix \
+                 node-restriction.kubernetes.io/ to the nodes and to nodeSelector",
+                cluster.name
+            ),
+        );
     }
 }
 

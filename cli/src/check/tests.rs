@@ -127,6 +127,20 @@ fn a_host_that_cannot_be_used_and_a_selector_that_is_none() {
 }
 
 #[test]
+fn nodes_that_choose_their_virtual_cluster_are_warned_of() {
+    let world = World::new(400 * DAY);
+    let more = "host: {inCluster: true}\nvirtualClusters:\n\
+        - {name: a, nodeSelector: {location: x, topology.kubernetes.io/zone: y}}\n\
+        - {name: b, nodeSelector: {location: x, node-restriction.kubernetes.io/site: y}}\n\
+        - {name: c, nodeGroup: z}\n";
+    let (lines, _) = world.check(&format!("{AGENT}{more}"));
+    let warned: Vec<_> = lines.iter().filter(|line| line.contains("warning: virtual cluster")).collect();
+    assert_eq!(warned.len(), 2, "{lines:#?}");
+    assert!(warned[0].starts_with("c.yaml:8:") && warned[0].contains("(location, topology.kubernetes.io/zone)"));
+    assert!(warned[1].starts_with("c.yaml:10:") && warned[1].contains("(apps.kubeedge.io/belonging-to)"));
+}
+
+#[test]
 fn a_file_of_something_else_is_none() {
     let world = World::new(400 * DAY);
     let (lines, good) = world.check("apiVersion: v1\nkind: Config\n");
