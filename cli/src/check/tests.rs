@@ -36,11 +36,16 @@ impl World {
         self.write("c.yaml", text);
         let file = self.0.path().join("c.yaml");
         let mut out = Vec::new();
-        let code = run(&Args { file, host: false }, &mut out).unwrap();
+        let code = run(&args(file), &mut out).unwrap();
         let folder = format!("{}/", self.0.path().display());
         let lines = String::from_utf8(out).unwrap().replace(&folder, "");
         (lines.lines().map(str::to_owned).collect(), code == ExitCode::SUCCESS)
     }
+}
+
+/// Without a host.
+fn args(file: PathBuf) -> Args {
+    Args { file, host: false, host_kubeconfig: None, accept: Vec::new(), output: Format::Text }
 }
 
 const DAY: Duration = ops::date::DAY;
@@ -146,7 +151,6 @@ fn a_file_of_something_else_is_none() {
     let (lines, good) = world.check("apiVersion: v1\nkind: Config\n");
     assert!(!good && lines[0].ends_with("no ProxyAgentConfiguration, only Config"), "{lines:#?}");
     let mut out = Vec::new();
-    let args = Args { file: Path::new("/nowhere/c.yaml").to_owned(), host: false };
-    assert_eq!(run(&args, &mut out).unwrap(), ExitCode::FAILURE);
+    assert_eq!(run(&args(Path::new("/nowhere/c.yaml").to_owned()), &mut out).unwrap(), ExitCode::FAILURE);
     assert!(String::from_utf8(out).unwrap().starts_with("/nowhere/c.yaml: cannot read the file"));
 }
