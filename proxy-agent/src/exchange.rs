@@ -56,7 +56,7 @@ use tracing::debug;
 use crate::access::{Access, SETTLING_ATTEMPTS, SETTLING_PAUSE};
 use crate::clusters::{VirtualCluster, VirtualClusters};
 use crate::discovery::Discovery;
-use crate::gate::{Gate, Standing};
+use crate::gate::Gate;
 use crate::host::api::Api;
 use crate::host::{Host, HostBody};
 use crate::impersonate::acting_as;
@@ -312,7 +312,7 @@ fn refuse(
 impl Parts {
     /// Nobody is served before the host itself refuses what tokens of the cluster may not do there.
     async fn admit(&self, cluster: &VirtualCluster) -> Result<(), Refusal> {
-        let standing = self.gate.looked_at(&cluster.name).await.unwrap_or(Standing::Pending);
+        let standing = self.gate.first_standing().await;
         standing.admits().map_err(|reason| {
             let message = format!("cluster {} is not served yet: {reason}", cluster.name);
             Status::service_unavailable(message).with_retry_after(1).into()
