@@ -3,7 +3,6 @@ use rewrite::VirtualNamespace;
 use rewrite::mapping::Owner;
 
 use super::*;
-use crate::namespaces::Annotations;
 use crate::pod_security::Posture;
 
 fn cluster() -> ClusterName {
@@ -16,14 +15,7 @@ fn host() -> HostNamespace {
 
 fn record(version: u64, uid: &str) -> Record {
     let claim = Some((cluster(), VirtualNamespace::new("edge").unwrap()));
-    Record {
-        version: Version(version),
-        uid: uid.into(),
-        phase: Phase::Active,
-        claim,
-        posture: Posture::default(),
-        annotations: Annotations::default(),
-    }
+    Record { version: Version(version), uid: uid.into(), phase: Phase::Active, claim, posture: Posture::default() }
 }
 
 fn gone(version: Option<u64>, uid: &str) -> Gone {

@@ -21,8 +21,7 @@ fn left(host: &FakeHost) -> (HostNamespace, HostNamespace) {
 }
 
 fn agent(host: &FakeHost) -> Root<FakeHost> {
-    let clusters = HashMap::from([(long(), Annotations::default())]);
-    Root::of(host.clone(), Arc::new(Namespaces::new([long()])), Roles::told([view()]), clusters)
+    Root::of(host.clone(), Arc::new(Namespaces::new([long()])), Roles::told([view()]), vec![long()])
 }
 
 #[tokio::test(start_paused = true)]
