@@ -20,6 +20,8 @@ use write::Writer;
 const MAX_NESTING: usize = 255;
 /// The longest JSON that a document becomes. A body in YAML is at most 3 MiB, and what is stored at most 1.5 MiB.
 const MAX_JSON: usize = 8 * 1024 * 1024;
+/// The most nodes that a document has. A node takes up to 60 bytes, and as little as two of the text.
+const MAX_NODES: usize = 500_000;
 
 /// A document as JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,6 +144,9 @@ impl<'t> Document<'t> {
         let mut open: Vec<(usize, StructureStyle)> = Vec::new();
         for event in Parser::new_from_str_with_options(text, options) {
             let (event, span) = event?;
+            if document.items.len() > MAX_NODES {
+                return Err(YamlError::TooLarge);
+            }
             let at = number(document.items.len());
             let anchor = match &event {
                 Event::Scalar(_, _, anchor, _)

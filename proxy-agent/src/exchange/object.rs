@@ -5,13 +5,13 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use kube_wire::envelope::Envelope;
 use kube_wire::media::{BodyType, Encoding};
 use kube_wire::{ResourceRequest, Status};
-use rewrite::Program;
 use rewrite::protobuf::ObjectName;
 use rewrite::request::{Report, Request};
+use rewrite::{Program, Sink};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -19,6 +19,7 @@ use serde::{Deserialize, Deserializer};
 use super::patch::yaml_to_json;
 use super::plan::{group_kind, proto_program};
 use crate::refusal::{Ask, Refusal, Unmapped};
+use crate::translate::MAX_REQUEST;
 
 /// An object that a client sent.
 pub(super) enum Object {
@@ -124,6 +125,16 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
     }
 }
 
+/// What a body grows by that names little, in bytes.
+const GROWTH: usize = 256;
+
+/// A mapped body. Names of the host are longer than those of a virtual cluster, so one of nothing but names grows tenfold;
+/// what the host would not take is not kept.
+struct Mapped {
+    text: BytesMut,
+    is_too_long: bool,
+}
+
 /// Maps JSON, and says what the caller has to check.
 pub(super) fn map_json(
     request: &ResourceRequest<'_>,
@@ -132,9 +143,9 @@ pub(super) fn map_json(
     mapper: &Request,
     json: &Bytes,
 ) -> Result<(Bytes, Report), Refusal> {
-    let mut pieces: Vec<Bytes> = Vec::new();
-    let report = mapper.map(program, json, &mut pieces);
-    Ok((pieces.concat().into(), report.map_err(|refusal| refused(request, name, &refusal))?))
+    let mut mapped = Mapped::with_room_for(json.len());
+    let report = mapper.map(program, json, &mut mapped).map_err(|refusal| refused(request, name, &refusal))?;
+    Ok((mapped.finish()?, report))
 }
 
 fn map_protobuf(
@@ -149,9 +160,9 @@ fn map_protobuf(
         // Custom resources, and versions that are newer than the table.
         return Err(unsupported("objects of this kind and version are taken in JSON and YAML"));
     };
-    let mut pieces: Vec<Bytes> = Vec::new();
-    let report = mapper.map_protobuf(program, body, &mut pieces);
-    Ok((pieces.concat().into(), report.map_err(|refusal| refused(request, name, &refusal))?))
+    let mut mapped = Mapped::with_room_for(body.len());
+    let report = mapper.map_protobuf(program, body, &mut mapped).map_err(|refusal| refused(request, name, &refusal))?;
+    Ok((mapped.finish()?, report))
 }
 
 fn refused(request: &ResourceRequest<'_>, name: &str, refusal: &rewrite::request::Refusal) -> Refusal {
@@ -163,9 +174,47 @@ fn unsupported(message: &str) -> Refusal {
     Unmapped::refusal(status, Ask::WithoutBody)
 }
 
+// === impl Mapped ===
+
+impl Mapped {
+    fn with_room_for(body: usize) -> Self {
+        Self { text: BytesMut::with_capacity(body + GROWTH), is_too_long: false }
+    }
+
+    fn finish(self) -> Result<Bytes, Refusal> {
+        if self.is_too_long {
+            // As the host would say it (`limitedReadBody` in apiserver's `handlers/rest.go`).
+            return Err(Status::request_entity_too_large(&format!("limit is {MAX_REQUEST}")).into());
+        }
+        Ok(self.text.freeze())
+    }
+}
+
+impl Sink for Mapped {
+    fn emit(&mut self, piece: Bytes) {
+        self.is_too_long |= self.text.len() + piece.len() > MAX_REQUEST;
+        if !self.is_too_long {
+            self.text.extend_from_slice(&piece);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_host_would_not_take_is_not_kept() {
+        let mut mapped = Mapped::with_room_for(0);
+        for _ in 0..MAX_REQUEST / 1024 {
+            mapped.emit(vec![b'a'; 1024].into());
+        }
+        let mut longer = Mapped { text: mapped.text.clone(), is_too_long: false };
+        assert_eq!(mapped.finish().unwrap().len(), MAX_REQUEST);
+        longer.emit(Bytes::from_static(b"a"));
+        assert_eq!(longer.text.len(), MAX_REQUEST);
+        assert_eq!(longer.finish().unwrap_err().into_response(None).0.status(), 413);
+    }
 
     const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 

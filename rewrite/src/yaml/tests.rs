@@ -81,6 +81,9 @@ fn aliases_do_not_explode() {
     let long = "x".repeat(100_000);
     let texts = format!("a: &a {long}\nb: [{}]", vec!["*a"; 1000].join(","));
     assert_eq!(json(&texts), Err(YamlError::TooLarge));
+    let nodes = |count: usize| format!("[{}]", "1,".repeat(count));
+    assert!(json(&nodes(MAX_NODES - 1)).is_ok());
+    assert_eq!(json(&nodes(MAX_NODES + 1)), Err(YamlError::TooLarge));
     let mut chain = String::from("a0: &a0 [x]\n");
     for level in 1..20_000 {
         let _ = writeln!(chain, "a{level}: &a{level} [*a{}]", level - 1);
