@@ -3,12 +3,12 @@
 //! All trials share one site, each in namespaces of its own. It is started by the first trial that runs.
 
 mod apply;
+mod bounds;
 mod burst;
 mod clients;
 mod creates;
 mod credentials;
 mod custom;
-mod definitions;
 mod dry_run;
 mod endpoints;
 mod errors;
@@ -154,6 +154,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("namespaces_are_created_by_an_apply", Welcome, namespaces::an_apply_creates_it),
         case("namespaces_keep_the_operators_keys", Welcome, namespaces::operators_keys_stay),
         case("pod_security_labels_are_the_clients", Welcome, pod_security::labels_are_the_clients),
+        case("bounds_groups_of_a_review_are_few", Welcome, bounds::groups_of_a_review_are_few),
         case("names_at_the_limit_work", Welcome, limits::names_at_the_limit_work),
         case("bodies_are_read_of_the_authorised", Welcome, order::bodies_are_read_of_the_authorised),
         case("the_host_is_asked_for_the_authorised", Welcome, order::the_host_is_asked_for_the_authorised),
@@ -169,7 +170,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("endpoints_are_one_cluster", Welcome, endpoints::are_one_cluster),
         case("nobody_sees_what_a_cluster_shows_nobody", Welcome, endpoints::nobody_sees_what_a_cluster_shows_nobody),
     ];
-    trials.extend(definitions::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials.extend(operators::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials
 }

@@ -283,11 +283,23 @@ impl FieldError {
         Self { cause: CauseType::Required, field: field.into(), value: None, detail: detail.into() }
     }
 
+    /// A list, or what its entries multiply to, that is longer than `limit` (`TooMany` in apimachinery's
+    /// `util/validation/field/errors.go`).
+    pub fn too_many(field: impl Into<String>, actual: u64, limit: u64) -> Self {
+        let items = if limit == 1 { "item" } else { "items" };
+        let detail = format!("must have at most {limit} {items}");
+        Self { cause: CauseType::TooMany, field: field.into(), value: Some(actual.to_string()), detail }
+    }
+
     /// Without the field's path.
     fn body(&self) -> String {
         let mut body = self.cause.text().to_owned();
         if let Some(value) = &self.value {
-            body = format!("{body}: {}", GoQuoted(value));
+            body = match self.cause {
+                // A number, which Go prints without quotes.
+                CauseType::TooMany => format!("{body}: {value}"),
+                _ => format!("{body}: {}", GoQuoted(value)),
+            };
         }
         if !self.detail.is_empty() {
             body = format!("{body}: {}", self.detail);

@@ -18,7 +18,7 @@ use rewrite::{HostNamespace, VirtualNamespace};
 use super::Asked;
 use super::body::Body;
 use super::own_words::Upstream;
-use super::plan::{As, Plan, program};
+use super::plan::{As, Plan, group_kind, program};
 use crate::access::paths::PathClass;
 use crate::host::full;
 use crate::policy;
@@ -26,7 +26,7 @@ use crate::refusal::Refusal;
 use crate::translate::{Answer, Ruling, Show};
 use crate::who::HostUser;
 use crate::who::host_user::{ACCOUNTS, AUTHENTICATED, UNAUTHENTICATED};
-use question::{Path, Question};
+use question::{About, Path, Question, Subject};
 
 /// The kinds of review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,11 @@ impl Asked<'_> {
         let mut mapper = self.mapper(namespace.map(|(name, _)| name)).asking_root(self.cluster.root.clone());
         let mut ruling = if kind == Kind::Token { Ruling::Token } else { Ruling::Host };
         if kind == Kind::Access {
-            let question = Question::read(&object)?;
+            let about = match request.resource() {
+                "selfsubjectaccessreviews" => About::Caller,
+                _ => About::Named,
+            };
+            let question = Question::read(&object, about, group_kind(request))?;
             mapper = mapper.also_in(question.added_groups(&self.mapping));
             ruling = self.ruling(&question).await?;
         }
@@ -143,11 +147,12 @@ impl Asked<'_> {
             PathClass::Never => Ok(Ruling::Denied(NEVER)),
             PathClass::ByRule => {
                 let stranger;
-                let user = if question.is_about_self() {
-                    Some(&self.caller.host)
-                } else {
-                    stranger = question.user(&self.mapping);
-                    stranger.as_ref()
+                let user = match &question.subject {
+                    None => Some(&self.caller.host),
+                    Some(subject) => {
+                        stranger = subject.user(&self.mapping);
+                        stranger.as_ref()
+                    }
                 };
                 let Some(user) = user else { return Ok(Ruling::Agent(false)) };
                 let rules = self.parts.access.rules(user, &self.cluster.root).await;
@@ -164,13 +169,17 @@ impl Question {
     /// Groups that the host adds to somebody who is in those that the question names.
     fn added_groups(&self, mapping: &rewrite::Mapping) -> Vec<String> {
         let ours = [AUTHENTICATED, UNAUTHENTICATED, ACCOUNTS];
-        let user = self.user(mapping);
+        let user = self.subject.as_ref().and_then(|subject| subject.user(mapping));
         let groups = user.iter().flat_map(HostUser::groups);
         groups.filter(|group| ours.contains(&group.as_str())).cloned().collect()
     }
+}
 
+// === impl Subject ===
+
+impl Subject {
     /// Whom the question is about; nobody if that is nobody whom the host could know.
     fn user(&self, mapping: &rewrite::Mapping) -> Option<HostUser> {
-        HostUser::impersonated(mapping, &self.user, &self.groups, None, Vec::new()).ok()
+        HostUser::impersonated(mapping, &self.user, self.groups(), None, Vec::new()).ok()
     }
 }

@@ -3,6 +3,8 @@
 //! A value of this type is either a service account of the host whose namespace belongs to a virtual cluster, or has a
 //! name that begins with that cluster's `vc:<cluster>:`. Nothing else can be built, so nothing else can be impersonated.
 
+use std::collections::HashSet;
+
 use http::HeaderValue;
 use rewrite::{ClusterName, Mapping};
 
@@ -34,9 +36,12 @@ pub struct HostUser {
 #[error("a name that HTTP headers cannot carry")]
 pub struct Inexpressible;
 
-/// Groups without repetition, in order.
+/// Groups without repetition, in order. A client can name many, so each is looked up in a set.
 #[derive(Default)]
-struct Groups(Vec<String>);
+struct Groups {
+    ordered: Vec<String>,
+    present: HashSet<String>,
+}
 
 // === impl HostUser ===
 
@@ -168,10 +173,10 @@ impl HostUser {
         extra: Vec<(String, Vec<String>)>,
     ) -> Result<Self, Inexpressible> {
         let uid = uid.filter(|uid| !uid.is_empty());
-        let texts = extra.iter().flat_map(|(_, values)| values).chain(&groups.0).chain(&uid).chain([&name]);
+        let texts = extra.iter().flat_map(|(_, values)| values).chain(&groups.ordered).chain(&uid).chain([&name]);
         let keys = extra.iter().map(|(key, _)| key);
         if texts.into_iter().all(|text| is_expressible(text)) && keys.into_iter().all(|key| impersonate::is_key(key)) {
-            Ok(Self { cluster: mapping.cluster().clone(), name, groups: groups.0, uid, extra })
+            Ok(Self { cluster: mapping.cluster().clone(), name, groups: groups.ordered, uid, extra })
         } else {
             Err(Inexpressible)
         }
@@ -182,8 +187,10 @@ impl HostUser {
 
 impl Groups {
     fn add(&mut self, group: impl Into<String> + AsRef<str>) {
-        if !self.0.iter().any(|present| present == group.as_ref()) {
-            self.0.push(group.into());
+        if !self.present.contains(group.as_ref()) {
+            let group = group.into();
+            self.present.insert(group.clone());
+            self.ordered.push(group);
         }
     }
 }

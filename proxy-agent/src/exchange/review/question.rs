@@ -1,28 +1,66 @@
 //! What of an access review decides how it is answered.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use kube_wire::Status;
 use kube_wire::envelope::{Envelope, EnvelopeError};
-use kube_wire::gvr::GroupResource;
+use kube_wire::gvr::{GroupKind, GroupResource};
 use kube_wire::proto::Reader;
+use kube_wire::status::FieldError;
+use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::access::paths::PathClass;
 use crate::exchange::object::Object;
 use crate::refusal::{Ask, Refusal, Unmapped};
 
-/// `spec` of every access review (`k8s.io/api/authorization/v1`).
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+/// The most groups that a review may name.
+pub(super) const MAX_GROUPS: usize = 1000;
+
+/// What an access review asks (`k8s.io/api/authorization/v1`).
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Question {
-    /// Empty in a review about oneself.
+    /// Whom it is about; the caller, if nobody.
+    pub(super) subject: Option<Subject>,
+    pub(super) resource: Option<Attributes>,
+    pub(super) path: Option<Path>,
+}
+
+/// Whose rights a review asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// The caller's. The specification has no user and no groups; what stands there is ignored, as by kube-apiserver.
+    Caller,
+    /// Those of whom the specification names.
+    Named,
+}
+
+/// `user` and `groups` of a specification.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(super) struct Subject {
     #[serde(deserialize_with = "null_is_nothing")]
     pub(super) user: String,
     #[serde(deserialize_with = "null_is_nothing")]
-    pub(super) groups: Vec<String>,
+    groups: Groups,
+}
+
+/// The first of the groups, of which no more than [`MAX_GROUPS`] are kept, and how many there are.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Groups {
+    kept: Vec<String>,
+    named: usize,
+}
+
+/// What every specification has.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Asked {
     #[serde(rename = "resourceAttributes")]
-    pub(super) resource: Option<Attributes>,
+    resource: Option<Attributes>,
     #[serde(rename = "nonResourceAttributes")]
-    pub(super) path: Option<Path>,
+    path: Option<Path>,
 }
 
 /// `resourceAttributes`.
@@ -50,36 +88,45 @@ pub(super) struct Path {
 }
 
 #[derive(Deserialize)]
-struct Review {
-    spec: Option<Question>,
+struct Review<S> {
+    spec: Option<S>,
 }
 
 // === impl Question ===
 
 impl Question {
-    pub(super) fn read(object: &Object) -> Result<Self, Refusal> {
+    pub(super) fn read(object: &Object, about: About, kind: GroupKind<'_>) -> Result<Self, Refusal> {
         let bad = |error: String| {
             let status = Status::bad_request(format!("the review cannot be read: {error}"));
             Unmapped::refusal(status, Ask::KubeApiserver)
         };
-        match object {
-            Object::Json(json) => {
-                let review: Review = serde_json::from_slice(json).map_err(|error| bad(error.to_string()))?;
-                Ok(review.spec.unwrap_or_default())
+        let question = match object {
+            Object::Json(json) => Self::of_json(json, about).map_err(|error| bad(error.to_string()))?,
+            Object::Protobuf(body) => Self::of_protobuf(body, about).map_err(|error| bad(error.to_string()))?,
+        };
+        match &question.subject {
+            Some(Subject { groups: Groups { named, .. }, .. }) if *named > MAX_GROUPS => {
+                let error = FieldError::too_many("spec.groups", *named as u64, MAX_GROUPS as u64);
+                Err(Unmapped::refusal(Status::invalid(kind, "", &[error]), Ask::Nobody))
             }
-            Object::Protobuf(body) => Self::of_protobuf(body).map_err(|error| bad(error.to_string())),
+            _ => Ok(question),
         }
     }
 
-    /// Whether nobody is named, as in a SelfSubjectAccessReview.
-    pub(super) fn is_about_self(&self) -> bool {
-        self.user.is_empty() && self.groups.is_empty()
+    fn of_json(json: &[u8], about: About) -> Result<Self, serde_json::Error> {
+        let Review { spec } = serde_json::from_slice::<Review<Asked>>(json)?;
+        let Asked { resource, path } = spec.unwrap_or_default();
+        let subject = match about {
+            About::Caller => None,
+            About::Named => serde_json::from_slice::<Review<Subject>>(json)?.spec,
+        };
+        Ok(Self { subject: subject.filter(Subject::names_anybody), resource, path })
     }
 
     /// The numbers are those of `authorization/v1/generated.proto`; the specifications are alike where they have the
     /// same fields.
-    fn of_protobuf(body: &[u8]) -> Result<Self, EnvelopeError> {
-        let mut question = Self::default();
+    fn of_protobuf(body: &[u8], about: About) -> Result<Self, EnvelopeError> {
+        let (mut question, mut subject) = (Self::default(), Subject::default());
         let mut review = Reader::new(Envelope::decode(body)?.raw);
         while let Some(field) = review.next_field()? {
             if field.number != 2 {
@@ -90,13 +137,62 @@ impl Question {
                 match field.number {
                     1 => question.resource = Some(Attributes::of_protobuf(spec.nested(field.bytes()?)?)?),
                     2 => question.path = Some(Path::of_protobuf(spec.nested(field.bytes()?)?)?),
-                    3 => field.text()?.clone_into(&mut question.user),
-                    4 => question.groups.push(field.text()?.to_owned()),
+                    3 if about == About::Named => field.text()?.clone_into(&mut subject.user),
+                    4 if about == About::Named => subject.groups.add(field.text()?),
                     _ => {}
                 }
             }
         }
+        question.subject = Some(subject).filter(Subject::names_anybody);
         Ok(question)
+    }
+}
+
+// === impl Subject ===
+
+impl Subject {
+    pub(super) fn groups(&self) -> &[String] {
+        &self.groups.kept
+    }
+
+    /// A review about others that names nobody is refused by the host.
+    fn names_anybody(&self) -> bool {
+        !self.user.is_empty() || self.groups.named > 0
+    }
+}
+
+// === impl Groups ===
+
+impl Groups {
+    fn add(&mut self, group: &str) {
+        self.named += 1;
+        if self.named <= MAX_GROUPS {
+            self.kept.push(group.to_owned());
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Groups {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Elements;
+
+        impl<'de> Visitor<'de> for Elements {
+            type Value = Groups;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of groups")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Groups, A::Error> {
+                let mut groups = Groups::default();
+                while let Some(group) = elements.next_element::<Cow<'de, str>>()? {
+                    groups.add(&group);
+                }
+                Ok(groups)
+            }
+        }
+
+        deserializer.deserialize_seq(Elements)
     }
 }
 
@@ -158,10 +254,12 @@ mod tests {
 
     use super::*;
 
-    fn asked() -> Question {
+    const KIND: GroupKind<'_> = GroupKind { group: "authorization.k8s.io", kind: "SubjectAccessReview" };
+
+    fn asked(about: About) -> Question {
+        let groups = Groups { kept: vec!["a".into(), "b".into()], named: 2 };
         Question {
-            user: "eve".into(),
-            groups: vec!["a".into(), "b".into()],
+            subject: (about == About::Named).then(|| Subject { user: "eve".into(), groups }),
             resource: Some(Attributes {
                 verb: "get".into(),
                 group: "apps".into(),
@@ -172,34 +270,74 @@ mod tests {
         }
     }
 
+    fn read_json(text: &str, about: About) -> Result<Question, Refusal> {
+        Question::read(&Object::Json(Bytes::copy_from_slice(text.as_bytes())), about, KIND)
+    }
+
+    fn message(fields: &[(u32, &[u8])]) -> Vec<u8> {
+        let mut message = Writer::new();
+        for (number, bytes) in fields {
+            message.bytes(*number, bytes);
+        }
+        message.into_bytes()
+    }
+
+    fn protobuf(spec: &[(u32, &[u8])]) -> Object {
+        let raw = message(&[(2, &message(spec))]);
+        Object::Protobuf(Envelope { raw: &raw, ..Envelope::default() }.encode().into())
+    }
+
     #[test]
     fn both_encodings_are_read_alike() {
         let json = r#"{"spec":{"user":"eve","groups":["a","b"],"extra":{"k":["v"]},
             "resourceAttributes":{"verb":"get","group":"apps","resource":"deployments","subresource":"scale","name":"x"},
             "nonResourceAttributes":{"path":"/metrics","verb":"get"}}}"#;
-        assert_eq!(Question::read(&Object::Json(Bytes::from(json))).unwrap(), asked());
-        let message = |fields: &[(u32, &[u8])]| {
-            let mut message = Writer::new();
-            for (number, bytes) in fields {
-                message.bytes(*number, bytes);
-            }
-            message.into_bytes()
-        };
         let resource = message(&[(2, b"get"), (3, b"apps"), (5, b"deployments"), (6, b"scale"), (7, b"x")]);
         let path = message(&[(1, b"/metrics"), (2, b"get")]);
-        let spec = message(&[(1, &resource), (2, &path), (3, b"eve"), (4, b"a"), (4, b"b")]);
-        let body = Envelope { raw: &message(&[(2, &spec)]), ..Envelope::default() }.encode();
-        assert_eq!(Question::read(&Object::Protobuf(body.into())).unwrap(), asked());
+        let proto = protobuf(&[(1, &resource), (2, &path), (3, b"eve"), (4, b"a"), (4, b"b")]);
+        for about in [About::Named, About::Caller] {
+            assert_eq!(read_json(json, about).unwrap(), asked(about));
+            assert_eq!(Question::read(&proto, about, KIND).unwrap(), asked(about));
+        }
     }
 
     #[test]
     fn what_is_absent_is_nothing() {
-        for text in ["{}", r#"{"spec":null}"#, r#"{"spec":{"user":null,"groups":null,"resourceAttributes":null}}"#] {
-            assert_eq!(Question::read(&Object::Json(Bytes::from(text))).unwrap(), Question::default(), "{text}");
+        for about in [About::Named, About::Caller] {
+            for text in ["{}", r#"{"spec":null}"#, r#"{"spec":{"user":null,"groups":null,"resourceAttributes":null}}"#]
+            {
+                assert_eq!(read_json(text, about).unwrap(), Question::default(), "{text}");
+            }
         }
         for text in ["[]", r#"{"spec":{"user":1}}"#, r#"{"spec":{"user":"a","user":"b"}}"#] {
-            assert!(Question::read(&Object::Json(Bytes::from(text))).is_err(), "{text}");
+            assert!(read_json(text, About::Named).is_err(), "{text}");
         }
+        // What a SelfSubjectAccessReview does not have.
+        assert_eq!(read_json(r#"{"spec":{"user":1,"groups":"a"}}"#, About::Caller).unwrap(), Question::default());
+    }
+
+    #[test]
+    fn groups_are_counted_and_bounded() {
+        let groups: Vec<_> = (0..=MAX_GROUPS).map(|number| number.to_string()).collect();
+        let json = |groups: &[String]| serde_json::json!({"spec": {"groups": groups}}).to_string();
+        let proto = |groups: &[String]| {
+            let fields: Vec<(u32, &[u8])> = groups.iter().map(|group| (4, group.as_bytes())).collect();
+            protobuf(&fields)
+        };
+        let most = &groups[..MAX_GROUPS];
+        let read = [read_json(&json(most), About::Named), Question::read(&proto(most), About::Named, KIND)];
+        for question in read {
+            assert_eq!(question.unwrap().subject.unwrap().groups(), most);
+        }
+        let refused = [read_json(&json(&groups), About::Named), Question::read(&proto(&groups), About::Named, KIND)];
+        for refusal in refused {
+            let status = refusal.unwrap_err().into_status();
+            let expected = "SubjectAccessReview.authorization.k8s.io \"\" is invalid: spec.groups: Too many: 1001: must \
+                            have at most 1000 items";
+            assert_eq!((status.code, &*status.message), (422, expected));
+        }
+        assert!(read_json(&json(&groups), About::Caller).unwrap().subject.is_none());
+        assert!(Question::read(&proto(&groups), About::Caller, KIND).unwrap().subject.is_none());
     }
 
     #[test]

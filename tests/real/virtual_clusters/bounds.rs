@@ -1,0 +1,55 @@
+//! Small requests whose work multiplies: nobody stops the agent, or the host, with one.
+
+use anyhow::{Context, ensure};
+use atoll_tests::curl::{Answer, Curl};
+use atoll_tests::{VirtualSite, Way};
+use serde_json::{Value, json};
+
+use super::HANGZHOU;
+
+const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
+
+/// As long as an answer to a request of these sizes may take, in seconds. Those that multiply take minutes.
+const PATIENCE: &str = "10";
+
+/// The largest answer to a request of these sizes, in bytes.
+const ANSWER: usize = 64 << 10;
+
+/// A user of `cluster` by that name, who gives up soon.
+fn user(site: &VirtualSite, cluster: &str, name: &str) -> anyhow::Result<Curl> {
+    Ok(site.curl_like(&site.user(cluster, name)?, cluster, Way::Path)?.with(&["--max-time", PATIENCE]))
+}
+
+fn send(curl: &Curl, method: &str, path: &str, body: &Value) -> anyhow::Result<Answer> {
+    let answer = curl.send(method, path, &body.to_string())?;
+    ensure!(answer.body.len() < ANSWER, "{method} {path}: an answer of {} bytes", answer.body.len());
+    Ok(answer)
+}
+
+/// `count` texts, no two of them alike.
+fn texts(prefix: &str, count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("{prefix}{number}")).collect()
+}
+
+pub(super) fn groups_of_a_review_are_few(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(HANGZHOU, Way::Path)?;
+    let admin = site.curl_like(&kubectl, HANGZHOU, Way::Path)?.with(&["--max-time", PATIENCE]);
+    let anybody = user(site, HANGZHOU, "bounds-anybody")?;
+    let attributes = json!({"verb": "get", "resource": "pods", "namespace": "default"});
+    let review = |groups: usize| {
+        json!({"apiVersion": "authorization.k8s.io/v1",
+            "spec": {"user": "somebody", "groups": texts("", groups), "resourceAttributes": attributes}})
+    };
+    // A review about oneself has no groups.
+    let path = format!("{REVIEWS}/selfsubjectaccessreviews");
+    for (groups, who, allowed) in [(60_000, &anybody, false), (60_000, &admin, true), (0, &admin, true)] {
+        let answer = send(who, "POST", &path, &review(groups)).with_context(|| format!("{groups} groups"))?;
+        ensure!(answer.code == 201 && answer.json()?["status"]["allowed"] == allowed, "{:.300}", answer.body);
+    }
+    let path = format!("{REVIEWS}/subjectaccessreviews");
+    ensure!(send(&admin, "POST", &path, &review(1000))?.code == 201);
+    let why = r#"SubjectAccessReview.authorization.k8s.io "" is invalid: spec.groups: Too many: 1001: must have at most 1000 items"#;
+    send(&admin, "POST", &path, &review(1001))?.refused(422, "Invalid", why)?;
+    send(&admin, "POST", &path, &review(60_000))?.refused(422, "Invalid", "spec.groups: Too many: 60000")?;
+    Ok(())
+}
