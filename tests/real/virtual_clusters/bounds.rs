@@ -5,9 +5,10 @@ use atoll_tests::curl::{Answer, Curl};
 use atoll_tests::{VirtualSite, Way};
 use serde_json::{Value, json};
 
-use super::HANGZHOU;
+use super::{BEIJING, HANGZHOU};
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 /// As long as an answer to a request of these sizes may take, in seconds. Those that multiply take minutes.
 const PATIENCE: &str = "10";
@@ -51,5 +52,27 @@ pub(super) fn groups_of_a_review_are_few(site: &VirtualSite) -> anyhow::Result<(
     let why = r#"SubjectAccessReview.authorization.k8s.io "" is invalid: spec.groups: Too many: 1001: must have at most 1000 items"#;
     send(&admin, "POST", &path, &review(1001))?.refused(422, "Invalid", why)?;
     send(&admin, "POST", &path, &review(60_000))?.refused(422, "Invalid", "spec.groups: Too many: 60000")?;
+    Ok(())
+}
+
+pub(super) fn a_refusal_names_few_rules(site: &VirtualSite) -> anyhow::Result<()> {
+    let admin = site.administrator(BEIJING, Way::Path)?;
+    admin.ok(&["create", "clusterrole", "bounds-writer", "--verb=create", "--resource=clusterroles"])?;
+    admin.ok(&[
+        "create",
+        "clusterrolebinding",
+        "bounds-writer",
+        "--clusterrole=bounds-writer",
+        "--user=bounds-writer",
+    ])?;
+    let writer = user(site, BEIJING, "bounds-writer")?;
+    let rule = json!({"verbs": texts("verb", 99), "nonResourceURLs": texts("/path", 100)});
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "bounds-paths"}, "rules": [rule]});
+    let status = send(&writer, "POST", &format!("{RBAC}/clusterroles"), &role)?;
+    let status = status.refused(403, "Forbidden", "is attempting to grant RBAC permissions not currently held:\n")?;
+    let message = status["message"].as_str().unwrap_or_default();
+    ensure!(message.lines().count() == 102 && message.ends_with("\n(and more)"), "{message}");
+    admin.ok(&["delete", "clusterrolebinding,clusterrole", "bounds-writer"])?;
     Ok(())
 }

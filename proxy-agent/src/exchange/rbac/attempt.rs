@@ -8,6 +8,7 @@
 //! A Role cannot hold rules about paths. Those are compared here with what the host says the caller may
 //! (SelfSubjectRulesReview).
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
@@ -24,6 +25,9 @@ use crate::root::ATTEMPT;
 
 /// What stands before the rules in the sentence of `ConfirmNoEscalation`.
 const NOT_HELD: &str = "is attempting to grant RBAC permissions not currently held:\n";
+
+/// How many paths with a verb a refusal names.
+const MOST_SAID: usize = 100;
 
 /// Refuses a ClusterRole that grants what its writer does not hold.
 ///
@@ -63,11 +67,9 @@ pub(super) async fn may_grant(
     if !paths.is_empty() {
         let held = asked.parts.access.rules(&asked.caller.host, &asked.cluster.root).await;
         let held = held.map_err(|error| Refusal::from(Status::from(&error)))?;
-        for rule in paths {
-            for lacking in lacking(&held, rule) {
-                let line = if missing.is_empty() { "" } else { "\n" };
-                write!(missing, "{line}{lacking}").expect("writing to a string");
-            }
+        for lacking in lacking(&held, &paths) {
+            let line = if missing.is_empty() { "" } else { "\n" };
+            write!(missing, "{line}{lacking}").expect("writing to a string");
         }
     }
     if missing.is_empty() { Ok(()) } else { Err(not_granted(asked, request, name, &missing)) }
@@ -165,13 +167,33 @@ fn not_granted(asked: &Asked<'_>, request: &ResourceRequest<'_>, name: &str, mis
     Status::forbidden_because(request.group_resource(), name, &sentence).into()
 }
 
-/// What of a rule about paths is not held, as `CompactString` in pkg/apis/rbac/v1/helpers.go prints it.
-fn lacking(held: &Rules, rule: &Value) -> Vec<String> {
-    let texts = |key: &str| rule[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
-    let verbs = texts("verbs");
-    let pairs = texts("nonResourceURLs").into_iter().flat_map(|url| verbs.iter().map(move |verb| (url, *verb)));
-    let missing = pairs.filter(|(url, verb)| !held.allow_path(verb, url));
-    missing.map(|(url, verb)| format!("{{NonResourceURLs:[{url:?}], Verbs:[{verb:?}]}}")).collect()
+/// What of rules about paths is not held, as `CompactString` in pkg/apis/rbac/v1/helpers.go prints it: each path and verb
+/// once, and the first [`MOST_SAID`] of them. A rule has as many as the product of its lists.
+fn lacking(held: &Rules, rules: &[&Value]) -> Vec<String> {
+    let mut missing = Vec::new();
+    let mut said = HashSet::new();
+    for rule in rules {
+        let verbs = distinct(&rule["verbs"]);
+        for url in distinct(&rule["nonResourceURLs"]) {
+            for &verb in &verbs {
+                if held.allow_path(verb, url) || !said.insert((url, verb)) {
+                    continue;
+                }
+                if missing.len() == MOST_SAID {
+                    missing.push("(and more)".to_owned());
+                    return missing;
+                }
+                missing.push(format!("{{NonResourceURLs:[{url:?}], Verbs:[{verb:?}]}}"));
+            }
+        }
+    }
+    missing
+}
+
+/// The texts in a list, each once.
+fn distinct(list: &Value) -> Vec<&str> {
+    let mut seen = HashSet::new();
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).filter(|text| seen.insert(*text)).collect()
 }
 
 #[cfg(test)]
@@ -184,13 +206,27 @@ mod tests {
             "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/api/*", "/version"]}], "resourceRules": [],
         }))
         .unwrap();
-        let lacking = |verbs: &[&str], urls: &[&str]| lacking(&held, &json!({"verbs": verbs, "nonResourceURLs": urls}));
+        let lacking =
+            |verbs: &[&str], urls: &[&str]| lacking(&held, &[&json!({"verbs": verbs, "nonResourceURLs": urls})]);
         assert!(lacking(&["get"], &["/api/*", "/api/v1", "/version"]).is_empty());
         assert_eq!(lacking(&["get", "post"], &["/version"]), [r#"{NonResourceURLs:["/version"], Verbs:["post"]}"#]);
         assert_eq!(lacking(&["get"], &["*", "/version/*"]).len(), 2);
         assert_eq!(lacking(&["*"], &["/version"]).len(), 1);
         let all: Rules =
             serde_json::from_value(json!({"nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}]})).unwrap();
-        assert!(super::lacking(&all, &json!({"verbs": ["*"], "nonResourceURLs": ["*"]})).is_empty());
+        assert!(super::lacking(&all, &[&json!({"verbs": ["*"], "nonResourceURLs": ["*"]})]).is_empty());
+    }
+
+    #[test]
+    fn what_is_said_of_rules_about_paths_is_bounded() {
+        // As many pairs as would fill the memory.
+        let same = json!({"verbs": vec!["get"; 100_000], "nonResourceURLs": vec!["/a"; 100_000]});
+        let one = r#"{NonResourceURLs:["/a"], Verbs:["get"]}"#;
+        assert_eq!(lacking(&Rules::default(), &[&same, &same]), [one]);
+        let verbs: Vec<_> = (0..100_000).map(|number| format!("verb{number}")).collect();
+        let paths: Vec<_> = (0..100_000).map(|number| format!("/{number}")).collect();
+        let many = lacking(&Rules::default(), &[&json!({"verbs": verbs, "nonResourceURLs": paths})]);
+        assert_eq!((many.len(), &*many[0]), (MOST_SAID + 1, r#"{NonResourceURLs:["/0"], Verbs:["verb0"]}"#));
+        assert_eq!(many[MOST_SAID], "(and more)");
     }
 }
