@@ -259,12 +259,6 @@ impl VirtualCluster {
         self.nodes.names().len()
     }
 
-    /// Waits until the namespaces of the host are known, which is a moment after the agent has started. Before that, a
-    /// namespace of somebody else could be taken for one that does not exist.
-    pub async fn namespaces_known(&self) {
-        self.namespaces.synced().await;
-    }
-
     /// The names as they are now. Cheap: the index is shared, not copied.
     pub fn mapping(&self) -> Mapping {
         Mapping::new(self.name.clone(), self.namespaces.index())

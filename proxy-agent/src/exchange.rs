@@ -37,7 +37,6 @@ mod whole;
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use ::tunnel::Inbound;
 use ::tunnel::outbound::send_body;
@@ -51,7 +50,7 @@ use protocol::ClusterName;
 use protocol::stream::{CLUSTER, METHOD};
 use rewrite::view::Certificate;
 use rewrite::{Mapping, View, VirtualNamespace};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tracing::debug;
 
 use crate::access::{Access, SETTLING_ATTEMPTS, SETTLING_PAUSE};
@@ -77,10 +76,7 @@ use plan::{After, Plan};
 use told::Told;
 
 /// How often a patch that became a PUT is tried again (`MaxRetryWhenPatchConflicts` in apiserver's `patch.go`).
-pub(crate) const CONFLICTS: u32 = 5;
-
-/// How long a request waits for the agent to know the host's namespaces.
-const NAMESPACES_KNOWN: Duration = Duration::from_secs(5);
+const CONFLICTS: u32 = 5;
 
 /// What serves API requests; cheap to clone.
 #[derive(Clone)]
@@ -314,17 +310,13 @@ fn refuse(
 // === impl Parts ===
 
 impl Parts {
-    /// Nobody is served before the host itself refuses what tokens of the cluster may not do there, and before it is known
-    /// which namespaces are whose.
+    /// Nobody is served before the host itself refuses what tokens of the cluster may not do there.
     async fn admit(&self, cluster: &VirtualCluster) -> Result<(), Refusal> {
         let standing = self.gate.looked_at(&cluster.name).await.unwrap_or(Standing::Pending);
-        let not_yet = |reason: &dyn std::fmt::Display| {
+        standing.admits().map_err(|reason| {
             let message = format!("cluster {} is not served yet: {reason}", cluster.name);
-            Refusal::from(Status::service_unavailable(message).with_retry_after(1))
-        };
-        standing.admits().map_err(|reason| not_yet(&reason))?;
-        let known = timeout(NAMESPACES_KNOWN, cluster.namespaces_known());
-        known.await.map_err(|_| not_yet(&"the namespaces of the host are not known yet"))
+            Status::service_unavailable(message).with_retry_after(1).into()
+        })
     }
 }
 

@@ -141,9 +141,6 @@ impl Namespaces {
 
     /// Waits until [`is_synced`](Self::is_synced).
     pub async fn synced(&self) {
-        if self.is_synced() {
-            return;
-        }
         let mut synced = self.synced.subscribe();
         synced.wait_for(|synced| *synced).await.expect("the sender is borrowed from self");
     }

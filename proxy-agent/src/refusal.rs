@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use kube_wire::Status;
 use kube_wire::gvr::{GroupKind, GroupResource};
 use kube_wire::media::{Accept, JSON, PROTOBUF, StatusFormat};
-use kube_wire::status::FieldError;
+use kube_wire::status::{CauseType, FieldError};
 use rewrite::request::Reason;
 
 use crate::access::Refused;
@@ -84,6 +84,11 @@ impl Refusal {
             Reason::Protected => {
                 let detail = "managed by the operator of the host cluster";
                 (invalid(FieldError::forbidden(field, detail)), Ask::Nobody)
+            }
+            reason @ Reason::TooManyPermissions { sum } => {
+                let value = Some(sum.to_string());
+                let error = FieldError { cause: CauseType::TooMany, field, value, detail: reason.to_string() };
+                (invalid(error), Ask::Nobody)
             }
             reason @ Reason::TooLong(_) => (invalid(FieldError::invalid(field, name, reason.to_string())), Ask::Nobody),
             reason @ Reason::MixedNames => (invalid(FieldError::forbidden(field, reason.to_string())), Ask::Nobody),

@@ -30,7 +30,6 @@ mod leave;
 mod mirrors;
 mod paths;
 mod queue;
-mod room;
 mod run;
 mod search;
 mod secure;
@@ -54,7 +53,6 @@ pub(crate) use attempts::attempt_group;
 pub(crate) use binding::CLUSTER_ADMIN;
 pub use birth::Birth;
 use catalog::Catalog;
-pub use room::{Growth, NoRoom};
 pub use trouble::Trouble;
 use unsettled::Unsettled;
 

@@ -26,8 +26,8 @@ var besides = []string{
 	"nodeName", "nodeSelector", "tolerations", "type", "data",
 }
 
-// words are lists beside which names stand: what the names are of.
-var words = []string{"apiGroups", "resources"}
+// words are lists beside which names stand: what the names are of, and what is counted with them.
+var words = []string{"apiGroups", "resources", "verbs", "nonResourceURLs"}
 
 // alike are places that are no references, of every kind that has them (`EVERY_OBJECT` and `additions` in generate.rs).
 var alike = []string{

@@ -36,6 +36,7 @@ pub use protected::{KeyPattern, NotAPattern, PROTECTED, PROTECTED_BY_DEFAULT, Pr
 pub use refusal::{Reason, Refusal};
 pub use review::AskedAbout;
 pub use role::AGGREGATION_ANNOTATION;
+pub use rule::{MAX_PERMISSIONS, RuleLengths};
 
 use object::Writer;
 

@@ -156,6 +156,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("pod_security_labels_are_the_clients", Welcome, pod_security::labels_are_the_clients),
         case("bounds_groups_of_a_review_are_few", Welcome, bounds::groups_of_a_review_are_few),
         case("bounds_a_refusal_names_few_rules", Welcome, bounds::a_refusal_names_few_rules),
+        case("bounds_what_a_role_grants", Welcome, bounds::what_a_role_grants_is_bounded),
         case("names_at_the_limit_work", Welcome, limits::names_at_the_limit_work),
         case("bodies_are_read_of_the_authorised", Welcome, order::bodies_are_read_of_the_authorised),
         case("the_host_is_asked_for_the_authorised", Welcome, order::the_host_is_asked_for_the_authorised),

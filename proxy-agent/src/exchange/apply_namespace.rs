@@ -23,7 +23,6 @@ use crate::access::Attributes;
 use crate::host::{HostBody, full};
 use crate::namespaces;
 use crate::refusal::Refusal;
-use crate::root::Growth;
 use crate::translate::{MAX_OBJECT, Show, Upstream};
 
 /// What is applied once the namespace is there.
@@ -94,7 +93,6 @@ impl Asked<'_> {
         }
         let mut plan = self.planned(request, first, show);
         plan.mapping = self.mapping.clone().asking_for(name.clone());
-        self.has_room(request, Growth::Namespace)?;
         plan.after = After::FirstApply(FirstApply { name: name.to_string(), target: target(false), body: mapped });
         Ok(plan)
     }

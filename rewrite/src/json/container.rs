@@ -120,6 +120,21 @@ impl<'a> Cursor<'a> {
         Ok(strings)
     }
 
+    /// How many elements the array at `key` of the object that is the next token has; none if there is no array.
+    pub fn elements_at(&self, key: &str) -> Result<usize, Malformed> {
+        let Some(mut array) = self.member_at(key)? else { return Ok(0) };
+        if array.peek()? != b'[' {
+            return Ok(0);
+        }
+        let mut elements = 0;
+        array.array(&mut Edits::new(), |element, _, _| {
+            elements += 1;
+            element.skip()?;
+            Ok::<_, Malformed>(Fate::Keep)
+        })?;
+        Ok(elements)
+    }
+
     /// The range to cut so that the member from `start` to `end` of an object is gone, with one comma if there is one.
     /// Two neighbours of which the first has nothing before it share that comma: see [`next_member`](Self::next_member).
     pub fn cut_around(&self, start: usize, end: usize) -> std::ops::Range<usize> {

@@ -28,6 +28,8 @@ pub(super) struct Writer<'r> {
     credential: Credential,
     /// Whether a group was seen in a list of them.
     pub(super) has_groups: bool,
+    /// What the rules grant that were seen.
+    pub(super) permissions: u64,
 }
 
 // === impl Writer ===
@@ -42,6 +44,7 @@ impl<'r> Writer<'r> {
             role: RoleParts::default(),
             credential: Credential::default(),
             has_groups: false,
+            permissions: 0,
         }
     }
 

@@ -43,6 +43,8 @@ struct Mapper<'r, 'b> {
     is_token: bool,
     /// What is parked of the ClusterRole in hand.
     aggregation: Option<String>,
+    /// What the rules grant that were seen.
+    permissions: u64,
 }
 
 /// See [`Request::map_protobuf`].
@@ -67,6 +69,7 @@ pub(super) fn map(
         own: namespace::OwnMaps::default(),
         is_token: false,
         aggregation: None,
+        permissions: 0,
     };
     if program.kind() == CLUSTER_BINDING {
         mapper.host_kind(MAGIC.len()..body.len())?;

@@ -5,6 +5,7 @@ use std::fmt;
 use kube_wire::envelope::EnvelopeError;
 use kube_wire::proto::WireError;
 
+use super::rule::MAX_PERMISSIONS;
 use crate::json::{Fault, FieldPath, Malformed, Step};
 use crate::mapping::Taken;
 use crate::mapping::identity::Unmappable;
@@ -89,6 +90,14 @@ pub enum Reason {
         "names of namespaces and of clusterroles need a rule of their own in a virtual cluster, which is about nothing else"
     )]
     MixedNames,
+    /// The rules of a role grant more than one role may.
+    #[error(
+        "must grant at most {MAX_PERMISSIONS} combinations of a verb, an API group, a resource and a name in all rules; use \"*\", or several roles"
+    )]
+    TooManyPermissions {
+        /// What they grant up to the rule that is refused.
+        sum: u64,
+    },
     /// A name that the host would make up cannot be mapped.
     #[error("a Namespace needs a name")]
     GeneratedName,

@@ -1,4 +1,4 @@
-//! Rules of roles: the names of namespaces and of cluster roles in them.
+//! Rules of roles: the names of namespaces and of cluster roles in them, and how much they grant.
 
 use bytes::Bytes;
 
@@ -7,6 +7,44 @@ use super::{Reason, Refusal, Request};
 use crate::json::{Cursor, Edits, Fate, quoted};
 use crate::name::is_label;
 use crate::program::Names;
+
+/// The most permissions that the rules of one role may grant. An API server compares them one by one with those of the
+/// caller (`ConfirmNoEscalation` in pkg/registry/rbac/validation), so a role of a few kilobytes could take all its memory.
+/// The `admin` of Kubernetes grants some hundreds; `*` counts as one.
+pub const MAX_PERMISSIONS: u64 = 10_000;
+
+/// How long the lists of a rule are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RuleLengths {
+    /// Of `verbs`.
+    pub verbs: usize,
+    /// Of `apiGroups`.
+    pub groups: usize,
+    /// Of `resources`.
+    pub resources: usize,
+    /// Of `resourceNames`.
+    pub names: usize,
+    /// Of `nonResourceURLs`.
+    pub paths: usize,
+}
+
+// === impl RuleLengths ===
+
+impl RuleLengths {
+    /// How many permissions an API server makes of the rule (`BreakdownRule` in component-helpers'
+    /// auth/rbac/validation/policy_comparator.go). A rule that grants nothing counts as one: it takes its place all the same.
+    pub fn permissions(self) -> u64 {
+        let product = |lengths: &[usize]| lengths.iter().fold(1, |product: u64, of| product.saturating_mul(*of as u64));
+        let resources = product(&[self.verbs, self.groups, self.resources, self.names.max(1)]);
+        resources.saturating_add(product(&[self.verbs, self.paths])).max(1)
+    }
+}
+
+/// Adds what a rule grants to what those before it grant.
+pub(super) fn add_permissions(sum: &mut u64, rule: RuleLengths) -> Result<(), Refusal> {
+    *sum = sum.saturating_add(rule.permissions());
+    if *sum > MAX_PERMISSIONS { Err(Reason::TooManyPermissions { sum: *sum }.into()) } else { Ok(()) }
+}
 
 // === impl Request ===
 
@@ -27,8 +65,18 @@ impl Request {
 
 impl Writer<'_> {
     pub(super) fn rule(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        let names = Names::of(&cursor.strings_at("apiGroups")?, &cursor.strings_at("resources")?);
-        self.members(&["apiGroups", "resources", "resourceNames"], cursor, edits, |writer, key, cursor, edits| {
+        let (groups, resources) = (cursor.strings_at("apiGroups")?, cursor.strings_at("resources")?);
+        let lengths = RuleLengths {
+            verbs: cursor.elements_at("verbs")?,
+            groups: groups.len(),
+            resources: resources.len(),
+            names: cursor.elements_at("resourceNames")?,
+            paths: cursor.elements_at("nonResourceURLs")?,
+        };
+        add_permissions(&mut self.permissions, lengths)?;
+        let names = Names::of(&groups, &resources);
+        let once = &["verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"];
+        self.members(once, cursor, edits, |writer, key, cursor, edits| {
             if key != "resourceNames" || names == Names::OfOthers || cursor.peek()? != b'[' {
                 return Ok(cursor.skip()?);
             }
@@ -100,28 +148,98 @@ mod tests {
         assert!(map(&role(&["namespaces"], &["atoll-root"])).is_err());
     }
 
+    /// The fields of a rule in protobuf: `verbs`, `apiGroups`, `resources`, `resourceNames`, `nonResourceURLs`.
+    fn proto_role(rules: &[Vec<(u32, &str)>]) -> Bytes {
+        let mut role = Proto::new();
+        for fields in rules {
+            let mut rule = Proto::new();
+            for (number, text) in fields {
+                rule.bytes(*number, text.as_bytes());
+            }
+            role.bytes(2, &rule.into_bytes());
+        }
+        Bytes::from(Envelope { raw: &role.into_bytes(), ..Envelope::default() }.encode())
+    }
+
+    fn map_proto(kind: &str, body: &Bytes) -> Result<Bytes, Refusal> {
+        let mut out: Vec<Bytes> = Vec::new();
+        let program = proto_program_for(GROUP, "v1", kind).unwrap();
+        let request = Request::new(mapping()).in_namespace("edge".parse().unwrap());
+        request.map_protobuf(program, body, &mut out).map(|_| Bytes::from(out.concat()))
+    }
+
     #[test]
     fn protobuf_says_the_same() {
-        let role = |resource: &str, names: &[&str]| {
-            let mut rule = Proto::new();
-            for (number, text) in [(1, "get"), (2, ""), (3, resource)] {
-                rule.bytes(number, text.as_bytes());
-            }
-            for name in names {
-                rule.bytes(4, name.as_bytes());
-            }
-            let mut role = Proto::new();
-            role.bytes(2, &rule.into_bytes());
-            Bytes::from(Envelope { raw: &role.into_bytes(), ..Envelope::default() }.encode())
+        let role = |resource, names: &[&'static str]| {
+            let names = names.iter().map(|name| (4, *name));
+            proto_role(&[[(1, "get"), (2, ""), (3, resource)].into_iter().chain(names).collect()])
         };
-        let map = |body: &Bytes| {
-            let mut out: Vec<Bytes> = Vec::new();
-            let program = proto_program_for(GROUP, "v1", "Role").unwrap();
-            let request = Request::new(mapping()).in_namespace("edge".parse().unwrap());
-            request.map_protobuf(program, body, &mut out).map(|_| Bytes::from(out.concat()))
-        };
+        let map = |body: &Bytes| map_proto("Role", body);
         assert_eq!(map(&role("namespaces", &["edge", "*"])), Ok(role("namespaces", &["edge-ke", "*"])));
         assert_eq!(map(&role("pods", &["edge"])), Ok(role("pods", &["edge"])));
         assert!(map(&role("namespaces", &["atoll-root"])).is_err());
+    }
+
+    #[test]
+    fn what_a_role_grants_is_bounded() {
+        let of = |verbs, groups, resources, names, paths| RuleLengths { verbs, groups, resources, names, paths };
+        for (rules, expected) in [
+            (&[of(100, 10, 10, 0, 0)][..], None),
+            (&[of(10, 10, 10, 10, 0)], None),
+            (&[of(100, 0, 0, 0, 100)], None),
+            // As far as kube-apiserver lets it come before it says that a rule cannot be about both.
+            (&[of(100, 1, 50, 0, 51)], Some((0, 10_100))),
+            (&[of(500, 500, 500, 0, 0)], Some((0, 125_000_000))),
+            (&[of(10, 10, 10, 11, 0)], Some((0, 11_000))),
+            (&[of(5000, 0, 0, 0, 5000)], Some((0, 25_000_000))),
+            (&[of(100, 1, 50, 0, 0), of(100, 1, 50, 0, 0)], None),
+            (&[of(100, 1, 50, 0, 0), of(100, 1, 50, 0, 0), of(1, 1, 1, 0, 0)], Some((2, 10_001))),
+            (&*vec![of(1, 1, 1, 0, 0); 10_000], None),
+            (&*vec![of(0, 0, 0, 0, 0); 10_001], Some((10_000, 10_001))),
+        ] {
+            let lists = |rule: &RuleLengths| {
+                let RuleLengths { verbs, groups, resources, names, paths } = *rule;
+                [
+                    ("verbs", 1, verbs),
+                    ("apiGroups", 2, groups),
+                    ("resources", 3, resources),
+                    ("resourceNames", 4, names),
+                ]
+                .into_iter()
+                .chain([("nonResourceURLs", 5, paths)])
+            };
+            let json: Vec<_> = rules
+                .iter()
+                .map(|rule| lists(rule).map(|(key, _, length)| (key.to_owned(), json!(vec!["a"; length]))).collect())
+                .map(Value::Object)
+                .collect();
+            let proto: Vec<Vec<(u32, &str)>> = rules
+                .iter()
+                .map(|rule| lists(rule).flat_map(|(_, number, length)| vec![(number, "a"); length]).collect())
+                .collect();
+            let expected = expected.map(|(rule, sum)| {
+                let reason = Reason::TooManyPermissions { sum };
+                format!("rules[{rule}]: {reason}")
+            });
+            for (resource, kind) in [("roles", "Role"), ("clusterroles", "ClusterRole")] {
+                let request = Request::new(mapping());
+                for request in [request.clone().in_namespace("edge".parse().unwrap()), request.partial()] {
+                    let body = json!({"rules": json}).to_string();
+                    let mapped =
+                        request.map(&program_for(GROUP, "v1", resource), &body.into(), &mut Vec::<Bytes>::new());
+                    assert_eq!(mapped.err().map(|refusal| refusal.to_string()), expected, "{resource}");
+                }
+                let mapped = map_proto(kind, &proto_role(&proto));
+                assert_eq!(mapped.err().map(|refusal| refusal.to_string()), expected, "{kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_list_of_a_rule_is_there_twice() {
+        let body = r#"{"rules":[{"verbs":[],"verbs":["get"]}]}"#;
+        let mapped =
+            Request::new(mapping()).map(&program_for(GROUP, "v1", "roles"), &body.into(), &mut Vec::<Bytes>::new());
+        assert_eq!(mapped.unwrap_err().reason, Reason::Duplicate);
     }
 }

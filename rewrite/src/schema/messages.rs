@@ -5,153 +5,153 @@ use crate::protobuf::descriptor::{Descriptor, FieldDescriptor, Holds, Shape};
 
 /// The message of each kind, by group, version and kind.
 pub(super) static KINDS: &[(&str, &str, &str, &Descriptor)] = &[
-    ("", "v1", "Binding", &M211),
-    ("", "v1", "ComponentStatus", &M96),
-    ("", "v1", "ConfigMap", &M56),
-    ("", "v1", "Endpoints", &M210),
-    ("", "v1", "Event", &M79),
-    ("", "v1", "LimitRange", &M147),
-    ("", "v1", "Namespace", &M148),
-    ("", "v1", "Node", &M149),
-    ("", "v1", "PersistentVolume", &M152),
-    ("", "v1", "PersistentVolumeClaim", &M151),
-    ("", "v1", "Pod", &M154),
-    ("", "v1", "PodTemplate", &M212),
-    ("", "v1", "ReplicationController", &M155),
-    ("", "v1", "ResourceQuota", &M156),
-    ("", "v1", "Secret", &M57),
-    ("", "v1", "Service", &M157),
-    ("", "v1", "ServiceAccount", &M104),
-    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", &M106),
-    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding", &M105),
-    ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", &M213),
-    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", &M108),
-    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", &M107),
-    ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", &M214),
-    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicy", &M110),
-    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicyBinding", &M109),
-    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicy", &M112),
-    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicyBinding", &M111),
-    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicy", &M114),
-    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicyBinding", &M113),
-    ("admissionregistration.k8s.io", "v1beta1", "MutatingWebhookConfiguration", &M215),
-    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicy", &M116),
-    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicyBinding", &M115),
-    ("admissionregistration.k8s.io", "v1beta1", "ValidatingWebhookConfiguration", &M216),
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", &M203),
-    ("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition", &M204),
-    ("apiregistration.k8s.io", "v1", "APIService", &M205),
-    ("apiregistration.k8s.io", "v1beta1", "APIService", &M206),
-    ("apps", "v1", "ControllerRevision", &M58),
-    ("apps", "v1", "DaemonSet", &M118),
-    ("apps", "v1", "Deployment", &M119),
-    ("apps", "v1", "ReplicaSet", &M120),
-    ("apps", "v1", "StatefulSet", &M121),
-    ("authentication.k8s.io", "v1", "SelfSubjectReview", &M207),
-    ("authentication.k8s.io", "v1", "TokenRequest", &M122),
-    ("authentication.k8s.io", "v1", "TokenReview", &M123),
-    ("authentication.k8s.io", "v1alpha1", "SelfSubjectReview", &M208),
-    ("authentication.k8s.io", "v1beta1", "SelfSubjectReview", &M209),
-    ("authentication.k8s.io", "v1beta1", "TokenReview", &M124),
-    ("authorization.k8s.io", "v1", "LocalSubjectAccessReview", &M127),
-    ("authorization.k8s.io", "v1", "SelfSubjectAccessReview", &M125),
-    ("authorization.k8s.io", "v1", "SelfSubjectRulesReview", &M126),
-    ("authorization.k8s.io", "v1", "SubjectAccessReview", &M127),
-    ("authorization.k8s.io", "v1beta1", "LocalSubjectAccessReview", &M130),
-    ("authorization.k8s.io", "v1beta1", "SelfSubjectAccessReview", &M128),
-    ("authorization.k8s.io", "v1beta1", "SelfSubjectRulesReview", &M129),
-    ("authorization.k8s.io", "v1beta1", "SubjectAccessReview", &M130),
-    ("autoscaling", "v1", "HorizontalPodAutoscaler", &M131),
-    ("autoscaling", "v1", "Scale", &M132),
-    ("autoscaling", "v2", "HorizontalPodAutoscaler", &M133),
-    ("batch", "v1", "CronJob", &M134),
-    ("batch", "v1", "Job", &M136),
-    ("batch", "v1beta1", "CronJob", &M137),
-    ("certificates.k8s.io", "v1", "CertificateSigningRequest", &M138),
-    ("certificates.k8s.io", "v1alpha1", "ClusterTrustBundle", &M139),
-    ("certificates.k8s.io", "v1beta1", "CertificateSigningRequest", &M140),
-    ("certificates.k8s.io", "v1beta1", "ClusterTrustBundle", &M141),
-    ("certificates.k8s.io", "v1beta1", "PodCertificateRequest", &M142),
-    ("coordination.k8s.io", "v1", "Lease", &M143),
-    ("coordination.k8s.io", "v1alpha2", "LeaseCandidate", &M144),
-    ("coordination.k8s.io", "v1beta1", "Lease", &M146),
-    ("coordination.k8s.io", "v1beta1", "LeaseCandidate", &M145),
-    ("discovery.k8s.io", "v1", "EndpointSlice", &M61),
-    ("discovery.k8s.io", "v1beta1", "EndpointSlice", &M62),
-    ("events.k8s.io", "v1", "Event", &M97),
-    ("events.k8s.io", "v1beta1", "Event", &M97),
-    ("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", &M158),
-    ("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", &M159),
-    ("flowcontrol.apiserver.k8s.io", "v1beta1", "FlowSchema", &M160),
-    ("flowcontrol.apiserver.k8s.io", "v1beta1", "PriorityLevelConfiguration", &M161),
-    ("flowcontrol.apiserver.k8s.io", "v1beta2", "FlowSchema", &M162),
-    ("flowcontrol.apiserver.k8s.io", "v1beta2", "PriorityLevelConfiguration", &M163),
-    ("flowcontrol.apiserver.k8s.io", "v1beta3", "FlowSchema", &M164),
-    ("flowcontrol.apiserver.k8s.io", "v1beta3", "PriorityLevelConfiguration", &M165),
-    ("internal.apiserver.k8s.io", "v1alpha1", "StorageVersion", &M117),
-    ("networking.k8s.io", "v1", "IPAddress", &M166),
-    ("networking.k8s.io", "v1", "Ingress", &M168),
-    ("networking.k8s.io", "v1", "IngressClass", &M167),
-    ("networking.k8s.io", "v1", "NetworkPolicy", &M169),
-    ("networking.k8s.io", "v1", "ServiceCIDR", &M170),
-    ("networking.k8s.io", "v1beta1", "IPAddress", &M171),
-    ("networking.k8s.io", "v1beta1", "Ingress", &M173),
-    ("networking.k8s.io", "v1beta1", "IngressClass", &M172),
-    ("networking.k8s.io", "v1beta1", "ServiceCIDR", &M174),
-    ("node.k8s.io", "v1", "RuntimeClass", &M96),
-    ("node.k8s.io", "v1alpha1", "RuntimeClass", &M175),
-    ("node.k8s.io", "v1beta1", "RuntimeClass", &M96),
-    ("policy", "v1", "Eviction", &M96),
-    ("policy", "v1", "PodDisruptionBudget", &M176),
-    ("policy", "v1beta1", "Eviction", &M96),
-    ("policy", "v1beta1", "PodDisruptionBudget", &M177),
+    ("", "v1", "Binding", &M212),
+    ("", "v1", "ComponentStatus", &M97),
+    ("", "v1", "ConfigMap", &M57),
+    ("", "v1", "Endpoints", &M211),
+    ("", "v1", "Event", &M80),
+    ("", "v1", "LimitRange", &M148),
+    ("", "v1", "Namespace", &M149),
+    ("", "v1", "Node", &M150),
+    ("", "v1", "PersistentVolume", &M153),
+    ("", "v1", "PersistentVolumeClaim", &M152),
+    ("", "v1", "Pod", &M155),
+    ("", "v1", "PodTemplate", &M213),
+    ("", "v1", "ReplicationController", &M156),
+    ("", "v1", "ResourceQuota", &M157),
+    ("", "v1", "Secret", &M58),
+    ("", "v1", "Service", &M158),
+    ("", "v1", "ServiceAccount", &M105),
+    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", &M107),
+    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding", &M106),
+    ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", &M214),
+    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", &M109),
+    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", &M108),
+    ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", &M215),
+    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicy", &M111),
+    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicyBinding", &M110),
+    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicy", &M113),
+    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicyBinding", &M112),
+    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicy", &M115),
+    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicyBinding", &M114),
+    ("admissionregistration.k8s.io", "v1beta1", "MutatingWebhookConfiguration", &M216),
+    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicy", &M117),
+    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicyBinding", &M116),
+    ("admissionregistration.k8s.io", "v1beta1", "ValidatingWebhookConfiguration", &M217),
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", &M204),
+    ("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition", &M205),
+    ("apiregistration.k8s.io", "v1", "APIService", &M206),
+    ("apiregistration.k8s.io", "v1beta1", "APIService", &M207),
+    ("apps", "v1", "ControllerRevision", &M59),
+    ("apps", "v1", "DaemonSet", &M119),
+    ("apps", "v1", "Deployment", &M120),
+    ("apps", "v1", "ReplicaSet", &M121),
+    ("apps", "v1", "StatefulSet", &M122),
+    ("authentication.k8s.io", "v1", "SelfSubjectReview", &M208),
+    ("authentication.k8s.io", "v1", "TokenRequest", &M123),
+    ("authentication.k8s.io", "v1", "TokenReview", &M124),
+    ("authentication.k8s.io", "v1alpha1", "SelfSubjectReview", &M209),
+    ("authentication.k8s.io", "v1beta1", "SelfSubjectReview", &M210),
+    ("authentication.k8s.io", "v1beta1", "TokenReview", &M125),
+    ("authorization.k8s.io", "v1", "LocalSubjectAccessReview", &M128),
+    ("authorization.k8s.io", "v1", "SelfSubjectAccessReview", &M126),
+    ("authorization.k8s.io", "v1", "SelfSubjectRulesReview", &M127),
+    ("authorization.k8s.io", "v1", "SubjectAccessReview", &M128),
+    ("authorization.k8s.io", "v1beta1", "LocalSubjectAccessReview", &M131),
+    ("authorization.k8s.io", "v1beta1", "SelfSubjectAccessReview", &M129),
+    ("authorization.k8s.io", "v1beta1", "SelfSubjectRulesReview", &M130),
+    ("authorization.k8s.io", "v1beta1", "SubjectAccessReview", &M131),
+    ("autoscaling", "v1", "HorizontalPodAutoscaler", &M132),
+    ("autoscaling", "v1", "Scale", &M133),
+    ("autoscaling", "v2", "HorizontalPodAutoscaler", &M134),
+    ("batch", "v1", "CronJob", &M135),
+    ("batch", "v1", "Job", &M137),
+    ("batch", "v1beta1", "CronJob", &M138),
+    ("certificates.k8s.io", "v1", "CertificateSigningRequest", &M139),
+    ("certificates.k8s.io", "v1alpha1", "ClusterTrustBundle", &M140),
+    ("certificates.k8s.io", "v1beta1", "CertificateSigningRequest", &M141),
+    ("certificates.k8s.io", "v1beta1", "ClusterTrustBundle", &M142),
+    ("certificates.k8s.io", "v1beta1", "PodCertificateRequest", &M143),
+    ("coordination.k8s.io", "v1", "Lease", &M144),
+    ("coordination.k8s.io", "v1alpha2", "LeaseCandidate", &M145),
+    ("coordination.k8s.io", "v1beta1", "Lease", &M147),
+    ("coordination.k8s.io", "v1beta1", "LeaseCandidate", &M146),
+    ("discovery.k8s.io", "v1", "EndpointSlice", &M62),
+    ("discovery.k8s.io", "v1beta1", "EndpointSlice", &M63),
+    ("events.k8s.io", "v1", "Event", &M98),
+    ("events.k8s.io", "v1beta1", "Event", &M98),
+    ("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", &M159),
+    ("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", &M160),
+    ("flowcontrol.apiserver.k8s.io", "v1beta1", "FlowSchema", &M161),
+    ("flowcontrol.apiserver.k8s.io", "v1beta1", "PriorityLevelConfiguration", &M162),
+    ("flowcontrol.apiserver.k8s.io", "v1beta2", "FlowSchema", &M163),
+    ("flowcontrol.apiserver.k8s.io", "v1beta2", "PriorityLevelConfiguration", &M164),
+    ("flowcontrol.apiserver.k8s.io", "v1beta3", "FlowSchema", &M165),
+    ("flowcontrol.apiserver.k8s.io", "v1beta3", "PriorityLevelConfiguration", &M166),
+    ("internal.apiserver.k8s.io", "v1alpha1", "StorageVersion", &M118),
+    ("networking.k8s.io", "v1", "IPAddress", &M167),
+    ("networking.k8s.io", "v1", "Ingress", &M169),
+    ("networking.k8s.io", "v1", "IngressClass", &M168),
+    ("networking.k8s.io", "v1", "NetworkPolicy", &M170),
+    ("networking.k8s.io", "v1", "ServiceCIDR", &M171),
+    ("networking.k8s.io", "v1beta1", "IPAddress", &M172),
+    ("networking.k8s.io", "v1beta1", "Ingress", &M174),
+    ("networking.k8s.io", "v1beta1", "IngressClass", &M173),
+    ("networking.k8s.io", "v1beta1", "ServiceCIDR", &M175),
+    ("node.k8s.io", "v1", "RuntimeClass", &M97),
+    ("node.k8s.io", "v1alpha1", "RuntimeClass", &M176),
+    ("node.k8s.io", "v1beta1", "RuntimeClass", &M97),
+    ("policy", "v1", "Eviction", &M97),
+    ("policy", "v1", "PodDisruptionBudget", &M177),
+    ("policy", "v1beta1", "Eviction", &M97),
+    ("policy", "v1beta1", "PodDisruptionBudget", &M178),
     ("rbac.authorization.k8s.io", "v1", "ClusterRole", &M5),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", &M98),
-    ("rbac.authorization.k8s.io", "v1", "Role", &M101),
-    ("rbac.authorization.k8s.io", "v1", "RoleBinding", &M98),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", &M99),
+    ("rbac.authorization.k8s.io", "v1", "Role", &M102),
+    ("rbac.authorization.k8s.io", "v1", "RoleBinding", &M99),
     ("rbac.authorization.k8s.io", "v1alpha1", "ClusterRole", &M6),
-    ("rbac.authorization.k8s.io", "v1alpha1", "ClusterRoleBinding", &M99),
-    ("rbac.authorization.k8s.io", "v1alpha1", "Role", &M102),
-    ("rbac.authorization.k8s.io", "v1alpha1", "RoleBinding", &M99),
+    ("rbac.authorization.k8s.io", "v1alpha1", "ClusterRoleBinding", &M100),
+    ("rbac.authorization.k8s.io", "v1alpha1", "Role", &M103),
+    ("rbac.authorization.k8s.io", "v1alpha1", "RoleBinding", &M100),
     ("rbac.authorization.k8s.io", "v1beta1", "ClusterRole", &M7),
-    ("rbac.authorization.k8s.io", "v1beta1", "ClusterRoleBinding", &M100),
-    ("rbac.authorization.k8s.io", "v1beta1", "Role", &M103),
-    ("rbac.authorization.k8s.io", "v1beta1", "RoleBinding", &M100),
-    ("resource.k8s.io", "v1", "DeviceClass", &M178),
-    ("resource.k8s.io", "v1", "ResourceClaim", &M179),
-    ("resource.k8s.io", "v1", "ResourceClaimTemplate", &M180),
-    ("resource.k8s.io", "v1", "ResourceSlice", &M181),
-    ("resource.k8s.io", "v1alpha3", "DeviceTaintRule", &M182),
-    ("resource.k8s.io", "v1alpha3", "ResourcePoolStatusRequest", &M183),
-    ("resource.k8s.io", "v1beta1", "DeviceClass", &M184),
-    ("resource.k8s.io", "v1beta1", "ResourceClaim", &M185),
-    ("resource.k8s.io", "v1beta1", "ResourceClaimTemplate", &M186),
-    ("resource.k8s.io", "v1beta1", "ResourceSlice", &M187),
-    ("resource.k8s.io", "v1beta2", "DeviceClass", &M188),
-    ("resource.k8s.io", "v1beta2", "DeviceTaintRule", &M189),
-    ("resource.k8s.io", "v1beta2", "ResourceClaim", &M190),
-    ("resource.k8s.io", "v1beta2", "ResourceClaimTemplate", &M191),
-    ("resource.k8s.io", "v1beta2", "ResourceSlice", &M192),
-    ("scheduling.k8s.io", "v1", "PriorityClass", &M96),
-    ("scheduling.k8s.io", "v1alpha2", "PodGroup", &M193),
-    ("scheduling.k8s.io", "v1alpha2", "Workload", &M194),
-    ("scheduling.k8s.io", "v1beta1", "PriorityClass", &M96),
-    ("storage.k8s.io", "v1", "CSIDriver", &M195),
-    ("storage.k8s.io", "v1", "CSINode", &M196),
-    ("storage.k8s.io", "v1", "CSIStorageCapacity", &M96),
-    ("storage.k8s.io", "v1", "StorageClass", &M96),
-    ("storage.k8s.io", "v1", "VolumeAttachment", &M197),
-    ("storage.k8s.io", "v1", "VolumeAttributesClass", &M96),
-    ("storage.k8s.io", "v1alpha1", "CSIStorageCapacity", &M96),
-    ("storage.k8s.io", "v1alpha1", "VolumeAttachment", &M198),
-    ("storage.k8s.io", "v1alpha1", "VolumeAttributesClass", &M96),
-    ("storage.k8s.io", "v1beta1", "CSIDriver", &M199),
-    ("storage.k8s.io", "v1beta1", "CSINode", &M200),
-    ("storage.k8s.io", "v1beta1", "CSIStorageCapacity", &M96),
-    ("storage.k8s.io", "v1beta1", "StorageClass", &M96),
-    ("storage.k8s.io", "v1beta1", "VolumeAttachment", &M201),
-    ("storage.k8s.io", "v1beta1", "VolumeAttributesClass", &M96),
-    ("storagemigration.k8s.io", "v1beta1", "StorageVersionMigration", &M202),
+    ("rbac.authorization.k8s.io", "v1beta1", "ClusterRoleBinding", &M101),
+    ("rbac.authorization.k8s.io", "v1beta1", "Role", &M104),
+    ("rbac.authorization.k8s.io", "v1beta1", "RoleBinding", &M101),
+    ("resource.k8s.io", "v1", "DeviceClass", &M179),
+    ("resource.k8s.io", "v1", "ResourceClaim", &M180),
+    ("resource.k8s.io", "v1", "ResourceClaimTemplate", &M181),
+    ("resource.k8s.io", "v1", "ResourceSlice", &M182),
+    ("resource.k8s.io", "v1alpha3", "DeviceTaintRule", &M183),
+    ("resource.k8s.io", "v1alpha3", "ResourcePoolStatusRequest", &M184),
+    ("resource.k8s.io", "v1beta1", "DeviceClass", &M185),
+    ("resource.k8s.io", "v1beta1", "ResourceClaim", &M186),
+    ("resource.k8s.io", "v1beta1", "ResourceClaimTemplate", &M187),
+    ("resource.k8s.io", "v1beta1", "ResourceSlice", &M188),
+    ("resource.k8s.io", "v1beta2", "DeviceClass", &M189),
+    ("resource.k8s.io", "v1beta2", "DeviceTaintRule", &M190),
+    ("resource.k8s.io", "v1beta2", "ResourceClaim", &M191),
+    ("resource.k8s.io", "v1beta2", "ResourceClaimTemplate", &M192),
+    ("resource.k8s.io", "v1beta2", "ResourceSlice", &M193),
+    ("scheduling.k8s.io", "v1", "PriorityClass", &M97),
+    ("scheduling.k8s.io", "v1alpha2", "PodGroup", &M194),
+    ("scheduling.k8s.io", "v1alpha2", "Workload", &M195),
+    ("scheduling.k8s.io", "v1beta1", "PriorityClass", &M97),
+    ("storage.k8s.io", "v1", "CSIDriver", &M196),
+    ("storage.k8s.io", "v1", "CSINode", &M197),
+    ("storage.k8s.io", "v1", "CSIStorageCapacity", &M97),
+    ("storage.k8s.io", "v1", "StorageClass", &M97),
+    ("storage.k8s.io", "v1", "VolumeAttachment", &M198),
+    ("storage.k8s.io", "v1", "VolumeAttributesClass", &M97),
+    ("storage.k8s.io", "v1alpha1", "CSIStorageCapacity", &M97),
+    ("storage.k8s.io", "v1alpha1", "VolumeAttachment", &M199),
+    ("storage.k8s.io", "v1alpha1", "VolumeAttributesClass", &M97),
+    ("storage.k8s.io", "v1beta1", "CSIDriver", &M200),
+    ("storage.k8s.io", "v1beta1", "CSINode", &M201),
+    ("storage.k8s.io", "v1beta1", "CSIStorageCapacity", &M97),
+    ("storage.k8s.io", "v1beta1", "StorageClass", &M97),
+    ("storage.k8s.io", "v1beta1", "VolumeAttachment", &M202),
+    ("storage.k8s.io", "v1beta1", "VolumeAttributesClass", &M97),
+    ("storagemigration.k8s.io", "v1beta1", "StorageVersionMigration", &M203),
 ];
 
 // k8s.io.api.apiserverinternal.v1alpha1.StorageVersionSpec
@@ -212,48 +212,48 @@ static M0: Descriptor = Descriptor { fields: &[
 // k8s.io.api.batch.v1.CronJobStatus
 // k8s.io.api.batch.v1beta1.CronJobStatus
 static M1: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "active", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M15) },
+    FieldDescriptor { key: "active", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M16) },
 ] };
 
 // k8s.io.api.core.v1.NodeConfigStatus
 static M2: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "active", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M51) },
-    FieldDescriptor { key: "assigned", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M51) },
-    FieldDescriptor { key: "lastKnownGood", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M51) },
+    FieldDescriptor { key: "active", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M52) },
+    FieldDescriptor { key: "assigned", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M52) },
+    FieldDescriptor { key: "lastKnownGood", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M52) },
 ] };
 
 // k8s.io.api.core.v1.EndpointSubset
 static M3: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "addresses", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M231) },
-    FieldDescriptor { key: "notReadyAddresses", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M231) },
+    FieldDescriptor { key: "addresses", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M232) },
+    FieldDescriptor { key: "notReadyAddresses", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M232) },
 ] };
 
 // k8s.io.api.core.v1.PodSpec
 static M4: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "affinity", numbers: &[18], shape: Shape::One, holds: Holds::Message(&M238) },
+    FieldDescriptor { key: "affinity", numbers: &[18], shape: Shape::One, holds: Holds::Message(&M239) },
     FieldDescriptor { key: "nodeName", numbers: &[10], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "nodeSelector", numbers: &[7], shape: Shape::Map, holds: Holds::Text },
     FieldDescriptor { key: "tolerations", numbers: &[22], shape: Shape::Many, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "volumes", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M64) },
+    FieldDescriptor { key: "volumes", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M65) },
 ] };
 
 // k8s.io.api.rbac.v1.ClusterRole
 static M5: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "aggregationRule", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M20) },
+    FieldDescriptor { key: "aggregationRule", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M21) },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
 ] };
 
 // k8s.io.api.rbac.v1alpha1.ClusterRole
 static M6: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "aggregationRule", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M20) },
+    FieldDescriptor { key: "aggregationRule", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M21) },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M11) },
+    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M12) },
 ] };
 
 // k8s.io.api.rbac.v1beta1.ClusterRole
 static M7: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "aggregationRule", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M20) },
+    FieldDescriptor { key: "aggregationRule", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M21) },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
 ] };
@@ -263,10 +263,10 @@ static M8: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "annotations", numbers: &[12], shape: Shape::Map, holds: Holds::Text },
     FieldDescriptor { key: "generateName", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "labels", numbers: &[11], shape: Shape::Map, holds: Holds::Text },
-    FieldDescriptor { key: "managedFields", numbers: &[17], shape: Shape::Many, holds: Holds::Message(&M13) },
+    FieldDescriptor { key: "managedFields", numbers: &[17], shape: Shape::Many, holds: Holds::Message(&M14) },
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "ownerReferences", numbers: &[13], shape: Shape::Many, holds: Holds::Message(&M14) },
+    FieldDescriptor { key: "ownerReferences", numbers: &[13], shape: Shape::Many, holds: Holds::Message(&M15) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.ResourcePolicyRule
@@ -277,27 +277,39 @@ static M9: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "apiGroups", numbers: &[2], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "namespaces", numbers: &[5], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "resources", numbers: &[3], shape: Shape::Many, holds: Holds::Text },
+    FieldDescriptor { key: "verbs", numbers: &[1], shape: Shape::Many, holds: Holds::Text },
 ] };
 
-// k8s.io.api.authorization.v1.ResourceRule
-// k8s.io.api.authorization.v1beta1.ResourceRule
 // k8s.io.api.rbac.v1.PolicyRule
 // k8s.io.api.rbac.v1beta1.PolicyRule
 static M10: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "apiGroups", numbers: &[2], shape: Shape::Many, holds: Holds::Text },
+    FieldDescriptor { key: "nonResourceURLs", numbers: &[5], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "resourceNames", numbers: &[4], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "resources", numbers: &[3], shape: Shape::Many, holds: Holds::Text },
+    FieldDescriptor { key: "verbs", numbers: &[1], shape: Shape::Many, holds: Holds::Text },
+] };
+
+// k8s.io.api.authorization.v1.ResourceRule
+// k8s.io.api.authorization.v1beta1.ResourceRule
+static M11: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "apiGroups", numbers: &[2], shape: Shape::Many, holds: Holds::Text },
+    FieldDescriptor { key: "resourceNames", numbers: &[4], shape: Shape::Many, holds: Holds::Text },
+    FieldDescriptor { key: "resources", numbers: &[3], shape: Shape::Many, holds: Holds::Text },
+    FieldDescriptor { key: "verbs", numbers: &[1], shape: Shape::Many, holds: Holds::Text },
 ] };
 
 // k8s.io.api.rbac.v1alpha1.PolicyRule
-static M11: Descriptor = Descriptor { fields: &[
+static M12: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "apiGroups", numbers: &[3], shape: Shape::Many, holds: Holds::Text },
+    FieldDescriptor { key: "nonResourceURLs", numbers: &[6], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "resourceNames", numbers: &[5], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "resources", numbers: &[4], shape: Shape::Many, holds: Holds::Text },
+    FieldDescriptor { key: "verbs", numbers: &[1], shape: Shape::Many, holds: Holds::Text },
 ] };
 
 // k8s.io.api.rbac.v1alpha1.Subject
-static M12: Descriptor = Descriptor { fields: &[
+static M13: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "apiVersion", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
@@ -305,20 +317,20 @@ static M12: Descriptor = Descriptor { fields: &[
 ] };
 
 // k8s.io.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry
-static M13: Descriptor = Descriptor { fields: &[
+static M14: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "apiVersion", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "fieldsV1", numbers: &[7, 1], shape: Shape::One, holds: Holds::Json },
 ] };
 
 // k8s.io.apimachinery.pkg.apis.meta.v1.OwnerReference
-static M14: Descriptor = Descriptor { fields: &[
+static M15: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "apiVersion", numbers: &[5], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.ObjectReference
-static M15: Descriptor = Descriptor { fields: &[
+static M16: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "apiVersion", numbers: &[5], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
@@ -326,111 +338,111 @@ static M15: Descriptor = Descriptor { fields: &[
 ] };
 
 // k8s.io.api.core.v1.PersistentVolumeSpec
-static M16: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "azureFile", numbers: &[2, 13], shape: Shape::One, holds: Holds::Message(&M253) },
-    FieldDescriptor { key: "cephfs", numbers: &[2, 9], shape: Shape::One, holds: Holds::Message(&M258) },
-    FieldDescriptor { key: "cinder", numbers: &[2, 8], shape: Shape::One, holds: Holds::Message(&M256) },
-    FieldDescriptor { key: "claimRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M15) },
-    FieldDescriptor { key: "csi", numbers: &[2, 22], shape: Shape::One, holds: Holds::Message(&M53) },
-    FieldDescriptor { key: "flexVolume", numbers: &[2, 12], shape: Shape::One, holds: Holds::Message(&M255) },
-    FieldDescriptor { key: "glusterfs", numbers: &[2, 4], shape: Shape::One, holds: Holds::Message(&M63) },
-    FieldDescriptor { key: "iscsi", numbers: &[2, 7], shape: Shape::One, holds: Holds::Message(&M254) },
-    FieldDescriptor { key: "rbd", numbers: &[2, 6], shape: Shape::One, holds: Holds::Message(&M259) },
-    FieldDescriptor { key: "scaleIO", numbers: &[2, 19], shape: Shape::One, holds: Holds::Message(&M255) },
-    FieldDescriptor { key: "storageos", numbers: &[2, 21], shape: Shape::One, holds: Holds::Message(&M257) },
+static M17: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "azureFile", numbers: &[2, 13], shape: Shape::One, holds: Holds::Message(&M254) },
+    FieldDescriptor { key: "cephfs", numbers: &[2, 9], shape: Shape::One, holds: Holds::Message(&M259) },
+    FieldDescriptor { key: "cinder", numbers: &[2, 8], shape: Shape::One, holds: Holds::Message(&M257) },
+    FieldDescriptor { key: "claimRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M16) },
+    FieldDescriptor { key: "csi", numbers: &[2, 22], shape: Shape::One, holds: Holds::Message(&M54) },
+    FieldDescriptor { key: "flexVolume", numbers: &[2, 12], shape: Shape::One, holds: Holds::Message(&M256) },
+    FieldDescriptor { key: "glusterfs", numbers: &[2, 4], shape: Shape::One, holds: Holds::Message(&M64) },
+    FieldDescriptor { key: "iscsi", numbers: &[2, 7], shape: Shape::One, holds: Holds::Message(&M255) },
+    FieldDescriptor { key: "rbd", numbers: &[2, 6], shape: Shape::One, holds: Holds::Message(&M260) },
+    FieldDescriptor { key: "scaleIO", numbers: &[2, 19], shape: Shape::One, holds: Holds::Message(&M256) },
+    FieldDescriptor { key: "storageos", numbers: &[2, 21], shape: Shape::One, holds: Holds::Message(&M258) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingWebhook
 // k8s.io.api.admissionregistration.v1.ValidatingWebhook
-static M17: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M260) },
-    FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "namespaceSelector", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M0) },
-] };
-
-// k8s.io.api.admissionregistration.v1beta1.MutatingWebhook
-// k8s.io.api.admissionregistration.v1beta1.ValidatingWebhook
 static M18: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M261) },
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespaceSelector", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.WebhookConversion
+// k8s.io.api.admissionregistration.v1beta1.MutatingWebhook
+// k8s.io.api.admissionregistration.v1beta1.ValidatingWebhook
 static M19: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M262) },
+    FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
+    FieldDescriptor { key: "namespaceSelector", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.WebhookConversion
+static M20: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M263) },
 ] };
 
 // k8s.io.api.rbac.v1.AggregationRule
 // k8s.io.api.rbac.v1alpha1.AggregationRule
 // k8s.io.api.rbac.v1beta1.AggregationRule
-static M20: Descriptor = Descriptor { fields: &[
+static M21: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "clusterRoleSelectors", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.batch.v1.JobStatus
-static M21: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M22: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M96) },
 ] };
 
 // k8s.io.api.certificates.v1.CertificateSigningRequestStatus
-static M22: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M93) },
+static M23: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M94) },
 ] };
 
 // k8s.io.api.certificates.v1beta1.CertificateSigningRequestStatus
-static M23: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M93) },
-] };
-
-// k8s.io.api.flowcontrol.v1.FlowSchemaStatus
 static M24: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M94) },
 ] };
 
-// k8s.io.api.flowcontrol.v1.PriorityLevelConfigurationStatus
+// k8s.io.api.flowcontrol.v1.FlowSchemaStatus
 static M25: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M94) },
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
+] };
+
+// k8s.io.api.flowcontrol.v1.PriorityLevelConfigurationStatus
+static M26: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta1.FlowSchemaStatus
-static M26: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M27: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta1.PriorityLevelConfigurationStatus
-static M27: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M28: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta2.FlowSchemaStatus
-static M28: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M29: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta2.PriorityLevelConfigurationStatus
-static M29: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M30: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta3.FlowSchemaStatus
-static M30: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M31: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta3.PriorityLevelConfigurationStatus
-static M31: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M32: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus
-static M32: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M33: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinitionStatus
-static M33: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M34: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.certificates.v1beta1.PodCertificateRequestStatus
@@ -440,265 +452,265 @@ static M33: Descriptor = Descriptor { fields: &[
 // k8s.io.api.resource.v1beta2.DeviceTaintRuleStatus
 // k8s.io.api.scheduling.v1alpha2.PodGroupStatus
 // k8s.io.api.storagemigration.v1beta1.StorageVersionMigrationStatus
-static M34: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M35: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M96) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIServiceStatus
-static M35: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M36: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIServiceStatus
-static M36: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M37: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.apps.v1.DaemonSetStatus
-static M37: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[10], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M38: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[10], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.apps.v1.StatefulSetStatus
-static M38: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[10], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M39: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[10], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.core.v1.NamespaceStatus
-static M39: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M40: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M96) },
 ] };
 
 // k8s.io.api.core.v1.PodStatus
-static M40: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M41: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M96) },
 ] };
 
 // k8s.io.api.core.v1.ServiceStatus
-static M41: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M42: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M96) },
 ] };
 
 // k8s.io.api.apiserverinternal.v1alpha1.StorageVersionStatus
-static M42: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M43: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M96) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicyStatus
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicyStatus
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicyStatus
 // k8s.io.api.resource.v1alpha3.ResourcePoolStatusRequestStatus
-static M43: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M44: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M96) },
 ] };
 
 // k8s.io.api.core.v1.NodeStatus
-static M44: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M45: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M96) },
     FieldDescriptor { key: "config", numbers: &[11], shape: Shape::One, holds: Holds::Message(&M2) },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolumeClaimStatus
-static M45: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M46: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M96) },
 ] };
 
 // k8s.io.api.apps.v1.DeploymentStatus
-static M46: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M47: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.apps.v1.ReplicaSetStatus
-static M47: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M48: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.autoscaling.v2.HorizontalPodAutoscalerStatus
-static M48: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M49: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.core.v1.ReplicationControllerStatus
-static M49: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M50: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.policy.v1.PodDisruptionBudgetStatus
 // k8s.io.api.policy.v1beta1.PodDisruptionBudgetStatus
-static M50: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[7], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M51: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[7], shape: Shape::Many, holds: Holds::Message(&M96) },
 ] };
 
 // k8s.io.api.core.v1.NodeConfigSource
-static M51: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "configMap", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M220) },
+static M52: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "configMap", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.api.core.v1.NodeSpec
-static M52: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "configSource", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M51) },
+static M53: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "configSource", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M52) },
 ] };
 
 // k8s.io.api.core.v1.CSIPersistentVolumeSource
-static M53: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "controllerExpandSecretRef", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M218) },
-    FieldDescriptor { key: "controllerPublishSecretRef", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M218) },
-    FieldDescriptor { key: "nodeExpandSecretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M218) },
-    FieldDescriptor { key: "nodePublishSecretRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M218) },
-    FieldDescriptor { key: "nodeStageSecretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M218) },
+static M54: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "controllerExpandSecretRef", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M219) },
+    FieldDescriptor { key: "controllerPublishSecretRef", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M219) },
+    FieldDescriptor { key: "nodeExpandSecretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M219) },
+    FieldDescriptor { key: "nodePublishSecretRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M219) },
+    FieldDescriptor { key: "nodeStageSecretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M219) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec
-static M54: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conversion", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M277) },
-] };
-
-// k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinitionSpec
 static M55: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "conversion", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M278) },
 ] };
 
-// k8s.io.api.core.v1.ConfigMap
+// k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinitionSpec
 static M56: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conversion", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M279) },
+] };
+
+// k8s.io.api.core.v1.ConfigMap
+static M57: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "data", numbers: &[2], shape: Shape::Map, holds: Holds::Text },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.core.v1.Secret
-static M57: Descriptor = Descriptor { fields: &[
+static M58: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "data", numbers: &[2], shape: Shape::Map, holds: Holds::Text },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "type", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.apps.v1.ControllerRevision
-static M58: Descriptor = Descriptor { fields: &[
+static M59: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "data", numbers: &[2, 1], shape: Shape::One, holds: Holds::Json },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolumeClaimSpec
-static M59: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "dataSourceRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M84) },
+static M60: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "dataSourceRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M85) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicySpec
-static M60: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "egress", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M270) },
-    FieldDescriptor { key: "ingress", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M68) },
+static M61: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "egress", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M271) },
+    FieldDescriptor { key: "ingress", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M69) },
 ] };
 
 // k8s.io.api.discovery.v1.EndpointSlice
-static M61: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M233) },
+static M62: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M234) },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.discovery.v1beta1.EndpointSlice
-static M62: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M233) },
+static M63: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M234) },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.core.v1.GlusterfsPersistentVolumeSource
-static M63: Descriptor = Descriptor { fields: &[
+static M64: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "endpointsNamespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.Volume
-static M64: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "ephemeral", numbers: &[2, 29], shape: Shape::One, holds: Holds::Message(&M275) },
+static M65: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "ephemeral", numbers: &[2, 29], shape: Shape::One, holds: Holds::Message(&M276) },
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "storageos", numbers: &[2, 27], shape: Shape::One, holds: Holds::Message(&M276) },
+    FieldDescriptor { key: "storageos", numbers: &[2, 27], shape: Shape::One, holds: Holds::Message(&M277) },
 ] };
 
 // k8s.io.api.authorization.v1.SubjectAccessReviewStatus
 // k8s.io.api.authorization.v1beta1.SubjectAccessReviewStatus
-static M65: Descriptor = Descriptor { fields: &[
+static M66: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "evaluationError", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "reason", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.authorization.v1.SubjectRulesReviewStatus
-static M66: Descriptor = Descriptor { fields: &[
+static M67: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "evaluationError", numbers: &[4], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "resourceRules", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M10) },
+    FieldDescriptor { key: "resourceRules", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M11) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SubjectRulesReviewStatus
-static M67: Descriptor = Descriptor { fields: &[
+static M68: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "evaluationError", numbers: &[4], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "resourceRules", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M10) },
+    FieldDescriptor { key: "resourceRules", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M11) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicyIngressRule
-static M68: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "from", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M225) },
+static M69: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "from", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M226) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.Subject
-static M69: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M217) },
+static M70: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M218) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M220) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M217) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M221) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M218) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta1.Subject
-static M70: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M217) },
+static M71: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M218) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M220) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M217) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M221) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M218) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta2.Subject
-static M71: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M217) },
+static M72: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M218) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M220) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M217) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M221) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M218) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta3.Subject
-static M72: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M217) },
+static M73: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M218) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M220) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M217) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M221) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M218) },
 ] };
 
 // k8s.io.api.authentication.v1.UserInfo
 // k8s.io.api.authentication.v1beta1.UserInfo
-static M73: Descriptor = Descriptor { fields: &[
+static M74: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "groups", numbers: &[3], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "username", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.authorization.v1.SubjectAccessReviewSpec
-static M74: Descriptor = Descriptor { fields: &[
+static M75: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "groups", numbers: &[4], shape: Shape::Many, holds: Holds::Text },
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M222) },
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M223) },
     FieldDescriptor { key: "user", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.certificates.v1.CertificateSigningRequestSpec
 // k8s.io.api.certificates.v1beta1.CertificateSigningRequestSpec
-static M75: Descriptor = Descriptor { fields: &[
+static M76: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "groups", numbers: &[4], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "username", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.ServiceSpec
-static M76: Descriptor = Descriptor { fields: &[
+static M77: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "healthCheckNodePort", numbers: &[12], shape: Shape::One, holds: Holds::Number },
-    FieldDescriptor { key: "ports", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M219) },
+    FieldDescriptor { key: "ports", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M220) },
     FieldDescriptor { key: "type", numbers: &[4], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.coordination.v1.LeaseSpec
 // k8s.io.api.coordination.v1beta1.LeaseSpec
-static M77: Descriptor = Descriptor { fields: &[
+static M78: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "holderIdentity", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "preferredHolder", numbers: &[7], shape: Shape::One, holds: Holds::Text },
 ] };
@@ -706,33 +718,33 @@ static M77: Descriptor = Descriptor { fields: &[
 // k8s.io.api.storage.v1.VolumeAttachmentSource
 // k8s.io.api.storage.v1alpha1.VolumeAttachmentSource
 // k8s.io.api.storage.v1beta1.VolumeAttachmentSource
-static M78: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "inlineVolumeSpec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M16) },
+static M79: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "inlineVolumeSpec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M17) },
 ] };
 
 // k8s.io.api.core.v1.Event
-static M79: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "involvedObject", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M15) },
+static M80: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "involvedObject", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M16) },
     FieldDescriptor { key: "message", numbers: &[4], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "related", numbers: &[13], shape: Shape::One, holds: Holds::Message(&M15) },
+    FieldDescriptor { key: "related", numbers: &[13], shape: Shape::One, holds: Holds::Message(&M16) },
     FieldDescriptor { key: "reportingInstance", numbers: &[15], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "type", numbers: &[9], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.batch.v1.CronJobSpec
-static M80: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M135) },
+static M81: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M136) },
 ] };
 
 // k8s.io.api.batch.v1beta1.CronJobSpec
-static M81: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M135) },
+static M82: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M136) },
 ] };
 
 // k8s.io.api.rbac.v1.Subject
 // k8s.io.api.rbac.v1beta1.Subject
-static M82: Descriptor = Descriptor { fields: &[
+static M83: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
@@ -741,13 +753,13 @@ static M82: Descriptor = Descriptor { fields: &[
 // k8s.io.api.rbac.v1.RoleRef
 // k8s.io.api.rbac.v1alpha1.RoleRef
 // k8s.io.api.rbac.v1beta1.RoleRef
-static M83: Descriptor = Descriptor { fields: &[
+static M84: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.TypedObjectReference
-static M84: Descriptor = Descriptor { fields: &[
+static M85: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
@@ -755,7 +767,7 @@ static M84: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.networking.v1.IngressClassParametersReference
 // k8s.io.api.networking.v1beta1.IngressClassParametersReference
-static M85: Descriptor = Descriptor { fields: &[
+static M86: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[5], shape: Shape::One, holds: Holds::Text },
@@ -763,51 +775,51 @@ static M85: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicySpec
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicySpec
-static M86: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M224) },
+static M87: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M225) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicySpec
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicySpec
-static M87: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M224) },
+static M88: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M225) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicySpec
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicySpec
-static M88: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M224) },
+static M89: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M225) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec
-static M89: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M224) },
-    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M218) },
+static M90: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M225) },
+    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M219) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicyBindingSpec
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicyBindingSpec
-static M90: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M224) },
-    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M218) },
+static M91: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M225) },
+    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M219) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicyBindingSpec
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicyBindingSpec
-static M91: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M224) },
-    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M218) },
+static M92: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M225) },
+    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M219) },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolumeStatus
-static M92: Descriptor = Descriptor { fields: &[
+static M93: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "message", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.certificates.v1.CertificateSigningRequestCondition
 // k8s.io.api.certificates.v1beta1.CertificateSigningRequestCondition
-static M93: Descriptor = Descriptor { fields: &[
+static M94: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "message", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "type", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
@@ -830,7 +842,7 @@ static M93: Descriptor = Descriptor { fields: &[
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinitionCondition
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIServiceCondition
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIServiceCondition
-static M94: Descriptor = Descriptor { fields: &[
+static M95: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "message", numbers: &[5], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "type", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
@@ -842,7 +854,7 @@ static M94: Descriptor = Descriptor { fields: &[
 // k8s.io.api.core.v1.PersistentVolumeClaimCondition
 // k8s.io.api.core.v1.PodCondition
 // k8s.io.apimachinery.pkg.apis.meta.v1.Condition
-static M95: Descriptor = Descriptor { fields: &[
+static M96: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "message", numbers: &[6], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "type", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
@@ -865,805 +877,805 @@ static M95: Descriptor = Descriptor { fields: &[
 // k8s.io.api.storage.v1beta1.CSIStorageCapacity
 // k8s.io.api.storage.v1beta1.StorageClass
 // k8s.io.api.storage.v1beta1.VolumeAttributesClass
-static M96: Descriptor = Descriptor { fields: &[
+static M97: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.events.v1.Event
 // k8s.io.api.events.v1beta1.Event
-static M97: Descriptor = Descriptor { fields: &[
+static M98: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "note", numbers: &[10], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "regarding", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M15) },
-    FieldDescriptor { key: "related", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M15) },
+    FieldDescriptor { key: "regarding", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M16) },
+    FieldDescriptor { key: "related", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M16) },
     FieldDescriptor { key: "reportingInstance", numbers: &[5], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "type", numbers: &[11], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.rbac.v1.ClusterRoleBinding
 // k8s.io.api.rbac.v1.RoleBinding
-static M98: Descriptor = Descriptor { fields: &[
+static M99: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M83) },
-    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M82) },
+    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M84) },
+    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M83) },
 ] };
 
 // k8s.io.api.rbac.v1alpha1.ClusterRoleBinding
 // k8s.io.api.rbac.v1alpha1.RoleBinding
-static M99: Descriptor = Descriptor { fields: &[
+static M100: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M83) },
-    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M12) },
+    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M84) },
+    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M13) },
 ] };
 
 // k8s.io.api.rbac.v1beta1.ClusterRoleBinding
 // k8s.io.api.rbac.v1beta1.RoleBinding
-static M100: Descriptor = Descriptor { fields: &[
+static M101: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M83) },
-    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M82) },
+    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M84) },
+    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M83) },
 ] };
 
 // k8s.io.api.rbac.v1.Role
-static M101: Descriptor = Descriptor { fields: &[
+static M102: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
 ] };
 
 // k8s.io.api.rbac.v1alpha1.Role
-static M102: Descriptor = Descriptor { fields: &[
+static M103: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M11) },
+    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M12) },
 ] };
 
 // k8s.io.api.rbac.v1beta1.Role
-static M103: Descriptor = Descriptor { fields: &[
+static M104: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
 ] };
 
 // k8s.io.api.core.v1.ServiceAccount
-static M104: Descriptor = Descriptor { fields: &[
+static M105: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "secrets", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M15) },
+    FieldDescriptor { key: "secrets", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M16) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicyBinding
-static M105: Descriptor = Descriptor { fields: &[
+static M106: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M89) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M90) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicy
-static M106: Descriptor = Descriptor { fields: &[
+static M107: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M86) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M87) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding
-static M107: Descriptor = Descriptor { fields: &[
+static M108: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M90) },
+] };
+
+// k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicy
+static M109: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M87) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M44) },
+] };
+
+// k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicyBinding
+static M110: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M91) },
+] };
+
+// k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicy
+static M111: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M88) },
+] };
+
+// k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicyBinding
+static M112: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M91) },
+] };
+
+// k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicy
+static M113: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M88) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M44) },
+] };
+
+// k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicyBinding
+static M114: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicy
+static M115: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M89) },
 ] };
 
-// k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicy
-static M108: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M86) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M43) },
-] };
-
-// k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicyBinding
-static M109: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M90) },
-] };
-
-// k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicy
-static M110: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M87) },
-] };
-
-// k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicyBinding
-static M111: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M90) },
-] };
-
-// k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicy
-static M112: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M87) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M43) },
-] };
-
-// k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicyBinding
-static M113: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M91) },
-] };
-
-// k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicy
-static M114: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M88) },
-] };
-
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicyBinding
-static M115: Descriptor = Descriptor { fields: &[
+static M116: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M91) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M92) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicy
-static M116: Descriptor = Descriptor { fields: &[
+static M117: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M88) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M43) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M89) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M44) },
 ] };
 
 // k8s.io.api.apiserverinternal.v1alpha1.StorageVersion
-static M117: Descriptor = Descriptor { fields: &[
+static M118: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M42) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M43) },
 ] };
 
 // k8s.io.api.apps.v1.DaemonSet
-static M118: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M266) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M37) },
-] };
-
-// k8s.io.api.apps.v1.Deployment
 static M119: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M267) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M46) },
-] };
-
-// k8s.io.api.apps.v1.ReplicaSet
-static M120: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M267) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M47) },
-] };
-
-// k8s.io.api.apps.v1.StatefulSet
-static M121: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M268) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M38) },
 ] };
 
-// k8s.io.api.authentication.v1.TokenRequest
+// k8s.io.api.apps.v1.Deployment
+static M120: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M268) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M47) },
+] };
+
+// k8s.io.api.apps.v1.ReplicaSet
+static M121: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M268) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M48) },
+] };
+
+// k8s.io.api.apps.v1.StatefulSet
 static M122: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M269) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M39) },
+] };
+
+// k8s.io.api.authentication.v1.TokenRequest
+static M123: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.authentication.v1.TokenReview
-static M123: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M272) },
-] };
-
-// k8s.io.api.authentication.v1beta1.TokenReview
 static M124: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M273) },
 ] };
 
-// k8s.io.api.authorization.v1.SelfSubjectAccessReview
+// k8s.io.api.authentication.v1beta1.TokenReview
 static M125: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M242) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M65) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M274) },
+] };
+
+// k8s.io.api.authorization.v1.SelfSubjectAccessReview
+static M126: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M243) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M66) },
 ] };
 
 // k8s.io.api.authorization.v1.SelfSubjectRulesReview
-static M126: Descriptor = Descriptor { fields: &[
+static M127: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M223) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M66) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M224) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M67) },
 ] };
 
 // k8s.io.api.authorization.v1.LocalSubjectAccessReview
 // k8s.io.api.authorization.v1.SubjectAccessReview
-static M127: Descriptor = Descriptor { fields: &[
+static M128: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M74) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M65) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M75) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M66) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SelfSubjectAccessReview
-static M128: Descriptor = Descriptor { fields: &[
+static M129: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M243) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M65) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M244) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M66) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SelfSubjectRulesReview
-static M129: Descriptor = Descriptor { fields: &[
+static M130: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M223) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M67) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M224) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M68) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.LocalSubjectAccessReview
 // k8s.io.api.authorization.v1beta1.SubjectAccessReview
-static M130: Descriptor = Descriptor { fields: &[
+static M131: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M244) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M65) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M245) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M66) },
 ] };
 
 // k8s.io.api.autoscaling.v1.HorizontalPodAutoscaler
-static M131: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
-] };
-
-// k8s.io.api.autoscaling.v1.Scale
 static M132: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.api.autoscaling.v2.HorizontalPodAutoscaler
+// k8s.io.api.autoscaling.v1.Scale
 static M133: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M48) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.autoscaling.v2.HorizontalPodAutoscaler
+static M134: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M49) },
 ] };
 
 // k8s.io.api.batch.v1.CronJob
-static M134: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M80) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M1) },
-] };
-
-// k8s.io.api.batch.v1.JobTemplateSpec
-// k8s.io.api.batch.v1beta1.JobTemplateSpec
 static M135: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M269) },
-] };
-
-// k8s.io.api.batch.v1.Job
-static M136: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M269) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M21) },
-] };
-
-// k8s.io.api.batch.v1beta1.CronJob
-static M137: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M81) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M1) },
 ] };
 
-// k8s.io.api.certificates.v1.CertificateSigningRequest
-static M138: Descriptor = Descriptor { fields: &[
+// k8s.io.api.batch.v1.JobTemplateSpec
+// k8s.io.api.batch.v1beta1.JobTemplateSpec
+static M136: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M75) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M270) },
+] };
+
+// k8s.io.api.batch.v1.Job
+static M137: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M270) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M22) },
 ] };
 
-// k8s.io.api.certificates.v1alpha1.ClusterTrustBundle
+// k8s.io.api.batch.v1beta1.CronJob
+static M138: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M82) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M1) },
+] };
+
+// k8s.io.api.certificates.v1.CertificateSigningRequest
 static M139: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M76) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M23) },
+] };
+
+// k8s.io.api.certificates.v1alpha1.ClusterTrustBundle
+static M140: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.certificates.v1beta1.CertificateSigningRequest
-static M140: Descriptor = Descriptor { fields: &[
+static M141: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M75) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M23) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M76) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M24) },
 ] };
 
 // k8s.io.api.certificates.v1beta1.ClusterTrustBundle
-static M141: Descriptor = Descriptor { fields: &[
+static M142: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.certificates.v1beta1.PodCertificateRequest
-static M142: Descriptor = Descriptor { fields: &[
+static M143: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M232) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M34) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M233) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
 ] };
 
 // k8s.io.api.coordination.v1.Lease
-static M143: Descriptor = Descriptor { fields: &[
+static M144: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M77) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M78) },
 ] };
 
 // k8s.io.api.coordination.v1alpha2.LeaseCandidate
-static M144: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-] };
-
-// k8s.io.api.coordination.v1beta1.LeaseCandidate
 static M145: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.api.coordination.v1beta1.Lease
+// k8s.io.api.coordination.v1beta1.LeaseCandidate
 static M146: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M77) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.coordination.v1beta1.Lease
+static M147: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M78) },
 ] };
 
 // k8s.io.api.core.v1.LimitRange
-static M147: Descriptor = Descriptor { fields: &[
+static M148: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.core.v1.Namespace
-static M148: Descriptor = Descriptor { fields: &[
+static M149: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M39) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M40) },
 ] };
 
 // k8s.io.api.core.v1.Node
-static M149: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M52) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M44) },
-] };
-
-// k8s.io.api.core.v1.PersistentVolumeClaimTemplate
 static M150: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M59) },
-] };
-
-// k8s.io.api.core.v1.PersistentVolumeClaim
-static M151: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M59) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M53) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M45) },
 ] };
 
-// k8s.io.api.core.v1.PersistentVolume
+// k8s.io.api.core.v1.PersistentVolumeClaimTemplate
+static M151: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M60) },
+] };
+
+// k8s.io.api.core.v1.PersistentVolumeClaim
 static M152: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M16) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M92) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M60) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M46) },
+] };
+
+// k8s.io.api.core.v1.PersistentVolume
+static M153: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M17) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M93) },
 ] };
 
 // k8s.io.api.core.v1.PodTemplateSpec
-static M153: Descriptor = Descriptor { fields: &[
+static M154: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M4) },
 ] };
 
 // k8s.io.api.core.v1.Pod
-static M154: Descriptor = Descriptor { fields: &[
+static M155: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M4) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M40) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M41) },
 ] };
 
 // k8s.io.api.core.v1.ReplicationController
-static M155: Descriptor = Descriptor { fields: &[
+static M156: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M267) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M49) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M268) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M50) },
 ] };
 
 // k8s.io.api.core.v1.ResourceQuota
-static M156: Descriptor = Descriptor { fields: &[
+static M157: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.core.v1.Service
-static M157: Descriptor = Descriptor { fields: &[
+static M158: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M76) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M41) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M77) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M42) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.FlowSchema
-static M158: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M249) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M24) },
-] };
-
-// k8s.io.api.flowcontrol.v1.PriorityLevelConfiguration
 static M159: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M271) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M250) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M25) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta1.FlowSchema
+// k8s.io.api.flowcontrol.v1.PriorityLevelConfiguration
 static M160: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M250) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M272) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M26) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta1.PriorityLevelConfiguration
+// k8s.io.api.flowcontrol.v1beta1.FlowSchema
 static M161: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M271) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M251) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M27) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta2.FlowSchema
+// k8s.io.api.flowcontrol.v1beta1.PriorityLevelConfiguration
 static M162: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M251) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M272) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M28) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta2.PriorityLevelConfiguration
+// k8s.io.api.flowcontrol.v1beta2.FlowSchema
 static M163: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M271) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M252) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M29) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta3.FlowSchema
+// k8s.io.api.flowcontrol.v1beta2.PriorityLevelConfiguration
 static M164: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M252) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M272) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M30) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta3.PriorityLevelConfiguration
+// k8s.io.api.flowcontrol.v1beta3.FlowSchema
 static M165: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M271) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M253) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M31) },
 ] };
 
-// k8s.io.api.networking.v1.IPAddress
+// k8s.io.api.flowcontrol.v1beta3.PriorityLevelConfiguration
 static M166: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M236) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M272) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M32) },
+] };
+
+// k8s.io.api.networking.v1.IPAddress
+static M167: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M237) },
 ] };
 
 // k8s.io.api.networking.v1.IngressClass
-static M167: Descriptor = Descriptor { fields: &[
+static M168: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M234) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M235) },
 ] };
 
 // k8s.io.api.networking.v1.Ingress
-static M168: Descriptor = Descriptor { fields: &[
+static M169: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicy
-static M169: Descriptor = Descriptor { fields: &[
+static M170: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M60) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M61) },
 ] };
 
 // k8s.io.api.networking.v1.ServiceCIDR
-static M170: Descriptor = Descriptor { fields: &[
+static M171: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M34) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
 ] };
 
 // k8s.io.api.networking.v1beta1.IPAddress
-static M171: Descriptor = Descriptor { fields: &[
+static M172: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M237) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M238) },
 ] };
 
 // k8s.io.api.networking.v1beta1.IngressClass
-static M172: Descriptor = Descriptor { fields: &[
+static M173: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M235) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M236) },
 ] };
 
 // k8s.io.api.networking.v1beta1.Ingress
-static M173: Descriptor = Descriptor { fields: &[
+static M174: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.networking.v1beta1.ServiceCIDR
-static M174: Descriptor = Descriptor { fields: &[
+static M175: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M34) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
 ] };
 
 // k8s.io.api.node.v1alpha1.RuntimeClass
-static M175: Descriptor = Descriptor { fields: &[
+static M176: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.policy.v1.PodDisruptionBudget
-static M176: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M50) },
-] };
-
-// k8s.io.api.policy.v1beta1.PodDisruptionBudget
 static M177: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M50) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M51) },
+] };
+
+// k8s.io.api.policy.v1beta1.PodDisruptionBudget
+static M178: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M51) },
 ] };
 
 // k8s.io.api.resource.v1.DeviceClass
-static M178: Descriptor = Descriptor { fields: &[
+static M179: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.resource.v1.ResourceClaim
-static M179: Descriptor = Descriptor { fields: &[
+static M180: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.resource.v1.ResourceClaimTemplate
-static M180: Descriptor = Descriptor { fields: &[
+static M181: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M96) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.resource.v1.ResourceSlice
-static M181: Descriptor = Descriptor { fields: &[
+static M182: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M227) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M228) },
 ] };
 
 // k8s.io.api.resource.v1alpha3.DeviceTaintRule
-static M182: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M34) },
-] };
-
-// k8s.io.api.resource.v1alpha3.ResourcePoolStatusRequest
 static M183: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M43) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
+] };
+
+// k8s.io.api.resource.v1alpha3.ResourcePoolStatusRequest
+static M184: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M44) },
 ] };
 
 // k8s.io.api.resource.v1beta1.DeviceClass
-static M184: Descriptor = Descriptor { fields: &[
+static M185: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.resource.v1beta1.ResourceClaim
-static M185: Descriptor = Descriptor { fields: &[
+static M186: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.resource.v1beta1.ResourceClaimTemplate
-static M186: Descriptor = Descriptor { fields: &[
+static M187: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M96) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.resource.v1beta1.ResourceSlice
-static M187: Descriptor = Descriptor { fields: &[
+static M188: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M227) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M228) },
 ] };
 
 // k8s.io.api.resource.v1beta2.DeviceClass
-static M188: Descriptor = Descriptor { fields: &[
+static M189: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.resource.v1beta2.DeviceTaintRule
-static M189: Descriptor = Descriptor { fields: &[
+static M190: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M34) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
 ] };
 
 // k8s.io.api.resource.v1beta2.ResourceClaim
-static M190: Descriptor = Descriptor { fields: &[
+static M191: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.resource.v1beta2.ResourceClaimTemplate
-static M191: Descriptor = Descriptor { fields: &[
+static M192: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M96) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.resource.v1beta2.ResourceSlice
-static M192: Descriptor = Descriptor { fields: &[
+static M193: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M227) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M228) },
 ] };
 
 // k8s.io.api.scheduling.v1alpha2.PodGroup
-static M193: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M34) },
-] };
-
-// k8s.io.api.scheduling.v1alpha2.Workload
 static M194: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
 ] };
 
-// k8s.io.api.storage.v1.CSIDriver
+// k8s.io.api.scheduling.v1alpha2.Workload
 static M195: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.api.storage.v1.CSINode
+// k8s.io.api.storage.v1.CSIDriver
 static M196: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.api.storage.v1.VolumeAttachment
+// k8s.io.api.storage.v1.CSINode
 static M197: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M228) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.api.storage.v1alpha1.VolumeAttachment
+// k8s.io.api.storage.v1.VolumeAttachment
 static M198: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M229) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.api.storage.v1beta1.CSIDriver
+// k8s.io.api.storage.v1alpha1.VolumeAttachment
 static M199: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-] };
-
-// k8s.io.api.storage.v1beta1.CSINode
-static M200: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-] };
-
-// k8s.io.api.storage.v1beta1.VolumeAttachment
-static M201: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M230) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.api.storagemigration.v1beta1.StorageVersionMigration
+// k8s.io.api.storage.v1beta1.CSIDriver
+static M200: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.storage.v1beta1.CSINode
+static M201: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.storage.v1beta1.VolumeAttachment
 static M202: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M241) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M34) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M231) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.storagemigration.v1beta1.StorageVersionMigration
+static M203: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M242) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition
-static M203: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M54) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M32) },
-] };
-
-// k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinition
 static M204: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M55) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M33) },
 ] };
 
-// k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIService
+// k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinition
 static M205: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M264) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M56) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M34) },
 ] };
 
-// k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIService
+// k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIService
 static M206: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M265) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M36) },
 ] };
 
-// k8s.io.api.authentication.v1.SelfSubjectReview
+// k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIService
 static M207: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M274) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M266) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M37) },
+] };
+
+// k8s.io.api.authentication.v1.SelfSubjectReview
+static M208: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M275) },
 ] };
 
 // k8s.io.api.authentication.v1alpha1.SelfSubjectReview
-static M208: Descriptor = Descriptor { fields: &[
+static M209: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M274) },
+    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M275) },
 ] };
 
 // k8s.io.api.authentication.v1beta1.SelfSubjectReview
-static M209: Descriptor = Descriptor { fields: &[
+static M210: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M274) },
+    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M275) },
 ] };
 
 // k8s.io.api.core.v1.Endpoints
-static M210: Descriptor = Descriptor { fields: &[
+static M211: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "subsets", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M3) },
 ] };
 
 // k8s.io.api.core.v1.Binding
-static M211: Descriptor = Descriptor { fields: &[
+static M212: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "target", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M15) },
+    FieldDescriptor { key: "target", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M16) },
 ] };
 
 // k8s.io.api.core.v1.PodTemplate
-static M212: Descriptor = Descriptor { fields: &[
+static M213: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M153) },
+    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M154) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingWebhookConfiguration
-static M213: Descriptor = Descriptor { fields: &[
+static M214: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M17) },
+    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M18) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.ValidatingWebhookConfiguration
-static M214: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M17) },
-] };
-
-// k8s.io.api.admissionregistration.v1beta1.MutatingWebhookConfiguration
 static M215: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M18) },
 ] };
 
-// k8s.io.api.admissionregistration.v1beta1.ValidatingWebhookConfiguration
+// k8s.io.api.admissionregistration.v1beta1.MutatingWebhookConfiguration
 static M216: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M18) },
+    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M19) },
+] };
+
+// k8s.io.api.admissionregistration.v1beta1.ValidatingWebhookConfiguration
+static M217: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M19) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.GroupSubject
@@ -1674,7 +1686,7 @@ static M216: Descriptor = Descriptor { fields: &[
 // k8s.io.api.flowcontrol.v1beta2.UserSubject
 // k8s.io.api.flowcontrol.v1beta3.GroupSubject
 // k8s.io.api.flowcontrol.v1beta3.UserSubject
-static M217: Descriptor = Descriptor { fields: &[
+static M218: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
@@ -1682,13 +1694,13 @@ static M217: Descriptor = Descriptor { fields: &[
 // k8s.io.api.admissionregistration.v1alpha1.ParamRef
 // k8s.io.api.admissionregistration.v1beta1.ParamRef
 // k8s.io.api.core.v1.SecretReference
-static M218: Descriptor = Descriptor { fields: &[
+static M219: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.ServicePort
-static M219: Descriptor = Descriptor { fields: &[
+static M220: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "nodePort", numbers: &[5], shape: Shape::One, holds: Holds::Number },
     FieldDescriptor { key: "port", numbers: &[3], shape: Shape::One, holds: Holds::Number },
@@ -1706,14 +1718,14 @@ static M219: Descriptor = Descriptor { fields: &[
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.ServiceReference
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.ServiceReference
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.ServiceReference
-static M220: Descriptor = Descriptor { fields: &[
+static M221: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.networking.v1.ParentReference
 // k8s.io.api.networking.v1beta1.ParentReference
-static M221: Descriptor = Descriptor { fields: &[
+static M222: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[4], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "resource", numbers: &[2], shape: Shape::One, holds: Holds::Text },
@@ -1721,7 +1733,7 @@ static M221: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.authorization.v1.ResourceAttributes
 // k8s.io.api.authorization.v1beta1.ResourceAttributes
-static M222: Descriptor = Descriptor { fields: &[
+static M223: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[7], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "resource", numbers: &[5], shape: Shape::One, holds: Holds::Text },
@@ -1729,24 +1741,24 @@ static M222: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.authorization.v1.SelfSubjectRulesReviewSpec
 // k8s.io.api.authorization.v1beta1.SelfSubjectRulesReviewSpec
-static M223: Descriptor = Descriptor { fields: &[
+static M224: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespace", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MatchResources
 // k8s.io.api.admissionregistration.v1alpha1.MatchResources
 // k8s.io.api.admissionregistration.v1beta1.MatchResources
-static M224: Descriptor = Descriptor { fields: &[
+static M225: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespaceSelector", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicyPeer
-static M225: Descriptor = Descriptor { fields: &[
+static M226: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespaceSelector", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.core.v1.PodAffinityTerm
-static M226: Descriptor = Descriptor { fields: &[
+static M227: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespaceSelector", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "namespaces", numbers: &[2], shape: Shape::Many, holds: Holds::Text },
 ] };
@@ -1754,286 +1766,286 @@ static M226: Descriptor = Descriptor { fields: &[
 // k8s.io.api.resource.v1.ResourceSliceSpec
 // k8s.io.api.resource.v1beta1.ResourceSliceSpec
 // k8s.io.api.resource.v1beta2.ResourceSliceSpec
-static M227: Descriptor = Descriptor { fields: &[
+static M228: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "nodeSelector", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.storage.v1.VolumeAttachmentSpec
-static M228: Descriptor = Descriptor { fields: &[
+static M229: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M78) },
+    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M79) },
 ] };
 
 // k8s.io.api.storage.v1alpha1.VolumeAttachmentSpec
-static M229: Descriptor = Descriptor { fields: &[
+static M230: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M78) },
+    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M79) },
 ] };
 
 // k8s.io.api.storage.v1beta1.VolumeAttachmentSpec
-static M230: Descriptor = Descriptor { fields: &[
+static M231: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M78) },
+    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M79) },
 ] };
 
 // k8s.io.api.core.v1.EndpointAddress
-static M231: Descriptor = Descriptor { fields: &[
+static M232: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[4], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "targetRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M15) },
+    FieldDescriptor { key: "targetRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M16) },
 ] };
 
 // k8s.io.api.certificates.v1beta1.PodCertificateRequestSpec
-static M232: Descriptor = Descriptor { fields: &[
+static M233: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[6], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.discovery.v1.Endpoint
 // k8s.io.api.discovery.v1beta1.Endpoint
-static M233: Descriptor = Descriptor { fields: &[
+static M234: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[6], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "targetRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M15) },
+    FieldDescriptor { key: "targetRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M16) },
 ] };
 
 // k8s.io.api.networking.v1.IngressClassSpec
-static M234: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M85) },
+static M235: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M86) },
 ] };
 
 // k8s.io.api.networking.v1beta1.IngressClassSpec
-static M235: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M85) },
+static M236: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M86) },
 ] };
 
 // k8s.io.api.networking.v1.IPAddressSpec
-static M236: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M221) },
+static M237: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M222) },
 ] };
 
 // k8s.io.api.networking.v1beta1.IPAddressSpec
-static M237: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M221) },
+static M238: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M222) },
 ] };
 
 // k8s.io.api.core.v1.Affinity
-static M238: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "podAffinity", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M240) },
-    FieldDescriptor { key: "podAntiAffinity", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M240) },
+static M239: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "podAffinity", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M241) },
+    FieldDescriptor { key: "podAntiAffinity", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M241) },
 ] };
 
 // k8s.io.api.core.v1.WeightedPodAffinityTerm
-static M239: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "podAffinityTerm", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M226) },
+static M240: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "podAffinityTerm", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M227) },
 ] };
 
 // k8s.io.api.core.v1.PodAffinity
 // k8s.io.api.core.v1.PodAntiAffinity
-static M240: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "preferredDuringSchedulingIgnoredDuringExecution", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M239) },
-    FieldDescriptor { key: "requiredDuringSchedulingIgnoredDuringExecution", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M226) },
+static M241: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "preferredDuringSchedulingIgnoredDuringExecution", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M240) },
+    FieldDescriptor { key: "requiredDuringSchedulingIgnoredDuringExecution", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M227) },
 ] };
 
 // k8s.io.api.storagemigration.v1beta1.StorageVersionMigrationSpec
-static M241: Descriptor = Descriptor { fields: &[
+static M242: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "resource", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.authorization.v1.SelfSubjectAccessReviewSpec
-static M242: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M222) },
+static M243: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M223) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SelfSubjectAccessReviewSpec
-static M243: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M222) },
+static M244: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M223) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SubjectAccessReviewSpec
-static M244: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M222) },
+static M245: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M223) },
     FieldDescriptor { key: "user", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.flowcontrol.v1.PolicyRulesWithSubjects
-static M245: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
-    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M69) },
-] };
-
-// k8s.io.api.flowcontrol.v1beta1.PolicyRulesWithSubjects
 static M246: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
     FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M70) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta2.PolicyRulesWithSubjects
+// k8s.io.api.flowcontrol.v1beta1.PolicyRulesWithSubjects
 static M247: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
     FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M71) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta3.PolicyRulesWithSubjects
+// k8s.io.api.flowcontrol.v1beta2.PolicyRulesWithSubjects
 static M248: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
     FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M72) },
 ] };
 
-// k8s.io.api.flowcontrol.v1.FlowSchemaSpec
+// k8s.io.api.flowcontrol.v1beta3.PolicyRulesWithSubjects
 static M249: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M245) },
+    FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
+    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M73) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta1.FlowSchemaSpec
+// k8s.io.api.flowcontrol.v1.FlowSchemaSpec
 static M250: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M246) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta2.FlowSchemaSpec
+// k8s.io.api.flowcontrol.v1beta1.FlowSchemaSpec
 static M251: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M247) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta3.FlowSchemaSpec
+// k8s.io.api.flowcontrol.v1beta2.FlowSchemaSpec
 static M252: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M248) },
 ] };
 
-// k8s.io.api.core.v1.AzureFilePersistentVolumeSource
+// k8s.io.api.flowcontrol.v1beta3.FlowSchemaSpec
 static M253: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M249) },
+] };
+
+// k8s.io.api.core.v1.AzureFilePersistentVolumeSource
+static M254: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "secretNamespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.ISCSIPersistentVolumeSource
-static M254: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M218) },
+static M255: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M219) },
 ] };
 
 // k8s.io.api.core.v1.FlexPersistentVolumeSource
 // k8s.io.api.core.v1.ScaleIOPersistentVolumeSource
-static M255: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M218) },
+static M256: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M219) },
 ] };
 
 // k8s.io.api.core.v1.CinderPersistentVolumeSource
-static M256: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M218) },
+static M257: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M219) },
 ] };
 
 // k8s.io.api.core.v1.StorageOSPersistentVolumeSource
-static M257: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M15) },
+static M258: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M16) },
     FieldDescriptor { key: "volumeNamespace", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.CephFSPersistentVolumeSource
-static M258: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M218) },
+static M259: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M219) },
 ] };
 
 // k8s.io.api.core.v1.RBDPersistentVolumeSource
-static M259: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M218) },
+static M260: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M219) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.WebhookClientConfig
-static M260: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M220) },
+static M261: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.WebhookClientConfig
-static M261: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M220) },
+static M262: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig
-static M262: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M220) },
+static M263: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.WebhookClientConfig
-static M263: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M220) },
+static M264: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIServiceSpec
-static M264: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M220) },
+static M265: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIServiceSpec
-static M265: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M220) },
+static M266: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.api.apps.v1.DaemonSetSpec
-static M266: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M153) },
+static M267: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M154) },
 ] };
 
 // k8s.io.api.apps.v1.DeploymentSpec
 // k8s.io.api.apps.v1.ReplicaSetSpec
 // k8s.io.api.core.v1.ReplicationControllerSpec
-static M267: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M153) },
+static M268: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M154) },
 ] };
 
 // k8s.io.api.apps.v1.StatefulSetSpec
-static M268: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M153) },
-    FieldDescriptor { key: "volumeClaimTemplates", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M151) },
+static M269: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M154) },
+    FieldDescriptor { key: "volumeClaimTemplates", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M152) },
 ] };
 
 // k8s.io.api.batch.v1.JobSpec
-static M269: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M153) },
+static M270: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M154) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicyEgressRule
-static M270: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "to", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M225) },
+static M271: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "to", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M226) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.PriorityLevelConfigurationSpec
 // k8s.io.api.flowcontrol.v1beta1.PriorityLevelConfigurationSpec
 // k8s.io.api.flowcontrol.v1beta2.PriorityLevelConfigurationSpec
 // k8s.io.api.flowcontrol.v1beta3.PriorityLevelConfigurationSpec
-static M271: Descriptor = Descriptor { fields: &[
+static M272: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "type", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.authentication.v1.TokenReviewStatus
-static M272: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M73) },
+static M273: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M74) },
 ] };
 
 // k8s.io.api.authentication.v1beta1.TokenReviewStatus
-static M273: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M73) },
+static M274: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M74) },
 ] };
 
 // k8s.io.api.authentication.v1.SelfSubjectReviewStatus
 // k8s.io.api.authentication.v1alpha1.SelfSubjectReviewStatus
 // k8s.io.api.authentication.v1beta1.SelfSubjectReviewStatus
-static M274: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "userInfo", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M73) },
+static M275: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "userInfo", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M74) },
 ] };
 
 // k8s.io.api.core.v1.EphemeralVolumeSource
-static M275: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "volumeClaimTemplate", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M150) },
+static M276: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "volumeClaimTemplate", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M151) },
 ] };
 
 // k8s.io.api.core.v1.StorageOSVolumeSource
-static M276: Descriptor = Descriptor { fields: &[
+static M277: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "volumeNamespace", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion
-static M277: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "webhook", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M19) },
+static M278: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "webhook", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M20) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceConversion
-static M278: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "webhookClientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M263) },
+static M279: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "webhookClientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M264) },
 ] };

@@ -42,7 +42,9 @@ fn every_message_is_one_that_can_be_mapped() {
             Some(Place::Reference | Place::Claim | Place::EventObject) => assert!(message.number("name").is_some()),
             Some(Place::ParentReference) => holds(&["namespace", "name"]),
             Some(Place::BindingTarget | Place::Subject) => holds(&["kind", "name", "namespace"]),
-            Some(Place::Rule) => holds(&["apiGroups", "resources", "resourceNames"]),
+            Some(Place::Rule) => {
+                holds(&["verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"]);
+            }
             Some(Place::ResourceAttributes) => holds(&["resource", "name", "namespace"]),
             Some(place) => panic!("{place:?}"),
         }

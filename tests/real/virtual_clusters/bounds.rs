@@ -5,7 +5,7 @@ use atoll_tests::curl::{Answer, Curl};
 use atoll_tests::{VirtualSite, Way};
 use serde_json::{Value, json};
 
-use super::{BEIJING, HANGZHOU};
+use super::{BEIJING, HANGZHOU, namespace};
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -74,5 +74,45 @@ pub(super) fn a_refusal_names_few_rules(site: &VirtualSite) -> anyhow::Result<()
     let message = status["message"].as_str().unwrap_or_default();
     ensure!(message.lines().count() == 102 && message.ends_with("\n(and more)"), "{message}");
     admin.ok(&["delete", "clusterrolebinding,clusterrole", "bounds-writer"])?;
+    Ok(())
+}
+
+pub(super) fn what_a_role_grants_is_bounded(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(HANGZHOU, Way::Path)?;
+    let admin = site.curl_like(&kubectl, HANGZHOU, Way::Path)?.with(&["--max-time", PATIENCE]);
+    kubectl.ok_with(&["create", "-f", "-"], &namespace("bounds-roles"))?;
+    // What an API server makes of these lists does not fit into its memory if they are twenty times as long.
+    let many = json!([{"verbs": texts("v", 22), "apiGroups": texts("g", 22), "resources": texts("r", 21)}]);
+    let few = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}]);
+    let of = |kind: &str, name: &str, rules: &Value| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "rules": rules});
+    for (kind, path) in
+        [("Role", format!("{RBAC}/namespaces/bounds-roles/roles")), ("ClusterRole", format!("{RBAC}/clusterroles"))]
+    {
+        let answer = send(&admin, "POST", &path, &of(kind, "bounds-few", &few))?;
+        ensure!(answer.code == 201, "{}", answer.body);
+        let one = format!("{path}/bounds-few");
+        let json_patch = json!([{"op": "add", "path": "/rules/0", "value": many[0]}]);
+        let merge = json!({"rules": many});
+        let applied = format!("{path}/bounds-applied?fieldManager=bounds");
+        for (method, path, media, body) in [
+            ("POST", &path, "application/json", &of(kind, "bounds-many", &many)),
+            ("PUT", &one, "application/json", &of(kind, "bounds-few", &many)),
+            ("PATCH", &one, "application/merge-patch+json", &merge),
+            ("PATCH", &one, "application/strategic-merge-patch+json", &merge),
+            ("PATCH", &one, "application/json-patch+json", &json_patch),
+            ("PATCH", &applied, "application/apply-patch+yaml", &of(kind, "bounds-applied", &many)),
+        ] {
+            let answer = admin.send_as(method, path, media, &body.to_string())?;
+            let refused = answer.refused(422, "Invalid", "rules[0]: Too many: 10164: must grant at most 10000");
+            refused.with_context(|| format!("{method} {path} as {media}"))?;
+        }
+    }
+    // The largest that every cluster has.
+    let role: Value = serde_json::from_str(&kubectl.ok(&["get", "clusterrole", "admin", "-o", "json"])?)?;
+    let role = of("ClusterRole", "bounds-admin", &role["rules"]);
+    let answer = admin.send("POST", &format!("{RBAC}/clusterroles"), &role.to_string())?;
+    ensure!(answer.code == 201, "{}", answer.body);
+    kubectl.ok(&["delete", "clusterrole", "bounds-few", "bounds-admin"])?;
+    kubectl.ok(&["delete", "namespace", "bounds-roles", "--wait=false"])?;
     Ok(())
 }
