@@ -117,6 +117,13 @@ pub(crate) async fn show(
         _ if encoding == Some(Encoding::Protobuf) => {
             protobuf::show(view, show, not_found, parts.status, body, &mut parts.headers, collector).await?
         }
+        Show::List { .. } if parts.status == StatusCode::GONE && json => {
+            let body = body.collect(collector).await?;
+            match status(view, &Program::default(), Encoding::Json, &body).map(|status| show.sealed(status)) {
+                Some(status) => ShownBody::whole(status.to_json().into(), &mut parts.headers),
+                None => return Err(Refusal::Unreadable("its error is no Status".to_owned())),
+            }
+        }
         Show::Object { program, .. } | Show::List { program, .. } | Show::Watch { program, .. }
             if failed && json && program.is_of_cluster_bindings() =>
         {
@@ -243,6 +250,17 @@ impl Show {
             Self::Verbatim => !status.is_success(),
             _ => true,
         }
+    }
+
+    /// A failure with its `continue` token sealed. A token that has expired is answered with one that leads to the rest
+    /// of the list as it is now (`handleCompactedErrorForPaging` in apiserver's `storage/etcd3/errors.go`).
+    fn sealed(&self, mut status: Status) -> Status {
+        if let Self::List { seal, token, .. } = self
+            && !status.metadata.continue_token.is_empty()
+        {
+            status.metadata.continue_token = seal.seal(&status.metadata.continue_token, token);
+        }
+        status
     }
 }
 

@@ -83,7 +83,7 @@ async fn failure(
     let nothing = Program::default();
     let program = if let Show::Object { program, .. } = show { program } else { &nothing };
     match (status(view, program, Encoding::Protobuf, &body), show) {
-        (Some(status), _) => Ok(ShownBody::whole(status.to_protobuf().into(), headers)),
+        (Some(status), show) => Ok(ShownBody::whole(show.sealed(status).to_protobuf().into(), headers)),
         (None, Show::Verbatim) => Ok(Upstream::Whole(body).verbatim()),
         (None, _) => Err(Refusal::Unreadable("it is no Status, and has the code of one".into())),
     }

@@ -6,13 +6,18 @@ use rewrite::schema::program_for;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant, timeout};
+use tunnel::FairBudget;
 
 use super::*;
-use crate::clusters::VirtualClusters;
+use crate::access::fake::ke;
 use crate::clusters::host_api::Following;
+use crate::clusters::{Memory, VirtualClusters};
 use crate::config;
 use crate::host::api::Change;
 use crate::namespaces::Namespaces;
+
+const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// A host's answer that a test writes.
 struct Written(mpsc::UnboundedReceiver<Bytes>);
@@ -148,5 +153,36 @@ async fn nothing_is_told_within_the_state_nor_to_who_did_not_ask() {
         let mut watched = Watched::new(bookmarks).await;
         watched.host.send(event("edge-hz", "5")).unwrap();
         assert_eq!(watched.next(60).await, Value::Null, "{bookmarks:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_way_to_the_rest_of_an_expired_list_is_sealed() {
+    let budget = FairBudget::new(1 << 20, 1 << 20);
+    let memory = Memory { bodies: budget.share(), lists: budget.share() };
+    let seal = Arc::new(Seal::new().unwrap());
+    let plain = r#"{"v":"meta.k8s.io/v1","rv":-1,"start":"edge-ke/a\u0000"}"#;
+    let mut expired = Status::expired("the continue parameter is too old");
+    expired.metadata.continue_token = plain.to_owned();
+    for (encoding, media_type) in [(Encoding::Json, JSON), (Encoding::Protobuf, PROTOBUF)] {
+        let said = match encoding {
+            Encoding::Json => expired.to_json(),
+            _ => expired.to_protobuf(),
+        };
+        let host = Response::builder().status(StatusCode::GONE).header(header::CONTENT_TYPE, media_type);
+        let host = host.body(Upstream::Whole(said.into())).unwrap();
+        let (program, filter) = (program_for("", "v1", "pods"), Filter::ByNamespace);
+        let list = Show::List { program, filter, seal: Arc::clone(&seal), token: "pods".into(), counted: false };
+        let view = View::new(ke());
+        let shown = show(&view, list, || unreachable!(), host, Collector::new(&memory, true)).await.unwrap();
+        let shown = shown.into_body().collect().await.unwrap().to_bytes();
+        let mut shown = match encoding {
+            Encoding::Json => Status::from_json(&shown),
+            _ => Status::from_protobuf(&shown),
+        }
+        .unwrap();
+        let token = std::mem::replace(&mut shown.metadata.continue_token, plain.to_owned());
+        assert_eq!(shown, expired);
+        assert_eq!(seal.open(&token, "pods").as_deref(), Ok(plain));
     }
 }
