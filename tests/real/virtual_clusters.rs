@@ -121,6 +121,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("storage_shows_the_own", Welcome, scope::storage_shows_the_own),
         case("nodes_have_their_leases_and_events", Welcome, scope::nodes_have_their_leases_and_events),
         case("every_cluster_has_the_service", Welcome, scope::every_cluster_has_the_service_kubernetes),
+        case("the_service_kubernetes_has_endpoints", Welcome, scope::the_service_kubernetes_has_endpoints),
         case("quiet_watches_learn_the_version", Welcome, scope::quiet_watches_learn_the_version),
         case("namespaces_get_names", Welcome, scope::namespaces_get_names),
         case("rules_name_namespaces", Welcome, scope::rules_name_namespaces),

@@ -1,10 +1,10 @@
 //! What a cluster shows that no client made and the host has once: Leases of nodes, Events about them, and the Service
-//! `kubernetes`. The host lends them, read-only.
+//! `kubernetes` with its endpoints. The host lends them, read-only.
 //!
 //! | virtual namespace | shows | beside |
 //! |---|---|---|
 //! | `kube-node-lease` | the Leases of own nodes | nothing |
-//! | `default` | Events about own nodes, Service `kubernetes` | its own |
+//! | `default` | Events about own nodes; Service, Endpoints and EndpointSlice `kubernetes` | its own |
 //! | none | the IPAddress of that Service | those of its own Services |
 //!
 //! A client sees one list, and one watch, with one `resourceVersion` and one `continue`. So it is one upstream: that of
@@ -35,7 +35,8 @@ struct Loan {
 /// Why a write is refused.
 const NOT_WRITTEN: &str = "it is the host cluster's own and can only be read here";
 
-/// The Service of the API server (`pkg/controlplane/controller/kubernetesservice`).
+/// The Service of the API server, and its Endpoints and EndpointSlice (`pkg/controlplane/controller/kubernetesservice`,
+/// `pkg/controlplane/reconcilers`).
 const API_SERVICE: &str = "kubernetes";
 
 // === impl Loan ===
@@ -45,7 +46,9 @@ impl Loan {
         let (namespace, what) = match (request.group(), request.resource()) {
             ("coordination.k8s.io", "leases") => ("kube-node-lease", Lent::NamedLikeNodes),
             ("" | "events.k8s.io", "events") => ("default", Lent::AboutNodes),
-            ("", "services") | ("networking.k8s.io", "ipaddresses") => ("default", Lent::Named(API_SERVICE)),
+            ("", "services" | "endpoints")
+            | ("discovery.k8s.io", "endpointslices")
+            | ("networking.k8s.io", "ipaddresses") => ("default", Lent::Named(API_SERVICE)),
             _ => return None,
         };
         Some(Self { namespace, what })
@@ -171,7 +174,9 @@ mod tests {
         };
         assert_eq!(loan("/apis/coordination.k8s.io/v1/leases"), Some("kube-node-lease"));
         assert_eq!(loan("/apis/events.k8s.io/v1/namespaces/a/events"), Some("default"));
-        assert_eq!(loan("/api/v1/services"), Some("default"));
+        for path in ["/api/v1/services", "/api/v1/endpoints", "/apis/discovery.k8s.io/v1/endpointslices"] {
+            assert_eq!(loan(path), Some("default"));
+        }
         assert_eq!(loan("/api/v1/pods"), None);
     }
 }

@@ -296,6 +296,28 @@ pub(super) fn every_cluster_has_the_service_kubernetes(site: &VirtualSite) -> an
     Ok(())
 }
 
+/// Clients find the addresses of the API server there, as `kubectl describe service kubernetes` does.
+pub(super) fn the_service_kubernetes_has_endpoints(site: &VirtualSite) -> anyhow::Result<()> {
+    let own = site.administrator(BEIJING, Way::Proxy)?;
+    let host = site.host().kubectl();
+    for (resource, addresses) in [
+        ("endpoints", "{.subsets[*].addresses[*].ip}"),
+        ("endpointslices.discovery.k8s.io", "{.endpoints[*].addresses[*]}"),
+    ] {
+        let read = ["get", resource, "kubernetes", "-n", "default", "-o", &format!("jsonpath={addresses}")];
+        let (shown, there) = (own.ok(&read)?, host.ok(&read)?);
+        ensure!(!shown.is_empty() && shown == there, "{resource}: {shown} is shown of {there}");
+        for args in [&["-n", "default"][..], &["-A"]] {
+            let selected = ["get", resource, "-o", "name", "--field-selector", "metadata.name=kubernetes"];
+            let listed = own.ok(&[&selected[..], args].concat())?;
+            ensure!(listed.lines().count() == 1, "{resource} {args:?}: {listed}");
+        }
+        let refused = own.fails(&["delete", resource, "kubernetes", "-n", "default"])?;
+        ensure!(refused.contains("can only be read here"), "{resource}: {refused}");
+    }
+    Ok(())
+}
+
 /// Only the neighbour writes, and still the client learns how far the host is, before the host itself would say so.
 pub(super) fn quiet_watches_learn_the_version(site: &VirtualSite) -> anyhow::Result<()> {
     let own = site.administrator(BEIJING, Way::Proxy)?;
