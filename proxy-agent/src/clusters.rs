@@ -24,9 +24,8 @@ use tokio_util::sync::CancellationToken;
 use tunnel::{FairBudget, Share};
 
 use crate::config;
-use crate::gate::Slice;
 use crate::host_tokens::{BadPrefix, HostTokens};
-use crate::namespaces::Namespaces;
+use crate::namespaces::{Annotations, Namespaces};
 use crate::nodes::own::{AllNodes, OwnNodes};
 use crate::roles::Roles;
 pub use toleration::TolerationError;
@@ -65,6 +64,8 @@ pub struct VirtualCluster {
     pub namespace_rules: Arc<NamespaceRules>,
     /// The level of Pod Security that is enforced in its namespaces.
     pub pod_security: Option<Level>,
+    /// What its namespaces tell the host's admission policies.
+    pub annotations: Annotations,
     /// Its cluster scope on the host.
     pub root: HostNamespace,
     /// Whether and how it takes tokens of the host that belong to no service account.
@@ -200,11 +201,10 @@ impl VirtualClusters {
         self.by_name.load().values().cloned().collect()
     }
 
-    /// What the host's policies for them are made of, in no order.
-    pub fn slices(&self) -> Vec<Slice> {
-        let slice =
-            |cluster: &Arc<VirtualCluster>| Slice { cluster: cluster.name.clone(), guard: Arc::clone(&cluster.guard) };
-        self.by_name.load().values().map(slice).collect()
+    /// What the host's admission policies have to know of each.
+    pub fn annotations(&self) -> HashMap<rewrite::ClusterName, Annotations> {
+        let entry = |cluster: &Arc<VirtualCluster>| (cluster.name.clone(), cluster.annotations.clone());
+        self.by_name.load().values().map(entry).collect()
     }
 
     /// Which levels of Pod Security are enforced in them.
@@ -236,10 +236,12 @@ impl VirtualCluster {
         let tolerations = tolerations.collect::<Result<Vec<_>, _>>()?;
         let host_tokens = config.host_tokens.as_ref().map(|tokens| HostTokens::new(&*tokens.prefix)).transpose()?;
         let name = engine_name(&config.name);
+        let guard = Guard::new(of_nodes, tolerations);
         Ok(Self {
             nodes: OwnNodes::new(labels.clone(), Arc::clone(&all.nodes)),
             node_selector: NodeSelector { text: labels.to_string().into(), labels },
-            guard: Arc::new(Guard::new(of_nodes, tolerations)),
+            annotations: Annotations::new(&guard, &all.protected),
+            guard: Arc::new(guard),
             namespace_rules: Arc::new(
                 NamespaceRules::new(all.protected.clone()).enforcing(config.pod_security.level()),
             ),
@@ -257,6 +259,12 @@ impl VirtualCluster {
     /// How many nodes it has, as far as is known.
     pub fn count_nodes(&self) -> usize {
         self.nodes.names().len()
+    }
+
+    /// Waits until the namespaces of the host are known, which is a moment after the agent has started. Before that, a
+    /// namespace of somebody else could be taken for one that does not exist.
+    pub async fn namespaces_known(&self) {
+        self.namespaces.synced().await;
     }
 
     /// The names as they are now. Cheap: the index is shared, not copied.

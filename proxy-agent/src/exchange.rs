@@ -37,6 +37,7 @@ mod whole;
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use ::tunnel::Inbound;
 use ::tunnel::outbound::send_body;
@@ -50,13 +51,13 @@ use protocol::ClusterName;
 use protocol::stream::{CLUSTER, METHOD};
 use rewrite::view::Certificate;
 use rewrite::{Mapping, View, VirtualNamespace};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use crate::access::{Access, SETTLING_ATTEMPTS, SETTLING_PAUSE};
 use crate::clusters::{VirtualCluster, VirtualClusters};
 use crate::discovery::Discovery;
-use crate::gate::{Gate, Standing};
+use crate::gate::Gate;
 use crate::host::api::Api;
 use crate::host::{Host, HostBody};
 use crate::impersonate::acting_as;
@@ -76,7 +77,10 @@ use plan::{After, Plan};
 use told::Told;
 
 /// How often a patch that became a PUT is tried again (`MaxRetryWhenPatchConflicts` in apiserver's `patch.go`).
-const CONFLICTS: u32 = 5;
+pub(crate) const CONFLICTS: u32 = 5;
+
+/// How long a request waits for the agent to know the host's namespaces.
+const NAMESPACES_KNOWN: Duration = Duration::from_secs(5);
 
 /// What serves API requests; cheap to clone.
 #[derive(Clone)]
@@ -310,13 +314,17 @@ fn refuse(
 // === impl Parts ===
 
 impl Parts {
-    /// Nobody is served before the host itself refuses what tokens of the cluster may not do there.
+    /// Nobody is served before the host itself refuses what tokens of the cluster may not do there, and before it is known
+    /// which namespaces are whose.
     async fn admit(&self, cluster: &VirtualCluster) -> Result<(), Refusal> {
-        let standing = self.gate.looked_at(&cluster.name).await.unwrap_or(Standing::Pending);
-        standing.admits().map_err(|reason| {
+        let standing = self.gate.first_standing().await;
+        let not_yet = |reason: &dyn std::fmt::Display| {
             let message = format!("cluster {} is not served yet: {reason}", cluster.name);
-            Status::service_unavailable(message).with_retry_after(1).into()
-        })
+            Refusal::from(Status::service_unavailable(message).with_retry_after(1))
+        };
+        standing.admits().map_err(|reason| not_yet(&reason))?;
+        let known = timeout(NAMESPACES_KNOWN, cluster.namespaces_known());
+        known.await.map_err(|_| not_yet(&"the namespaces of the host are not known yet"))
     }
 }
 

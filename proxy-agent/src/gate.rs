@@ -1,57 +1,61 @@
-//! The second gate: admission policies on the host, for those who hold a token of a virtual cluster and use it straight
-//! against the host.
+//! Admission policies on the host: they hold for who uses a token of a virtual cluster directly against the host, and once
+//! more for what comes through the endpoint.
 //!
-//! A service account's token is the host's own. Whoever holds one can leave the endpoint aside; RBAC still keeps him in
-//! the namespaces of the virtual cluster, but there he could give his Namespace the label of another cluster, or a pod
-//! the node of another site. Policies of the host refuse that (KEP-3488, ValidatingAdmissionPolicy, since 1.30), and
-//! where the host has MutatingAdmissionPolicy (KEP-3962, since 1.36) one puts the guard into every pod, also into those
-//! that an operator of the host makes out of a custom resource.
+//! A service account's token is the host's own. Who has one can bypass the endpoint. RBAC still keeps the token in the
+//! namespaces of the virtual cluster, but within these it could give the Namespace the label of another cluster, or a pod
+//! the node of another site. Policies of the host refuse that (KEP-3488, ValidatingAdmissionPolicy, since 1.30). Where the
+//! host has MutatingAdmissionPolicy (KEP-3962, since 1.36), one adds the node selector to every pod, also to those that an
+//! operator of the host makes of a custom resource.
 //!
-//! What comes through an endpoint carries `vc:<cluster>:system:authenticated`, a group that only the agent gives. What
-//! the host's own controllers and administrators do, they may do in every namespace. Everybody else is stopped.
+//! What comes through an endpoint carries `vc:<cluster>:system:authenticated`, a group that only the agent gives. The host's
+//! own controllers and administrators have rights in every namespace. Everybody else is refused.
+//!
+//! There is one set of policies for all virtual clusters of the host: every request to the host is matched against every
+//! policy. What differs between virtual clusters stands on their Namespaces
+//! ([`annotations`](crate::namespaces::annotations)).
 //!
 //! Level-triggered like [`root`](crate::root): policies are applied again when one changes, and several agents may do the
 //! same work at once.
 //!
-//! Reading order: [`Gate`], `policies` (what stands on the host), `policy` (how it is written), `served` (what of it the
-//! host knows), `probe` (whether it is in force), `changes` (that somebody touched it).
+//! Reading order: [`Gate`], `policies` (what is on the host), `policy` (how it is written), `served` (what of it the host
+//! knows), `probe` (whether it is in force), `changes` (that somebody has changed it), `former` (what earlier versions left).
 
 mod changes;
+mod former;
 mod policies;
 mod policy;
 mod probe;
 mod served;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rewrite::{ClusterName, Guard};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::clusters::host_api::HostApi;
 use crate::host::api::ApiError;
+use crate::namespaces::{Namespaces, Subscription, Told};
 use changes::Changes;
-use probe::Verdict;
+use probe::{Revision, Verdict};
 use served::Served;
 
 /// The label of everything here.
 const LABEL: &str = "atoll.dev/gate";
 
-/// After this long everything is applied again, whatever is told.
+/// After this long everything is applied again, whether or not a change was told.
 const PERIOD: Duration = Duration::from_secs(600);
 /// Two passes are at least so far apart: agents of two versions may not agree on what should be there.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long clients wait for the first look.
+/// How long clients wait for the first verdict.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 /// The longest pause after failures.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Keeps the policies of one agent's virtual clusters in force. Clones are the same.
+/// Keeps the policies of the host in force. Clones are the same.
 pub struct Gate<A> {
     shared: Arc<Shared<A>>,
 }
@@ -59,8 +63,8 @@ pub struct Gate<A> {
 struct Shared<A> {
     api: A,
     accepted: Accepted,
-    slices: watch::Sender<Arc<[Slice]>>,
-    standing: watch::Sender<BTreeMap<ClusterName, Standing>>,
+    namespaces: Arc<Namespaces>,
+    standing: watch::Sender<Standing>,
 }
 
 /// Which shortcomings of the host the configuration accepts.
@@ -72,16 +76,7 @@ pub struct Accepted {
     pub unverified_policies: bool,
 }
 
-/// What a virtual cluster's policies are made of.
-#[derive(Clone, Debug)]
-pub struct Slice {
-    /// Whose.
-    pub cluster: ClusterName,
-    /// What keeps its pods on its nodes.
-    pub guard: Arc<Guard>,
-}
-
-/// How far the policies of one virtual cluster are.
+/// How far the policies are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Not looked at yet, or not in force yet.
@@ -129,99 +124,86 @@ enum Trouble {
 // === impl Gate ===
 
 impl<A: HostApi> Gate<A> {
-    /// For these virtual clusters. Does nothing until [`run`](Self::run).
-    pub fn new(api: A, accepted: Accepted, slices: Vec<Slice>) -> Self {
-        let standing = slices.iter().map(|slice| (slice.cluster.clone(), Standing::Pending)).collect();
-        let (slices, standing) = (watch::Sender::new(slices.into()), watch::Sender::new(standing));
-        Self { shared: Arc::new(Shared { api, accepted, slices, standing }) }
+    /// Does nothing until [`run`](Self::run).
+    pub fn new(api: A, accepted: Accepted, namespaces: Arc<Namespaces>) -> Self {
+        let standing = watch::Sender::new(Standing::Pending);
+        Self { shared: Arc::new(Shared { api, accepted, namespaces, standing }) }
     }
 
-    /// From now on, for exactly these. The policies of others stay, for as long as their namespaces may.
-    pub fn serve(&self, slices: Vec<Slice>) {
-        self.shared.standing.send_modify(|standing| {
-            standing.retain(|cluster, _| slices.iter().any(|slice| slice.cluster == *cluster));
-            for slice in &slices {
-                standing.entry(slice.cluster.clone()).or_insert(Standing::Pending);
-            }
-        });
-        self.shared.slices.send_replace(slices.into());
+    /// How far the policies are.
+    pub fn standing(&self) -> Standing {
+        self.shared.standing.borrow().clone()
     }
 
-    /// How far the policies of this virtual cluster are; `None` if it is not one of this agent's.
-    pub fn standing(&self, cluster: &ClusterName) -> Option<Standing> {
-        self.shared.standing.borrow().get(cluster).cloned()
-    }
-
-    /// The same, once the policies of this virtual cluster were looked at; a moment after the agent has started they were
-    /// not, and its clients had better wait than be refused.
-    pub async fn looked_at(&self, cluster: &ClusterName) -> Option<Standing> {
-        match self.standing(cluster) {
-            Some(Standing::Pending) => {
-                let mut standing = self.shared.standing.subscribe();
-                let looked = standing.wait_for(|all| all.get(cluster) != Some(&Standing::Pending));
-                // In vain or not, what is known then is the answer.
-                let _ = timeout(FIRST_LOOK, looked).await;
-                self.standing(cluster)
-            }
-            known => known,
-        }
+    /// The same, once there is a first verdict: a moment after the agent has started there is none, and its clients had
+    /// better wait than be refused.
+    pub async fn first_standing(&self) -> Standing {
+        let mut standing = self.shared.standing.subscribe();
+        // Whether it came in time or not, what is known then is the answer.
+        let _ = timeout(FIRST_LOOK, standing.wait_for(|standing| *standing != Standing::Pending)).await;
+        self.standing()
     }
 
     /// Makes the policies and keeps them, for ever.
     pub async fn run(self) {
-        let mut slices = self.shared.slices.subscribe();
+        let namespaces = &self.shared.namespaces;
+        let mut told = namespaces.subscribe();
+        namespaces.synced().await;
         let mut changes = Changes::new(self.shared.api.clone());
         let mut pause = PAUSE;
+        let mut removal = Instant::now();
         loop {
-            let wanted = Arc::clone(&slices.borrow_and_update());
-            let is_well = match self.install(&wanted).await {
-                Ok(served) => {
+            let node_labels = namespaces.node_labels();
+            let is_well = match self.install(&node_labels).await {
+                Ok((served, revision)) => {
                     changes.follow(served);
-                    self.look(&wanted, served).await
+                    let is_well = self.look(served, &revision).await;
+                    // Not on every change: an agent of an earlier version would make them again at once.
+                    if is_well && Instant::now() >= removal {
+                        self.remove_former(served).await;
+                        removal = Instant::now() + PERIOD;
+                    }
+                    is_well
                 }
                 Err(trouble) => {
-                    self.fail(&wanted, &trouble);
+                    self.fail(&trouble);
                     false
                 }
             };
             pause = if is_well { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
             let again = if is_well { PERIOD } else { pause };
             tokio::select! {
-                changed = slices.changed() => changed.expect("the sender is borrowed from self"),
                 () = changes.next() => sleep(PAUSE).await,
+                () = self.other_node_labels(&mut told, &node_labels) => {}
                 () = sleep(again) => {}
             }
         }
     }
 
-    async fn install(&self, slices: &[Slice]) -> Result<Served, Trouble> {
+    /// Writes the policies. Returns what the host serves, and the revision of what was written.
+    async fn install(&self, node_labels: &BTreeSet<String>) -> Result<(Served, String), Trouble> {
         let api = &self.shared.api;
         let served = served::read(api).await?;
         if served.validating.is_none() && !self.shared.accepted.unsafe_direct_access {
             return Err(Trouble::Unserved);
         }
-        for object in policies::all(served, slices) {
-            api.apply(&object.path, &object.body).await?;
+        let mut revision = Revision::default();
+        for object in policies::all(served, node_labels) {
+            revision.add(&api.apply(&object.path, &object.body).await?);
         }
-        Ok(served)
+        let revision = revision.finish();
+        if let Some(version) = served.validating {
+            for object in probe::objects(version, &revision) {
+                api.apply(&object.path, &object.body).await?;
+            }
+        }
+        Ok((served, revision))
     }
 
-    /// Whether the host does by now what was installed. Returns whether all is well.
-    async fn look(&self, slices: &[Slice], served: Served) -> bool {
-        // Beside each other: one that is not enforced takes all the time there is.
-        let looking: JoinSet<bool> = slices
-            .iter()
-            .map(|slice| {
-                let (gate, cluster) = (self.clone(), slice.cluster.clone());
-                async move { gate.look_at(&cluster, served).await }
-            })
-            .collect();
-        looking.join_all().await.into_iter().all(|is_well| is_well)
-    }
-
-    async fn look_at(&self, cluster: &ClusterName, served: Served) -> bool {
+    /// Whether the host enforces by now what was written. Returns whether all is well.
+    async fn look(&self, served: Served, revision: &str) -> bool {
         let verdict = match served.validating {
-            Some(_) => probe::probe(&self.shared.api, cluster).await,
+            Some(_) => probe::probe(&self.shared.api, revision).await,
             None => Verdict::Idle,
         };
         let accepted = self.shared.accepted;
@@ -233,40 +215,59 @@ impl<A: HostApi> Gate<A> {
             Verdict::Unknown(error) => Standing::Failed(Trouble::Unknown(error).to_string().into()),
         };
         let is_well = !matches!(now, Standing::Failed(_));
-        self.tell(cluster, now);
+        self.tell(now);
         is_well
     }
 
-    /// What stands on the host stays there while it cannot be looked at.
-    fn fail(&self, slices: &[Slice], trouble: &Trouble) {
-        let reason: Arc<str> = trouble.to_string().into();
-        for Slice { cluster, .. } in slices {
-            if let Some(Standing::Shut { .. }) = self.standing(cluster) {
-                warn!(%cluster, %reason, "the host's policies could not be looked at");
-            } else {
-                self.tell(cluster, Standing::Failed(Arc::clone(&reason)));
+    async fn remove_former(&self, served: Served) {
+        if let Err(error) = former::remove(&self.shared.api, served).await {
+            let error: &dyn std::error::Error = &error;
+            warn!(error, "admission policies of an earlier version could not be removed");
+        }
+    }
+
+    /// Waits until virtual clusters select their nodes by other labels than these.
+    async fn other_node_labels(&self, told: &mut Subscription, known: &BTreeSet<String>) {
+        loop {
+            match told.next().await {
+                Some(Told::Changed(host)) if !host.is_root() => continue,
+                Some(Told::Changed(_) | Told::Everything) => {}
+                None => std::future::pending().await,
+            }
+            if self.shared.namespaces.node_labels() != *known {
+                return;
             }
         }
     }
 
-    fn tell(&self, cluster: &ClusterName, now: Standing) {
+    /// What is in force stays so while the host cannot be asked.
+    fn fail(&self, trouble: &Trouble) {
+        let reason: Arc<str> = trouble.to_string().into();
+        if let Standing::Shut { .. } = self.standing() {
+            warn!(%reason, "the host's admission policies could not be looked at");
+        } else {
+            self.tell(Standing::Failed(reason));
+        }
+    }
+
+    fn tell(&self, now: Standing) {
         self.shared.standing.send_if_modified(|standing| {
-            let Some(before) = standing.get_mut(cluster).filter(|before| **before != now) else { return false };
+            if *standing == now {
+                return false;
+            }
             match &now {
-                Standing::Failed(reason) => warn!(%cluster, %reason, "the host's policies are not in force"),
+                Standing::Failed(reason) => warn!(%reason, "the host's admission policies are not in force"),
                 Standing::Open => warn!(
-                    %cluster,
-                    "the host enforces no admission policies, which unsafeDirectAccess accepts: whoever has a token of this \
-                     cluster and reaches the host's API server can leave the slice"
+                    "the host enforces no admission policies, which unsafeDirectAccess accepts: whoever has a token of a \
+                     virtual cluster and reaches the host's API server can leave the slice"
                 ),
                 Standing::Unverified => warn!(
-                    %cluster,
                     "nobody knows whether the host enforces its admission policies, which unverifiedPolicies accepts"
                 ),
-                Standing::Shut { guards } => info!(%cluster, guards, "the host's policies are in force"),
+                Standing::Shut { guards } => info!(guards, "the host's admission policies are in force"),
                 Standing::Pending => {}
             }
-            *before = now;
+            *standing = now;
             true
         });
     }

@@ -5,12 +5,14 @@
 //! What is *not* here: creating anything on the host ([`root`](crate::root)).
 //!
 //! Reading order: [`Namespaces`], `record` (what a Namespace object says), `ledger` (which of two states is the later
-//! one), [`Subscription`].
+//! one), [`Subscription`], [`annotations`] (what admission policies read).
 
+pub mod annotations;
 mod ledger;
 mod record;
 mod subscription;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,6 +25,7 @@ use tracing::warn;
 use crate::clusters::host_api::Following;
 use crate::host::api::Change;
 use crate::pod_security::Posture;
+pub use annotations::Annotations;
 use ledger::{Ledger, Source};
 pub use record::{NotANamespace, Phase};
 pub use subscription::{Subscription, Told};
@@ -57,6 +60,8 @@ pub struct Member {
     pub phase: Phase,
     /// What its labels say of Pod Security.
     pub posture: Posture,
+    /// What it tells the admission policies.
+    pub annotations: Annotations,
 }
 
 // === impl Namespaces ===
@@ -134,6 +139,11 @@ impl Namespaces {
         self.lock().members(cluster)
     }
 
+    /// The keys of the labels by which the virtual clusters of the host, also those of other agents, select their nodes.
+    pub fn node_labels(&self) -> BTreeSet<String> {
+        self.lock().node_labels()
+    }
+
     /// Whether everything was told once. Before that, what is not in the index may exist.
     pub fn is_synced(&self) -> bool {
         *self.synced.borrow()
@@ -141,6 +151,9 @@ impl Namespaces {
 
     /// Waits until [`is_synced`](Self::is_synced).
     pub async fn synced(&self) {
+        if self.is_synced() {
+            return;
+        }
         let mut synced = self.synced.subscribe();
         synced.wait_for(|synced| *synced).await.expect("the sender is borrowed from self");
     }

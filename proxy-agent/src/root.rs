@@ -14,10 +14,11 @@
 //! Reading order: [`Root`], `run` (the loop), `queue` (what is to be done when), `foundation` and `mirrors` (what is
 //! done), `attempts` (what clients' grants are tried with), `in_force` (what clients have just written), `unsettled`
 //! (what they have not seen through), `ending` (namespaces that are being deleted), `birth` (namespaces that were just
-//! made), `secure` (the levels of Pod Security), `search` (those that somebody else has just made), `leave` (clusters that
-//! are not ours any more), `former` (what an earlier version has named otherwise), `binding` and `catalog` (what should be
-//! there), `paths`, `trouble`.
+//! made), `secure` (the levels of Pod Security), `annotate` (what admission policies read of each), `search` (those that
+//! somebody else has just made), `leave` (clusters that are not ours any more), `former` (what an earlier version has named
+//! otherwise), `binding` and `catalog` (what should be there), `paths`, `trouble`.
 
+mod annotate;
 mod attempts;
 mod binding;
 mod birth;
@@ -30,6 +31,7 @@ mod leave;
 mod mirrors;
 mod paths;
 mod queue;
+mod room;
 mod run;
 mod search;
 mod secure;
@@ -47,12 +49,13 @@ use tokio::sync::watch;
 
 use crate::clusters::VirtualClusters;
 use crate::clusters::host_api::HostApi;
-use crate::namespaces::{Namespaces, Phase};
+use crate::namespaces::{Annotations, Namespaces, Phase};
 use crate::roles::Roles;
 pub(crate) use attempts::attempt_group;
 pub(crate) use binding::CLUSTER_ADMIN;
 pub use birth::Birth;
 use catalog::Catalog;
+pub use room::{Growth, NoRoom};
 pub use trouble::Trouble;
 use unsettled::Unsettled;
 
@@ -85,6 +88,8 @@ struct Shared<A> {
     namespaces: Arc<Namespaces>,
     roles: Arc<Roles>,
     clusters: watch::Sender<Arc<[ClusterName]>>,
+    /// What the namespaces of each cluster tell the admission policies.
+    annotations: ArcSwap<HashMap<ClusterName, Annotations>>,
     catalog: Mutex<Catalog>,
     founding: watch::Sender<BTreeMap<ClusterName, Founding>>,
     unsettled: Unsettled,
@@ -111,7 +116,7 @@ pub enum Founding {
 impl<A: HostApi> Root<A> {
     /// For these virtual clusters. Does nothing until [`run`](Self::run).
     pub fn new(api: A, namespaces: Arc<Namespaces>, clusters: &VirtualClusters) -> Self {
-        let root = Self::of(api, namespaces, clusters.roles(), clusters.names());
+        let root = Self::of(api, namespaces, clusters.roles(), clusters.annotations());
         root.enforce(clusters.levels());
         root
     }
@@ -121,19 +126,24 @@ impl<A: HostApi> Root<A> {
         self.shared.levels.store(Arc::new(levels));
     }
 
-    fn of(api: A, namespaces: Arc<Namespaces>, roles: Arc<Roles>, clusters: Vec<ClusterName>) -> Self {
+    fn of(api: A, namespaces: Arc<Namespaces>, roles: Arc<Roles>, clusters: HashMap<ClusterName, Annotations>) -> Self {
+        let annotations = ArcSwap::from_pointee(clusters.clone());
+        let clusters: Vec<_> = clusters.into_keys().collect();
         let founding = clusters.iter().map(|cluster| (cluster.clone(), Founding::Pending)).collect();
         let catalog = Mutex::new(Catalog::new(&clusters));
         let founding = watch::Sender::new(founding);
         let clusters = watch::Sender::new(clusters.into());
         let unsettled = Unsettled::default();
         let levels = ArcSwap::default();
-        Self { shared: Arc::new(Shared { api, namespaces, roles, clusters, catalog, founding, unsettled, levels }) }
+        let shared = Shared { api, namespaces, roles, clusters, annotations, catalog, founding, unsettled, levels };
+        Self { shared: Arc::new(shared) }
     }
 
     /// From now on, keeps exactly these founded. Of others, nothing of ours keeps namespaces from being deleted any
     /// more; what they have stays on the host.
-    pub fn serve(&self, clusters: Vec<ClusterName>) {
+    pub fn serve(&self, clusters: HashMap<ClusterName, Annotations>) {
+        self.shared.annotations.store(Arc::new(clusters.clone()));
+        let clusters: Vec<_> = clusters.into_keys().collect();
         self.catalog().serve(&clusters);
         self.shared.founding.send_modify(|founding| {
             founding.retain(|cluster, _| clusters.contains(cluster));

@@ -6,6 +6,7 @@ mod containers;
 mod demo;
 mod examples;
 mod faults;
+mod isolation;
 mod karmada;
 mod kubeedge;
 mod leaks;
@@ -49,6 +50,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(demo::trials());
     trials.extend(examples::trials());
     trials.extend(operator::trials(host));
+    trials.push(isolation::trial());
     trials.push(leaks::trial());
     trials.extend(limits::trials(host));
     trials.extend(containers::trials(host));

@@ -9,6 +9,7 @@ mod clients;
 mod creates;
 mod credentials;
 mod custom;
+mod definitions;
 mod dry_run;
 mod endpoints;
 mod errors;
@@ -25,6 +26,7 @@ mod operators;
 mod order;
 mod patches;
 mod pod_security;
+mod policies;
 mod proxied;
 mod reads;
 mod rights;
@@ -82,6 +84,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         own("a_host_without_a_gate_is_refused", gate::a_host_without_one_is_refused),
         own("a_host_with_an_open_gate_is_refused", gate::a_host_that_enforces_none_is_refused),
         own("a_host_with_an_unverified_gate_is_refused", gate::a_host_that_does_not_say_is_refused),
+        own("policies_replace_those_of_an_earlier_version", policies::replace_those_of_an_earlier_version),
         own("roles_a_first_use_is_never_refused", first_use::is_never_refused),
         case("watches_show_their_own", Welcome, watches::show_their_own),
         case("daemon_sets_stay_on_their_nodes", Welcome, guard::daemon_sets_stay_on_their_nodes),
@@ -96,6 +99,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             apply::who_cannot_see_the_guard_has_no_conflict_over_it,
         ),
         case("an_applier_keeps_its_selector", Welcome, apply::an_applier_keeps_its_selector),
+        case("policies_are_one_set", Welcome, policies::are_one_set),
+        case("policies_are_restored", Unwelcome, policies::are_restored),
+        case("policies_read_the_namespace", Welcome, policies::read_the_namespace),
+        case("policies_protect_what_the_operator_lists", Welcome, policies::protect_what_the_operator_lists),
         case("the_host_keeps_its_gate_shut", Welcome, gate::shut_where_the_host_guards),
         case("rights_end_with_their_namespace", Welcome, rights::end_with_their_namespace),
         case("the_administrator_stays_one", Welcome, rights::the_administrator_stays_one),
@@ -173,6 +180,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("endpoints_are_one_cluster", Welcome, endpoints::are_one_cluster),
         case("nobody_sees_what_a_cluster_shows_nobody", Welcome, endpoints::nobody_sees_what_a_cluster_shows_nobody),
     ];
+    trials.extend(definitions::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials.extend(operators::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials
 }

@@ -8,14 +8,15 @@ use ops::files::Reloader;
 use protocol::AgentId;
 use proxy_agent::ProxyAgentConfiguration;
 use proxy_agent::clusters::VirtualClusters;
-use proxy_agent::config::Host;
+use proxy_agent::config::{Host, VirtualCluster};
 use proxy_agent::namespaces::Namespaces;
 
 use super::certificate::chain;
 use super::report::Report;
 
-/// Checks what the configuration names, and what it says of virtual clusters.
-pub(super) fn check(config: &ProxyAgentConfiguration, report: &mut Report) {
+/// Checks what the configuration names, and what it says of virtual clusters. `opens_host` is whether the host is reached
+/// from here as the agent reaches it.
+pub(super) fn check(config: &ProxyAgentConfiguration, opens_host: bool, report: &mut Report) {
     let identity = &config.identity;
     if let Some(name) = report.identity("identity", &identity.certificate, &identity.key)
         && let Err(error) = name.parse::<AgentId>()
@@ -32,23 +33,43 @@ pub(super) fn check(config: &ProxyAgentConfiguration, report: &mut Report) {
         if let Err(error) = VirtualClusters::new([&**cluster], &namespaces, config.protected_keys()) {
             report.mistake(cluster, chain(&error));
         }
+        trusted_nodes(cluster, report);
     }
     if let Some(host) = &config.host {
-        open(host, report);
-        if host.unverified_policies {
+        if opens_host {
+            open(host, report);
+        }
+        if host.unverified_policies && !report.looks_for_weaknesses() {
             report.warn(
                 host,
                 "host: unverifiedPolicies accepts a host that does not say whether it enforces the admission policies: if it \
                  does not, whoever has a token of a virtual cluster and reaches the host's API server can leave the slice",
             );
         }
-        if host.unsafe_direct_access {
+        if host.unsafe_direct_access && !report.looks_for_weaknesses() {
             report.warn(
                 host,
                 "host: unsafeDirectAccess accepts a host without admission policies: whoever has a token of a virtual \
                  cluster and reaches the host's API server can leave the slice",
             );
         }
+    }
+}
+
+/// Whether nodes choose by themselves that they are the virtual cluster's.
+fn trusted_nodes(cluster: &Located<VirtualCluster>, report: &mut Report) {
+    // A weakness of the host, if it is looked for those.
+    if !report.looks_for_weaknesses() && !cluster.labels().is_empty() && cluster.trusts_nodes() {
+        let keys = cluster.labels().into_keys().collect::<Vec<_>>().join(", ");
+        report.warn(
+            cluster,
+            format_args!(
+                "virtual cluster {}: a kubelet may set the labels of its nodes by itself ({keys}), so whoever controls a \
+                 node of the host can move it here and gets pods and their Secrets; add a label with the prefix \
+                 node-restriction.kubernetes.io/ to the nodes and to nodeSelector",
+                cluster.name
+            ),
+        );
     }
 }
 

@@ -1,47 +1,68 @@
-//! What the host cluster says: whether it can be asked, and whether it lets the agent do its work.
+//! What the host cluster says: whether it can be asked, whether it lets the agent do its work, and what of it weakens the
+//! isolation of virtual clusters.
 //!
-//! Asked with the agent's own credential by the agent's own client; nothing is written.
+//! Asked by the agent's own client, with the agent's credential if no other is named; nothing is written.
+//!
+//! Reading order: [`ask`], [`rights`], then one module for each thing that is looked at; all but [`left`] and
+//! [`authorizer`] judge what was listed, and ask nothing.
 
+mod admission;
+mod aggregation;
+mod authorizer;
+mod bindings;
+mod left;
+mod namespaces;
+mod network;
+mod nodes;
+mod rights;
+mod selector;
+mod volumes;
+
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use kube_wire::selector::LabelSelector;
 use ops::config::Located;
 use ops::drain::Tasks;
 use ops::files::Reloader;
 use proxy_agent::ProxyAgentConfiguration;
 use proxy_agent::config;
 use proxy_agent::host::Host;
-use proxy_agent::host::api::{Api, Selection, Shape};
-use serde_json::{Value, json};
-use tokio::time::timeout;
+use proxy_agent::host::api::{Api, ApiError, Selection, Shape};
+use proxy_agent::root::MIRROR_LABEL;
+use rewrite::name::{CLUSTER_LABEL, METADATA_NAME_LABEL, is_own_key};
+use rewrite::request::ProtectedKeys;
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
 
 use super::certificate::chain;
 use super::report::Report;
+use super::weakness::{Check, Weakness};
+use namespaces::Namespaces;
 
 /// For all questions together.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
+/// After that somebody at a terminal wonders what is going on.
+const SLOW: Duration = Duration::from_secs(3);
 /// The oldest minor version of Kubernetes 1 that works.
 const OLDEST: u32 = 26;
 /// The first that has the policies by which the host keeps pods on their slice.
 const POLICIES: u32 = 30;
-/// The rules that the agent needs, as they are to be applied.
-const RBAC: &str = include_str!("../../../configs/kubernetes/agent-rbac.yaml");
 /// What the agent's rights to custom resources are aggregated in.
 const CUSTOM_RESOURCES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/atoll-proxy-agent-custom-resources";
-const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-const BINDINGS: [(&str, &str); 2] = [
-    ("ClusterRoleBinding", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
-    ("RoleBinding", "/apis/rbac.authorization.k8s.io/v1/rolebindings"),
-];
-/// Groups of the host that users of virtual clusters are in, whatever the agent does.
-const EVERYBODY: [(&str, &str); 2] = [
-    ("system:authenticated", "every user and service account of every virtual cluster"),
-    ("system:serviceaccounts", "every service account of every virtual cluster"),
-];
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// Asks the host everything. Where an answer is missing, so is what follows from it.
-pub(super) fn ask(config: &ProxyAgentConfiguration, report: &mut Report) {
+/// Asks, and reports.
+struct Questions<'c> {
+    api: Api,
+    config: &'c ProxyAgentConfiguration,
+    host: &'c Located<config::Host>,
+    report: &'c mut Report,
+}
+
+/// Asks the host everything, as the agent or as whom `kubeconfig` names. Where an answer is missing, so is what follows from
+/// it.
+pub(super) fn ask(config: &ProxyAgentConfiguration, kubeconfig: Option<&Path>, report: &mut Report) {
     let Some(host) = &config.host else {
         return report.mistakes.general("--host: there is no `host` in the configuration to be asked");
     };
@@ -50,71 +71,257 @@ pub(super) fn ask(config: &ProxyAgentConfiguration, report: &mut Report) {
         Err(error) => return report.mistakes.general(format_args!("--host: no runtime: {error}")),
     };
     runtime.block_on(async {
-        // Why it cannot be opened is said already.
-        let Ok(opened) = Host::open(host, &Reloader::new(Reloader::DEFAULT_PERIOD), Tasks::new()) else { return };
-        let api = Api::new(opened);
-        if timeout(PATIENCE, questions(&api, config, host, report)).await.is_err() {
+        let other = kubeconfig
+            .map(|path| config::Host { kubeconfig: Some(Located::from(path.to_owned())), ..config::Host::default() });
+        let opened = Host::open(other.as_ref().unwrap_or(host), &Reloader::new(Reloader::DEFAULT_PERIOD), Tasks::new());
+        let api = match (opened, kubeconfig) {
+            (Ok(opened), _) => Api::new(opened),
+            (Err(error), Some(path)) => {
+                let (path, error) = (path.display(), chain(&error));
+                return report.mistakes.general(format_args!("--host-kubeconfig {path}: {error}"));
+            }
+            // Why it cannot be opened is said already.
+            (Err(_), None) => return,
+        };
+        let mut questions = Questions { api, config, host, report };
+        let asked = timeout(PATIENCE, questions.ask(kubeconfig.is_none())).await;
+        if asked.is_err() {
             report.mistake(host, format_args!("host: not all questions were answered within {PATIENCE:?}"));
         }
     });
 }
 
-async fn questions(api: &Api, config: &ProxyAgentConfiguration, host: &Located<config::Host>, report: &mut Report) {
-    match version(api).await {
-        Err(error) => return report.mistake(host, format_args!("host: it cannot be asked: {error:#}")),
-        Ok((minor, text)) if minor < OLDEST => {
-            report.mistake(host, format_args!("host: Kubernetes {text} is too old; 1.{OLDEST} or newer is needed"));
+// === impl Questions ===
+
+impl Questions<'_> {
+    async fn ask(&mut self, is_agent: bool) {
+        if !self.version().await {
+            return;
         }
-        Ok((minor, text)) if minor < POLICIES && !host.unsafe_direct_access && !config.virtual_clusters.is_empty() => {
-            report.mistake(
-                host,
+        if is_agent {
+            self.rights().await;
+        }
+        self.direct_access();
+        self.authorizer().await;
+        self.nodes().await;
+        let namespaces = self.bindings_and_namespaces().await;
+        self.roles().await;
+        self.admission(&namespaces).await;
+        self.network(&namespaces).await;
+        self.storage().await;
+    }
+
+    /// Whether it answers at all, and is new enough.
+    async fn version(&mut self) -> bool {
+        let (minor, text) = match version(&self.api).await {
+            Ok(version) => version,
+            Err(error) => {
+                self.report.mistake(self.host, format_args!("host: it cannot be asked: {error:#}"));
+                return false;
+            }
+        };
+        if minor < OLDEST {
+            self.report
+                .mistake(self.host, format_args!("host: Kubernetes {text} is too old; 1.{OLDEST} or newer is needed"));
+        } else if minor < POLICIES && !self.host.unsafe_direct_access && !self.config.virtual_clusters.is_empty() {
+            self.report.mistake(
+                self.host,
                 format_args!(
                     "host: Kubernetes {text} has no ValidatingAdmissionPolicy (1.{POLICIES} has), so no virtual cluster is \
                      served unless `unsafeDirectAccess: true` below `host` accepts that"
                 ),
             );
         }
-        Ok(_) => {}
+        true
     }
-    match missing(api).await {
-        Ok(missing) if missing.is_empty() => {}
-        Ok(missing) => {
-            let (count, missing) = (missing.len(), missing.join(", "));
-            report.mistake(
-                host,
-                format_args!(
-                    "host: the agent lacks {count} rights of configs/kubernetes/agent-rbac.yaml, which must be applied: \
-                     {missing}"
-                ),
-            );
-        }
-        Err(error) => report.mistake(host, format_args!("host: it does not say what the agent may do: {error:#}")),
-    }
-    // A right that is only there once the first such object was written.
-    match api.get(CUSTOM_RESOURCES).await {
-        Ok(_) => {}
-        Err(error) if error.is_not_found() => report.warn(
-            host,
-            "host: the ClusterRole atoll-proxy-agent-custom-resources of configs/kubernetes/agent-rbac.yaml is not there, so \
-             virtual clusters cannot write custom resources that are in no namespace",
-        ),
-        Err(error) => {
-            let error = chain(&error);
-            report.warn(host, format_args!("host: its ClusterRoles cannot be read: {error}"));
-        }
-    }
-    if let Err(error) = nodes(api, &config.virtual_clusters, report).await {
-        report.warn(host, format_args!("host: its nodes cannot be listed: {error:#}"));
-    }
-    for (kind, path) in BINDINGS {
-        match api.list(path, &Selection::default()).await {
-            Ok(list) => open_to_all(host, kind, &list.items, report),
+
+    /// Whether the agent can do its work.
+    async fn rights(&mut self) {
+        match slow("what the agent may do", rights::missing(&self.api)).await {
+            Ok(missing) if missing.is_empty() => {}
+            Ok(missing) => {
+                let (count, missing) = (missing.len(), missing.join(", "));
+                self.report.mistake(
+                    self.host,
+                    format_args!(
+                        "host: the agent lacks {count} rights of configs/kubernetes/agent-rbac.yaml, which must be applied: \
+                         {missing}"
+                    ),
+                );
+            }
             Err(error) => {
-                let error = chain(&error);
-                report.warn(host, format_args!("host: its {kind}s cannot be listed: {error}"));
+                self.report.mistake(self.host, format_args!("host: it does not say what the agent may do: {error:#}"));
+            }
+        }
+        // A right that is only there once the first such object was written.
+        match self.api.get(CUSTOM_RESOURCES).await {
+            Ok(_) => {}
+            Err(error) if error.is_not_found() => self.report.warn(
+                self.host,
+                "host: the ClusterRole atoll-proxy-agent-custom-resources of configs/kubernetes/agent-rbac.yaml is not \
+                 there, so virtual clusters cannot write custom resources that are in no namespace",
+            ),
+            Err(error) => self.unknown("ClusterRoles", &error),
+        }
+    }
+
+    /// Whether the configuration serves virtual clusters that the host may not keep in.
+    fn direct_access(&mut self) {
+        let why = match (self.host.unsafe_direct_access, self.host.unverified_policies) {
+            (true, _) => "unsafeDirectAccess serves virtual clusters though the host may not enforce",
+            (false, true) => "unverifiedPolicies serves virtual clusters though nobody has seen the host enforce",
+            (false, false) => return,
+        };
+        self.report.weak(Some(Weakness::at(
+            Check::DirectAccess,
+            self.host.place(),
+            format_args!(
+                "host: {why} the admission policies that keep a token inside its virtual cluster when it is used directly \
+                 against the host's API server"
+            ),
+            "use a host of Kubernetes 1.30 or newer with the plugin ValidatingAdmissionPolicy, whose webhooks take dry runs, and \
+             take the key out; until then, let only the agent and the nodes reach the API server",
+        )));
+    }
+
+    async fn authorizer(&mut self) {
+        match authorizer::weaknesses(&self.api, self.host.place()).await {
+            Ok(found) => self.report.weak(found),
+            Err(error) => {
+                self.report.warn(self.host, format_args!("host: it does not say what others may do: {error:#}"));
             }
         }
     }
+
+    async fn nodes(&mut self) {
+        for cluster in self.config.virtual_clusters.iter().filter(|cluster| cluster.trusts_nodes()) {
+            let keys = cluster.labels().into_keys().collect::<Vec<_>>().join(", ");
+            if keys.is_empty() {
+                continue;
+            }
+            self.report.weak(Some(Weakness::at(
+                Check::NodeLabel,
+                cluster.place(),
+                format_args!(
+                    "virtual cluster {}: a kubelet may set the labels of its nodes by itself ({keys}), so whoever controls a \
+                     node of the host can move it here and gets pods and their Secrets",
+                    cluster.name
+                ),
+                "add a label with the prefix node-restriction.kubernetes.io/ to the nodes and to nodeSelector",
+            )));
+        }
+        if let Some(nodes) = self.list("nodes", "/api/v1/nodes", "", Shape::Metadata).await {
+            nodes::look(&nodes, &self.config.virtual_clusters, self.report);
+        }
+    }
+
+    /// Bindings first: one that is left behind is in none of the namespaces that are listed after it.
+    async fn bindings_and_namespaces(&mut self) -> Namespaces {
+        let place = self.host.place();
+        let without_mirrors = format!("!{MIRROR_LABEL}");
+        let of_the_cluster =
+            self.list("ClusterRoleBindings", &format!("{RBAC}/clusterrolebindings"), "", Shape::Whole).await;
+        let bindings = format!("{RBAC}/rolebindings");
+        let bindings = self.list("RoleBindings", &bindings, &without_mirrors, Shape::Whole).await.unwrap_or_default();
+        for (kind, binding) in of_the_cluster
+            .iter()
+            .flatten()
+            .map(|binding| ("ClusterRoleBinding", binding))
+            .chain(bindings.iter().map(|binding| ("RoleBinding", binding)))
+        {
+            self.report.weak(bindings::weaknesses(place, kind, binding));
+        }
+        let Some(items) = self.list("namespaces", "/api/v1/namespaces", "", Shape::Metadata).await else {
+            return Namespaces::default();
+        };
+        let namespaces = Namespaces::new(&items);
+        self.report.weak(namespaces.weaknesses(place, &self.config.virtual_clusters));
+        self.report.weak(left::weakness(&self.api, place, &bindings, &namespaces).await);
+        namespaces
+    }
+
+    async fn roles(&mut self) {
+        let labels = format!("!{CLUSTER_LABEL}");
+        let roles = self.list("ClusterRoles", &format!("{RBAC}/clusterroles"), &labels, Shape::Whole).await;
+        for role in roles.iter().flatten() {
+            self.report.weak(aggregation::weakness(self.host.place(), role));
+        }
+    }
+
+    async fn admission(&mut self, namespaces: &Namespaces) {
+        let theirs = namespaces.of_tenants(&self.config.virtual_clusters);
+        let protected = self.config.protected_keys();
+        let is_protected = |key: &str| is_protected(&protected, key);
+        for (kind, plural) in admission::KINDS {
+            let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
+            for object in self.list(&format!("{kind}s"), &path, "", Shape::Whole).await.iter().flatten() {
+                self.report.weak(admission::weaknesses(self.host.place(), kind, object, is_protected, &theirs));
+            }
+        }
+    }
+
+    async fn network(&mut self, namespaces: &Namespaces) {
+        let theirs = namespaces.of_tenants(&self.config.virtual_clusters);
+        let protected = self.config.protected_keys();
+        let is_protected = |key: &str| is_protected(&protected, key);
+        let path = "/apis/networking.k8s.io/v1/networkpolicies";
+        for policy in self.list("NetworkPolicies", path, "", Shape::Whole).await.iter().flatten() {
+            let is_tenants =
+                policy["metadata"]["namespace"].as_str().is_some_and(|name| namespaces.is_of_a_cluster(name));
+            if !is_tenants {
+                self.report.weak(network::weakness(self.host.place(), policy, is_protected, &theirs));
+            }
+        }
+    }
+
+    async fn storage(&mut self) {
+        let place = self.host.place();
+        let volumes = self.list("PersistentVolumes", "/api/v1/persistentvolumes", "", Shape::Whole).await;
+        self.report.weak(volumes::free(place, &volumes.unwrap_or_default()));
+        let path = "/apis/storage.k8s.io/v1/storageclasses";
+        for class in self.list("StorageClasses", path, "", Shape::Whole).await.iter().flatten() {
+            self.report.weak(volumes::secrets_of_claims(place, class));
+        }
+    }
+
+    /// A whole list, or a warning that it is not known. A kind that this version of Kubernetes does not have has no objects.
+    async fn list(&mut self, what: &str, path: &str, labels: &str, shape: Shape) -> Option<Vec<Value>> {
+        let selection = Selection { labels: labels.to_owned(), shape, ..Selection::default() };
+        match slow(what, self.api.list(path, &selection)).await {
+            Ok(list) => Some(list.items),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => {
+                self.unknown(what, &error);
+                None
+            }
+        }
+    }
+
+    fn unknown(&mut self, what: &str, error: &ApiError) {
+        let error = chain(error);
+        self.report
+            .warn(self.host, format_args!("host: its {what} cannot be read, so they were not looked at: {error}"));
+    }
+}
+
+/// Whether a label of namespaces is out of reach of their virtual cluster.
+fn is_protected(protected: &ProtectedKeys, key: &str) -> bool {
+    key == METADATA_NAME_LABEL || is_own_key(key) || protected.matches(key)
+}
+
+/// Tells a terminal what takes long.
+async fn slow<T>(what: &str, asked: impl Future<Output = T>) -> T {
+    let mut asked = std::pin::pin!(asked);
+    tokio::select! {
+        answer = &mut asked => return answer,
+        () = sleep(SLOW) => tell(what),
+    }
+    asked.await
+}
+
+#[expect(clippy::print_stderr, reason = "the person at the terminal wonders; standard output is for the report")]
+fn tell(what: &str) {
+    eprintln!("atoll: asking the host: {what}");
 }
 
 /// The minor version, and the whole of it.
@@ -128,136 +335,4 @@ async fn version(api: &Api) -> anyhow::Result<(u32, String)> {
     }
     let text = version["gitVersion"].as_str().unwrap_or_default().to_owned();
     Ok((digits.parse().context("/version has no minor version")?, text))
-}
-
-/// What the agent should be allowed and is not, in words of `kubectl auth can-i`.
-async fn missing(api: &Api) -> anyhow::Result<Vec<String>> {
-    let mut missing = Vec::new();
-    for (words, attributes) in wanted(RBAC)? {
-        let review =
-            json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": attributes});
-        let answer = api.create(REVIEWS, &review).await?;
-        if answer["status"]["allowed"] != true {
-            missing.push(words);
-        }
-    }
-    Ok(missing)
-}
-
-/// Every right of the ClusterRole in a file: in words, and as the `spec` of a review.
-fn wanted(rbac: &str) -> anyhow::Result<Vec<(String, Value)>> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(rbac).context("the agent's rules")?;
-    let role = documents.iter().find(|document| document["kind"] == "ClusterRole").context("no ClusterRole")?;
-    let texts = |value: &Value| -> Vec<String> {
-        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    let mut wanted = Vec::new();
-    for rule in role["rules"].as_array().into_iter().flatten() {
-        for verb in texts(&rule["verbs"]) {
-            for path in texts(&rule["nonResourceURLs"]) {
-                wanted.push((format!("{verb} {path}"), json!({"nonResourceAttributes": {"verb": verb, "path": path}})));
-            }
-            for group in texts(&rule["apiGroups"]) {
-                for resource in texts(&rule["resources"]) {
-                    let dotted = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
-                    let attributes = json!({"verb": verb, "group": group, "resource": resource});
-                    wanted.push((format!("{verb} {dotted}"), json!({"resourceAttributes": attributes})));
-                }
-            }
-        }
-    }
-    Ok(wanted)
-}
-
-/// Slices without nodes, and nodes in two slices.
-async fn nodes(api: &Api, clusters: &[Located<config::VirtualCluster>], report: &mut Report) -> anyhow::Result<()> {
-    let selection = Selection { shape: Shape::Metadata, ..Selection::default() };
-    let nodes = api.list("/api/v1/nodes", &selection).await?.items;
-    let mut owned: Vec<(&str, &str)> = Vec::new();
-    for cluster in clusters {
-        let labels = cluster.labels();
-        let labels = labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        // A selector that is none is said to be none already.
-        let Ok(selector) = LabelSelector::from_labels(labels) else { continue };
-        let matches = |node: &&Value| selector.matches(|key| node["metadata"]["labels"][key].as_str());
-        let own: Vec<_> = nodes.iter().filter(matches).filter_map(|node| node["metadata"]["name"].as_str()).collect();
-        let name = cluster.name.as_str();
-        if own.is_empty() {
-            report.warn(
-                cluster,
-                format_args!(
-                    "virtual cluster {name}: no node of the host has {selector}, so its pods will stay Pending"
-                ),
-            );
-        }
-        if let Some((other, node)) = owned.iter().find(|(_, node)| own.contains(node)) {
-            report.warn(
-                cluster,
-                format_args!(
-                    "virtual cluster {name} shares nodes with {other}, {node} for one: each sees the other's load"
-                ),
-            );
-        }
-        owned.extend(own.into_iter().map(|node| (name, node)));
-    }
-    Ok(())
-}
-
-/// Bindings that are not Kubernetes' own and give something to everybody.
-fn open_to_all(host: &Located<config::Host>, kind: &str, bindings: &[Value], report: &mut Report) {
-    for binding in bindings {
-        let metadata = &binding["metadata"];
-        if metadata["labels"]["kubernetes.io/bootstrapping"] == "rbac-defaults" {
-            continue;
-        }
-        for (group, who) in EVERYBODY {
-            let names = |subject: &Value| subject["kind"] == "Group" && subject["name"] == group;
-            if binding["subjects"].as_array().into_iter().flatten().any(names) {
-                let place = metadata["namespace"].as_str().map(|name| format!("{name}/")).unwrap_or_default();
-                let name = metadata["name"].as_str().unwrap_or_default();
-                let role = binding["roleRef"]["name"].as_str().unwrap_or_default();
-                report.warn(host, format_args!("host: {kind} {place}{name} gives {role} to {group}, so to {who}"));
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_rule_of_the_role_is_a_question() {
-        let wanted = wanted(RBAC).unwrap();
-        let words: Vec<_> = wanted.iter().map(|(words, _)| words.as_str()).collect();
-        for right in ["get *", "list *.*", "impersonate users", "create tokenreviews.authentication.k8s.io"] {
-            assert!(words.contains(&right), "{right}\n{words:#?}");
-        }
-        let expected =
-            json!({"resourceAttributes": {"verb": "bind", "group": "rbac.authorization.k8s.io", "resource": "roles"}});
-        assert!(wanted.iter().any(|(_, spec)| *spec == expected));
-    }
-
-    #[test]
-    fn bindings_for_everybody_are_warned_of() {
-        let mut report = Report::default();
-        let binding = |name: &str, label: &str, group: &str| {
-            json!({"metadata": {"name": name, "labels": {"kubernetes.io/bootstrapping": label}},
-                "roleRef": {"name": "view"}, "subjects": [{"kind": "User", "name": group}, {"kind": "Group", "name": group}]})
-        };
-        let bindings = [
-            binding("built-in", "rbac-defaults", "system:authenticated"),
-            binding("ours", "", "vc:a:system:authenticated"),
-            binding("open", "", "system:authenticated"),
-        ];
-        open_to_all(&Located::from(config::Host::default()), "ClusterRoleBinding", &bindings, &mut report);
-        let mut out = Vec::new();
-        assert!(report.write(std::path::Path::new("c"), &mut out).unwrap());
-        let text = String::from_utf8(out).unwrap();
-        assert!(
-            text.starts_with("c: warning: host: ClusterRoleBinding open gives view to system:authenticated"),
-            "{text}"
-        );
-        assert!(text.ends_with("no mistakes, 1 warning\n"), "{text}");
-    }
 }

@@ -1,9 +1,13 @@
-//! What was found, as compilers say it: `FILE:LINE:COLUMN: message`, and how many at the end.
+//! What was found, as compilers say it: `FILE:LINE:COLUMN: message`, and how many at the end; or as a document.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
-use ops::config::{ConfigErrors, Document, Located, Problems, examine};
+use ops::config::{ConfigErrors, Document, Located, Problem, Problems, examine};
+use serde_json::{Value, json};
+
+use super::weakness::{Check, Weakness};
 
 /// What was found so far.
 #[derive(Debug, Default)]
@@ -12,8 +16,29 @@ pub(super) struct Report {
     pub(super) mistakes: Problems,
     /// What should be looked at.
     pub(super) warnings: Problems,
+    /// What weakens virtual clusters on their host; `None` if it was not looked for.
+    weaknesses: Option<Vec<Weakness>>,
     /// What the configuration's own reader said, which has counted beyond what it tells.
     told: Vec<ConfigErrors>,
+}
+
+/// How it is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// A line for each, and for a weakness another one that says what to do
+    #[default]
+    Text,
+    /// One document
+    Json,
+}
+
+/// How much was found.
+struct Counts {
+    mistakes: usize,
+    warnings: usize,
+    /// `None` if it was not looked for them.
+    weaknesses: Option<usize>,
+    accepted: usize,
 }
 
 // === impl Report ===
@@ -36,36 +61,173 @@ impl Report {
     }
 
     /// A mistake at a value, or in general.
-    pub(super) fn mistake<T>(&mut self, value: &Located<T>, message: impl std::fmt::Display) {
+    pub(super) fn mistake<T>(&mut self, value: &Located<T>, message: impl fmt::Display) {
         self.mistakes.at(value, message);
     }
 
     /// Something that will do, and should be looked at.
-    pub(super) fn warn<T>(&mut self, value: &Located<T>, message: impl std::fmt::Display) {
+    pub(super) fn warn<T>(&mut self, value: &Located<T>, message: impl fmt::Display) {
         self.warnings.at(value, message);
     }
 
-    /// Writes everything; returns whether there was no mistake.
-    pub(super) fn write(self, file: &Path, out: &mut dyn Write) -> io::Result<bool> {
-        let mut mistakes = 0;
-        for errors in self.told.into_iter().chain([self.mistakes.into_errors(file)]) {
-            mistakes += errors.problems().len();
-            if !errors.problems().is_empty() {
-                writeln!(out, "{errors}")?;
+    /// From now on it is looked for weaknesses of the host.
+    pub(super) fn look_for_weaknesses(&mut self) {
+        self.weaknesses.get_or_insert_default();
+    }
+
+    /// Whether it is looked for weaknesses of the host.
+    pub(super) fn looks_for_weaknesses(&self) -> bool {
+        self.weaknesses.is_some()
+    }
+
+    /// Weaknesses of the host: one, some or none.
+    pub(super) fn weak(&mut self, weaknesses: impl IntoIterator<Item = Weakness>) {
+        self.weaknesses.get_or_insert_default().extend(weaknesses);
+    }
+
+    /// Writes everything but what is `accepted`; returns whether there was neither a mistake nor a weakness.
+    pub(super) fn write(
+        self,
+        file: &Path,
+        format: Format,
+        accepted: &[Check],
+        out: &mut dyn Write,
+    ) -> io::Result<bool> {
+        let looked = self.weaknesses.is_some();
+        let (accepted, mut weaknesses): (Vec<_>, Vec<_>) =
+            self.weaknesses.into_iter().flatten().partition(|weakness| accepted.contains(&weakness.check));
+        weaknesses.sort_by_key(|weakness| (weakness.problem.place().is_none(), weakness.problem.place()));
+        let mistakes: Vec<_> = self.told.into_iter().chain([self.mistakes.into_errors(file)]).collect();
+        let warnings = self.warnings.into_errors(file);
+        let counts = Counts {
+            mistakes: mistakes.iter().map(|errors| errors.problems().len()).sum(),
+            warnings: warnings.problems().len(),
+            weaknesses: looked.then_some(weaknesses.len()),
+            accepted: accepted.len(),
+        };
+        match format {
+            Format::Json => {
+                let mistakes = mistakes.iter().flat_map(ConfigErrors::problems).map(|one| item("mistake", one));
+                let warnings = warnings.problems().iter().map(|one| item("warning", one));
+                let items: Vec<_> = mistakes.chain(warnings).chain(weaknesses.iter().map(of_weakness)).collect();
+                writeln!(out, "{:#}", document(file, &counts, &items))?;
+            }
+            Format::Text => {
+                for errors in mistakes.iter().filter(|errors| !errors.problems().is_empty()) {
+                    writeln!(out, "{errors}")?;
+                }
+                for warning in warnings.problems() {
+                    writeln!(out, "{} warning: {}", place(file, warning), warning.message())?;
+                }
+                for Weakness { check, problem, advice } in &weaknesses {
+                    writeln!(out, "{} weakness: {} [{check}]", place(file, problem), problem.message())?;
+                    writeln!(out, "    {advice}")?;
+                }
+                writeln!(out, "{}: {counts}", file.display())?;
             }
         }
-        let warnings = self.warnings.into_errors(file);
-        for warning in warnings.problems() {
-            let place = warning.place().map(|place| format!("{place}:")).unwrap_or_default();
-            writeln!(out, "{}:{place} warning: {}", file.display(), warning.message())?;
-        }
-        let count = |count: usize, what: &str| match count {
-            0 => format!("no {what}s"),
-            1 => format!("1 {what}"),
-            more => format!("{more} {what}s"),
+        Ok(counts.mistakes == 0 && counts.weaknesses.unwrap_or(0) == 0)
+    }
+}
+
+/// `FILE:LINE:COLUMN:`, as far as there is a place.
+fn place(file: &Path, problem: &Problem) -> String {
+    let place = problem.place().map(|place| format!("{place}:")).unwrap_or_default();
+    format!("{}:{place}", file.display())
+}
+
+fn document(file: &Path, counts: &Counts, items: &[Value]) -> Value {
+    json!({
+        "apiVersion": "atoll.dev/v1alpha1", "kind": "CheckReport",
+        "file": file.display().to_string(),
+        "mistakes": counts.mistakes, "warnings": counts.warnings,
+        "weaknesses": counts.weaknesses, "accepted": counts.accepted,
+        "items": items,
+    })
+}
+
+fn item(severity: &str, problem: &Problem) -> Value {
+    let mut item = json!({"severity": severity, "message": problem.message()});
+    if let Some(place) = problem.place() {
+        item["line"] = place.line().into();
+        item["column"] = place.column().into();
+    }
+    item
+}
+
+fn of_weakness(weakness: &Weakness) -> Value {
+    let mut item = item("weakness", &weakness.problem);
+    item["check"] = weakness.check.to_string().into();
+    item["advice"] = weakness.advice.clone().into();
+    item
+}
+
+// === impl Counts ===
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |count: usize, one: &str, many: &str| match count {
+            0 => format!("no {many}"),
+            1 => format!("1 {one}"),
+            more => format!("{more} {many}"),
         };
-        let (warnings, found) = (count(warnings.problems().len(), "warning"), count(mistakes, "mistake"));
-        writeln!(out, "{}: {found}, {warnings}", file.display())?;
-        Ok(mistakes == 0)
+        let (mistakes, warnings) =
+            (count(self.mistakes, "mistake", "mistakes"), count(self.warnings, "warning", "warnings"));
+        write!(f, "{mistakes}, {warnings}")?;
+        if let Some(weaknesses) = self.weaknesses {
+            write!(f, ", {}", count(weaknesses, "weakness", "weaknesses"))?;
+        }
+        match self.accepted {
+            0 => Ok(()),
+            accepted => write!(f, ", {accepted} accepted"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(format: Format, accepted: &[Check], is_looked_for: bool) -> (String, bool) {
+        let mut report = Report::default();
+        report.warn(&Located::new((), ops::config::Place::new(3, 1)), "look here");
+        if is_looked_for {
+            report.look_for_weaknesses();
+            report.weak([
+                Weakness::at(Check::FreeVolume, None, "host: a", "b"),
+                Weakness::at(Check::NodeLabel, ops::config::Place::new(4, 2), "c", "d"),
+            ]);
+        }
+        let mut out = Vec::new();
+        let good = report.write(Path::new("c.yaml"), format, accepted, &mut out).unwrap();
+        (String::from_utf8(out).unwrap(), good)
+    }
+
+    #[test]
+    fn weaknesses_come_with_what_to_do() {
+        let lines = "c.yaml:3:1: warning: look here\nc.yaml:4:2: weakness: c [node-label]\n    d\n\
+                     c.yaml: weakness: host: a [free-volume]\n    b\nc.yaml: no mistakes, 1 warning, 2 weaknesses\n";
+        assert_eq!(written(Format::Text, &[], true), (lines.to_owned(), false));
+        let lines = "c.yaml:3:1: warning: look here\nc.yaml: no mistakes, 1 warning, no weaknesses, 2 accepted\n";
+        assert_eq!(written(Format::Text, &[Check::NodeLabel, Check::FreeVolume], true), (lines.to_owned(), true));
+        let lines = "c.yaml:3:1: warning: look here\nc.yaml: no mistakes, 1 warning\n";
+        assert_eq!(written(Format::Text, &[], false), (lines.to_owned(), true));
+    }
+
+    #[test]
+    fn a_document_says_the_same() {
+        let (text, good) = written(Format::Json, &[Check::FreeVolume], true);
+        let document: Value = serde_json::from_str(&text).unwrap();
+        assert!(!good && document["kind"] == "CheckReport", "{text}");
+        assert_eq!(
+            document["items"],
+            json!([
+                {"severity": "warning", "line": 3, "column": 1, "message": "look here"},
+                {"severity": "weakness", "check": "node-label", "line": 4, "column": 2, "message": "c", "advice": "d"},
+            ])
+        );
+        assert_eq!([&document["weaknesses"], &document["accepted"], &document["mistakes"]], [1, 1, 0]);
+        let (text, _) = written(Format::Json, &[], false);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["weaknesses"], Value::Null);
     }
 }

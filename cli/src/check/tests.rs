@@ -36,11 +36,16 @@ impl World {
         self.write("c.yaml", text);
         let file = self.0.path().join("c.yaml");
         let mut out = Vec::new();
-        let code = run(&Args { file, host: false }, &mut out).unwrap();
+        let code = run(&args(file), &mut out).unwrap();
         let folder = format!("{}/", self.0.path().display());
         let lines = String::from_utf8(out).unwrap().replace(&folder, "");
         (lines.lines().map(str::to_owned).collect(), code == ExitCode::SUCCESS)
     }
+}
+
+/// Without a host.
+fn args(file: PathBuf) -> Args {
+    Args { file, host: false, host_kubeconfig: None, accept: Vec::new(), output: Format::Text }
 }
 
 const DAY: Duration = ops::date::DAY;
@@ -127,12 +132,25 @@ fn a_host_that_cannot_be_used_and_a_selector_that_is_none() {
 }
 
 #[test]
+fn nodes_that_choose_their_virtual_cluster_are_warned_of() {
+    let world = World::new(400 * DAY);
+    let more = "host: {inCluster: true}\nvirtualClusters:\n\
+        - {name: a, nodeSelector: {location: x, topology.kubernetes.io/zone: y}}\n\
+        - {name: b, nodeSelector: {location: x, node-restriction.kubernetes.io/site: y}}\n\
+        - {name: c, nodeGroup: z}\n";
+    let (lines, _) = world.check(&format!("{AGENT}{more}"));
+    let warned: Vec<_> = lines.iter().filter(|line| line.contains("warning: virtual cluster")).collect();
+    assert_eq!(warned.len(), 2, "{lines:#?}");
+    assert!(warned[0].starts_with("c.yaml:8:") && warned[0].contains("(location, topology.kubernetes.io/zone)"));
+    assert!(warned[1].starts_with("c.yaml:10:") && warned[1].contains("(apps.kubeedge.io/belonging-to)"));
+}
+
+#[test]
 fn a_file_of_something_else_is_none() {
     let world = World::new(400 * DAY);
     let (lines, good) = world.check("apiVersion: v1\nkind: Config\n");
     assert!(!good && lines[0].ends_with("no ProxyAgentConfiguration, only Config"), "{lines:#?}");
     let mut out = Vec::new();
-    let args = Args { file: Path::new("/nowhere/c.yaml").to_owned(), host: false };
-    assert_eq!(run(&args, &mut out).unwrap(), ExitCode::FAILURE);
+    assert_eq!(run(&args(Path::new("/nowhere/c.yaml").to_owned()), &mut out).unwrap(), ExitCode::FAILURE);
     assert!(String::from_utf8(out).unwrap().starts_with("/nowhere/c.yaml: cannot read the file"));
 }

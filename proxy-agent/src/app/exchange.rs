@@ -1,11 +1,13 @@
 //! Builds what serves virtual clusters, and starts what keeps them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use ops::drain::Tasks;
 use ops::files::Reloader;
 use rewrite::view::Certificate;
+use tokio::time::timeout;
 
 use crate::access::Access;
 use crate::clusters::{ByName, ClusterError, VirtualClusters};
@@ -23,6 +25,9 @@ use crate::root::Root;
 use crate::seal::Seal;
 use crate::shared::{Definitions, Rules, handover};
 use crate::who::Who;
+
+/// How long the admission policies wait for namespaces to be annotated.
+const ANNOTATING: Duration = Duration::from_secs(10);
 
 /// The parts that have to know which virtual clusters there are. Clones are the same.
 #[derive(Clone)]
@@ -56,7 +61,7 @@ pub(super) fn open(
         unsafe_direct_access: configured.unsafe_direct_access,
         unverified_policies: configured.unverified_policies,
     };
-    let gate = Gate::new(api.clone(), accepted, clusters.slices());
+    let gate = Gate::new(api.clone(), accepted, Arc::clone(&namespaces));
 
     let reflector = api.reflect(namespaces::PATH, Selection::default());
     let followed = Arc::clone(&namespaces);
@@ -80,7 +85,13 @@ pub(super) fn open(
     let kept = Arc::clone(&discovery);
     keep(tasks, "discovery", async move { kept.keep().await });
     keep(tasks, "root", root.clone().run());
-    keep(tasks, "gate", gate.clone().run());
+    let (annotating, kept) = (root.clone(), gate.clone());
+    keep(tasks, "gate", async move {
+        // The policies refuse pods in namespaces without annotations, and those of an earlier version have none. What cannot
+        // be annotated does not keep the others waiting.
+        let _ = timeout(ANNOTATING, annotating.annotated()).await;
+        kept.run().await;
+    });
 
     let endpoint_ca = reloader
         .watch([config.identity.server_ca.to_path_buf()], |[pem]| std::str::from_utf8(pem).map(Certificate::new));
@@ -125,10 +136,9 @@ impl Slices {
     pub(super) fn exchange(&self, clusters: ByName) {
         // In this order, what is not ours any more is not asked for when it is let go.
         self.clusters.exchange(clusters);
-        self.gate.serve(self.clusters.slices());
         self.namespaces.serve(self.clusters.names());
         self.root.enforce(self.clusters.levels());
-        self.root.serve(self.clusters.names());
+        self.root.serve(self.clusters.annotations());
     }
 }
 

@@ -91,13 +91,13 @@ fn tunnel(way: WayState) -> TunnelStatus {
 
 impl Slices {
     fn status(&self) -> Vec<VirtualClusterStatus> {
+        let gate = self.gate.standing();
         let mut clusters: Vec<_> = self
             .clusters
             .all()
             .iter()
             .map(|cluster| {
                 let founding = self.root.founding(&cluster.name).unwrap_or(Founding::Pending);
-                let gate = self.gate.standing(&cluster.name).unwrap_or(gate::Standing::Pending);
                 let message = match (&founding, &gate) {
                     (Founding::Pending, _) => Some("not founded yet".to_owned()),
                     (Founding::Failed(why), _) => Some(why.to_string()),

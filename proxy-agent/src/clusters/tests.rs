@@ -26,6 +26,9 @@ fn the_configuration_becomes_clusters() {
     assert_eq!(&*cluster.node_selector.text, "location=beijing,zone=b");
     assert_eq!(cluster.root.as_str(), "atoll-root-ke-beijing");
     assert!(!cluster.guard.is_empty());
+    let annotations: Vec<_> = cluster.annotations.entries().map(|(_, value)| value).collect();
+    assert_eq!(annotations[..2], ["location=beijing,zone=b", "edge:Exists:::"]);
+    assert!(annotations[2].contains("scheduler.alpha.kubernetes.io/*,admission.gatekeeper.sh/*"));
     let host = cluster.mapping().host(&VirtualNamespace::new("edge").unwrap()).unwrap();
     assert_eq!(host.as_str(), "edge-ke-beijing");
     assert!(clusters.get(&"ke-hangzhou".parse().unwrap()).is_none());

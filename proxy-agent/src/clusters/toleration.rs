@@ -46,6 +46,14 @@ pub(super) fn parse(value: &Value) -> Result<Toleration, TolerationError> {
 /// Found now, not when the first pod is refused.
 fn check(toleration: &Toleration) -> Result<(), TolerationError> {
     let invalid = |reason| Err(TolerationError::Invalid(reason));
+    let is_made_of =
+        |text: &str, others: &str| text.chars().all(|it| it.is_ascii_alphanumeric() || others.contains(it));
+    if !is_made_of(&toleration.key, "-_./") {
+        return invalid("key must be the key of a label");
+    }
+    if !is_made_of(&toleration.value, "-_.") {
+        return invalid("value must be the value of a label");
+    }
     match toleration.operator.as_str() {
         "Exists" if !toleration.value.is_empty() => invalid("value must be empty when operator is Exists"),
         // Lt and Gt: KEP-5471.
@@ -96,6 +104,8 @@ mod tests {
             json!({"key": "edge", "operator": "Exists", "value": "yes"}),
             json!({"key": "edge", "operator": "exists"}),
             json!({"key": "edge", "effect": "Never"}),
+            json!({"key": "ed:ge", "operator": "Exists"}),
+            json!({"key": "edge", "value": "a,b"}),
             json!({"key": "edge", "effect": "NoSchedule", "tolerationSeconds": 30}),
         ] {
             parse(&value).unwrap_err();

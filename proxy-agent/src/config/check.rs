@@ -6,7 +6,7 @@ use ops::config::{Located, Problems};
 use rewrite::name::endings;
 use rewrite::request::KeyPattern;
 
-use super::{Custom, Host, ProxyAgentConfiguration, VirtualCluster};
+use super::{Custom, CustomResourceDefinitions, Host, ProxyAgentConfiguration, VirtualCluster, is_within};
 use crate::layer4::Destination;
 use crate::shared::Kind;
 
@@ -91,6 +91,11 @@ fn check_shared(config: &ProxyAgentConfiguration, problems: &mut Problems) {
                      `objects: read` if they are to read the host's objects only"
                 ),
             );
+        }
+    }
+    for group in &config.shared_objects.custom_resource_definitions.allowed_groups {
+        if is_within(group, CustomResourceDefinitions::OWN_GROUP) {
+            problems.at(group, format_args!("`{}` is a group of Atoll's own, and stays reserved", **group));
         }
     }
     for kind in &config.shared_objects.writable {

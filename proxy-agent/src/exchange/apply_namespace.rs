@@ -12,7 +12,7 @@ use rewrite::name::HIDDEN_PREFIX;
 use rewrite::pod_security::is_enforced;
 use rewrite::view::Filter;
 use rewrite::{HostNamespace, VirtualNamespace};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tracing::warn;
 
 use super::Asked;
@@ -21,8 +21,9 @@ use super::patch::named;
 use super::plan::{After, As, Plan, program};
 use crate::access::Attributes;
 use crate::host::{HostBody, full};
-use crate::namespaces;
+use crate::namespaces::{self, Annotations};
 use crate::refusal::Refusal;
+use crate::root::Growth;
 use crate::translate::{MAX_OBJECT, Show, Upstream};
 
 /// What is applied once the namespace is there.
@@ -86,13 +87,14 @@ impl Asked<'_> {
             return Err(taken(request, name.as_str()).into());
         }
 
-        let body = full(bare(&host, &mapped)?.to_string());
+        let body = full(bare(&host, &mapped, &self.cluster.annotations)?.to_string());
         let mut first = self.upstream(Method::POST, namespaces::PATH, As::Agent, body)?;
         for key in [header::ACCEPT, header::CONTENT_TYPE] {
             first.headers_mut().insert(key, HeaderValue::from_static("application/json"));
         }
         let mut plan = self.planned(request, first, show);
         plan.mapping = self.mapping.clone().asking_for(name.clone());
+        self.has_room(request, Growth::Namespace)?;
         plan.after = After::FirstApply(FirstApply { name: name.to_string(), target: target(false), body: mapped });
         Ok(plan)
     }
@@ -163,13 +165,18 @@ fn taken(request: &ResourceRequest<'_>, name: &str) -> Status {
     )
 }
 
-/// The Namespace with the labels that only Atoll writes. The apply names them too, with the same values.
-fn bare(host: &HostNamespace, mapped: &Bytes) -> Result<Value, Refusal> {
+/// The Namespace with what only Atoll writes. The apply names the labels too, with the same values. It does not name the
+/// annotations: its manager would own them, and its next apply would remove them.
+fn bare(host: &HostNamespace, mapped: &Bytes, annotations: &Annotations) -> Result<Value, Refusal> {
     let mapped: Value = serde_json::from_slice(mapped).map_err(|error| Refusal::Unreadable(error.to_string()))?;
     let mut labels = mapped["metadata"]["labels"].clone();
     if let Some(labels) = labels.as_object_mut() {
         let is_enforcing = labels.contains_key(rewrite::pod_security::MARK);
         labels.retain(|key, _| key.starts_with(HIDDEN_PREFIX) || is_enforcing && is_enforced(key));
     }
-    Ok(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": host.as_str(), "labels": labels}}))
+    let annotations: Map<_, _> = annotations.entries().map(|(key, value)| (key.to_owned(), value.into())).collect();
+    Ok(json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": host.as_str(), "labels": labels, "annotations": annotations},
+    }))
 }

@@ -10,7 +10,7 @@ use kube_wire::media::{BodyType, Encoding};
 use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::json::{MAX_WEIGHT, weight};
-use rewrite::request::{Report, Request};
+use rewrite::request::{NamespaceRules, Report, Request};
 use rewrite::{Program, VirtualNamespace};
 use tokio::time::timeout;
 
@@ -145,10 +145,10 @@ impl Asked<'_> {
         let object = self.object(body)?;
         let own = object.name()?;
         if let Some(name) = generate::name(&self.mapping, &own)? {
-            let mapper = self.mapper(None).naming(name.clone());
+            let mapper = self.new_namespace_mapper().naming(name.clone());
             return Ok((full(self.map_object(request, &mapper, &object).await?), name));
         }
-        let mapped = self.map_object(request, &self.mapper(None), &object).await?;
+        let mapped = self.map_object(request, &self.new_namespace_mapper(), &object).await?;
         let name = VirtualNamespace::new(&own.name).map_err(|_| {
             let status = Status::bad_request("metadata.name is not the name of a namespace");
             Unmapped::refusal(status, Ask::KubeApiserver)
@@ -165,6 +165,12 @@ impl Asked<'_> {
             Some(namespace) => mapper.in_namespace(namespace.clone()),
             None => mapper,
         }
+    }
+
+    /// How a new Namespace is mapped.
+    fn new_namespace_mapper(&self) -> Request {
+        let rules = NamespaceRules::clone(&self.cluster.namespace_rules);
+        self.mapper(None).ruled_by(Arc::new(rules.annotated(self.cluster.annotations.entries())))
     }
 
     /// The object in a body.

@@ -27,6 +27,7 @@ use super::{Asked, mirrors};
 use crate::host::{HostBody, empty};
 use crate::policy::{self, Class, Custom};
 use crate::refusal::Refusal;
+use crate::root::Growth;
 use crate::shared;
 use crate::translate::{MAX_OBJECT, Show, Upstream, encoding};
 
@@ -270,6 +271,7 @@ impl Asked<'_> {
                 let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
                 let mut plan = self.planned(request, upstream, show);
                 plan.mapping = self.mapping.clone().asking_for(name);
+                self.has_room(request, Growth::Namespace)?;
                 if !is_dry {
                     plan.after = After::Birth;
                 }
@@ -277,6 +279,12 @@ impl Asked<'_> {
             }
             _ => Err(Status::method_not_allowed_here().into()),
         }
+    }
+
+    /// Whether there is room for what makes mirrors more.
+    pub(super) fn has_room(&self, request: &ResourceRequest<'_>, growth: Growth<'_>) -> Result<(), Refusal> {
+        let room = self.parts.root.has_room(&self.cluster.name, growth);
+        room.map_err(|full| forbidden(request, &full.to_string()))
     }
 
     /// What every namespace and every role of the cluster is labelled with.

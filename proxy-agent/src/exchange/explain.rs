@@ -279,7 +279,7 @@ impl Agent {
             access: Access::new(host.clone()),
             who: Who::new(host.clone()),
             root: Root::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
-            gate: Gate::new(Api::new(host.clone()), Accepted::default(), clusters.slices()),
+            gate: Gate::new(Api::new(host.clone()), Accepted::default(), Arc::clone(&namespaces)),
             discovery: Arc::new(Discovery::new(host.clone(), config.customs(), Arc::clone(&definitions))),
             nodes: Nodes::new(host.clone()),
             shared: Rules::new(&config.shared_objects),

@@ -36,9 +36,9 @@ impl Asked<'_> {
             let identity = if self.may_read_to_the_end(request, &host).await { As::Agent } else { As::Caller };
             return self.present(request, &namespace, &host, identity, body).await;
         }
-        if request.verb().is_read() || request.verb() == Verb::DeleteCollection {
-            // An empty list, a silent watch or a 404, and the host says it best. Nobody can have rights there, so it is
-            // asked in the agent's name.
+        if matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection) {
+            // An empty list or a silent watch, and the host says it best. Nobody can have rights there, so it is asked in the
+            // agent's name, and nothing is shown unless the namespace becomes one of this virtual cluster's.
             return self.present(request, &namespace, &host, As::Agent, body).await;
         }
         if BodyType::of_patch(content_type(&self.headers)) == Ok(BodyType::ApplyYaml) && request.verb() == Verb::Patch {

@@ -7,15 +7,20 @@
 //! | create, apply of what others have | a dry run against it; PUT of the overlay if it says the same |
 //! | update, patch | a dry run; PUT of the overlay, and of the rest if that is [agreed](crate::shared::Consent) |
 //! | delete | PUT without the overlay; DELETE if nobody else has one |
+//! | deletecollection | the same for each selected object; then a list |
+//! | update, patch of a definition's status | a dry run; PUT if no other cluster has the definition |
 //!
 //! Every write carries the resourceVersion that was read, and a conflict is planned anew.
 //!
-//! Reading order: here, `wanted` (what a client wants), `write`, `leave`.
+//! Reading order: here, `wanted` (what a client wants), `write`, `leave`, `collection`, `status`.
 
 mod advertised;
 mod applied;
+mod collection;
 mod defined;
 mod leave;
+mod names;
+mod status;
 mod wanted;
 mod write;
 
@@ -23,7 +28,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use kube_wire::media::BodyType;
 use kube_wire::query::{ListOptions, Query, WriteOptions};
-use kube_wire::selector::LabelSelector;
+use kube_wire::selector::{LabelSelector, LabelSelectorError};
 use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::name::MANAGER_PREFIX;
 use rewrite::view::Filter;
@@ -64,7 +69,10 @@ impl Asked<'_> {
         let place = request.path().build();
         let planned = match self.writes_shared(request).await? {
             None => self.read_shared(request),
-            Some(_) if request.verb() == Verb::DeleteCollection => Err(Status::method_not_allowed_here().into()),
+            Some(_) if request.subresource().is_some() => self.write_status(request, body).await,
+            Some(written) if request.verb() == Verb::DeleteCollection => {
+                self.leave_collection(request, written, body).await
+            }
             Some(written) if request.verb() == Verb::Delete => self.leave_shared(request, written, body).await,
             Some(written) => self.write_shared(request, written, body).await,
         };
@@ -88,7 +96,12 @@ impl Asked<'_> {
             None => Kind::of(request.group_resource()).map(Written::Kind),
         };
         let is_listed = self.parts.shared.load().lets_write(request.group_resource());
-        let Some(written) = written.filter(|_| is_listed && !is_read && request.subresource().is_none()) else {
+        let is_there = match request.subresource() {
+            None => true,
+            Some("status") => written == Some(Written::Kind(Kind::CustomResourceDefinition)),
+            Some(_) => false,
+        };
+        let Some(written) = written.filter(|_| is_listed && !is_read && is_there) else {
             return Err(forbidden(request, policy::read_only(Class::Shared)));
         };
         if written == Written::Custom {
@@ -98,24 +111,35 @@ impl Asked<'_> {
     }
 
     fn read_shared(&self, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
-        let listed = request.verb() != Verb::Get;
-        let (mut query, mut selecting) = (self.info.query().borrowed().into_owned(), None);
-        if listed {
-            query = self.list_query(request, None)?;
-            query.remove("labelSelector");
-            let options = ListOptions::parse(self.info.query())?;
-            let selector: Result<LabelSelector, _> = options.label_selector.parse();
-            let selector = selector.map_err(|error| Refusal::from(Status::bad_request(error.to_string())))?;
-            selecting = Some(selector).filter(|selector| !selector.is_empty());
+        if request.verb() != Verb::Get {
+            return self.list_shared(request, self.info.method().clone());
         }
-        let target = Self::target(&request.path().build(), &query);
+        let target = Self::target(&request.path().build(), self.info.query());
         let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
         self.readable(&mut upstream)?;
-        let show =
-            if listed { self.list_show(request, self.program(request), Filter::Shared)? } else { self.shown(request) };
+        Ok(self.planned(request, upstream, self.shown(request)))
+    }
+
+    /// The objects that the query selects by the labels that the cluster sees.
+    fn list_shared(&self, request: &ResourceRequest<'_>, method: Method) -> Result<Plan, Refusal> {
+        let mut query = self.list_query(request, None)?;
+        query.remove("labelSelector");
+        let selector = self.selected_labels()?;
+        let target = Self::target(&request.path().build(), &query);
+        let mut upstream = self.upstream(method, &target, As::Agent, empty())?;
+        self.readable(&mut upstream)?;
+        let show = self.list_show(request, self.program(request), Filter::Shared)?;
         let mut plan = self.planned(request, upstream, show);
-        plan.selecting = selecting;
+        plan.selecting = Some(selector).filter(|selector| !selector.is_empty());
         Ok(plan)
+    }
+
+    fn selected_labels(&self) -> Result<LabelSelector, Refusal> {
+        let options = ListOptions::parse(self.info.query())?;
+        options
+            .label_selector
+            .parse()
+            .map_err(|error: LabelSelectorError| Status::bad_request(error.to_string()).into())
     }
 
     /// The agent's own calls.

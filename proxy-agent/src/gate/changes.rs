@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::LABEL;
+use super::policy::Kind;
 use super::served::Served;
 use crate::clusters::host_api::{Following, HostApi};
 use crate::host::api::Change;
@@ -35,11 +36,10 @@ impl<A: HostApi> Changes<A> {
         // One place: that something has changed is all there is to tell.
         let (tell, told) = mpsc::channel(1);
         self.told = Some(told);
-        let kinds = [(served.validating, "validating"), (served.mutating, "mutating")];
+        let kinds = [(served.validating, Kind::Validating), (served.mutating, Kind::Mutating)];
         for (version, kind) in kinds.into_iter().filter_map(|(version, kind)| Some((version?, kind))) {
-            for plural in ["policies", "policybindings"] {
-                let path = format!("/apis/admissionregistration.k8s.io/{version}/{kind}admission{plural}");
-                self.followers.spawn(forward(self.api.follow(&path, LABEL), tell.clone()));
+            for collection in kind.collections(version) {
+                self.followers.spawn(forward(self.api.follow(&collection, LABEL), tell.clone()));
             }
         }
     }

@@ -31,22 +31,31 @@ impl Kind {
             Self::Validating => json!({"policyName": name, "validationActions": ["Deny"]}),
             Self::Mutating => json!({"policyName": name}),
         };
-        let (kind, plural) = match self {
-            Self::Validating => ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
-            Self::Mutating => ("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+        let kind = match self {
+            Self::Validating => "ValidatingAdmissionPolicy",
+            Self::Mutating => "MutatingAdmissionPolicy",
         };
-        let bindings = plural.replace("policies", "policybindings");
+        let [bindings, policies] = self.collections(version);
         [
-            object(version, kind, plural, name, spec),
+            object(version, kind, &policies, name, spec),
             object(version, &format!("{kind}Binding"), &bindings, name, &binding),
         ]
     }
+
+    /// The paths of all bindings and of all policies: a binding goes before its policy does.
+    pub(super) fn collections(self, version: &str) -> [String; 2] {
+        let kind = match self {
+            Self::Validating => "validating",
+            Self::Mutating => "mutating",
+        };
+        ["policybindings", "policies"]
+            .map(|plural| format!("/apis/admissionregistration.k8s.io/{version}/{kind}admission{plural}"))
+    }
 }
 
-fn object(version: &str, kind: &str, plural: &str, name: &str, spec: &Value) -> Object {
+fn object(version: &str, kind: &str, collection: &str, name: &str, spec: &Value) -> Object {
     // With force: whoever else wrote one of our fields loses it.
-    let path =
-        format!("/apis/admissionregistration.k8s.io/{version}/{plural}/{name}?fieldManager=proxy-agent&force=true");
+    let path = format!("{collection}/{name}?fieldManager=proxy-agent&force=true");
     let labels = json!({LABEL: "", "app.kubernetes.io/managed-by": "atoll"});
     let body = json!({
         "apiVersion": format!("admissionregistration.k8s.io/{version}"), "kind": kind,
@@ -70,6 +79,13 @@ pub(super) fn variable(name: &str, expression: &str) -> Value {
 /// What must be true, and what is said if it is not.
 pub(super) fn validation(expression: &str, message: &str) -> Value {
     json!({"expression": expression, "message": message, "reason": "Forbidden"})
+}
+
+/// The same with a message that CEL makes; `message` is said where that fails.
+pub(super) fn validation_saying(expression: &str, message_expression: &str, message: &str) -> Value {
+    let mut validation = validation(expression, message);
+    validation["messageExpression"] = Value::from(message_expression);
+    validation
 }
 
 /// A text as a literal of CEL: JSON's escapes are a part of CEL's (cel-spec, doc/langdef.md, "String and Bytes Values").

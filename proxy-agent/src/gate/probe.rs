@@ -1,23 +1,33 @@
-//! Whether the host enforces a virtual cluster's policies yet.
+//! Whether the host enforces the policies yet.
 //!
-//! A policy that is written is not in force: an API server compiles what is new about once a second (`refreshInterval` of
+//! A policy that is written is not in force: an API server compiles new policies about once a second (`refreshInterval` of
 //! the policy source in apiserver/pkg/admission/plugin/policy/generic), and one that was started with
-//! `--disable-admission-plugins` never does. So the last policy that is written refuses one thing to everybody, and that
-//! is tried, as a dry run: to make a member of the virtual cluster out of its root namespace. Policies are taken up in
-//! the order in which they were written, so when that one refuses, all do. (In the API server that was asked; another one
-//! may lag by that second.)
+//! `--disable-admission-plugins` never does. So the last policy that is written refuses one thing to everybody, and the
+//! agent tries that as a dry run: to create a Namespace that is both a member and a root namespace. An API server sees
+//! policies in the order in which they were written. So when this one refuses, all are in force. (In the API server that
+//! was asked. Another one of the same host may lag by that second.)
+//!
+//! The refusal contains a revision: a digest of what identifies the other policies as they were written. An API server that
+//! still has the policies of before answers with another revision.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use rewrite::name::CLUSTER_LABEL;
-use rewrite::{ClusterName, HostNamespace};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
-use super::policies;
+use super::policy::{Kind, Object, rule, validation};
 use crate::clusters::host_api::HostApi;
 use crate::host::api::ApiError;
 use crate::namespaces;
+use crate::root::ROOT_LABEL;
+
+/// The policy that refuses.
+pub(super) const NAME: &str = "probe.atoll.dev";
+/// The Namespace that is never created.
+const NAMESPACE: &str = "atoll-probe";
 
 /// How long to ask. New policies are taken up after two passes at most, of a second each.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,6 +35,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(16);
 /// No pause is longer.
 const LAST_PAUSE: Duration = Duration::from_millis(256);
+/// Bytes of a digest that make a revision.
+const REVISION: usize = 8;
 
 /// What the probe has found out.
 #[derive(Debug)]
@@ -41,18 +53,58 @@ pub(super) enum Verdict {
 enum Answer {
     /// The policy has refused.
     Refused,
-    /// Nothing has.
+    /// Nothing has, or a policy of before has.
     Allowed,
     /// Something else has, so that the policy was perhaps not asked.
     Elsewhere(ApiError),
 }
 
-/// Whether the host enforces the policies of this cluster, which were written just now. Waits for that, but not for long.
-pub(super) async fn probe(api: &impl HostApi, cluster: &ClusterName) -> Verdict {
+/// Identifies the policies as they were written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Revision(Sha256);
+
+// === impl Revision ===
+
+impl Revision {
+    /// Adds an object as the host has stored it. Its uid changes when it is made anew, its generation when its
+    /// specification changes.
+    pub(super) fn add(&mut self, stored: &Value) {
+        let metadata = &stored["metadata"];
+        self.0.update(format!("{} {}\n", metadata["uid"], metadata["generation"]));
+    }
+
+    /// As it stands in the refusal.
+    pub(super) fn finish(self) -> String {
+        let mut text = "revision ".to_owned();
+        for byte in &self.0.finalize()[..REVISION] {
+            write!(text, "{byte:02x}").expect("writing to a string");
+        }
+        text
+    }
+}
+
+/// The policy that refuses, and its binding. `revision` is that of all others.
+pub(super) fn objects(version: &str, revision: &str) -> [Object; 2] {
+    let both = [CLUSTER_LABEL, ROOT_LABEL].map(|key| json!({"key": key, "operator": "Exists"}));
+    let message =
+        format!("a root namespace is no member of a virtual cluster (the admission policies are at {revision})");
+    let spec = json!({
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {"matchExpressions": both},
+            "resourceRules": [rule("", &["namespaces"], &["CREATE"])],
+        },
+        "validations": [validation("false", &message)],
+    });
+    Kind::Validating.objects(version, NAME, &spec)
+}
+
+/// Whether the host enforces the policies of this revision, which were written just now. Waits for that, but not for long.
+pub(super) async fn probe(api: &impl HostApi, revision: &str) -> Verdict {
     let deadline = Instant::now() + PATIENCE;
     let mut pause = FIRST_PAUSE;
     loop {
-        let answer = ask(api, cluster).await;
+        let answer = ask(api, revision).await;
         if let Answer::Refused = answer {
             return Verdict::Enforced;
         }
@@ -67,22 +119,22 @@ pub(super) async fn probe(api: &impl HostApi, cluster: &ClusterName) -> Verdict 
     }
 }
 
-async fn ask(api: &impl HostApi, cluster: &ClusterName) -> Answer {
-    match api.create(&format!("{}?dryRun=All", namespaces::PATH), &question(cluster)).await {
-        Ok(_) => Answer::Allowed,
-        // The API server names the policy that refuses.
-        Err(error) if error.status().is_some_and(|status| status.message.contains(&policies::name(cluster))) => {
-            Answer::Refused
-        }
-        // It exists, so nothing has refused: storage comes after admission.
-        Err(error) if error.is_conflict() => Answer::Allowed,
-        Err(error) => Answer::Elsewhere(error),
+async fn ask(api: &impl HostApi, revision: &str) -> Answer {
+    let path = format!("{}?dryRun=All", namespaces::PATH);
+    let Err(error) = api.create(&path, &question()).await else { return Answer::Allowed };
+    // The API server names the policy that refuses.
+    match error.status().map(|status| &status.message) {
+        Some(message) if message.contains(NAME) && message.contains(revision) => Answer::Refused,
+        Some(message) if message.contains(NAME) => Answer::Allowed,
+        // The Namespace exists, so nothing has refused: storage comes after admission.
+        _ if error.is_conflict() => Answer::Allowed,
+        _ => Answer::Elsewhere(error),
     }
 }
 
-fn question(cluster: &ClusterName) -> Value {
+fn question() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Namespace",
-        "metadata": {"name": HostNamespace::root(cluster).as_str(), "labels": {CLUSTER_LABEL: cluster.as_str()}},
+        "metadata": {"name": NAMESPACE, "labels": {CLUSTER_LABEL: "none", ROOT_LABEL: "none"}},
     })
 }

@@ -29,10 +29,13 @@ pub use selection::{Selection, Shape};
 /// (`--request-timeout`), except that it does not when it is stuck.
 const PATIENCE: Duration = Duration::from_secs(65);
 
-/// The largest answer that is read, in bytes: a page of [`PAGE`] objects of 64 KB each.
+/// The largest answer that is read, in bytes. An object is smaller: etcd takes 1.5 MiB at once (`--max-request-bytes`).
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
 
-/// Objects per page of a list.
+/// The largest page that is read, in bytes: [`PAGE`] objects of 16 KB each. Parsed, it takes about ten times as much.
+const MAX_PAGE: usize = 8 * 1024 * 1024;
+
+/// Objects per page of a list, unless they are large.
 const PAGE: u32 = 500;
 
 /// The agent's own voice: calls are made with its own credential and under its name.
@@ -64,6 +67,14 @@ pub struct List {
     pub resource_version: String,
 }
 
+/// Where a page begins, and how many objects it is to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Position {
+    /// None at the beginning of the list.
+    token: Option<String>,
+    limit: u32,
+}
+
 // === impl Api ===
 
 impl Api {
@@ -82,12 +93,12 @@ impl Api {
     /// [`Api::reflect`].
     pub async fn list(&self, path: &str, selection: &Selection) -> Result<List, ApiError> {
         let mut items = Vec::new();
-        let mut from: Option<String> = None;
+        let mut from = Position::default();
         loop {
-            let page = self.page(path, selection, from.as_deref()).await?;
+            let page = self.page(path, selection, &from).await?;
             items.extend(page.items);
             match page.next {
-                Some(token) => from = Some(token),
+                Some(next) => from = next,
                 None => return Ok(List { items, resource_version: page.resource_version }),
             }
         }
@@ -100,14 +111,14 @@ impl Api {
         selection: &Selection,
         is_one: impl Fn(&Value) -> bool + Send,
     ) -> Result<bool, ApiError> {
-        let mut from: Option<String> = None;
+        let mut from = Position::default();
         loop {
-            let page = self.page(path, selection, from.as_deref()).await?;
+            let page = self.page(path, selection, &from).await?;
             if page.items.iter().any(&is_one) {
                 return Ok(true);
             }
             match page.next {
-                Some(token) => from = Some(token),
+                Some(next) => from = next,
                 None => return Ok(false),
             }
         }
@@ -151,16 +162,24 @@ impl Api {
         self.call(request, full(body.to_string())).await
     }
 
-    async fn page(&self, path: &str, selection: &Selection, from: Option<&str>) -> Result<answer::Page, ApiError> {
-        let mut query = selection.query(path);
-        query.set("limit", &PAGE.to_string());
-        if let Some(token) = from {
-            query.set("continue", token);
-        }
-        let mut request = self.request(Method::GET, &with_query(path, &query))?;
-        request.headers_mut().insert(ACCEPT, selection.shape.of_list());
-        let bytes = self.bytes(request, empty()).await?;
-        answer::Page::read(&bytes)
+    /// Reads a page of as many objects as [`MAX_PAGE`] allows, and at least of one.
+    async fn page(&self, path: &str, selection: &Selection, from: &Position) -> Result<answer::Page, ApiError> {
+        let mut limit = from.limit;
+        let bytes = loop {
+            let mut query = selection.query(path);
+            query.set("limit", &limit.to_string());
+            if let Some(token) = &from.token {
+                query.set("continue", token);
+            }
+            let mut request = self.request(Method::GET, &with_query(path, &query))?;
+            request.headers_mut().insert(ACCEPT, selection.shape.of_list());
+            let largest = if limit == 1 { MAX_ANSWER } else { MAX_PAGE };
+            match self.bytes(request, empty(), largest).await {
+                Err(ApiError::TooLarge { .. }) if limit > 1 => limit = (limit / 4).max(1),
+                answered => break answered?,
+            }
+        };
+        answer::Page::read(&bytes, limit)
     }
 
     /// Begins a watch; its body is the caller's to read. Only the head of the answer is bounded in time.
@@ -184,14 +203,14 @@ impl Api {
     }
 
     async fn call(&self, request: Request<()>, body: RequestBody) -> Result<Value, ApiError> {
-        let bytes = self.bytes(request, body).await?;
+        let bytes = self.bytes(request, body, MAX_ANSWER).await?;
         serde_json::from_slice(&bytes).map_err(ApiError::Json)
     }
 
-    async fn bytes(&self, request: Request<()>, body: RequestBody) -> Result<Bytes, ApiError> {
+    async fn bytes(&self, request: Request<()>, body: RequestBody, largest: usize) -> Result<Bytes, ApiError> {
         let answered = async {
             let response = self.send(request, body).await?;
-            answer::read(response.into_body(), MAX_ANSWER).await
+            answer::read(response.into_body(), largest).await
         };
         timeout(PATIENCE, answered).await.map_err(|_| ApiError::TimedOut)?
     }
@@ -213,6 +232,21 @@ impl Api {
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
         request.headers_mut().insert(USER_AGENT, self.user_agent.clone());
         Ok(request)
+    }
+}
+
+// === impl Position ===
+
+impl Position {
+    /// After a page of `limit` objects at most. Where objects are large, the next ones may be so too.
+    fn after(token: String, limit: u32) -> Self {
+        Self { token: Some(token), limit: limit.saturating_mul(2).min(PAGE) }
+    }
+}
+
+impl Default for Position {
+    fn default() -> Self {
+        Self { token: None, limit: PAGE }
     }
 }
 

@@ -4,7 +4,7 @@
 //! but may be read when the watch is past it. Per name the higher version wins. A name that is not known is trickier:
 //! an answer older than what the watch has seen is of a namespace that is deleted by now.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use rewrite::{ClusterName, HostNamespace, Index, VirtualNamespace};
@@ -83,8 +83,8 @@ impl Ledger {
         // The status of a namespace that ends says what is left in it: all of that is news.
         let is_news = record.phase == Phase::Terminating
             || known.is_none_or(|known| {
-                (&known.uid, known.phase, &known.claim, known.posture)
-                    != (&record.uid, record.phase, &record.claim, record.posture)
+                (&known.uid, known.phase, &known.claim, known.posture, &known.annotations)
+                    != (&record.uid, record.phase, &record.claim, record.posture, &record.annotations)
             });
         let claim = record.claim.clone();
         let before = self.records.insert(host.clone(), record).map(|before| before.claim);
@@ -152,8 +152,24 @@ impl Ledger {
                 return None;
             }
         }
-        let (uid, phase, posture) = (Arc::clone(&record.uid), record.phase, record.posture);
-        Some(Member { cluster, name, host: host.clone(), uid, phase, posture })
+        Some(Member {
+            cluster,
+            name,
+            host: host.clone(),
+            uid: Arc::clone(&record.uid),
+            phase: record.phase,
+            posture: record.posture,
+            annotations: record.annotations.clone(),
+        })
+    }
+
+    /// The keys of the labels by which virtual clusters select their nodes, as root namespaces tell them.
+    pub(super) fn node_labels(&self) -> BTreeSet<String> {
+        let mut keys = BTreeSet::new();
+        for (_, root) in self.records.iter().filter(|(host, _)| host.is_root()) {
+            root.annotations.collect_node_labels(&mut keys);
+        }
+        keys
     }
 
     fn bury(&mut self, member: Member) {

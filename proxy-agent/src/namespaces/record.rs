@@ -6,6 +6,7 @@ use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
 use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
 use serde_json::Value;
 
+use super::Annotations;
 use crate::pod_security::Posture;
 
 /// One namespace of the host.
@@ -17,6 +18,8 @@ pub(super) struct Record {
     /// The virtual cluster and the name in it that the labels say, if the host name agrees.
     pub(super) claim: Option<(ClusterName, VirtualNamespace)>,
     pub(super) posture: Posture,
+    /// What it tells the admission policies.
+    pub(super) annotations: Annotations,
 }
 
 /// What is known of a namespace that is gone.
@@ -57,8 +60,9 @@ pub(super) fn parse(namespace: &Value) -> Result<(HostNamespace, Record), NotANa
     let is_ending = !metadata["deletionTimestamp"].is_null() || namespace["status"]["phase"] == "Terminating";
     let phase = if is_ending { Phase::Terminating } else { Phase::Active };
     let claim = claim(&host, &metadata["labels"]);
-    let (version, posture) = (Version::of(metadata).unwrap_or_default(), Posture::of(&metadata["labels"]));
-    Ok((host, Record { version, uid, phase, claim, posture }))
+    let (version, annotations) = (Version::of(metadata).unwrap_or_default(), Annotations::of(namespace));
+    let posture = Posture::of(&metadata["labels"]);
+    Ok((host, Record { version, uid, phase, claim, posture, annotations }))
 }
 
 /// Reads what is left of a Namespace.

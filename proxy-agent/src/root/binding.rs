@@ -16,6 +16,8 @@ const SET: &str = "true";
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Binding {
     pub(super) name: String,
+    /// That of the RoleBinding in the root namespace, as [`version`] reads it.
+    pub(super) version: u64,
     subjects: Value,
     role_ref: Value,
 }
@@ -48,6 +50,7 @@ impl Binding {
     pub(super) fn cluster_admin(cluster: &ClusterName) -> Self {
         Self {
             name: CLUSTER_ADMIN.to_owned(),
+            version: 0,
             subjects: json!([{"apiGroup": RBAC, "kind": "Group", "name": masters(cluster)}]),
             role_ref: json!({"apiGroup": RBAC, "kind": "ClusterRole", "name": CLUSTER_ADMIN}),
         }
@@ -61,6 +64,7 @@ impl Binding {
         let is_clusters = !name.starts_with("atoll:") && role_ref["kind"] == "ClusterRole";
         is_clusters.then(|| Self {
             name: name.to_owned(),
+            version: version(object),
             subjects: object["subjects"].clone(),
             role_ref: role_ref.clone(),
         })
@@ -104,6 +108,11 @@ impl Wanted {
         object
     }
 
+    /// How long what it says is, as JSON.
+    pub(super) fn bytes(&self) -> usize {
+        self.name.len() + self.subjects.to_string().len() + self.role_ref.to_string().len()
+    }
+
     /// What to do with the one that is there.
     pub(super) fn repair(&self, found: &Value) -> Repair {
         if is_deleted(found) || found["roleRef"] != self.role_ref {
@@ -135,6 +144,11 @@ impl Wanted {
             });
         (!is_same).then_some(edited)
     }
+}
+
+/// The resource version of an object; one that is no number is older than all others.
+pub(super) fn version(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
 /// Whether an object is being deleted.

@@ -15,9 +15,29 @@ pub(super) struct Catalog(HashMap<ClusterName, Mirrors>);
 struct Mirrors {
     /// That of the administrators. It does not depend on what the root namespace says at the moment.
     administrators: Arc<Wanted>,
-    by_binding: BTreeMap<String, Arc<Wanted>>,
+    by_binding: BTreeMap<String, Mirror>,
     is_complete: bool,
+    /// The newest version that the watch has told of.
+    heard: u64,
 }
+
+#[derive(Debug)]
+struct Mirror {
+    /// Of the binding.
+    version: u64,
+    bytes: usize,
+    wanted: Arc<Wanted>,
+}
+
+/// What a watch tells.
+#[derive(Clone, Copy)]
+pub(super) enum Event<'a> {
+    There(&'a Binding),
+    Gone { name: &'a str, version: u64 },
+}
+
+/// The versions of bindings at one moment.
+pub(super) struct Known(HashMap<String, u64>);
 
 // === impl Catalog ===
 
@@ -36,6 +56,7 @@ impl Catalog {
                 administrators: Arc::new(Binding::cluster_admin(cluster).mirror()),
                 by_binding: BTreeMap::new(),
                 is_complete: false,
+                heard: 0,
             });
         }
     }
@@ -44,7 +65,7 @@ impl Catalog {
     /// the others are in force when it is. Caches of RBAC take changes in order.
     pub(super) fn mirrors(&self, cluster: &ClusterName) -> Vec<Arc<Wanted>> {
         let Some(mirrors) = self.0.get(cluster) else { return Vec::new() };
-        mirrors.by_binding.values().chain([&mirrors.administrators]).cloned().collect()
+        mirrors.by_binding.values().map(|mirror| &mirror.wanted).chain([&mirrors.administrators]).cloned().collect()
     }
 
     /// Whether [`mirrors`](Self::mirrors) are all: before, a mirror that is not among them may be right.
@@ -59,33 +80,97 @@ impl Catalog {
         }
     }
 
-    /// The root namespace was listed, and these are all.
-    pub(super) fn replace(&mut self, cluster: &ClusterName, bindings: &[Binding]) {
-        if let Some(mirrors) = self.0.get_mut(cluster) {
-            mirrors.by_binding.retain(|name, _| bindings.iter().any(|binding| binding.name == *name));
-        }
-        for binding in bindings {
-            self.insert(cluster, binding);
+    /// The watch has told of a binding in this version, or of its end. Returns whether that changes the mirrors.
+    pub(super) fn tell(&mut self, cluster: &ClusterName, binding: Event<'_>) -> bool {
+        let Some(mirrors) = self.0.get_mut(cluster) else { return false };
+        match binding {
+            Event::There(binding) => {
+                mirrors.heard = mirrors.heard.max(binding.version);
+                mirrors.insert(binding)
+            }
+            Event::Gone { name, version } => {
+                mirrors.heard = mirrors.heard.max(version);
+                mirrors.by_binding.remove(name).is_some()
+            }
         }
     }
 
-    /// A binding is there. Returns whether that changes the mirrors.
-    pub(super) fn insert(&mut self, cluster: &ClusterName, binding: &Binding) -> bool {
+    /// A binding was read. What was read may be older than what the watch has told since, and then it changes nothing: the
+    /// versions of one kind are in one order (KEP-5504).
+    pub(super) fn read(&mut self, cluster: &ClusterName, binding: &Binding) -> bool {
+        self.0.get_mut(cluster).is_some_and(|mirrors| {
+            let is_old = mirrors.is_complete && binding.version <= mirrors.heard;
+            !is_old && mirrors.insert(binding)
+        })
+    }
+
+    /// What is known of the bindings now; to be asked for before they are read.
+    pub(super) fn known(&self, cluster: &ClusterName) -> Known {
+        let mirrors = self.0.get(cluster).into_iter().flat_map(|mirrors| &mirrors.by_binding);
+        Known(mirrors.map(|(name, mirror)| (name.clone(), mirror.version)).collect())
+    }
+
+    /// The binding was not found. If the watch has told of it since it was known, it is a new one and stays.
+    pub(super) fn missing(&mut self, cluster: &ClusterName, binding: &str, known: &Known) -> bool {
         let Some(mirrors) = self.0.get_mut(cluster) else { return false };
+        let version = mirrors.by_binding.get(binding).map(|mirror| mirror.version);
+        version.is_some() && version == known.0.get(binding).copied() && mirrors.by_binding.remove(binding).is_some()
+    }
+
+    /// All bindings were read, and these were there.
+    pub(super) fn listed(&mut self, cluster: &ClusterName, bindings: &[Binding], known: &Known) {
+        let gone: Vec<_> =
+            known.0.keys().filter(|name| bindings.iter().all(|binding| binding.name != **name)).collect();
+        for name in gone {
+            self.missing(cluster, name, known);
+        }
+        for binding in bindings {
+            self.read(cluster, binding);
+        }
+    }
+
+    /// Whether a binding is new, or says more than the one of its name.
+    pub(super) fn is_growth(&self, cluster: &ClusterName, binding: &Binding) -> bool {
+        let known = self.0.get(cluster).and_then(|mirrors| mirrors.by_binding.get(&binding.name));
+        known.is_none_or(|known| binding.mirror().bytes() > known.bytes)
+    }
+
+    /// How many bindings a cluster would have with this one in place of the one of its name, and how many bytes they say.
+    pub(super) fn weigh(&self, cluster: &ClusterName, with: Option<&Binding>) -> (usize, usize) {
+        let Some(mirrors) = self.0.get(cluster) else { return (0, 0) };
+        let others = mirrors.by_binding.iter().filter(|(name, _)| with.is_none_or(|binding| binding.name != **name));
+        let with = with.map(|binding| binding.mirror().bytes());
+        let bytes = others.map(|(_, mirror)| mirror.bytes).chain(with);
+        bytes.fold((1, 0), |(count, sum), bytes| (count + 1, sum + bytes))
+    }
+
+    /// The mirror of a binding.
+    pub(super) fn mirror(&self, cluster: &ClusterName, binding: &str) -> Option<Arc<Wanted>> {
+        self.0.get(cluster)?.by_binding.get(binding).map(|mirror| Arc::clone(&mirror.wanted))
+    }
+}
+
+// === impl Mirrors ===
+
+impl Mirrors {
+    /// Returns whether that changes anything.
+    fn insert(&mut self, binding: &Binding) -> bool {
         if binding.name == CLUSTER_ADMIN {
             return false;
         }
-        let mirror = binding.mirror();
-        if mirrors.by_binding.get(&binding.name).is_some_and(|known| **known == mirror) {
-            return false;
+        let (version, wanted) = (binding.version, binding.mirror());
+        match self.by_binding.get_mut(&binding.name) {
+            Some(known) if known.version > version => false,
+            Some(known) if *known.wanted == wanted => {
+                known.version = version;
+                false
+            }
+            _ => {
+                self.by_binding
+                    .insert(binding.name.clone(), Mirror { version, bytes: wanted.bytes(), wanted: Arc::new(wanted) });
+                true
+            }
         }
-        mirrors.by_binding.insert(binding.name.clone(), Arc::new(mirror));
-        true
-    }
-
-    /// A binding is gone. Returns whether that changes the mirrors.
-    pub(super) fn remove(&mut self, cluster: &ClusterName, binding: &str) -> bool {
-        self.0.get_mut(cluster).is_some_and(|mirrors| mirrors.by_binding.remove(binding).is_some())
     }
 }
 
@@ -95,21 +180,50 @@ mod tests {
 
     use super::*;
 
+    fn binding(name: &str, role: &str, version: u64) -> Binding {
+        let metadata = json!({"name": name, "resourceVersion": version.to_string()});
+        Binding::of(&json!({"metadata": metadata, "roleRef": {"kind": "ClusterRole", "name": role}})).unwrap()
+    }
+
+    fn catalog() -> (ClusterName, Catalog) {
+        let cluster = ClusterName::new("vc").unwrap();
+        let catalog = Catalog::new(std::slice::from_ref(&cluster));
+        (cluster, catalog)
+    }
+
     #[test]
     fn administrators_are_last_and_stay() {
-        let cluster = ClusterName::new("vc").unwrap();
-        let mut catalog = Catalog::new(std::slice::from_ref(&cluster));
+        let (cluster, mut catalog) = catalog();
         let names = |catalog: &Catalog| -> Vec<_> {
             catalog.mirrors(&cluster).iter().map(|mirror| mirror.name.clone()).collect()
         };
-        let binding = |name| {
-            Binding::of(&json!({"metadata": {"name": name}, "roleRef": {"kind": "ClusterRole", "name": "view"}}))
-        };
-        let (own, admin) = (binding("zz").unwrap(), binding(CLUSTER_ADMIN).unwrap());
-        assert!(catalog.insert(&cluster, &own) && !catalog.insert(&cluster, &own) && !catalog.insert(&cluster, &admin));
+        let (own, admin) = (binding("zz", "view", 7), binding(CLUSTER_ADMIN, "view", 7));
+        assert!(catalog.tell(&cluster, Event::There(&own)) && !catalog.tell(&cluster, Event::There(&own)));
+        assert!(!catalog.tell(&cluster, Event::There(&admin)));
         assert_eq!(names(&catalog), ["atoll:crb:zz", "atoll:crb:cluster-admin"]);
-        assert!(!catalog.remove(&cluster, CLUSTER_ADMIN) && catalog.remove(&cluster, "zz"));
+        assert!(!catalog.tell(&cluster, Event::Gone { name: CLUSTER_ADMIN, version: 8 }));
+        assert!(catalog.tell(&cluster, Event::Gone { name: "zz", version: 8 }));
         assert_eq!(names(&catalog), ["atoll:crb:cluster-admin"]);
-        assert!(!catalog.insert(&ClusterName::new("other").unwrap(), &own));
+        assert!(!catalog.tell(&ClusterName::new("other").unwrap(), Event::There(&own)));
+    }
+
+    #[test]
+    fn what_was_read_earlier_undoes_nothing() {
+        let (cluster, mut catalog) = catalog();
+        catalog.tell(&cluster, Event::There(&binding("a", "admin", 5)));
+        catalog.complete(&cluster);
+        let known = catalog.known(&cluster);
+        // It has changed, and then gone, and was read before.
+        catalog.tell(&cluster, Event::There(&binding("a", "view", 6)));
+        assert!(!catalog.read(&cluster, &binding("a", "admin", 5)));
+        assert_eq!(*catalog.mirror(&cluster, "a").unwrap(), binding("a", "view", 6).mirror());
+        assert!(!catalog.missing(&cluster, "a", &known), "what was made anew is gone");
+        catalog.tell(&cluster, Event::Gone { name: "a", version: 7 });
+        assert!(!catalog.read(&cluster, &binding("a", "view", 6)));
+        assert_eq!(catalog.mirror(&cluster, "a"), None);
+        // What is newer than all that was told is news.
+        assert!(catalog.read(&cluster, &binding("a", "edit", 8)));
+        let known = catalog.known(&cluster);
+        assert!(catalog.missing(&cluster, "a", &known));
     }
 }

@@ -4,7 +4,7 @@
 use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
 use rewrite::pod_security::Level;
 use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tracing::info;
 
 use super::binding::{Binding, is_deleted};
@@ -20,7 +20,7 @@ impl<A: HostApi> Root<A> {
     /// each namespace is told of.
     pub(super) async fn found(&self, cluster: &ClusterName) -> Result<(), Trouble> {
         let root = HostNamespace::root(cluster);
-        self.ensure_namespace(&root, &json!({ROOT_LABEL: cluster.as_str()}), None).await?;
+        self.ensure_namespace(cluster, &root, &json!({ROOT_LABEL: cluster.as_str()}), None).await?;
         self.ensure_binding(&root, &Binding::cluster_admin(cluster).protected()).await?;
         self.ensure_attempts(cluster, &root).await?;
         self.move_in(cluster, &root).await?;
@@ -31,7 +31,7 @@ impl<A: HostApi> Root<A> {
             let index = self.shared.namespaces.index();
             let host = index.host(cluster, &name).cloned().unwrap_or_else(|| HostNamespace::derive(&name, cluster));
             let labels = json!({CLUSTER_LABEL: cluster.as_str(), NAMESPACE_LABEL: name.as_str()});
-            self.ensure_namespace(&host, &labels, self.level(cluster)).await?;
+            self.ensure_namespace(cluster, &host, &labels, self.level(cluster)).await?;
         }
         Ok(())
     }
@@ -39,6 +39,7 @@ impl<A: HostApi> Root<A> {
     /// With labels that say whose it is, and the level of Pod Security that is enforced in a new one.
     async fn ensure_namespace(
         &self,
+        cluster: &ClusterName,
         host: &HostNamespace,
         labels: &Value,
         level: Option<Level>,
@@ -47,9 +48,12 @@ impl<A: HostApi> Root<A> {
         let found = match api.get(&paths::namespace(host)).await {
             Ok(found) => found,
             Err(error) if error.is_not_found() => {
+                let annotations = self.annotations(cluster).unwrap_or_default();
+                let annotations: Map<_, _> =
+                    annotations.entries().map(|(key, value)| (key.to_owned(), value.into())).collect();
                 let mut object = json!({
                     "apiVersion": "v1", "kind": "Namespace",
-                    "metadata": {"name": host.as_str(), "labels": labels},
+                    "metadata": {"name": host.as_str(), "labels": labels, "annotations": annotations},
                 });
                 for (key, value) in level.map(|level| level.labels(None)).into_iter().flatten() {
                     object["metadata"]["labels"][key] = value.into();
@@ -74,6 +78,7 @@ impl<A: HostApi> Root<A> {
         if is_deleted(&found) {
             return Err(Trouble::Ending(host.clone()));
         }
+        let found = self.annotate(cluster, found).await?;
         // A name that the host accepted is one; if not, the watch says so.
         let _ = self.shared.namespaces.learn(&found);
         Ok(())

@@ -6,11 +6,10 @@
 //! that what they allow is allowed, all that was written before is in force too (in that API server; others may lag for
 //! some milliseconds).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rewrite::{ClusterName, HostNamespace};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
@@ -18,6 +17,7 @@ use tracing::{debug, warn};
 use super::binding::{Binding, RBAC};
 use super::{INTERNAL_LABEL, Root, Trouble, paths};
 use crate::clusters::host_api::HostApi;
+use crate::host::api::ApiError;
 use crate::namespaces::Phase;
 
 /// The ClusterRole and the RoleBinding.
@@ -27,6 +27,8 @@ const CANARY: &str = "atoll:canary";
 const WRITING: Duration = Duration::from_secs(5);
 /// How long to wait for a canary.
 const IN_FORCE: Duration = Duration::from_secs(1);
+/// How often a binding is read if the host does not answer.
+const READS: u32 = 3;
 /// Namespaces that are written to at once.
 const AT_ONCE: usize = 8;
 /// The first pause between questions; it doubles.
@@ -34,52 +36,56 @@ const FIRST_PAUSE: Duration = Duration::from_millis(2);
 /// No pause is longer.
 const LAST_PAUSE: Duration = Duration::from_millis(64);
 
-/// What is to be done in a namespace.
+/// Which mirrors of a namespace are to be made right.
 #[derive(Clone)]
 enum Change {
-    Write(Arc<super::binding::Wanted>),
-    Look,
+    /// That of this binding.
+    One(String),
+    All,
 }
 
 // === impl Root ===
 
 impl<A: HostApi> Root<A> {
-    /// A ClusterRoleBinding was written: `binding` is what stands in the root namespace. Writes its mirrors.
-    pub async fn bound(&self, cluster: &ClusterName, binding: &Value) {
-        let Some(binding) = Binding::of(binding) else { return };
-        self.catalog().insert(cluster, &binding);
-        self.everywhere(cluster, &Change::Write(Arc::new(binding.mirror()))).await;
-    }
-
-    /// A ClusterRoleBinding was deleted. Removes its mirrors, unless the host keeps it for the sake of its finalizers: it
-    /// grants what it granted until those are gone.
-    pub async fn unbound(&self, cluster: &ClusterName, name: &str) {
+    /// A ClusterRoleBinding was written or deleted. Makes its mirrors what it is by now: somebody else may have changed it
+    /// in the same moment, and a deleted one grants what it granted until its finalizers are gone.
+    pub async fn written(&self, cluster: &ClusterName, name: &str) {
         let Some(path) = paths::binding(&HostNamespace::root(cluster), name) else { return };
-        match self.shared.api.get(&path).await {
-            Ok(kept) => drop(Binding::of(&kept).map(|kept| self.catalog().insert(cluster, &kept))),
-            Err(error) if error.is_not_found() => drop(self.catalog().remove(cluster, name)),
+        let known = self.catalog().known(cluster);
+        let mut answer = self.shared.api.get(&path).await;
+        for _ in 1..READS {
+            if answer.as_ref().err().is_none_or(ApiError::is_not_found) {
+                break;
+            }
+            sleep(LAST_PAUSE).await;
+            answer = self.shared.api.get(&path).await;
+        }
+        match answer {
+            Ok(found) => drop(Binding::of(&found).map(|found| self.catalog().read(cluster, &found))),
+            Err(error) if error.is_not_found() => drop(self.catalog().missing(cluster, name, &known)),
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
-                return warn!(error, %cluster, "a binding's mirrors are removed when its watch tells");
+                return warn!(error, %cluster, "a binding's mirrors are made right when its watch tells");
             }
         }
-        self.everywhere(cluster, &Change::Look).await;
+        self.everywhere(cluster, &Change::One(name.to_owned())).await;
     }
 
     /// ClusterRoleBindings were written or deleted, and only the host knows which. Waits until that is mirrored.
     pub async fn look_again(&self, cluster: &ClusterName) {
         let root = HostNamespace::root(cluster);
+        let known = self.catalog().known(cluster);
         match self.shared.api.list(&paths::bindings(&root), "").await {
             Ok(found) => {
                 let bindings: Vec<_> = found.iter().filter_map(Binding::of).collect();
-                self.catalog().replace(cluster, &bindings);
+                self.catalog().listed(cluster, &bindings, &known);
             }
             Err(error) => {
                 warn!(error = &error as &dyn std::error::Error, %cluster, "bindings are mirrored when their watch tells");
                 return;
             }
         }
-        self.everywhere(cluster, &Change::Look).await;
+        self.everywhere(cluster, &Change::All).await;
     }
 
     /// Waits, but not for long, until all that was written to the host before is in force.
@@ -105,11 +111,16 @@ impl<A: HostApi> Root<A> {
                 if working.len() >= AT_ONCE {
                     is_done &= matches!(working.join_next().await, Some(Ok(true)));
                 }
-                let (root, change) = (self.clone(), change.clone());
+                let (root, change, cluster) = (self.clone(), change.clone(), cluster.clone());
                 working.spawn(async move {
-                    let done = match change {
-                        Change::Write(mirror) => root.ensure_binding(&host, &mirror).await,
-                        Change::Look => root.mirror(&host).await,
+                    // As it is known when it is written.
+                    let one = match &change {
+                        Change::One(binding) => root.catalog().mirror(&cluster, binding),
+                        Change::All => None,
+                    };
+                    let done = match one {
+                        Some(mirror) => root.ensure_binding(&host, &mirror).await,
+                        None => root.mirror(&host).await,
                     };
                     if let Err(trouble) = &done {
                         let error: &dyn std::error::Error = trouble;

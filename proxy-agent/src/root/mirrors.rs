@@ -20,9 +20,10 @@ const ATTEMPTS: u32 = 5;
 // === impl Root ===
 
 impl<A: HostApi> Root<A> {
-    /// Looks at one namespace, whatever has happened in it.
+    /// Looks at one namespace, whatever has happened in it or to it.
     pub(super) async fn mirror(&self, host: &HostNamespace) -> Result<(), Trouble> {
         let Some(member) = self.shared.namespaces.member(host) else { return Ok(()) };
+        self.annotate_member(&member).await?;
         let (wanted, is_complete) = {
             let catalog = self.catalog();
             (catalog.mirrors(&member.cluster), catalog.is_complete(&member.cluster))

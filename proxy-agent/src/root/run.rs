@@ -11,7 +11,8 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
-use super::binding::{Binding, CLUSTER_ADMIN, Repair, is_deleted};
+use super::binding::{Binding, CLUSTER_ADMIN, Repair, is_deleted, version};
+use super::catalog::Event;
 use super::queue::Queue;
 use super::{Founding, MIRROR_LABEL, Root, Trouble, paths};
 use crate::clusters::host_api::{Following, HostApi};
@@ -237,10 +238,9 @@ impl<A: HostApi> Root<A> {
                     }
                     return false;
                 }
-                let is_news = match Binding::of(binding).filter(|_| !is_gone) {
-                    Some(binding) => catalog.insert(cluster, &binding),
-                    None => catalog.remove(cluster, name),
-                };
+                let there = Binding::of(binding).filter(|_| !is_gone);
+                let told = there.as_ref().map_or(Event::Gone { name, version: version(binding) }, Event::There);
+                let is_news = catalog.tell(cluster, told);
                 // Until the list is complete each would be looked at as many times as there are bindings.
                 is_news && catalog.is_complete(cluster)
             }

@@ -28,20 +28,26 @@ impl<A: HostApi> Root<A> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
     use std::sync::Arc;
 
     use serde_json::json;
 
     use super::super::testing::FakeHost;
     use super::*;
-    use crate::namespaces::Namespaces;
+    use crate::namespaces::{Annotations, Namespaces};
 
     #[tokio::test]
     async fn what_another_agent_made_is_found() {
         let host = FakeHost::new();
         let cluster: rewrite::ClusterName = "ke".parse().unwrap();
         let namespaces = Arc::new(Namespaces::new([cluster.clone()]));
-        let root = Root::of(host.clone(), Arc::clone(&namespaces), Arc::default(), vec![cluster]);
+        let root = Root::of(
+            host.clone(),
+            Arc::clone(&namespaces),
+            Arc::default(),
+            HashMap::from([(cluster, Annotations::default())]),
+        );
         let edge: HostNamespace = "edge-ke".parse().unwrap();
         assert!(!root.look_for(&edge).await);
         let labels = json!({"atoll.dev/virtual-cluster": "ke", "atoll.dev/namespace": "edge"});

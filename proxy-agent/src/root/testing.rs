@@ -189,7 +189,8 @@ impl HostApi for FakeHost {
                 return Err(refused(409, Reason::Conflict));
             }
             assert_eq!(stored["roleRef"], object["roleRef"], "what a binding refers to cannot be changed");
-            let is_over = is_deleted(object) && !has_finalizers(object);
+            // A Namespace ends by its specification's finalizers.
+            let is_over = is_deleted(object) && !has_finalizers(object) && !is_in(path, namespaces::PATH);
             state.store(path, object.clone());
             if is_over {
                 state.take(path);
@@ -210,9 +211,9 @@ impl HostApi for FakeHost {
             }
             stored["metadata"] = metadata;
             if stored != applied {
-                state.store(path, applied.clone());
+                state.store(path, applied);
             }
-            Ok(applied)
+            Ok(state.objects[path].clone())
         })
     }
 
@@ -322,19 +323,20 @@ impl State {
         }
     }
 
-    /// As the policies of a virtual cluster do, once they are in force.
+    /// As the policies do, once they are in force.
     fn admit(&mut self, namespace: &Value) -> Result<Value, ApiError> {
         if self.dry_runs_refused {
             return Err(refused(400, Reason::BadRequest));
         }
         let is_behind = self.policies_behind > 0;
         self.policies_behind = self.policies_behind.saturating_sub(1);
-        let cluster = namespace["metadata"]["labels"]["atoll.dev/virtual-cluster"].as_str().unwrap();
-        let policy = format!("pods.{cluster}.atoll.dev");
-        if is_behind || !self.objects.keys().any(|path| path.ends_with(&format!("bindings/{policy}"))) {
-            return Ok(namespace.clone());
-        }
-        let message = format!("ValidatingAdmissionPolicy '{policy}' denied request");
+        let labels = &namespace["metadata"]["labels"];
+        assert!(!labels["atoll.dev/virtual-cluster"].is_null() && !labels["atoll.dev/root"].is_null());
+        let is_bound = self.objects.keys().any(|path| path.ends_with("policybindings/probe.atoll.dev"));
+        let policy = self.objects.iter().find(|(path, _)| path.ends_with("policies/probe.atoll.dev"));
+        let Some((_, policy)) = policy.filter(|_| is_bound && !is_behind) else { return Ok(namespace.clone()) };
+        let message = policy["spec"]["validations"][0]["message"].as_str().unwrap();
+        let message = format!("ValidatingAdmissionPolicy 'probe.atoll.dev' denied request: {message}");
         let status = Status { code: 403, reason: Reason::Forbidden, message, ..Status::default() };
         Err(ApiError::Status(Box::new(status)))
     }

@@ -1,5 +1,6 @@
 //! A host in memory, one agent or two, and paused time: whoever waits for what never comes fails by a deadline.
 
+mod annotations;
 mod births;
 mod former;
 mod leaving;
@@ -36,7 +37,8 @@ fn mirror_at(namespace: &str) -> String {
 }
 
 fn agent(host: &FakeHost) -> Root<FakeHost> {
-    Root::of(host.clone(), Arc::new(Namespaces::new([vc()])), Roles::told([view()]), vec![vc()])
+    let clusters = HashMap::from([(vc(), Annotations::default())]);
+    Root::of(host.clone(), Arc::new(Namespaces::new([vc()])), Roles::told([view()]), clusters)
 }
 
 /// A role of the host that takes in the rules of others.

@@ -155,6 +155,14 @@ impl Definitions {
         hidden
     }
 
+    /// The resources of a group whose definitions belong to other virtual clusters only.
+    pub(crate) fn hidden_in(&self, group: &str, cluster: &str) -> BTreeSet<String> {
+        let known = self.lock();
+        let hidden = known.iter().filter(|(_, definition)| definition.is_foreign(cluster));
+        let named = hidden.filter_map(|(name, _)| name.split_once('.')).filter(|(_, of)| *of == group);
+        named.map(|(resource, _)| resource.to_owned()).collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

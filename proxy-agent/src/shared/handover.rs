@@ -65,8 +65,9 @@ pub(crate) async fn hand_over(api: &impl HostApi, name: &str, why: &str) -> Resu
     }
 }
 
-/// Who writes the agent's own notes on shared objects; the prefix is [`rewrite::name::MANAGER_PREFIX`].
-const MANAGER: &str = "atoll:proxy-agent";
+/// The field manager of what the agent writes into the operator's objects; the prefix is
+/// [`rewrite::name::MANAGER_PREFIX`].
+pub(crate) const MANAGER: &str = "atoll:proxy-agent";
 
 #[cfg(test)]
 mod tests {

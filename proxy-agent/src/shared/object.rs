@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rewrite::name::{LEFT_PREFIX, MANAGER_PREFIX, OVERLAY_PREFIX, SHARED_LABEL};
+use rewrite::name::{LEFT_PREFIX, MANAGER_PREFIX, OVERLAY_PREFIX, SHARED_LABEL, is_own_key};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -10,6 +10,9 @@ use serde_json::{Map, Value, json};
 /// than ten (`capmanagers.go` in apimachinery's `util/managedfields`). Whoever of them is no virtual cluster was noticed
 /// before the tenth write, for each write looks.
 const ANCIENT: &str = "ancient-changes";
+
+/// States who has approved a definition in a protected group (`KubeAPIApprovedAnnotation` in apiextensions/v1).
+const APPROVAL: &str = "api-approved.kubernetes.io";
 
 /// Labels or annotations.
 pub(crate) type Keys = BTreeMap<String, String>;
@@ -106,11 +109,14 @@ impl HostObject {
     }
 
     /// Makes it the operator's, for good: everybody sees it, and no virtual cluster changes or deletes it. What each has
-    /// of it, it keeps.
+    /// of it, it keeps. No virtual cluster manages its fields any more: the operator's next apply would conflict with that.
     pub(crate) fn hand_over(&mut self) {
         self.map("labels").remove(SHARED_LABEL);
         self.map("annotations").retain(|key, _| !key.starts_with(LEFT_PREFIX));
         self.forget_wishes();
+        if let Some(managers) = self.0["metadata"]["managedFields"].as_array_mut() {
+            managers.retain(|entry| !is_of_cluster(entry));
+        }
     }
 
     /// The cluster has this of it from now on.
@@ -129,6 +135,22 @@ impl HostObject {
         if is_marked {
             annotations.insert(format!("{LEFT_PREFIX}{cluster}"), json!(""));
         }
+    }
+
+    /// Copies the approval annotation to the host's object: the host requires it for definitions in protected groups
+    /// (`validateAPIApproval` in apiextensions-apiserver).
+    pub(crate) fn approve(&mut self, wanted: &Value) {
+        if let Some(approval) = wanted["annotations"][APPROVAL].as_str() {
+            self.map("annotations").insert(APPROVAL.to_owned(), approval.into());
+        }
+    }
+
+    /// The labels that the cluster sees.
+    pub(crate) fn labels_shown_to(&self, cluster: &str) -> Keys {
+        let mut labels = if self.is_marked() { Keys::new() } else { self.own("labels") };
+        labels.extend(self.overlay(cluster).unwrap_or_default().labels);
+        labels.retain(|key, _| !is_own_key(key));
+        labels
     }
 
     /// Nobody wishes anything any more.
@@ -172,12 +194,16 @@ impl HostObject {
     }
 }
 
+/// Whether an entry of `managedFields` is Atoll's: that of a virtual cluster, or that of its overlay.
+pub(crate) fn is_of_cluster(entry: &Value) -> bool {
+    entry["manager"].as_str().is_some_and(|manager| manager.starts_with(MANAGER_PREFIX))
+}
+
 /// Whether somebody who is no virtual cluster manages a part of the object, other than its status and its finalizers,
 /// which the host's own controllers write.
 fn is_managed_outside(metadata: &Value) -> bool {
     metadata["managedFields"].as_array().into_iter().flatten().any(|entry| {
-        let manager = entry["manager"].as_str().unwrap_or_default();
-        let is_ours = manager.starts_with(MANAGER_PREFIX) || manager == ANCIENT;
+        let is_ours = is_of_cluster(entry) || entry["manager"] == ANCIENT;
         let is_status = entry["subresource"].as_str().is_some_and(|subresource| !subresource.is_empty());
         let fields = entry["fieldsV1"].as_object().into_iter().flatten();
         !is_ours && !is_status && fields.into_iter().any(|(key, value)| is_claim(key, value))
@@ -304,8 +330,11 @@ mod tests {
         host.mark();
         host.join("ke", &Overlay { wish: Some("x".into()), labels: keys(&[("a", "b")]), ..Overlay::default() });
         host.leave("hz");
+        let entry = |manager: &str| json!({"manager": manager, "operation": "Apply", "fieldsV1": {"f:spec": {}}});
+        host.set("managedFields", json!([entry("atoll:ke:kubectl"), entry("helm")]));
         host.hand_over();
         assert!(host.is_seen_by("xx") && !host.is_of_clusters());
+        assert_eq!(host.metadata()["managedFields"], json!([entry("helm")]));
         assert_eq!(host.overlay("ke"), Some(Overlay { labels: keys(&[("a", "b")]), ..Overlay::default() }));
         assert!(host.metadata()["annotations"]["left.atoll.dev/hz"].is_null());
     }

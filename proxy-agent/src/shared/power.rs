@@ -5,13 +5,10 @@ use serde_json::Value;
 use super::Kind;
 use crate::config::SharedObjects;
 
-/// Groups that kube-apiserver guards (`apihelpers.IsProtectedCommunityGroup` in apiextensions-apiserver), and ours.
-const GUARDED: [&str; 3] = ["k8s.io", "kubernetes.io", "atoll.dev"];
-
 /// Why an object of this kind is refused; `None` if it may be.
 pub(crate) fn objection(kind: Kind, object: &Value, rules: &SharedObjects) -> Option<String> {
     match kind {
-        Kind::CustomResourceDefinition => of_definition(&object["spec"]).map(str::to_owned),
+        Kind::CustomResourceDefinition => of_definition(&object["spec"], rules),
         Kind::PriorityClass if object["globalDefault"] == true => {
             Some("globalDefault would give this priority to pods of the whole host cluster: leave it out".to_owned())
         }
@@ -20,17 +17,19 @@ pub(crate) fn objection(kind: Kind, object: &Value, rules: &SharedObjects) -> Op
     }
 }
 
-fn of_definition(spec: &Value) -> Option<&'static str> {
+fn of_definition(spec: &Value, rules: &SharedObjects) -> Option<String> {
     if spec["conversion"]["strategy"] == "Webhook" {
         // The API server of the host would call whatever address is there.
-        return Some("spec.conversion.strategy \"Webhook\" is not served by virtual clusters: use \"None\"");
+        let why = "spec.conversion.strategy \"Webhook\" is not served by virtual clusters: use \"None\"";
+        return Some(why.to_owned());
     }
     let group = spec["group"].as_str().unwrap_or_default();
-    let is_guarded =
-        |guarded: &str| group.strip_suffix(guarded).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    GUARDED.into_iter().any(is_guarded).then_some(
-        "spec.group is one of Kubernetes' own, and those belong to the operator of the host cluster, who can install it",
-    )
+    rules.custom_resource_definitions.reserves(group).then(|| {
+        format!(
+            "the operator of the host cluster reserves API group {group:?} \
+             (sharedObjects.customResourceDefinitions of the proxy-agent), and can install the definition on the host"
+        )
+    })
 }
 
 fn of_storage_class(class: &Value, rules: &SharedObjects) -> Option<String> {
@@ -62,7 +61,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::config::StorageClasses;
+    use crate::config::{CustomResourceDefinitions, StorageClasses};
 
     fn objects(kind: Kind, object: &Value) -> bool {
         let storage_classes = StorageClasses { provisioners: vec!["p".into()], mount_options: vec!["ro".into()] };
@@ -70,24 +69,31 @@ mod tests {
     }
 
     #[test]
-    fn definitions_call_nobody_and_take_no_guarded_group() {
+    fn definitions_call_nobody_and_take_no_reserved_group() {
         let definition =
             |group: &str, strategy: &str| json!({"spec": {"group": group, "conversion": {"strategy": strategy}}});
-        for (group, strategy, refused) in [
-            ("example.com", "None", false),
-            ("example.com", "Webhook", true),
-            ("k8s.io", "None", true),
-            ("gateway.networking.k8s.io", "None", true),
-            ("x.kubernetes.io", "None", true),
-            ("overlay.atoll.dev", "None", true),
-            ("notk8s.io", "None", false),
-            ("k8s.io.example.com", "None", false),
+        let allowed_groups = vec!["gateway.networking.k8s.io".to_owned().into(), "atoll.dev".to_owned().into()];
+        let allowing = CustomResourceDefinitions { allowed_groups, ..CustomResourceDefinitions::default() };
+        let allowing = SharedObjects { custom_resource_definitions: allowing, ..SharedObjects::default() };
+        for (group, strategy, refused, refused_all_the_same) in [
+            ("example.com", "None", false, false),
+            ("example.com", "Webhook", true, true),
+            ("k8s.io", "None", true, true),
+            ("gateway.networking.k8s.io", "None", true, false),
+            ("x.gateway.networking.k8s.io", "None", true, false),
+            ("networking.k8s.io", "None", true, true),
+            ("x.kubernetes.io", "None", true, true),
+            ("cluster.x-k8s.io", "None", true, true),
+            ("operations.kubeedge.io", "None", true, true),
+            ("overlay.atoll.dev", "None", true, true),
+            ("notk8s.io", "None", false, false),
+            ("k8s.io.example.com", "None", false, false),
         ] {
-            assert_eq!(
-                objects(Kind::CustomResourceDefinition, &definition(group, strategy)),
-                refused,
-                "{group} {strategy}"
-            );
+            let definition = definition(group, strategy);
+            let objects =
+                |rules: &SharedObjects| objection(Kind::CustomResourceDefinition, &definition, rules).is_some();
+            assert_eq!(objects(&SharedObjects::default()), refused, "{definition}");
+            assert_eq!(objects(&allowing), refused_all_the_same, "{definition}");
         }
     }
 

@@ -69,6 +69,13 @@ impl NamespaceRules {
         self
     }
 
+    /// The same rules for a new Namespace, which gets these annotations.
+    #[must_use]
+    pub fn annotated<'a>(mut self, annotations: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        self.annotations = annotations.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        self
+    }
+
     /// The same rules for a Namespace that has these labels and annotations: a client may send the protected ones among
     /// them back as they are, and cannot drop them.
     #[must_use]
@@ -77,9 +84,11 @@ impl NamespaceRules {
         labels: impl IntoIterator<Item = (String, String)>,
         annotations: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
-        let protected = |(key, _): &(String, String)| self.protects(key) && !is_ours(key);
+        let protected = |(key, _): &(String, String)| self.protects(key);
+        // The labels of Atoll follow from the request.
+        let foreign = |entry: &(String, String)| protected(entry) && !is_ours(&entry.0);
         Self {
-            labels: labels.into_iter().filter(protected).collect(),
+            labels: labels.into_iter().filter(foreign).collect(),
             annotations: annotations.into_iter().filter(protected).collect(),
             ..self.clone()
         }

@@ -292,6 +292,20 @@ fn a_namespace_is_made_the_clusters() {
     }
     assert!(map(given(), &labelled(access, "false")).is_err());
 
+    // Annotations of Atoll: a new Namespace gets them, and an existing one keeps them.
+    let selector = "atoll.dev/node-selector";
+    let new = || plain().annotated([(selector, "a=b")]);
+    let existing = || plain().given([], [(selector.to_owned(), "a=b".to_owned()), ("c".to_owned(), "d".to_owned())]);
+    for rules in [&new as &dyn Fn() -> NamespaceRules, &existing] {
+        for annotations in [Value::Null, json!({}), json!({"e": "f"})] {
+            let body = json!({"metadata": {"name": "new", "annotations": annotations}});
+            let mut expected = annotations.as_object().cloned().unwrap_or_default();
+            expected.insert(selector.to_owned(), json!("a=b"));
+            assert_eq!(map(rules(), &body).unwrap()["metadata"]["annotations"], json!(expected));
+        }
+        assert!(map(rules(), &json!({"metadata": {"annotations": {selector: "a=c"}}})).is_err());
+    }
+
     let made = |metadata: &str| {
         let request = Request::new(mapping()).naming("a-x1".parse().unwrap());
         let body = format!(r#"{{"metadata":{metadata}}}"#);

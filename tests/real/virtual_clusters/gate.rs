@@ -5,24 +5,22 @@ use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::{HostCluster, Kubectl, Nodes, VirtualSite, Way, eventually, kubectl::SOON};
 use serde_json::{Value, json};
 
-use super::{BEIJING, CLUSTERS, HANGZHOU, namespace};
+use super::{BEIJING, CLUSTERS, HANGZHOU, namespace, policies};
 
-/// What the host's policies say of namespaces, of nodes, of guards, and of root namespaces.
-const WORDS: [&str; 4] = ["namespaces.atoll.dev", "nodes.atoll.dev", "pods.ke-beijing.atoll.dev", "roots.atoll.dev"];
+/// The policies about namespaces, about nodes, about node selectors, and about root namespaces.
+const WORDS: [&str; 4] = ["namespaces.atoll.dev", "nodes.atoll.dev", "pods.atoll.dev", "roots.atoll.dev"];
 const GROUP: &str = "admissionregistration.k8s.io/v1";
 
 pub(super) fn shut_where_the_host_guards(site: &VirtualSite) -> anyhow::Result<()> {
     let thief = thief(site, "gate")?;
     refused(&thief, "gate").context("what a token may not")?;
     guarded(&thief, "gate-ke-beijing")?;
-    allowed(site, &thief, "gate").context("what goes on as before")?;
-    kept(site)
+    allowed(site, &thief, "gate").context("what goes on as before")
 }
 
 pub(super) fn shut_where_the_host_only_refuses() -> anyhow::Result<()> {
-    let host =
-        without(&["MutatingAdmissionPolicy"], &["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"])?;
-    let site = VirtualSite::on(host, &CLUSTERS)?;
+    let kinds = ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
+    let site = VirtualSite::on(up(&without(&["MutatingAdmissionPolicy"], &kinds))?, &CLUSTERS)?;
     let thief = thief(&site, "gate")?;
     refused(&thief, "gate").context("what a token may not")?;
     unguarded(&thief, "gate-ke-beijing")?;
@@ -34,6 +32,7 @@ pub(super) fn shut_where_the_host_only_refuses() -> anyhow::Result<()> {
         ensure!(events.contains(WORDS[2]), "{events}");
         Ok(())
     })?;
+    policies::foreign(&site.host().kubectl(), false).context("what a namespace says")?;
     allowed(&site, &thief, "gate").context("what goes on as before")
 }
 
@@ -42,7 +41,7 @@ pub(super) fn a_host_without_one_is_refused() -> anyhow::Result<()> {
     let kinds =
         ["mutating", "validating"].map(|kind| ["policies", "policybindings"].map(|it| format!("{kind}admission{it}")));
     let kinds: Vec<&str> = kinds.iter().flatten().map(String::as_str).collect();
-    let site = VirtualSite::on(without(&plugins, &kinds)?, &CLUSTERS)?;
+    let site = VirtualSite::on(up(&without(&plugins, &kinds))?, &CLUSTERS)?;
     let answer = site.curl(BEIJING, Way::Proxy)?.get("/api/v1/namespaces")?;
     answer.refused(503, "ServiceUnavailable", "unsafeDirectAccess: true")?;
     Ok(())
@@ -61,7 +60,7 @@ pub(super) fn a_host_that_enforces_none_is_refused() -> anyhow::Result<()> {
 pub(super) fn a_host_that_does_not_say_is_refused() -> anyhow::Result<()> {
     let host = HostCluster::up(1)?;
     // No Namespace but the one of the dry run is a root namespace and a member too.
-    let is_probe = "object.metadata.name.startsWith('atoll-root-') && has(object.metadata.labels) \
+    let is_probe = "has(object.metadata.labels) && 'atoll.dev/root' in object.metadata.labels \
                     && 'atoll.dev/virtual-cluster' in object.metadata.labels";
     let webhook = json!({
         "apiVersion": GROUP, "kind": "MutatingWebhookConfiguration", "metadata": {"name": "unreachable"},
@@ -86,21 +85,24 @@ pub(super) fn a_host_that_does_not_say_is_refused() -> anyhow::Result<()> {
     })
 }
 
-/// A host without these plugins of admission, which does not serve their kinds either.
-fn without(plugins: &[&str], kinds: &[&str]) -> anyhow::Result<HostCluster> {
+/// The flags of an API server without these plugins of admission, which does not serve their kinds either.
+fn without(plugins: &[&str], kinds: &[&str]) -> [String; 2] {
     let kinds: Vec<_> = kinds.iter().map(|kind| format!("{GROUP}/{kind}=false")).collect();
-    let flags =
-        [format!("--disable-admission-plugins={}", plugins.join(",")), format!("--runtime-config={}", kinds.join(","))];
-    HostCluster::up_with(&flags.each_ref().map(String::as_str))
+    [format!("--disable-admission-plugins={}", plugins.join(",")), format!("--runtime-config={}", kinds.join(","))]
+}
+
+fn up(flags: &[String]) -> anyhow::Result<HostCluster> {
+    HostCluster::up_with(&flags.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Somebody with every right that a namespace can give, and every right of the virtual cluster, by a service account of
 /// it. He uses its token against the host itself.
-fn thief(site: &VirtualSite, name: &str) -> anyhow::Result<Kubectl> {
+pub(super) fn thief(site: &VirtualSite, name: &str) -> anyhow::Result<Kubectl> {
     let kubectl = site.administrator(BEIJING, Way::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace(name))?;
     kubectl.ok(&["create", "serviceaccount", "thief", "-n", name])?;
-    let bind = ["create", "rolebinding", "thief", "--clusterrole=cluster-admin"];
+    let binding = format!("thief-{name}");
+    let bind = ["create", "rolebinding", &binding, "--clusterrole=cluster-admin"];
     kubectl.ok(&[&bind, &[&format!("--serviceaccount={name}:thief"), "-n", name][..]].concat())?;
     // As a ClusterRoleBinding would.
     let account = format!("--serviceaccount={name}-{BEIJING}:thief");
@@ -136,6 +138,13 @@ pub(crate) fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
     for (group, kind) in [("apps/v1", "Deployment"), ("apps/v1", "DaemonSet"), ("batch/v1", "Job")] {
         says(&thief.run_with(&["create", "-f", "-"], &workload(group, kind, &host))?, WORDS[1]).context(kind)?;
     }
+    // The StatefulSet controller makes pods of what a revision holds.
+    let template = json!({"spec": {"template": {"spec": {"nodeName": "hangzhou-1"}}}});
+    let revision = json!({
+        "apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "named", "namespace": host},
+        "revision": 1, "data": template,
+    });
+    says(&thief.run_with(&["create", "-f", "-"], &revision.to_string())?, WORDS[1]).context("ControllerRevision")?;
     let root = format!("atoll-root-{BEIJING}");
     says(&thief.run(&["create", "configmap", "mine", "-n", &root])?, WORDS[3])?;
     says(&thief.run(&["delete", "rolebinding", "cluster-admin", "-n", &root])?, WORDS[3])
@@ -179,28 +188,8 @@ fn allowed(site: &VirtualSite, thief: &Kubectl, name: &str) -> anyhow::Result<()
     Ok(())
 }
 
-/// What the host's administrator takes away comes back.
-fn kept(site: &VirtualSite) -> anyhow::Result<()> {
-    let host = site.host().kubectl();
-    host.ok(&["delete", "validatingadmissionpolicy", "namespaces.atoll.dev"])?;
-    // Where the host guards, the binding of the policy that does; else that of the one that refuses.
-    let kind = if everywhere_kubeedge() { "validating" } else { "mutating" };
-    let binding = format!("{kind}admissionpolicybinding/pods.ke-beijing.atoll.dev");
-    host.ok(&["delete", &binding])?;
-    let policy = "validatingadmissionpolicy/nodes.atoll.dev";
-    let nothing = r#"[{"op": "replace", "path": "/spec/validations/0/expression", "value": "true"}]"#;
-    host.ok(&["patch", policy, "--type=json", "-p", nothing])?;
-    eventually(SOON, || {
-        host.ok(&["get", "validatingadmissionpolicy/namespaces.atoll.dev"])?;
-        host.ok(&["get", &binding])?;
-        let expression = host.ok(&["get", policy, "-o", "jsonpath={.spec.validations[0].expression}"])?;
-        ensure!(expression != "true", "it stays");
-        Ok(())
-    })
-}
-
 /// The host has refused, and says by which policy.
-fn says(output: &atoll_tests::Output, policy: &str) -> anyhow::Result<()> {
+pub(super) fn says(output: &atoll_tests::Output, policy: &str) -> anyhow::Result<()> {
     ensure!(output.code != 0, "it was done: {}", output.stdout);
     let refusal = format!("ValidatingAdmissionPolicy '{policy}'");
     ensure!(output.stderr.contains("Forbidden") || output.stderr.contains("forbidden"), "{output:?}");
@@ -208,7 +197,7 @@ fn says(output: &atoll_tests::Output, policy: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn pod(namespace: &str, name: &str, more: &Value) -> String {
+pub(super) fn pod(namespace: &str, name: &str, more: &Value) -> String {
     let mut spec = json!({"containers": [{"name": "main", "image": "image:1"}]});
     for (key, value) in more.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
         spec[key] = value.clone();

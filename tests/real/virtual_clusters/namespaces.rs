@@ -53,6 +53,11 @@ pub(super) fn an_apply_creates_it(site: &VirtualSite) -> anyhow::Result<()> {
         again.body
     );
 
+    // What the host's policies read of a namespace is there in any case.
+    let selector = "jsonpath={.metadata.annotations.atoll\\.dev/node-selector}";
+    let selector = host.ok(&["get", "namespace", "by-gitops-ke-beijing", "-o", selector])?;
+    ensure!(selector.contains("location=beijing"), "{selector}");
+
     for (name, sent, code, reason, why) in [
         ("one", "two", 400, "BadRequest", "the name of the object (two) does not match the name on the URL (one)"),
         ("Bad_Name", "Bad_Name", 404, "NotFound", "not found"),

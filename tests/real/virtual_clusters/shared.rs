@@ -275,7 +275,7 @@ pub(super) fn power_over_the_host_is_not_given(site: &VirtualSite) -> anyhow::Re
             "would let the driver read a Secret",
         ),
         (webhook.to_string(), "is not served by virtual clusters: use \"None\""),
-        (guarded.to_string(), "one of Kubernetes' own"),
+        (guarded.to_string(), "reserves API group"),
         (default.to_string(), "globalDefault would give"),
     ] {
         let said = beijing.run_with(&["create", "-f", "-"], &refused)?;

@@ -18,7 +18,7 @@ use crate::exchange::namespaced::segment;
 use crate::exchange::plan::{As, Plan, group_kind, program};
 use crate::host::{empty, full};
 use crate::refusal::Refusal;
-use crate::root::{CLUSTER_ADMIN, INTERNAL_LABEL, PROTECTED_LABEL};
+use crate::root::{CLUSTER_ADMIN, Growth, INTERNAL_LABEL, PROTECTED_LABEL};
 use crate::translate::Show;
 
 /// Why the administrators' binding is not written.
@@ -53,7 +53,7 @@ impl Asked<'_> {
                 self.readable(&mut upstream)?;
                 let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
                 let mut plan = self.planned(request, upstream, show);
-                plan.written = (!self.is_dry_run(&body.bytes())?).then(|| Written::Unbound(name.to_owned()));
+                plan.written = (!self.is_dry_run(&body.bytes())?).then(|| Written::Binding(name.to_owned()));
                 Ok(plan)
             }
             (Verb::DeleteCollection, None) => {
@@ -64,7 +64,7 @@ impl Asked<'_> {
                 self.readable(&mut upstream)?;
                 let show = self.list_show(request, program(request), Filter::Everything)?;
                 let mut plan = self.planned(request, upstream, show);
-                plan.written = (!self.is_dry_run(&body.bytes())?).then_some(Written::SomeUnbound);
+                plan.written = (!self.is_dry_run(&body.bytes())?).then_some(Written::Bindings);
                 Ok(plan)
             }
             _ => Err(Status::method_not_allowed_here().into()),
@@ -108,6 +108,7 @@ impl Asked<'_> {
         }
         attempt::may_bind(self, request, name, &tried.result).await?;
         self.may_make(request, name, tried.is_new).await?;
+        self.has_room(request, Growth::Binding(&tried.result))?;
         self.readable(&mut tried.request)?;
         let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
         let mut plan = self.planned(request, tried.request, show);
@@ -116,13 +117,9 @@ impl Asked<'_> {
             None
         } else if name.is_empty() {
             // The host makes another name than it has made in the dry run.
-            Some(Written::SomeBound)
-        } else if !tried.result["metadata"]["deletionTimestamp"].is_null() {
-            // A write that removes the last finalizer removes the object (`deleteWithoutFinalizers` in apiserver's
-            // `registry/generic/registry/store.go`).
-            Some(Written::Unbound(name.to_owned()))
+            Some(Written::Bindings)
         } else {
-            Some(Written::Bound(tried.result))
+            Some(Written::Binding(name.to_owned()))
         };
         Ok(plan)
     }

@@ -1,7 +1,6 @@
 //! After a write: the client hears of it when it is in force, or after a moment.
 
 use http::StatusCode;
-use serde_json::Value;
 
 use crate::exchange::Asked;
 
@@ -9,14 +8,10 @@ use crate::exchange::Asked;
 pub(in crate::exchange) enum Written {
     /// A ClusterRole, or several.
     Role,
-    /// A ClusterRoleBinding: the RoleBinding in the root namespace.
-    Bound(Value),
-    /// One of which only its watch will tell.
-    SomeBound,
-    /// The ClusterRoleBinding of this name is gone, or is as soon as it has no finalizer.
-    Unbound(String),
-    /// Several are.
-    SomeUnbound,
+    /// The ClusterRoleBinding of this name, which may be gone now.
+    Binding(String),
+    /// One or several ClusterRoleBindings, and only the host knows which.
+    Bindings,
 }
 
 impl Asked<'_> {
@@ -26,9 +21,8 @@ impl Asked<'_> {
         let (root, cluster) = (&self.parts.root, &self.cluster.name);
         match written {
             Written::Role => {}
-            Written::Bound(binding) => root.bound(cluster, &binding).await,
-            Written::Unbound(name) => root.unbound(cluster, &name).await,
-            Written::SomeBound | Written::SomeUnbound => root.look_again(cluster).await,
+            Written::Binding(name) => root.written(cluster, &name).await,
+            Written::Bindings => root.look_again(cluster).await,
         }
         root.in_force(cluster).await;
         // What was asked meanwhile may have been answered from before.

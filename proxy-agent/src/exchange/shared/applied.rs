@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use http::Method;
 use kube_wire::query::WriteOptions;
-use kube_wire::status::Reason;
+use kube_wire::status::{Cause, Reason};
 use kube_wire::{ResourceRequest, Status};
 use rewrite::name::MANAGER_PREFIX;
 use serde_json::Value;
@@ -20,6 +20,7 @@ use crate::exchange::patch::yaml_to_json;
 use crate::exchange::plan::As;
 use crate::host::full;
 use crate::refusal::Refusal;
+use crate::shared::is_of_cluster;
 
 impl Asked<'_> {
     /// An apply.
@@ -76,8 +77,19 @@ impl Asked<'_> {
 
 /// The managed fields to write, by those of the host's dry run and those that there are. Of labels and annotations the host
 /// would say each time that they are new, since it has none of them: that alone is no change.
+///
+/// Each manager that applies a large object adds an entry of about its size, and etcd limits the whole object to 1.5 MiB
+/// (`--max-request-bytes`). Above a limit, an apply is not recorded. A field that the next apply leaves out then stays.
 pub(super) fn managed(tried: &Value, live: &Value) -> Value {
-    if owned(tried) == owned(live) { live.clone() } else { tried.clone() }
+    if owned(tried) == owned(live) || size_of_clusters(tried) > MAX_MANAGED { live.clone() } else { tried.clone() }
+}
+
+/// The limit on the entries of virtual clusters' managers in one object, in bytes.
+const MAX_MANAGED: usize = 512 * 1024;
+
+fn size_of_clusters(fields: &Value) -> usize {
+    let entries = fields.as_array().into_iter().flatten();
+    entries.filter(|entry| is_of_cluster(entry)).map(|entry| entry.to_string().len()).sum()
 }
 
 /// Who owns what besides labels and annotations.
@@ -104,7 +116,7 @@ fn of_own_managers(status: Status, prefix: &str) -> Option<Status> {
         message.contains(&format!("conflict with \"{MANAGER_PREFIX}")) && !message.contains(&format!("\"{prefix}"))
     };
     let mut details = status.details?;
-    details.causes.retain(|cause| !is_foreign(&cause.message));
+    details.causes.retain(|cause| !is_foreign(&cause.message) && !is_of_overlay(cause, prefix));
     for cause in &mut details.causes {
         cause.message = cause.message.replace(prefix, "");
     }
@@ -117,9 +129,16 @@ fn of_own_managers(status: Status, prefix: &str) -> Option<Status> {
     Some(Status { details: Some(details), ..Status::failure(409, Reason::Conflict, message) })
 }
 
+/// Whether the host's label or annotation is in the way. The cluster does not write it, but one of its own over it.
+fn is_of_overlay(cause: &Cause, prefix: &str) -> bool {
+    let is_own = cause.message.contains(&format!("\"{prefix}"));
+    let is_metadata = [".metadata.labels", ".metadata.annotations"].iter().any(|map| cause.field.starts_with(map));
+    is_metadata && !is_own
+}
+
 #[cfg(test)]
 mod tests {
-    use kube_wire::status::{Cause, Details};
+    use kube_wire::status::Details;
     use serde_json::json;
 
     use super::*;
@@ -135,6 +154,11 @@ mod tests {
         assert_eq!(managed(&same, &live), live);
         assert_eq!(managed(&other, &live), other);
         assert_eq!(managed(&same, &Value::Null), same);
+        let large = json!({"f:spec": {"f:x".repeat(MAX_MANAGED / 3): {}}});
+        assert_eq!(managed(&json!([entry("2", large.clone())]), &live), live);
+        let mut operators = entry("2", large);
+        operators["manager"] = json!("helm");
+        assert_eq!(managed(&json!([operators]), &live), json!([operators]));
     }
 
     #[test]
@@ -156,5 +180,10 @@ mod tests {
         assert_eq!(own(&["atoll:hz:kubectl", "atoll:ke:helm"]).as_deref(), Some(expected));
         let expected = "Apply failed with 1 conflict: conflict with \"kubectl\" using v1: .value";
         assert_eq!(own(&["kubectl"]).as_deref(), Some(expected));
+        for (manager, is_of_overlay) in [("kubectl", true), ("atoll:ke:kubectl", false)] {
+            let label = Cause { field: ".metadata.labels.a".into(), ..cause(manager) };
+            assert_eq!(super::is_of_overlay(&label, "atoll:ke:"), is_of_overlay, "{manager}");
+            assert!(!super::is_of_overlay(&cause(manager), "atoll:ke:"));
+        }
     }
 }

@@ -4,7 +4,6 @@
 mod instances;
 
 use http::Method;
-use kube_wire::name::SegmentName;
 use kube_wire::status::{Details, Outcome};
 use kube_wire::{ResourceRequest, Status};
 
@@ -26,12 +25,22 @@ impl Asked<'_> {
         written: Written,
         body: &Body,
     ) -> Result<Plan, Refusal> {
-        let cluster = self.cluster.name.as_str();
         let name = request.path_name().unwrap_or_default();
+        self.leave(request, written, name, &request.path().build(), body).await
+    }
+
+    /// Gives up what the cluster has of the object of this name, which is at `path`.
+    pub(super) async fn leave(
+        &self,
+        request: &ResourceRequest<'_>,
+        written: Written,
+        name: &str,
+        path: &str,
+        body: &Body,
+    ) -> Result<Plan, Refusal> {
+        let cluster = self.cluster.name.as_str();
         let missing = || Refusal::from(Status::not_found(request.group_resource(), name));
-        let segment = SegmentName::new(name.to_owned()).map_err(|_| missing())?;
-        let path = request.path_with(None, Some(&segment));
-        let mut live = self.live(request, &path).await?.filter(|live| live.is_seen_by(cluster)).ok_or_else(missing)?;
+        let mut live = self.live(request, path).await?.filter(|live| live.is_seen_by(cluster)).ok_or_else(missing)?;
         let deletion = self.deletion(&body.bytes())?;
         if let Some(why) = deletion.unmet(live.metadata()) {
             return Err(Status::conflict(request.group_resource(), name, &why).into());
@@ -42,17 +51,17 @@ impl Asked<'_> {
         let is_definition = written == Written::Kind(Kind::CustomResourceDefinition);
         let is_last = !live.has_others(cluster);
         if !live.is_of_clusters() || (is_last && is_definition && self.is_used_outside(&live).await?) {
-            return self.leave_to_operator(request, &path, live, &deletion);
+            return self.leave_to_operator(request, path, live, &deletion);
         }
         if is_last {
-            return self.delete_shared(request, &path, &live, &deletion);
+            return self.delete_shared(request, path, &live, &deletion);
         }
         if is_definition && !deletion.is_dry_run() {
             self.delete_instances(request, &live).await?;
         }
         let gone = gone(request, live.text("name"), live.text("uid"));
         live.leave(cluster);
-        self.leave_to_others(request, &path, &live, &gone, &deletion)
+        self.leave_to_others(request, path, &live, &gone, &deletion)
     }
 
     /// The operator has made the object, or uses it: what the cluster has of it goes. That everybody sees it from now on is

@@ -77,7 +77,7 @@ impl World {
             access: Access::new(host.clone()),
             who: Who::new(host.clone()),
             root: Root::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
-            gate: Gate::new(Api::new(host.clone()), Accepted::default(), clusters.slices()),
+            gate: Gate::new(Api::new(host.clone()), Accepted::default(), Arc::clone(&namespaces)),
             discovery: Arc::new(Discovery::new(host.clone(), config.customs(), Arc::clone(&definitions))),
             replaces_node_ports: true,
             nodes: Nodes::new(host.clone()),

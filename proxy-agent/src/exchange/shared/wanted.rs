@@ -130,7 +130,8 @@ impl Asked<'_> {
             let message = "directives in the metadata of a strategic merge patch are not supported on this resource";
             return Err(Status::bad_request(message).into());
         }
-        if patch.keys().any(|key| !matches!(&**key, "apiVersion" | "kind" | "status")) {
+        let ignored = if request.subresource().is_some() { "spec" } else { "status" };
+        if patch.keys().any(|key| !matches!(&**key, "apiVersion" | "kind") && key != ignored) {
             let patch = Bytes::from(Value::Object(patch).to_string());
             let name = request.path_name().unwrap_or_default();
             let mapper = self.mapper(None).partial();

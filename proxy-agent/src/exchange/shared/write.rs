@@ -29,7 +29,7 @@ const AWAITED: &str = "virtual clusters of this host share it, and others rely o
                        made with the request of the last of them who asks for the same; try again";
 
 /// To who would change what the operator has made.
-const OPERATORS: &str =
+pub(super) const OPERATORS: &str =
     "the operator of the host cluster has made it or uses it, and only its labels and annotations can be changed here";
 
 /// To who would make what is still going.
@@ -70,7 +70,7 @@ impl Asked<'_> {
         let place = if live.is_some() || patch.is_some() { path.clone() } else { request.path().build() };
         let wanted = self.wanted_of(request, patch, &place, live.as_ref(), &body).await?;
         match live {
-            None => self.make(request, written, &wanted),
+            None => self.make(request, written, &wanted).await,
             Some(live) if !is_seen => self.join(request, &path, live, &wanted),
             Some(live) => {
                 precondition(request, &wanted.metadata, &live)?;
@@ -79,7 +79,7 @@ impl Asked<'_> {
         }
     }
 
-    async fn wanted_of(
+    pub(super) async fn wanted_of(
         &self,
         request: &ResourceRequest<'_>,
         patch: Option<BodyType>,
@@ -95,8 +95,12 @@ impl Asked<'_> {
     }
 
     /// Nobody has it yet.
-    fn make(&self, request: &ResourceRequest<'_>, written: Written, wanted: &Wanted) -> Result<Plan, Refusal> {
+    async fn make(&self, request: &ResourceRequest<'_>, written: Written, wanted: &Wanted) -> Result<Plan, Refusal> {
         self.objected(request, written, wanted)?;
+        let is_definition = written == Written::Kind(Kind::CustomResourceDefinition);
+        if is_definition {
+            self.free_names(request, &wanted.result).await?;
+        }
         let mut metadata = json!({});
         for key in ["name", "generateName"] {
             if wanted.metadata[key].is_string() {
@@ -105,6 +109,9 @@ impl Asked<'_> {
         }
         let mut object = HostObject::new(json!({"metadata": metadata})).saying(&wanted.result);
         object.mark();
+        if is_definition {
+            object.approve(&wanted.metadata);
+        }
         self.overlay(&mut object, wanted)?;
         let path = collection(request);
         let mut upstream = self.put_upstream(Method::POST, &path, &self.write_query()?, object.value())?;
@@ -149,9 +156,12 @@ impl Asked<'_> {
             Consent::Never => Err(forbidden(request, OPERATORS)),
             Consent::Given => {
                 self.objected(request, written, wanted)?;
-                if written == Written::Kind(Kind::CustomResourceDefinition) && self.is_used_outside(&live).await? {
-                    self.hand_over(&name).await?;
-                    return Err(forbidden(request, OPERATORS));
+                if written == Written::Kind(Kind::CustomResourceDefinition) {
+                    if self.is_used_outside(&live).await? {
+                        self.hand_over(&name).await?;
+                        return Err(forbidden(request, OPERATORS));
+                    }
+                    self.free_names(request, &wanted.result).await?;
                 }
                 let mut object = live.saying(&wanted.result);
                 object.forget_wishes();
@@ -174,25 +184,36 @@ impl Asked<'_> {
         wanted: &Wanted,
     ) -> Result<Plan, Refusal> {
         self.overlay(&mut object, wanted)?;
-        let mut upstream = self.put_upstream(Method::PUT, path, &self.write_query()?, object.value())?;
+        let mut query = self.write_query()?;
+        if !object.is_of_clusters() {
+            // The host keeps ten managers that update an object (`capmanagers.go` in apimachinery's `util/managedfields`).
+            // Those of virtual clusters would displace the operator's.
+            query.set("fieldManager", handover::MANAGER);
+        }
+        let mut upstream = self.put_upstream(Method::PUT, path, &query, object.value())?;
         self.readable(&mut upstream)?;
         let mut plan = self.planned(request, upstream, self.shown(request));
         plan.again = true;
         Ok(plan)
     }
 
-    /// Puts what the client has of it into the object. What somebody else manages too is the operator's from now on.
+    /// Writes the client's labels and annotations into the object. What somebody else manages too is the operator's from
+    /// now on.
     fn overlay(&self, object: &mut HostObject, wanted: &Wanted) -> Result<(), Refusal> {
         let cluster = self.cluster.name.as_str();
-        if !object.is_of_clusters() {
+        let is_of_clusters = object.is_of_clusters();
+        if !is_of_clusters {
             object.hand_over();
         }
         let mut overlay = object.overlay(cluster).unwrap_or_default();
         match &wanted.applied {
             Some(fields) => {
                 overlay.apply(&self.manager()?.unwrap_or_default(), &wanted.metadata);
-                let managed = managed(fields, &object.metadata()["managedFields"]);
-                object.set("managedFields", managed);
+                // As a manager of its fields, the cluster would make the operator's next apply conflict.
+                if is_of_clusters {
+                    let managed = managed(fields, &object.metadata()["managedFields"]);
+                    object.set("managedFields", managed);
+                }
             }
             None => overlay.set(&wanted.metadata, object),
         }
@@ -248,7 +269,7 @@ impl Asked<'_> {
 }
 
 /// The object that the client has seen must be the one that is there.
-fn precondition(request: &ResourceRequest<'_>, metadata: &Value, live: &HostObject) -> Result<(), Refusal> {
+pub(super) fn precondition(request: &ResourceRequest<'_>, metadata: &Value, live: &HostObject) -> Result<(), Refusal> {
     let differs = |key: &str| {
         let given = metadata[key].as_str().unwrap_or_default();
         !matches!(given, "" | "0") && given != live.text(key)

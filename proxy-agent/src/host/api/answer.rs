@@ -9,7 +9,7 @@ use kube_wire::Status;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::ApiError;
+use super::{ApiError, Position};
 use crate::host::HostBody;
 
 /// A refusal that is longer is not shown whole.
@@ -22,7 +22,7 @@ const MAX_MESSAGE: usize = 1024;
 pub(super) struct Page {
     pub(super) items: Vec<Value>,
     pub(super) resource_version: String,
-    pub(super) next: Option<String>,
+    pub(super) next: Option<Position>,
 }
 
 #[derive(Deserialize)]
@@ -43,12 +43,14 @@ struct ListMeta {
 // === impl Page ===
 
 impl Page {
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, ApiError> {
+    /// `limit` is how many objects were asked for.
+    pub(super) fn read(bytes: &[u8], limit: u32) -> Result<Self, ApiError> {
         let list: ListForm = serde_json::from_slice(bytes).map_err(ApiError::Json)?;
+        let token = list.metadata.next.filter(|token| !token.is_empty());
         Ok(Self {
             items: list.items.unwrap_or_default(),
             resource_version: list.metadata.resource_version,
-            next: list.metadata.next.filter(|token| !token.is_empty()),
+            next: token.map(|token| Position::after(token, limit)),
         })
     }
 }

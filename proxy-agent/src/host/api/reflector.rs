@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::{debug, warn};
 
 use super::answer::Page;
-use super::{Api, ApiError, Selection};
+use super::{Api, ApiError, Position, Selection};
 use crate::host::HostBody;
 use asking::Asking;
 use known::{Known, Listed, Named};
@@ -71,7 +71,7 @@ pub struct Reflector {
 
 #[derive(Debug)]
 enum Phase {
-    Listing { next: Option<String>, listed: Listed, asking: Asking<Result<Page, ApiError>> },
+    Listing { next: Position, listed: Listed, asking: Asking<Result<Page, ApiError>> },
     Connecting { resource_version: String, asking: Asking<Result<(HostBody, Instant), ApiError>> },
     Watching { watching: Watching, until: Instant },
 }
@@ -148,15 +148,15 @@ impl Reflector {
         let Phase::Listing { next, listed, asking } = &mut self.phase else { return Ok(()) };
         let (api, path, selection) = (self.api.clone(), self.path.clone(), self.selection.clone());
         let from = next.clone();
-        let asked = asking.answer(|| async move { api.page(&path, &selection, from.as_deref()).await });
+        let asked = asking.answer(|| async move { api.page(&path, &selection, &from).await });
         let page = asked.await?;
         for item in page.items {
             let named = Named::of(&item).map_err(Interruption::Failed)?;
             self.ready.extend(self.known.listed(listed, named, item));
         }
         self.failures = 0;
-        if page.next.is_some() {
-            *next = page.next;
+        if let Some(position) = page.next {
+            *next = position;
             return Ok(());
         }
         let listed = std::mem::take(listed);
@@ -203,7 +203,7 @@ impl Reflector {
 
 impl Phase {
     fn beginning() -> Self {
-        Self::Listing { next: None, listed: Listed::default(), asking: Asking::default() }
+        Self::Listing { next: Position::default(), listed: Listed::default(), asking: Asking::default() }
     }
 
     fn connecting(resource_version: String) -> Self {

@@ -86,6 +86,38 @@ async fn a_list_is_read_page_by_page() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pages_of_large_objects_are_short() {
+    let (mut server, api, _tasks) = api();
+    // Larger than a page may be, and smaller than an answer.
+    let large = " ".repeat(MAX_PAGE);
+    let serve = async {
+        let mut limits = Vec::new();
+        for (token, is_large) in [("", true), ("", true), ("t", false), ("", false)] {
+            let asked = server.asked().await;
+            limits.push(asked.path().split_once('?').expect("a query").1.to_owned());
+            let list = json!({"metadata": {"resourceVersion": "7", "continue": token}, "items": [{"metadata": {}}]});
+            asked.answer_with(200, if is_large { format!("{large}{list}") } else { list.to_string() });
+        }
+        for limit in ["limit=500", "limit=125", "limit=31", "limit=7", "limit=1"] {
+            let asked = server.asked().await;
+            assert_eq!(asked.path(), format!("/api/v1/pods?{limit}"));
+            asked.answer_with(200, format!("{large}{}", json!({"metadata": {"resourceVersion": "7"}, "items": []})));
+        }
+        limits
+    };
+    let lists = async {
+        let path = "/api/v1/pods";
+        let two = api.list(path, &Selection::default()).await.unwrap();
+        (two.items.len(), api.list(path, &Selection::default()).await.unwrap().items.len())
+    };
+    let (lengths, limits) = tokio::join!(lists, serve);
+    assert_eq!(
+        (lengths, limits),
+        ((2, 0), ["limit=500", "limit=125", "limit=31", "limit=62&continue=t"].map(str::to_owned).to_vec())
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refusal_is_a_status_whatever_it_looks_like() {
     let (mut server, api, _tasks) = api();
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": "Conflict", "code": 409});

@@ -3,6 +3,7 @@ use rewrite::VirtualNamespace;
 use rewrite::mapping::Owner;
 
 use super::*;
+use crate::namespaces::Annotations;
 use crate::pod_security::Posture;
 
 fn cluster() -> ClusterName {
@@ -15,7 +16,14 @@ fn host() -> HostNamespace {
 
 fn record(version: u64, uid: &str) -> Record {
     let claim = Some((cluster(), VirtualNamespace::new("edge").unwrap()));
-    Record { version: Version(version), uid: uid.into(), phase: Phase::Active, claim, posture: Posture::default() }
+    Record {
+        version: Version(version),
+        uid: uid.into(),
+        phase: Phase::Active,
+        claim,
+        posture: Posture::default(),
+        annotations: Annotations::default(),
+    }
 }
 
 fn gone(version: Option<u64>, uid: &str) -> Gone {

@@ -21,7 +21,8 @@ fn left(host: &FakeHost) -> (HostNamespace, HostNamespace) {
 }
 
 fn agent(host: &FakeHost) -> Root<FakeHost> {
-    Root::of(host.clone(), Arc::new(Namespaces::new([long()])), Roles::told([view()]), vec![long()])
+    let clusters = HashMap::from([(long(), Annotations::default())]);
+    Root::of(host.clone(), Arc::new(Namespaces::new([long()])), Roles::told([view()]), clusters)
 }
 
 #[tokio::test(start_paused = true)]

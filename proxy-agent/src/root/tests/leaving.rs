@@ -8,7 +8,7 @@ fn other() -> ClusterName {
 
 fn serve(root: &Root<FakeHost>, clusters: &[ClusterName]) {
     root.shared.namespaces.serve(clusters.to_vec());
-    root.serve(clusters.to_vec());
+    root.serve(clusters.iter().map(|cluster| (cluster.clone(), Annotations::default())).collect());
 }
 
 fn finalizers(state: &State, cluster: &str) -> Vec<usize> {

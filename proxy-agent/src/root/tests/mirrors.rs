@@ -1,5 +1,6 @@
 //! Mirrors that are written, restored and let go.
 
+use super::super::catalog::Event;
 use super::*;
 
 /// A cluster that stands.
@@ -94,8 +95,8 @@ async fn who_has_heard_less_undoes_nothing() {
         let mut joe = cluster_role_binding("viewers");
         joe["subjects"][0]["name"] = json!("vc:vc:joe");
         host.put(&source, joe.clone());
-        root.bound(&vc(), &joe).await;
-        root.catalog().remove(&vc(), "viewers");
+        root.written(&vc(), "viewers").await;
+        root.catalog().tell(&vc(), Event::Gone { name: "viewers", version: 0 });
         host.edit(&mirror, |mirror| mirror["metadata"]["labels"]["touched"] = json!("true"));
         let is_gone = host.until(|state| state.objects.get(&mirror).is_none_or(is_deleted));
         assert!(timeout(PATIENCE / 4, is_gone).await.is_err());
@@ -120,10 +121,10 @@ async fn what_a_client_does_not_see_through_is_done_all_the_same() {
         let binding = cluster_role_binding("viewers");
         host.put(&source, binding.clone());
         host.lock().failing = 2;
-        root.bound(&vc(), &binding).await;
+        root.written(&vc(), "viewers").await;
         host.until(has_all).await;
         host.remove(&source);
-        drop(timeout(Duration::ZERO, root.unbound(&vc(), "viewers")).await);
+        drop(timeout(Duration::ZERO, root.written(&vc(), "viewers")).await);
         host.until(has_none).await;
     })
     .await;

@@ -1,0 +1,154 @@
+//! Webhooks and admission policies of the host that see only what labels of tenants let them see.
+
+use ops::config::Place;
+use rewrite::name::CLUSTER_LABEL;
+use serde_json::Value;
+
+use super::selector::{Labels, can_select_tenants, keys_of_objects, keys_of_tenants};
+use crate::check::weakness::{Check, Weakness};
+
+/// The kinds, and where they are listed.
+pub(super) const KINDS: [(&str, &str); 6] = [
+    ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+    ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+    ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    ("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+    ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
+];
+
+/// The label of the policies that the agent makes.
+const OURS: &str = "atoll.dev/gate";
+
+/// Something that selects what it sees.
+struct Selecting<'o> {
+    /// The name of a webhook.
+    part: Option<&'o str>,
+    rules: &'o Value,
+    namespaces: &'o Value,
+    objects: &'o Value,
+}
+
+/// What is wrong with an object of one of the kinds. `namespaces` are the labels of namespaces that virtual clusters have,
+/// or could have.
+pub(super) fn weaknesses(
+    place: Option<Place>,
+    kind: &str,
+    object: &Value,
+    is_protected: impl Fn(&str) -> bool,
+    namespaces: &[Labels],
+) -> Vec<Weakness> {
+    let metadata = &object["metadata"];
+    if metadata["labels"].get(OURS).is_some() {
+        return Vec::new();
+    }
+    let name = metadata["name"].as_str().unwrap_or_default();
+    let mut found = Vec::new();
+    for selecting in selecting(object) {
+        let part = selecting.part.map(|part| format!(", webhook {part}")).unwrap_or_default();
+        let keys = keys_of_tenants(selecting.namespaces, &is_protected, namespaces);
+        if !keys.is_empty() && sees_namespaced(selecting.rules) {
+            let keys = keys.join(", ");
+            found.push(Weakness::at(
+                Check::Admission,
+                place,
+                format_args!(
+                    "host: {kind} {name}{part} selects namespaces by {keys}, which virtual clusters may set on theirs, so \
+                     they choose whether it sees what they write"
+                ),
+                &format!("select by {CLUSTER_LABEL} or kubernetes.io/metadata.name, which only the operator decides"),
+            ));
+        }
+        let keys = keys_of_objects(selecting.objects);
+        if !keys.is_empty() && can_select_tenants(selecting.namespaces, &is_protected, namespaces) {
+            let keys = keys.join(", ");
+            found.push(Weakness::at(
+                Check::Admission,
+                place,
+                format_args!(
+                    "host: {kind} {name}{part} selects objects by their label {keys}, which whoever writes them sets, so \
+                     virtual clusters choose whether it sees what they write"
+                ),
+                "use a namespaceSelector instead of the objectSelector, unless the choice is meant to be theirs",
+            ));
+        }
+    }
+    found
+}
+
+fn selecting(object: &Value) -> Vec<Selecting<'_>> {
+    match object["webhooks"].as_array() {
+        Some(webhooks) => webhooks.iter().map(|one| Selecting::of(one["name"].as_str(), &one["rules"], one)).collect(),
+        // A policy has the one, a binding the other.
+        None => ["matchConstraints", "matchResources"]
+            .map(|field| &object["spec"][field])
+            .map(|matched| Selecting::of(None, &matched["resourceRules"], matched))
+            .into(),
+    }
+}
+
+/// Whether namespaces decide: they do not where all that is seen is in none, but for Namespaces themselves.
+fn sees_namespaced(rules: &Value) -> bool {
+    let sees = |rule: &Value| {
+        let mut resources = rule["resources"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        rule["scope"] != "Cluster" || resources.any(|one| one.starts_with('*') || one.starts_with("namespaces"))
+    };
+    rules.as_array().is_none_or(|rules| rules.iter().any(sees))
+}
+
+// === impl Selecting ===
+
+impl<'o> Selecting<'o> {
+    fn of(part: Option<&'o str>, rules: &'o Value, selecting: &'o Value) -> Self {
+        Self { part, rules, namespaces: &selecting["namespaceSelector"], objects: &selecting["objectSelector"] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(kind: &str, object: &Value) -> Vec<String> {
+        let theirs = [[(CLUSTER_LABEL.to_owned(), "a".to_owned())].into()];
+        let found = weaknesses(None, kind, object, |key| key == CLUSTER_LABEL, &theirs);
+        found.into_iter().map(|weakness| weakness.problem.message().to_owned()).collect()
+    }
+
+    #[test]
+    fn a_webhook_that_tenants_can_avoid() {
+        let webhooks =
+            |webhook: Value| json!({"metadata": {"name": "scanner"}, "webhooks": [{"name": "quiet"}, webhook]});
+        let skip = json!({"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]});
+        let rules = json!([{"resources": ["pods"], "scope": "*"}]);
+        let all = said("X", &webhooks(json!({"name": "loud", "rules": rules, "namespaceSelector": skip})));
+        assert_eq!(all.len(), 1);
+        assert!(all[0].starts_with("host: X scanner, webhook loud selects namespaces by skip, which"), "{all:?}");
+
+        // What is in no namespace is seen whatever namespaces say, but for Namespaces.
+        for (resource, count) in [("nodes", 0), ("namespaces", 1), ("*", 1), ("*/*", 1)] {
+            let rules = json!([{"resources": [resource], "scope": "Cluster"}]);
+            let all = said("X", &webhooks(json!({"name": "loud", "rules": rules, "namespaceSelector": skip})));
+            assert_eq!(all.len(), count, "{resource}");
+        }
+        let mine = json!({"matchLabels": {"x": "y"}});
+        let all = said("X", &webhooks(json!({"name": "loud", "rules": rules, "objectSelector": mine})));
+        assert!(all.len() == 1 && all[0].contains("selects objects by their label x"), "{all:?}");
+        let not_theirs = json!({"matchExpressions": [{"key": CLUSTER_LABEL, "operator": "DoesNotExist"}]});
+        let both = json!({"name": "loud", "rules": rules, "objectSelector": mine, "namespaceSelector": not_theirs});
+        assert_eq!(said("X", &webhooks(both)), [""; 0]);
+    }
+
+    #[test]
+    fn policies_and_their_bindings() {
+        let inject = json!({"namespaceSelector": {"matchLabels": {"enforce": "yes"}}});
+        for field in ["matchConstraints", "matchResources"] {
+            let mut object = json!({"metadata": {"name": "p"}, "spec": {field: inject}});
+            assert_eq!(said("X", &object).len(), 1);
+            object["metadata"]["labels"] = json!({OURS: ""});
+            assert_eq!(said("X", &object), [""; 0]);
+        }
+        assert_eq!(said("X", &json!({"metadata": {"name": "p"}, "spec": {}})), [""; 0]);
+    }
+}

@@ -1,0 +1,104 @@
+//! ClusterRoles of the host that take in the rules of others.
+//!
+//! A ClusterRole of a virtual cluster is one of the host. It carries the label that says whose it is, and its own labels
+//! under parked keys. A selector that looks for nothing, or for what such a role does not have, matches it as well.
+
+use kube_wire::selector::{Requirement, Test};
+use ops::config::Place;
+use rewrite::name::CLUSTER_LABEL;
+use rewrite::parked::unparked;
+use serde_json::Value;
+
+use super::selector::requirements;
+use crate::check::weakness::{Check, Weakness};
+
+/// The labels of the roles by which the agent gives itself the right to custom resources.
+const OF_THE_AGENT: [(&str, &str); 2] =
+    [("atoll.dev/agent-custom-resources", "true"), ("app.kubernetes.io/managed-by", "atoll")];
+/// The role that they are for.
+const AGENT: &str = "atoll-proxy-agent-custom-resources";
+
+/// What is wrong with a ClusterRole that is none of a virtual cluster.
+pub(super) fn weakness(place: Option<Place>, role: &Value) -> Option<Weakness> {
+    let name = role["metadata"]["name"].as_str()?;
+    let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array()?;
+    let selectors: Vec<_> = selectors.iter().map(requirements).collect();
+    let (what, key) = if selectors.iter().any(|selector| can_match_tenants(selector)) {
+        ("what administrators of virtual clusters write into their roles", CLUSTER_LABEL)
+    } else if name != AGENT && selectors.iter().any(|selector| matches_the_agents(selector)) {
+        ("the rights to write custom resources that the agent gives itself", OF_THE_AGENT[0].0)
+    } else {
+        return None;
+    };
+    Some(Weakness::at(
+        Check::Aggregation,
+        place,
+        format_args!(
+            "host: ClusterRole {name} takes in {what}, and whoever it is bound to has these rules on the whole host"
+        ),
+        &format!("add `{{key: {key}, operator: DoesNotExist}}` to the matchExpressions of its clusterRoleSelectors"),
+    ))
+}
+
+/// Whether a virtual cluster can write a role that all requirements hold for.
+fn can_match_tenants(selector: &[Requirement]) -> bool {
+    selector.iter().all(|requirement| match requirement.key() {
+        // Its value is a name that the operator chooses.
+        CLUSTER_LABEL => *requirement.test() != Test::DoesNotExist,
+        key if unparked(key).is_some() => true,
+        _ => requirement.test().holds(None),
+    })
+}
+
+fn matches_the_agents(selector: &[Requirement]) -> bool {
+    let value = |key: &str| OF_THE_AGENT.iter().find(|(own, _)| *own == key).map(|(_, value)| *value);
+    selector.iter().all(|requirement| requirement.test().holds(value(requirement.key())))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(name: &str, selectors: &Value) -> Option<String> {
+        let role = json!({"metadata": {"name": name}, "aggregationRule": {"clusterRoleSelectors": selectors}});
+        weakness(None, &role).map(|weakness| weakness.problem.message().to_owned())
+    }
+
+    #[test]
+    fn what_matches_a_role_of_a_virtual_cluster_is_told() {
+        let without = |key: &str| json!({"matchExpressions": [{"key": key, "operator": "DoesNotExist"}]});
+        for selectors in [
+            json!([{}]),
+            json!([{"matchLabels": {"a": "b"}}, {}]),
+            json!([without("a")]),
+            json!([{"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]}]),
+            json!([{"matchLabels": {"parked.atoll.dev/a": "b"}}]),
+            json!([{"matchLabels": {CLUSTER_LABEL: "ke-beijing"}}]),
+        ] {
+            let said = said("all", &selectors);
+            assert!(said.is_some_and(|said| said.contains("administrators of virtual clusters")), "{selectors}");
+        }
+        for selectors in [
+            json!([]),
+            json!([{"matchLabels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}]),
+            json!([{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]),
+        ] {
+            assert_eq!(said("some", &selectors), None, "{selectors}");
+        }
+        let both = json!([{"matchExpressions": [
+            {"key": CLUSTER_LABEL, "operator": "DoesNotExist"}, {"key": "a", "operator": "DoesNotExist"},
+        ]}]);
+        assert!(said("all", &both).is_some_and(|said| said.contains("the agent gives itself")));
+        assert_eq!(weakness(None, &json!({"metadata": {"name": "plain"}})), None);
+    }
+
+    #[test]
+    fn the_agents_own_role_may_take_in_what_is_the_agents() {
+        let own = json!([{"matchLabels": {"atoll.dev/agent-custom-resources": "true"}}]);
+        assert_eq!(said(AGENT, &own), None);
+        assert!(said("other", &own).is_some());
+        assert!(said(AGENT, &json!([{}])).is_some());
+    }
+}

@@ -1,0 +1,125 @@
+//! Roles that the host gives to more than its operator may think of.
+
+use ops::config::Place;
+use serde_json::Value;
+
+use crate::check::weakness::{Check, Weakness};
+
+/// Subjects that users of virtual clusters are, whatever the agent does, or anybody else.
+const EVERYBODY: [(&str, &str, &str); 4] = [
+    ("Group", "system:authenticated", "every user and service account of every virtual cluster"),
+    ("Group", "system:serviceaccounts", "every service account of every virtual cluster"),
+    ("Group", "system:unauthenticated", "whoever reaches the host's API server, such as pods"),
+    ("User", "system:anonymous", "whoever reaches the host's API server, such as pods"),
+];
+
+/// Bindings that an API server makes by itself, and whom they bind
+/// (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go`). The role has the same name.
+const BUILT_IN: [(&str, &[&str]); 5] = [
+    ("system:basic-user", &["system:authenticated"]),
+    ("system:cluster-trust-bundle-discovery", &["system:serviceaccounts"]),
+    ("system:discovery", &["system:authenticated"]),
+    ("system:public-info-viewer", &["system:authenticated", "system:unauthenticated"]),
+    ("system:service-account-issuer-discovery", &["system:serviceaccounts"]),
+];
+
+/// By which kubeadm shows the address and the CA of the cluster to machines that are to join it
+/// (`cmd/kubeadm/app/phases/bootstraptoken/clusterinfo`).
+const OF_KUBEADM: (&str, &str) = ("kube-public", "kubeadm:bootstrap-signer-clusterinfo");
+
+/// What kubelets may do, which the Node authorizer narrows down to what concerns each.
+const NODE_ROLE: &str = "system:node";
+
+/// What is wrong with a ClusterRoleBinding or a RoleBinding.
+pub(super) fn weaknesses(place: Option<Place>, kind: &str, binding: &Value) -> Vec<Weakness> {
+    let metadata = &binding["metadata"];
+    let name = metadata["name"].as_str().unwrap_or_default();
+    let namespace = metadata["namespace"].as_str();
+    let role = binding["roleRef"]["name"].as_str().unwrap_or_default();
+    let within = namespace.map(|name| format!("{name}/")).unwrap_or_default();
+    let binds = |kind: &str, name: &str| {
+        let mut subjects = binding["subjects"].as_array().into_iter().flatten();
+        subjects.any(|subject| subject["kind"] == kind && subject["name"] == name)
+    };
+    let is_built_in = |group: &str| match namespace {
+        None => BUILT_IN.iter().any(|(known, groups)| *known == name && *known == role && groups.contains(&group)),
+        Some(namespace) => (namespace, name) == OF_KUBEADM && role == name,
+    };
+    let mut found = Vec::new();
+    for (subject, group, who) in EVERYBODY {
+        if binds(subject, group) && !is_built_in(group) {
+            found.push(Weakness::at(
+                Check::OpenBinding,
+                place,
+                format_args!("host: {kind} {within}{name} gives {role} to {group}, so to {who}"),
+                "bind the users, groups and service accounts that need the role by name",
+            ));
+        }
+    }
+    if namespace.is_none() && role == NODE_ROLE && binds("Group", "system:nodes") {
+        found.push(Weakness::at(
+            Check::NodeRole,
+            place,
+            format_args!("host: {kind} {name} lets every node read all Secrets, whichever pods it has"),
+            "let kube-apiserver run with --authorization-mode=Node,RBAC and --enable-admission-plugins=NodeRestriction, and \
+             delete the binding",
+        ));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(kind: &str, namespace: Option<&str>, name: &str, role: &str, subjects: &[(&str, &str)]) -> Vec<String> {
+        let subjects: Vec<_> = subjects.iter().map(|(kind, name)| json!({"kind": kind, "name": name})).collect();
+        let binding = json!({
+            "metadata": {"name": name, "namespace": namespace}, "roleRef": {"name": role}, "subjects": subjects,
+        });
+        let found = weaknesses(None, kind, &binding);
+        found.into_iter().map(|weakness| format!("{} {}", weakness.check, weakness.problem.message())).collect()
+    }
+
+    #[test]
+    fn everybody_is_more_than_one_group() {
+        for (kind, name, who) in EVERYBODY {
+            let said = found("ClusterRoleBinding", None, "open", "view", &[("User", "jane"), (kind, name)]);
+            assert_eq!(said, [format!("open-binding host: ClusterRoleBinding open gives view to {name}, so to {who}")]);
+        }
+        let said = found("RoleBinding", Some("default"), "open", "view", &[("Group", "system:authenticated")]);
+        assert!(said[0].contains("RoleBinding default/open gives view"), "{said:?}");
+        for (kind, name) in [("User", "system:authenticated"), ("Group", "vc:a:system:authenticated"), ("Group", "x")] {
+            assert_eq!(found("ClusterRoleBinding", None, "closed", "view", &[(kind, name)]), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn what_is_built_in_is_known_by_all_of_it() {
+        let group = |name| ("Group", name);
+        let everybody = [group("system:authenticated"), group("system:unauthenticated")];
+        assert_eq!(
+            found("ClusterRoleBinding", None, "system:public-info-viewer", "system:public-info-viewer", &everybody),
+            [""; 0]
+        );
+        // A subject more, another role, another name, and a RoleBinding that is called so.
+        assert_eq!(found("ClusterRoleBinding", None, "system:discovery", "system:discovery", &everybody).len(), 1);
+        assert_eq!(found("ClusterRoleBinding", None, "system:discovery", "view", &everybody[..1]).len(), 1);
+        assert_eq!(found("ClusterRoleBinding", None, "discovery", "system:discovery", &everybody[..1]).len(), 1);
+        assert_eq!(found("RoleBinding", Some("a"), "system:discovery", "system:discovery", &everybody[..1]).len(), 1);
+        let anonymous = [("User", "system:anonymous")];
+        let (namespace, name) = OF_KUBEADM;
+        assert_eq!(found("RoleBinding", Some(namespace), name, name, &anonymous), [""; 0]);
+        assert_eq!(found("RoleBinding", Some("a"), name, name, &anonymous).len(), 1);
+    }
+
+    #[test]
+    fn nodes_that_are_no_nodes_to_the_authorizer() {
+        let nodes = [("Group", "system:nodes")];
+        let said = found("ClusterRoleBinding", None, "all-nodes", "system:node", &nodes);
+        assert!(said[0].starts_with("node-role host: ClusterRoleBinding all-nodes lets every node"), "{said:?}");
+        assert_eq!(found("ClusterRoleBinding", None, "rotation", "selfnodeclient", &nodes), [""; 0]);
+    }
+}

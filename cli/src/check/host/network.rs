@@ -1,0 +1,61 @@
+//! NetworkPolicies of the host that let in whoever has a label.
+
+use ops::config::Place;
+use rewrite::name::METADATA_NAME_LABEL;
+use serde_json::Value;
+
+use super::selector::{Labels, keys_of_tenants};
+use crate::check::weakness::{Check, Weakness};
+
+/// What is wrong with a NetworkPolicy in a namespace that is none of a virtual cluster.
+pub(super) fn weakness(
+    place: Option<Place>,
+    policy: &Value,
+    is_protected: impl Fn(&str) -> bool,
+    namespaces: &[Labels],
+) -> Option<Weakness> {
+    let rules = policy["spec"]["ingress"].as_array()?;
+    let peers = rules.iter().flat_map(|rule| rule["from"].as_array().into_iter().flatten());
+    let mut keys = peers.map(|peer| keys_of_tenants(&peer["namespaceSelector"], &is_protected, namespaces));
+    let keys = keys.find(|keys| !keys.is_empty())?.join(", ");
+    let (name, namespace) = (&policy["metadata"]["name"], &policy["metadata"]["namespace"]);
+    let (name, namespace) = (name.as_str().unwrap_or_default(), namespace.as_str().unwrap_or_default());
+    Some(Weakness::at(
+        Check::NetworkPolicy,
+        place,
+        format_args!(
+            "host: NetworkPolicy {namespace}/{name} lets in namespaces by {keys}, which virtual clusters may set on theirs"
+        ),
+        &format!("select them by {METADATA_NAME_LABEL}"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_may_come_in_by_a_label_of_tenants() {
+        let policy = |peer: Value| {
+            let ingress = json!([{}, {"from": [{"podSelector": {}}, peer]}]);
+            json!({"metadata": {"name": "p", "namespace": "monitoring"}, "spec": {"ingress": ingress}})
+        };
+        let said = |policy: &Value| {
+            weakness(None, policy, |key| key == METADATA_NAME_LABEL, &[Labels::new()])
+                .map(|weakness| weakness.problem.message().to_owned())
+        };
+        let by_label = json!({"namespaceSelector": {"matchLabels": {"team": "ops"}}});
+        assert!(
+            said(&policy(by_label))
+                .unwrap()
+                .starts_with("host: NetworkPolicy monitoring/p lets in namespaces by team,")
+        );
+        let by_name = json!({"namespaceSelector": {"matchLabels": {METADATA_NAME_LABEL: "ops"}}});
+        for closed in [by_name, json!({"namespaceSelector": {}}), json!({"ipBlock": {"cidr": "10.0.0.0/8"}})] {
+            assert_eq!(said(&policy(closed.clone())), None, "{closed}");
+        }
+        assert_eq!(said(&json!({"spec": {"egress": []}})), None);
+    }
+}

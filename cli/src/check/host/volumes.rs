@@ -1,0 +1,91 @@
+//! Storage of the host that virtual clusters share.
+
+use ops::config::Place;
+use serde_json::Value;
+
+use crate::check::weakness::{Check, Weakness, some};
+
+/// Parameters of a StorageClass that name a Secret (kubernetes-csi/external-provisioner, `pkg/controller`): a prefix, and
+/// what tells its name and its namespace.
+const SECRET_PREFIX: &str = "csi.storage.k8s.io/";
+const SECRET_NAME: &str = "secret-name";
+const SECRET_NAMESPACE: &str = "secret-namespace";
+
+/// PersistentVolumes that any claim can have.
+pub(super) fn free(place: Option<Place>, volumes: &[Value]) -> Option<Weakness> {
+    let is_free = |volume: &&Value| volume["status"]["phase"] == "Available" && volume["spec"]["claimRef"].is_null();
+    let names: Vec<_> =
+        volumes.iter().filter(is_free).filter_map(|volume| volume["metadata"]["name"].as_str()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    Some(Weakness::at(
+        Check::FreeVolume,
+        place,
+        format_args!(
+            "host: PersistentVolumes are free for a claim of any virtual cluster, by name or by class: {}",
+            some(&names)
+        ),
+        "reserve each with spec.claimRef, the namespace on the host and the name of its claim; or let a provisioner make \
+         volumes on demand",
+    ))
+}
+
+/// A StorageClass with which whoever makes a claim says which Secret of a fixed namespace is used.
+pub(super) fn secrets_of_claims(place: Option<Place>, class: &Value) -> Option<Weakness> {
+    let parameters = class["parameters"].as_object()?;
+    let is_chosen = |(key, name): (&String, &Value)| {
+        let purpose = key.strip_prefix(SECRET_PREFIX)?.strip_suffix(SECRET_NAME)?;
+        let namespace = parameters.get(&format!("{SECRET_PREFIX}{purpose}{SECRET_NAMESPACE}"))?.as_str()?;
+        let by_claim = name.as_str()?.contains("${pvc.") && !namespace.contains("${pvc.namespace}");
+        by_claim.then(|| format!("{key} in namespace {namespace}"))
+    };
+    let chosen = parameters.iter().find_map(is_chosen)?;
+    let name = class["metadata"]["name"].as_str().unwrap_or_default();
+    Some(Weakness::at(
+        Check::StorageSecret,
+        place,
+        format_args!("host: StorageClass {name} lets claims of virtual clusters choose {chosen}"),
+        "name one Secret, or take it from `${pvc.namespace}`",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn volumes_without_a_claim_are_counted() {
+        let volume = |name: &str, phase: &str, claim: Value| json!({"metadata": {"name": name}, "spec": {"claimRef": claim}, "status": {"phase": phase}});
+        let claim = json!({"name": "c", "namespace": "n"});
+        let taken = [
+            volume("bound", "Bound", claim.clone()),
+            volume("kept", "Available", claim),
+            volume("old", "Released", json!({})),
+        ];
+        assert_eq!(free(None, &taken), None);
+        let said = free(None, &[taken[0].clone(), volume("a", "Available", Value::Null), json!({})]).unwrap();
+        assert!(said.problem.message().ends_with("by class: a"), "{said:?}");
+    }
+
+    #[test]
+    fn a_class_by_which_claims_choose_secrets() {
+        let class = |name: &str, namespace: &str| {
+            let parameters = json!({
+                "csi.storage.k8s.io/node-publish-secret-name": name,
+                "csi.storage.k8s.io/node-publish-secret-namespace": namespace,
+                "type": "${pvc.name}",
+            });
+            secrets_of_claims(None, &json!({"metadata": {"name": "c"}, "parameters": parameters}))
+        };
+        let said = class("${pvc.annotations['secret']}", "storage").unwrap();
+        assert!(said.problem.message().contains("node-publish-secret-name in namespace storage"), "{said:?}");
+        assert!(class("${pvc.name}", "storage").is_some());
+        assert_eq!(class("fixed", "storage"), None);
+        assert_eq!(class("${pv.name}", "storage"), None);
+        assert_eq!(class("${pvc.name}", "${pvc.namespace}"), None);
+        assert_eq!(secrets_of_claims(None, &json!({"metadata": {"name": "c"}})), None);
+    }
+}

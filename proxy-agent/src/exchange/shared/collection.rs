@@ -1,0 +1,83 @@
+//! `deletecollection`: each selected object is deleted as by a `delete` of its own.
+
+use http::{Method, StatusCode};
+use kube_wire::name::SegmentName;
+use kube_wire::query::ListOptions;
+use kube_wire::{ResourceRequest, Status};
+
+use super::{Asked, Written};
+use crate::exchange::CONFLICTS;
+use crate::exchange::body::Body;
+use crate::exchange::plan::Plan;
+use crate::host::api::{Selection, Shape};
+use crate::refusal::Refusal;
+use crate::shared::HostObject;
+
+impl Asked<'_> {
+    /// Deletes the selected objects. The answer lists those that are left, because they have finalizers. An object of the
+    /// operator's stays: the other objects are deleted, and then the request is refused.
+    pub(super) async fn leave_collection(
+        &self,
+        request: &ResourceRequest<'_>,
+        written: Written,
+        body: &Body,
+    ) -> Result<Plan, Refusal> {
+        let plan = self.list_shared(request, Method::GET)?;
+        let mut refused = None;
+        for name in self.selected(request).await? {
+            match self.leave_one(request, written, &name, body).await {
+                // Another client has deleted it meanwhile.
+                Err(Refusal::Status(status)) if status.code == 404 => {}
+                Err(Refusal::Status(status)) if status.code < 500 => {
+                    refused.get_or_insert(status);
+                }
+                left => left?,
+            }
+        }
+        match refused {
+            Some(status) => Err(Refusal::Status(status)),
+            None => Ok(plan),
+        }
+    }
+
+    /// The names of the objects that the virtual cluster sees and that the request selects.
+    async fn selected(&self, request: &ResourceRequest<'_>) -> Result<Vec<String>, Refusal> {
+        let cluster = self.cluster.name.as_str();
+        let labels = self.selected_labels()?;
+        let fields = ListOptions::parse(self.info.query())?.field_selector.to_string();
+        let selection = Selection { fields, shape: Shape::Metadata, ..Selection::default() };
+        let all = self.api().list(&request.path().build(), &selection).await.map_err(|error| match error.status() {
+            Some(status) if status.code < 500 => Refusal::from(status.clone()),
+            _ => {
+                Status::service_unavailable(format!("the host does not list them: {error}")).with_retry_after(1).into()
+            }
+        })?;
+        let selected = all.items.into_iter().map(HostObject::new).filter(|object| {
+            let shown = object.labels_shown_to(cluster);
+            object.is_seen_by(cluster) && labels.matches(|key| shown.get(key).map(String::as_str))
+        });
+        Ok(selected.map(|object| object.text("name").to_owned()).collect())
+    }
+
+    async fn leave_one(
+        &self,
+        request: &ResourceRequest<'_>,
+        written: Written,
+        name: &str,
+        body: &Body,
+    ) -> Result<(), Refusal> {
+        let segment = SegmentName::new(name.to_owned());
+        let segment = segment.map_err(|_| Refusal::Unreadable("an object's name is no part of a path".to_owned()))?;
+        let mut path = request.path();
+        path.name = Some(segment.borrowed());
+        let path = path.build();
+        for attempt in 0.. {
+            let plan = self.leave(request, written, name, &path, body).await?;
+            match self.answer(request, plan.request).await {
+                Err(Refusal::Status(status)) if status.code == StatusCode::CONFLICT && attempt < CONFLICTS => {}
+                answer => return answer.map(drop),
+            }
+        }
+        unreachable!("the last attempt returns")
+    }
+}

@@ -1,0 +1,103 @@
+//! Writes to the subresource `status` of a definition.
+//!
+//! The status is that of the host's object, so a virtual cluster may write it only if no other cluster has the definition.
+//! What the host's controllers conclude from all definitions of a group stays as it is: with a forged `acceptedNames`, a
+//! definition would take a name of the operator's.
+
+use http::Method;
+use kube_wire::{ResourceRequest, Status, Verb};
+use serde_json::Value;
+
+use super::Asked;
+use super::write::{OPERATORS, precondition};
+use crate::exchange::body::Body;
+use crate::exchange::cluster_scoped::forbidden;
+use crate::exchange::plan::Plan;
+use crate::refusal::Refusal;
+use crate::shared::HostObject;
+
+/// The answer where other virtual clusters have the definition too.
+const OTHERS: &str = "virtual clusters of this host share it, and its status is that of all of them";
+
+/// The conditions that controllers of apiextensions-apiserver keep (`CustomResourceDefinitionConditionType` in
+/// apiextensions/v1).
+const HOSTS_CONDITIONS: [&str; 5] =
+    ["Established", "NamesAccepted", "NonStructuralSchema", "Terminating", "KubernetesAPIApprovalPolicyConformant"];
+
+impl Asked<'_> {
+    pub(super) async fn write_status(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+        let (cluster, body) = (self.cluster.name.as_str(), body.bytes());
+        let name = request.path_name().unwrap_or_default();
+        let missing = || Refusal::from(Status::not_found(request.group_resource(), name));
+        let mut of_object = request.path();
+        of_object.subresource = None;
+        let live = self.live(request, &of_object.build()).await?;
+        let live = live.filter(|live| live.is_seen_by(cluster)).ok_or_else(missing)?;
+        if !live.is_of_clusters() {
+            return Err(forbidden(request, OPERATORS));
+        }
+        if live.has_others(cluster) {
+            return Err(forbidden(request, OTHERS));
+        }
+        let path = request.path().build();
+        let patch = if request.verb() == Verb::Patch { Some(self.patch_type()?) } else { None };
+        let wanted = self.wanted_of(request, patch, &path, Some(&live), &body).await?;
+        precondition(request, &wanted.metadata, &live)?;
+        let mut object = live.value().clone();
+        object["status"] = status(&live.value()["status"], &wanted.result["status"]);
+        let mut object = HostObject::new(object);
+        if let Some(managed) = wanted.applied {
+            object.set("managedFields", managed);
+        }
+        let mut upstream = self.put_upstream(Method::PUT, &path, &self.write_query()?, object.value())?;
+        self.readable(&mut upstream)?;
+        let mut plan = self.planned(request, upstream, self.shown(request));
+        plan.again = true;
+        Ok(plan)
+    }
+}
+
+/// The status as the client wants it, with what the host's controllers have written.
+fn status(live: &Value, wanted: &Value) -> Value {
+    let conditions = |status: &Value, of_host: bool| -> Vec<Value> {
+        let all = status["conditions"].as_array().into_iter().flatten();
+        let is_hosts =
+            |condition: &Value| condition["type"].as_str().is_some_and(|kind| HOSTS_CONDITIONS.contains(&kind));
+        all.filter(|condition| is_hosts(condition) == of_host).cloned().collect()
+    };
+    let mut status = live.clone();
+    status["conditions"] = [conditions(live, true), conditions(wanted, false)].concat().into();
+    if !wanted["storedVersions"].is_null() {
+        status["storedVersions"] = wanted["storedVersions"].clone();
+    }
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_host_concludes_stays() {
+        let condition = |kind: &str, reason: &str| json!({"type": kind, "reason": reason});
+        let live = json!({
+            "acceptedNames": {"kind": "Gear"},
+            "conditions": [condition("NamesAccepted", "NoConflicts"), condition("Own", "Before")],
+            "storedVersions": ["v1", "v2"],
+        });
+        let wanted = json!({
+            "acceptedNames": {"kind": "Certificate"},
+            "conditions": [condition("Established", "Forged"), condition("Own", "After")],
+            "storedVersions": ["v2"],
+        });
+        let expected = json!({
+            "acceptedNames": {"kind": "Gear"},
+            "conditions": [condition("NamesAccepted", "NoConflicts"), condition("Own", "After")],
+            "storedVersions": ["v2"],
+        });
+        assert_eq!(status(&live, &wanted), expected);
+        assert_eq!(status(&json!({}), &json!({})), json!({"conditions": []}));
+    }
+}

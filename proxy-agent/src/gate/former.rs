@@ -1,0 +1,49 @@
+//! Policies of earlier versions, which had some for each virtual cluster.
+
+use tracing::info;
+
+use super::LABEL;
+use super::policy::Kind;
+use super::served::Served;
+use crate::clusters::host_api::HostApi;
+use crate::host::api::ApiError;
+
+/// Removes them. To be called once the present ones are in force.
+pub(super) async fn remove(api: &impl HostApi, served: Served) -> Result<(), ApiError> {
+    let kinds = [(served.validating, Kind::Validating), (served.mutating, Kind::Mutating)];
+    for (version, kind) in kinds.into_iter().filter_map(|(version, kind)| Some((version?, kind))) {
+        for collection in kind.collections(version) {
+            for object in api.list(&collection, LABEL).await? {
+                let Some(name) = object["metadata"]["name"].as_str().filter(|name| is_of_one_cluster(name)) else {
+                    continue;
+                };
+                match api.delete(&format!("{collection}/{name}"), &serde_json::json!({})).await {
+                    Ok(_) => info!(name, "an admission policy of an earlier version is removed"),
+                    // Another agent was faster.
+                    Err(error) if error.is_not_found() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `pods.CLUSTER.atoll.dev`.
+fn is_of_one_cluster(name: &str) -> bool {
+    let cluster = name.strip_prefix("pods.").and_then(|rest| rest.strip_suffix(".atoll.dev"));
+    cluster.is_some_and(|cluster| !cluster.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_policies_of_one_cluster_are_former_ones() {
+        assert!(is_of_one_cluster("pods.ke-beijing.atoll.dev"));
+        for present in ["pods.atoll.dev", "namespaces.atoll.dev", "probe.atoll.dev", "pods..atoll.dev"] {
+            assert!(!is_of_one_cluster(present), "{present}");
+        }
+    }
+}

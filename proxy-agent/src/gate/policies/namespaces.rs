@@ -1,0 +1,93 @@
+//! Namespaces of virtual clusters, and what is in their root namespaces.
+
+use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
+use rewrite::request::PROTECTED;
+use serde_json::{Value, json};
+
+use super::vocabulary::{anywhere, everywhere, in_namespaces, through};
+use crate::gate::policy::{literal, rule, validation, variable};
+use crate::namespaces::annotations::{self, KEYS};
+use crate::root::ROOT_LABEL;
+
+/// Labels make a namespace a virtual cluster's, annotations say on which nodes its pods run, and finalizers keep it until
+/// it is empty.
+pub(super) fn members() -> Value {
+    let is_ours = format!(
+        "[object, oldObject].exists(it, it != null && has(it.metadata.labels) \
+         && ('{CLUSTER_LABEL}' in it.metadata.labels || '{ROOT_LABEL}' in it.metadata.labels))"
+    );
+    // Those from before the write: the write itself must not decide who may make it.
+    let labels = "[oldObject, object].filter(it, it != null).map(it, it.?metadata.?labels.orValue({}))[0]";
+    let through = format!(
+        "['{CLUSTER_LABEL}', '{ROOT_LABEL}'].exists(key, key in variables.labels \
+         && ('vc:' + variables.labels[key] + ':system:authenticated') in request.userInfo.groups)"
+    );
+    let patterns = format!(
+        "oldObject == null ? [] : oldObject.?metadata.?annotations[?{}].orValue('').split(',')",
+        literal(annotations::PROTECTED)
+    );
+    let (labels_kept, annotations_kept) = (kept("labels"), kept("annotations"));
+    json!({
+        "failurePolicy": "Fail",
+        "matchConstraints": anywhere(&[
+            rule("", &["namespaces", "namespaces/finalize", "namespaces/status"], &["CREATE", "UPDATE", "DELETE"]),
+        ]),
+        "matchConditions": [{"name": "ours", "expression": is_ours}],
+        "variables": [
+            variable("labels", labels), variable("patterns", &patterns), variable("through", &through), everywhere(),
+        ],
+        "validations": [
+            validation(
+                "variables.through || variables.everywhere",
+                "a namespace of a virtual cluster is written through the cluster's endpoint, or by who may write every \
+                 namespace",
+            ),
+            validation(
+                &format!(
+                    "request.operation != 'UPDATE' || variables.everywhere || {labels_kept} && {annotations_kept}"
+                ),
+                "the labels and annotations that make a namespace a virtual cluster's, or decide what may run in it, stay \
+                 as they are",
+            ),
+        ],
+    })
+}
+
+/// That an update changes none of the labels or annotations that clients must not write. The engine of the endpoint ensures
+/// this too; the policy holds even for a request that the engine misreads.
+///
+/// Which keys these are, the Namespace itself says: agents of one host may be configured differently. The policy knows those
+/// that are protected always.
+fn kept(field: &str) -> String {
+    let ours = [CLUSTER_LABEL, NAMESPACE_LABEL, ROOT_LABEL];
+    let protected = ours.iter().chain(&KEYS).chain(&PROTECTED).map(|pattern| match pattern.strip_suffix('*') {
+        Some(prefix) => format!("key.startsWith({})", literal(prefix)),
+        None => format!("key == {}", literal(pattern)),
+    });
+    // As `KeyPattern` matches.
+    let configured = "variables.patterns.exists(it, it.startsWith('*') \
+        ? (it.endsWith('*') ? key.contains(it.substring(1, it.size() - 1)) : key.endsWith(it.substring(1))) \
+        : it.endsWith('*') ? key.startsWith(it.substring(0, it.size() - 1)) : key == it)";
+    let is_free = format!("!({} || {configured})", protected.collect::<Vec<_>>().join(" || "));
+    let of = |object: &str| format!("{object}.?metadata.?{field}.orValue({{}})");
+    let (before, after) = (of("oldObject"), of("object"));
+    format!(
+        "{before}.all(key, {is_free} || key in {after} && {after}[key] == {before}[key]) \
+         && {after}.all(key, {is_free} || key in {before})"
+    )
+}
+
+/// A root namespace holds what applies to all of its cluster, and never a pod.
+pub(super) fn roots() -> Value {
+    json!({
+        "failurePolicy": "Fail",
+        "matchConstraints": in_namespaces(ROOT_LABEL, &[
+            rule("*", &["*/*"], &["CREATE", "UPDATE", "DELETE", "CONNECT"]),
+        ]),
+        "variables": [through(ROOT_LABEL), everywhere()],
+        "validations": [validation(
+            "variables.through || variables.everywhere",
+            "what a virtual cluster has cluster-wide is written through the cluster's endpoint",
+        )],
+    })
+}

@@ -1,0 +1,65 @@
+//! Which node a pod is on, and to which virtual cluster a node belongs.
+
+use std::collections::BTreeSet;
+
+use rewrite::name::CLUSTER_LABEL;
+use serde_json::{Value, json};
+
+use super::vocabulary::{anywhere, everywhere, in_members, through};
+use crate::gate::policy::{literal, rule, validation, variable};
+
+/// A scheduler chooses the node of a pod, and obeys the node selector. Who names a node does so through the endpoint, where
+/// the agent checks that the node is the cluster's own. A controller of the host passes on what was named there.
+///
+/// The StatefulSet controller makes pods from ControllerRevisions (`ApplyRevision` in pkg/controller/statefulset), so the
+/// template in those counts too.
+pub(super) fn named() -> Value {
+    let all = ["CREATE", "UPDATE"];
+    let rules = [
+        rule("", &["bindings", "pods", "pods/binding", "podtemplates", "replicationcontrollers"], &all),
+        rule("apps", &["controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"], &all),
+        rule("batch", &["cronjobs", "jobs"], &all),
+    ];
+    let named = "[object, oldObject].map(it, it == null ? '' : it.?spec.?nodeName\
+        .or(it.?spec.?template.?spec.?nodeName)\
+        .or(it.?template.?spec.?nodeName)\
+        .or(it.?spec.?jobTemplate.?spec.?template.?spec.?nodeName)\
+        .or(it.?data.?spec.?template.?spec.?nodeName)\
+        .orValue(''))";
+    let binds = "request.resource.resource == 'bindings' || request.?subResource.orValue('') == 'binding'";
+    json!({
+        "failurePolicy": "Fail",
+        "matchConstraints": in_members(&rules),
+        "variables": [
+            variable("named", named), variable("binds", binds), through(CLUSTER_LABEL), everywhere(),
+        ],
+        "validations": [validation(
+            "!(variables.binds || variables.named[0] != '' && variables.named[0] != variables.named[1]) \
+             || variables.through || variables.everywhere",
+            "a pod of a virtual cluster gets its node from a scheduler; to name one, use the cluster's endpoint",
+        )],
+    })
+}
+
+/// A node does not move itself into another virtual cluster. Its own credential may write any label of it but those that the
+/// NodeRestriction plugin protects (plugin/pkg/admission/noderestriction). A node that does not exist yet may register with
+/// any labels, as kubelets do with --node-labels.
+pub(super) fn labels(keys: &BTreeSet<String>) -> Value {
+    let keys: Vec<_> = keys.iter().map(|key| literal(key)).collect();
+    let is_same = if keys.is_empty() {
+        "true".to_owned()
+    } else {
+        format!("[{}].all(key, object.metadata.?labels[?key] == oldObject.metadata.?labels[?key])", keys.join(", "))
+    };
+    // `NodesGroup` in apiserver/pkg/authentication/user; some hosts grant kubelets by name (RBAC without the Node authorizer).
+    let is_node = "'system:nodes' in request.userInfo.groups || request.userInfo.username.startsWith('system:node:')";
+    json!({
+        "failurePolicy": "Fail",
+        "matchConstraints": anywhere(&[rule("", &["nodes", "nodes/status"], &["UPDATE"])]),
+        "matchConditions": [{"name": "node", "expression": is_node}],
+        "validations": [validation(
+            &is_same,
+            "a node cannot change labels by which virtual clusters select their nodes; the operator of the host can",
+        )],
+    })
+}

@@ -1,0 +1,136 @@
+//! What the host's admission policies read of a virtual cluster: annotations of its Namespaces.
+//!
+//! One set of policies serves all virtual clusters. What differs between these is stored on the Namespace, which a policy
+//! reads as `namespaceObject`. CEL in Kubernetes parses neither JSON nor YAML, but it splits text. So the values are lists
+//! in which the separators cannot occur: the configuration accepts no other keys and values.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use rewrite::Guard;
+use rewrite::request::ProtectedKeys;
+use serde_json::{Map, Value};
+
+/// The labels of the cluster's nodes: `location=beijing,disk=ssd`.
+pub const NODE_SELECTOR: &str = "atoll.dev/node-selector";
+/// The tolerations of the cluster's pods: `key:operator:value:effect:seconds`, joined by commas.
+pub const TOLERATIONS: &str = "atoll.dev/tolerations";
+
+/// Which labels and annotations of the Namespace clients may not write: [`ProtectedKeys`], joined by commas.
+pub const PROTECTED: &str = "atoll.dev/protected-keys";
+
+/// All of them.
+pub const KEYS: [&str; 3] = [NODE_SELECTOR, TOLERATIONS, PROTECTED];
+
+/// The values of a Namespace, in the order of [`KEYS`]. What is absent or empty is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Annotations([Option<Arc<str>>; KEYS.len()]);
+
+// === impl Annotations ===
+
+impl Annotations {
+    /// Those of a virtual cluster.
+    pub fn new(guard: &Guard, protected: &ProtectedKeys) -> Self {
+        let selector = guard.selector().map(|(key, value)| format!("{key}={value}"));
+        let tolerations = guard.tolerated().map(|it| {
+            let seconds = it.seconds.map_or_else(String::new, |seconds| seconds.to_string());
+            format!("{}:{}:{}:{}:{seconds}", it.key, it.operator, it.value, it.effect)
+        });
+        Self([joined(selector), joined(tolerations), joined(protected.patterns().map(ToString::to_string))])
+    }
+
+    /// Those of a Namespace object.
+    pub fn of(namespace: &Value) -> Self {
+        let annotations = &namespace["metadata"]["annotations"];
+        let text = |key: &str| annotations[key].as_str().filter(|text| !text.is_empty()).map(Arc::from);
+        Self(KEYS.map(text))
+    }
+
+    /// Keys and values.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &str)> {
+        KEYS.into_iter().zip(&self.0).filter_map(|(key, value)| Some((key, value.as_deref()?)))
+    }
+
+    /// The Namespace with exactly these; `None` if it has them.
+    pub fn repaired(&self, namespace: &Value) -> Option<Value> {
+        if Self::of(namespace) == *self {
+            return None;
+        }
+        let mut repaired = namespace.clone();
+        let annotations = &mut repaired["metadata"]["annotations"];
+        if !annotations.is_object() {
+            *annotations = Value::Object(Map::new());
+        }
+        for (key, value) in KEYS.into_iter().zip(&self.0) {
+            match value {
+                Some(value) => annotations[key] = Value::from(&**value),
+                None => _ = annotations.as_object_mut().and_then(|annotations| annotations.remove(key)),
+            }
+        }
+        Some(repaired)
+    }
+
+    /// Adds the keys of the labels by which the cluster selects its nodes.
+    pub(super) fn collect_node_labels(&self, keys: &mut BTreeSet<String>) {
+        let [selector, ..] = &self.0;
+        let pairs = selector.iter().flat_map(|selector| selector.split(','));
+        keys.extend(pairs.filter_map(|pair| Some(pair.split_once('=')?.0.to_owned())));
+    }
+}
+
+fn joined(items: impl Iterator<Item = String>) -> Option<Arc<str>> {
+    let text = items.collect::<Vec<_>>().join(",");
+    (!text.is_empty()).then(|| text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use rewrite::guard::Toleration;
+    use serde_json::json;
+
+    use super::*;
+
+    fn annotations() -> Annotations {
+        let labels = [("location", "beijing"), ("node-role.kubernetes.io/edge", "")];
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let gone = Toleration { effect: "NoExecute".to_owned(), seconds: Some(30), ..Toleration::of_key("gone") };
+        let protected =
+            ProtectedKeys::new(["example.com/*", "*.example.org/*"].map(|pattern| pattern.parse().unwrap()));
+        Annotations::new(&Guard::new(labels, [Toleration::of_key("edge"), gone]), &protected)
+    }
+
+    #[test]
+    fn lists_have_separators_that_occur_in_no_value() {
+        let expected = [
+            (NODE_SELECTOR, "location=beijing,node-role.kubernetes.io/edge="),
+            (TOLERATIONS, "edge:Exists:::,gone:Exists::NoExecute:30"),
+            (
+                PROTECTED,
+                "resource.kubernetes.io/admin-access,scheduler.alpha.kubernetes.io/*,example.com/*,*.example.org/*",
+            ),
+        ];
+        assert_eq!(annotations().entries().collect::<Vec<_>>(), expected);
+        let mut keys = BTreeSet::new();
+        annotations().collect_node_labels(&mut keys);
+        Annotations::default().collect_node_labels(&mut keys);
+        assert_eq!(keys.iter().collect::<Vec<_>>(), ["location", "node-role.kubernetes.io/edge"]);
+    }
+
+    #[test]
+    fn a_namespace_is_repaired_and_keeps_other_annotations() {
+        let wanted = annotations();
+        for before in
+            [json!({}), json!({"annotations": null}), json!({"annotations": {NODE_SELECTOR: "a=b", "c": "d"}})]
+        {
+            let namespace = json!({"metadata": before});
+            let repaired = wanted.repaired(&namespace).unwrap();
+            assert_eq!(Annotations::of(&repaired), wanted);
+            assert_eq!(wanted.repaired(&repaired), None);
+            assert_eq!(repaired["metadata"]["annotations"]["c"], before["annotations"]["c"]);
+            let removed = Annotations::default().repaired(&repaired).unwrap();
+            assert_eq!(Annotations::of(&removed), Annotations::default());
+            assert_eq!(removed["metadata"]["annotations"]["c"], before["annotations"]["c"]);
+        }
+        assert_eq!(Annotations::default().repaired(&json!({"metadata": {"name": "a"}})), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! `atoll check --host`: what it says of a host in good order, and of one with every weakness that it knows.
+//!
+//! On a host of its own, since what is wrong with it concerns all that run there.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use anyhow::{Context, ensure};
+use atoll_tests::kubectl::SOON;
+use atoll_tests::{HostCluster, Kubectl, Site, eventually, paths, site};
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+const AGENT: &str = "site-i";
+const CLUSTER: &str = "tidy";
+/// A label that kubelets may not set on their nodes.
+const SITE: &str = "node-restriction.kubernetes.io/site";
+const WEAK: &str = include_str!("isolation/weak.yaml");
+
+/// What a virtual cluster may have, and a host in good order then has too.
+const TENANTS: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: edge, labels: {team: ops, weak.example.com/skip: \"true\"}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: mine, labels: {rbac.authorization.k8s.io/aggregate-to-view: \"true\"}}
+aggregationRule: {clusterRoleSelectors: [{}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: all}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: mine}
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: Group, name: \"system:authenticated\"}
+- {apiGroup: rbac.authorization.k8s.io, kind: Group, name: \"system:serviceaccounts\"}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: mine, namespace: edge}
+spec: {podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {team: ops}}}]}]}
+";
+
+pub(crate) fn trial() -> Trial {
+    Trial::test("isolation::a_host_in_good_order_and_each_weakness", || {
+        a_host_in_good_order_and_each_weakness().map_err(|error| format!("{error:?}").into())
+    })
+}
+
+fn a_host_in_good_order_and_each_weakness() -> anyhow::Result<()> {
+    let host = HostCluster::up(1)?;
+    let operator = host.kubectl();
+    operator.ok(&["label", "nodes", "-l", "location=beijing", &format!("{SITE}=beijing")])?;
+    let entry = format!(
+        "{{name: {CLUSTER}, agents: [{AGENT}], clientCA: {{certificate: clusters/{CLUSTER}/client-ca.crt, \
+         key: clusters/{CLUSTER}/client-ca.key}}}}"
+    );
+    let site = Site::start(&[&entry], &[CLUSTER])?;
+    let of_host = format!("host: {{kubeconfig: {}}}", text(&host.agent_kubeconfig())?);
+    let good = format!("{{name: {CLUSTER}, nodeSelector: {{location: beijing, {SITE}: beijing}}}}");
+    let mut agent = site.agent(AGENT, &format!("{of_host}\nvirtualClusters: [{good}]"))?;
+    agent.printed("the virtual cluster is founded")?;
+    let kubeconfig = site.file("tidy.kubeconfig");
+    let server = site.file("server.yaml");
+    site::atoll(&["kubeconfig", CLUSTER, "--server-config", text(&server)?, "-o", text(&kubeconfig)?])?;
+    let tenant = Kubectl::new(kubeconfig);
+    eventually(SOON, || tenant.ok(&["get", "namespaces"]).map(drop))?;
+    tenant.ok_with(&["apply", "-f", "-"], TENANTS)?;
+
+    // In good order, asked as the agent and as somebody else.
+    let file = site.file(&format!("{AGENT}.yaml"));
+    let clean = check(&["--host", text(&file)?])?;
+    let expected = format!("{}: no mistakes, no warnings, no weaknesses\n", file.display());
+    ensure!(clean.status.code() == Some(0) && String::from_utf8_lossy(&clean.stdout) == expected, "{clean:?}");
+    let config = std::fs::read_to_string(&file)?;
+    let elsewhere = site.file("elsewhere.yaml");
+    std::fs::write(&elsewhere, config.replace(&of_host, "host: {inCluster: true}"))?;
+    let asked = check(&["--host-kubeconfig", text(&host.dir().join("host.kubeconfig"))?, text(&elsewhere)?])?;
+    ensure!(asked.status.code() == Some(0), "{asked:?}");
+
+    // In bad order, with a configuration that is not careful either.
+    operator.ok_with(&["create", "-f", "-"], WEAK)?;
+    operator.ok(&["delete", "namespace", "weak-gone", "--wait=false"])?;
+    eventually(SOON, || finalize(&operator, "weak-gone"))?;
+    let phase = ["get", "persistentvolume", "weak-volume", "-o", "jsonpath={.status.phase}"];
+    eventually(SOON, || {
+        ensure!(operator.ok(&phase)? == "Available");
+        Ok(())
+    })?;
+    let (careless, list) = (site.file("careless.yaml"), format!("virtualClusters: [{good}"));
+    let second = "{name: careless, nodeSelector: {location: beijing}}";
+    let config = config.replace(&list, &format!("{list}, {second}"));
+    std::fs::write(&careless, config.replace(&of_host, &of_host.replace('}', ", unsafeDirectAccess: true}")))?;
+    let found = check(&["--host", "-o", "json", text(&careless)?])?;
+    let report: Value = serde_json::from_slice(&found.stdout).with_context(|| format!("{found:?}"))?;
+    ensure!(found.status.code() == Some(1) && report["mistakes"] == 0, "{report:#}");
+    for (check, message) in [
+        ("direct-access", "unsafeDirectAccess serves virtual clusters"),
+        ("authorizer", "it lets every service account of every virtual cluster read all Secrets"),
+        ("open-binding", "ClusterRoleBinding weak-open gives weak-reader to system:authenticated"),
+        ("open-binding", "RoleBinding default/weak-anonymous gives view to system:anonymous"),
+        ("node-role", "ClusterRoleBinding weak-nodes lets every node read all Secrets"),
+        ("node-label", "virtual cluster careless: a kubelet may set the labels of its nodes by itself (location)"),
+        ("shared-nodes", "virtual cluster careless shares nodes with tidy, such as beijing-1"),
+        ("aggregation", "ClusterRole weak-everything takes in what administrators of virtual clusters write"),
+        ("admission", "weak-scanner, webhook scan.weak.example.com selects namespaces by weak.example.com/skip"),
+        (
+            "admission",
+            "weak-injector, webhook inject.weak.example.com selects objects by their label weak.example.com/inject",
+        ),
+        ("admission", "ValidatingAdmissionPolicyBinding weak-policy selects namespaces by weak.example.com/enforce"),
+        ("network-policy", "NetworkPolicy default/weak-ingress lets in namespaces by team"),
+        ("namespace-name", "namespaces of its own with names that it would give: shop-tidy"),
+        ("namespace-name", "not the name that it would give them: weak-stranger"),
+        ("namespace-name", "virtual cluster tidy: the host has namespaces of virtual cluster un-tidy"),
+        ("left-binding", "in force as soon as somebody makes one of that name: weak-gone/weak-left"),
+        ("free-volume", "free for a claim of any virtual cluster, by name or by class: weak-volume"),
+        ("storage-secret", "choose csi.storage.k8s.io/provisioner-secret-name in namespace storage"),
+    ] {
+        let is_it = |item: &&Value| item["check"] == check && text_of(item, "message").contains(message);
+        let item = items(&report).find(is_it).with_context(|| format!("{check}: {message}\n{report:#}"))?;
+        ensure!(!text_of(item, "advice").is_empty(), "{item}");
+    }
+    // Nothing else is said, in particular not of what is Atoll's own.
+    ensure!(items(&report).count() == 18 && report["weaknesses"] == 18, "{report:#}");
+
+    // The text says the same, with a line for each entry of the file; what is accepted is only counted.
+    let said = check(&["--host", text(&careless)?])?;
+    let lines = String::from_utf8_lossy(&said.stdout).into_owned();
+    let line = config.lines().position(|line| line.contains(second)).context("one line")? + 1;
+    ensure!(lines.lines().any(|it| it.starts_with(&format!("{}:{line}:", careless.display()))), "{lines}");
+    ensure!(lines.ends_with("no mistakes, no warnings, 18 weaknesses\n"), "{lines}");
+    let kinds: BTreeSet<_> = items(&report).map(|item| text_of(item, "check").to_owned()).collect();
+    let accepted: Vec<_> = kinds.iter().flat_map(|kind| ["--accept", kind]).collect();
+    let said = check(&[&["--host", text(&careless)?], &accepted[..]].concat())?;
+    let lines = String::from_utf8_lossy(&said.stdout).into_owned();
+    ensure!(said.status.code() == Some(0) && lines.ends_with("no weaknesses, 18 accepted\n"), "{lines}");
+    Ok(())
+}
+
+/// Ends a namespace that is being deleted, whatever is left in it.
+fn finalize(operator: &Kubectl, name: &str) -> anyhow::Result<()> {
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}});
+    let path = format!("/api/v1/namespaces/{name}/finalize");
+    operator.ok_with(&["replace", "--raw", &path, "-f", "-"], &namespace.to_string())?;
+    ensure!(operator.fails(&["get", "namespace", name])?.contains("NotFound"));
+    Ok(())
+}
+
+fn items(report: &Value) -> impl Iterator<Item = &Value> {
+    report["items"].as_array().into_iter().flatten()
+}
+
+fn text_of<'v>(item: &'v Value, key: &str) -> &'v str {
+    item[key].as_str().unwrap_or_default()
+}
+
+/// Runs `atoll check`, however it ends.
+fn check(args: &[&str]) -> anyhow::Result<Output> {
+    Command::new(paths::binary("atoll")).arg("check").args(args).output().context("cannot run atoll")
+}
+
+fn text(path: &Path) -> anyhow::Result<&str> {
+    path.to_str().context("temporary folders have plain names")
+}

@@ -1,0 +1,267 @@
+//! The admission policies on the host: one set for all virtual clusters, which reads from each Namespace what differs.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, ensure};
+use atoll_tests::host::everywhere_kubeedge;
+use atoll_tests::{HostCluster, Kubectl, Nodes, VirtualSite, Way, eventually, kubectl::SOON};
+use serde_json::{Value, json};
+
+use super::gate::{pod, says, thief};
+use super::{BEIJING, CLUSTERS, namespace};
+
+/// All policies of Atoll, however many virtual clusters there are.
+const VALIDATING: [&str; 6] = [
+    "namespaces.atoll.dev",
+    "node-labels.atoll.dev",
+    "nodes.atoll.dev",
+    "pods.atoll.dev",
+    "probe.atoll.dev",
+    "roots.atoll.dev",
+];
+const MUTATING: [&str; 1] = ["pods.atoll.dev"];
+
+const SELECTOR: &str = "atoll.dev/node-selector";
+const PROTECTED: &str = "atoll.dev/protected-keys";
+const TOLERATIONS: &str = "atoll.dev/tolerations";
+
+/// On a host with two virtual clusters.
+pub(super) fn are_one_set(site: &VirtualSite) -> anyhow::Result<()> {
+    let host = site.host().kubectl();
+    eventually(SOON, || are_all(&host))
+}
+
+/// What the host's administrator takes away comes back.
+pub(super) fn are_restored(site: &VirtualSite) -> anyhow::Result<()> {
+    let host = site.host().kubectl();
+    eventually(SOON, || are_all(&host))?;
+    host.ok(&["delete", "validatingadmissionpolicy", "namespaces.atoll.dev"])?;
+    // Where the host adds the node selector, the binding of the policy that does; else that of the one that refuses.
+    let kind = if everywhere_kubeedge() { "validating" } else { "mutating" };
+    let binding = format!("{kind}admissionpolicybinding/pods.atoll.dev");
+    host.ok(&["delete", &binding])?;
+    let policy = "validatingadmissionpolicy/nodes.atoll.dev";
+    let nothing = r#"[{"op": "replace", "path": "/spec/validations/0/expression", "value": "true"}]"#;
+    host.ok(&["patch", policy, "--type=json", "-p", nothing])?;
+    eventually(SOON, || {
+        are_all(&host)?;
+        let expression = host.ok(&["get", policy, "-o", "jsonpath={.spec.validations[0].expression}"])?;
+        ensure!(expression != "true", "it stays");
+        Ok(())
+    })
+}
+
+/// With one virtual cluster there are as many policies as with two. Those that an earlier version made for each virtual
+/// cluster are removed, and namespaces that it made get their annotations.
+pub(super) fn replace_those_of_an_earlier_version() -> anyhow::Result<()> {
+    let host = HostCluster::up(1)?;
+    let kubectl = host.kubectl();
+    let labels = json!({"atoll.dev/virtual-cluster": BEIJING, "atoll.dev/namespace": "old"});
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": format!("old-{BEIJING}"), "labels": labels},
+    });
+    kubectl.ok_with(&["create", "-f", "-"], &namespace.to_string())?;
+    let name = format!("pods.{BEIJING}.atoll.dev");
+    for kind in kinds().iter().copied() {
+        let metadata = json!({"name": name, "labels": {"atoll.dev/gate": ""}});
+        let rule = json!({
+            "apiGroups": [""], "apiVersions": ["*"], "resources": ["pods"], "operations": ["CREATE"],
+        });
+        let policy = match kind {
+            "Validating" => json!({"validations": [{"expression": "true"}]}),
+            _ => json!({"reinvocationPolicy": "Never", "mutations": [
+                {"patchType": "JSONPatch", "jsonPatch": {"expression": "[true].map(it, JSONPatch{op: 'test', path: '/kind', value: 'Pod'})"}},
+            ]}),
+        };
+        let mut spec = json!({"matchConstraints": {"resourceRules": [rule]}});
+        spec.as_object_mut().context("an object")?.extend(policy.as_object().context("an object")?.clone());
+        let mut binding = json!({"policyName": name});
+        if kind == "Validating" {
+            binding["validationActions"] = json!(["Deny"]);
+        }
+        for (suffix, spec) in [("", spec), ("Binding", binding)] {
+            let object = json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": format!("{kind}AdmissionPolicy{suffix}"),
+                "metadata": metadata, "spec": spec,
+            });
+            kubectl.ok_with(&["create", "-f", "-"], &object.to_string())?;
+        }
+    }
+    let site = VirtualSite::on(host, &CLUSTERS[..1])?;
+    eventually(SOON, || are_all(&kubectl))?;
+    let old = format!("old-{BEIJING}");
+    ensure!(annotation(&kubectl, &old, SELECTOR)? == selector(), "it has no annotation");
+    site.administrator(BEIJING, Way::Proxy)?.ok(&["create", "configmap", "mine", "-n", "old"])?;
+    Ok(())
+}
+
+/// What differs between virtual clusters stands on the Namespace, and is nobody's of the cluster.
+pub(super) fn read_the_namespace(site: &VirtualSite) -> anyhow::Result<()> {
+    let (host, administrator) = (site.host().kubectl(), site.administrator(BEIJING, Way::Proxy)?);
+    administrator.ok_with(&["create", "-f", "-"], &namespace("policies"))?;
+    let name = format!("policies-{BEIJING}");
+    ensure!(annotation(&host, &name, SELECTOR)? == selector(), "it is not there at once");
+    for name in [format!("default-{BEIJING}"), format!("atoll-root-{BEIJING}")] {
+        ensure!(annotation(&host, &name, SELECTOR)? == selector(), "{name} does not have it");
+    }
+    let shown = administrator.ok(&["get", "namespace", "policies", "-o", "json", "--show-managed-fields"])?;
+    ensure!(!shown.contains("atoll.dev"), "{shown}");
+
+    for annotation in
+        [format!("{SELECTOR}=location=hangzhou"), format!("{SELECTOR}-"), format!("{TOLERATIONS}=:Exists:::")]
+    {
+        let output = administrator.run(&["annotate", "namespace", "policies", "--overwrite", &annotation])?;
+        let is_forbidden = output.code != 0 && output.stderr.contains("managed by the operator of the host cluster");
+        // kubectl leaves out what it does not see.
+        ensure!(is_forbidden || annotation.ends_with('-'), "{annotation}: {output:?}");
+    }
+    // A client that replaces the whole object does not know of the annotation.
+    administrator.ok_with(&["replace", "-f", "-"], &namespace("policies"))?;
+    ensure!(annotation(&host, &name, SELECTOR)? == selector(), "it is gone");
+    for change in
+        [format!("{SELECTOR}=location=hangzhou"), format!("{SELECTOR}-"), format!("{TOLERATIONS}=a:Exists:::")]
+    {
+        host.ok(&["annotate", "namespace", &name, "--overwrite", &change])?;
+        eventually(SOON, || {
+            let (selects, tolerates) = (annotation(&host, &name, SELECTOR)?, annotation(&host, &name, TOLERATIONS)?);
+            ensure!(selects == selector() && !tolerates.starts_with("a:"), "{selects} {tolerates}");
+            Ok(())
+        })?;
+    }
+    let thief = thief(site, "policies-thief")?;
+    let change = format!("{SELECTOR}=location=hangzhou");
+    let output = thief.run(&["annotate", "namespace", &format!("policies-thief-{BEIJING}"), "--overwrite", &change])?;
+    says(&output, "namespaces.atoll.dev")?;
+    for name in ["policies", "policies-thief"] {
+        administrator.ok(&["delete", "namespace", name, "--wait=false"])?;
+    }
+    foreign(&host, !everywhere_kubeedge())
+}
+
+/// A namespace of a virtual cluster that no agent serves. `guards` says whether the host adds to pods what they lack.
+pub(super) fn foreign(host: &Kubectl, guards: bool) -> anyhow::Result<()> {
+    let name = "policies-ke-shanghai";
+    let metadata = json!({"name": name, "labels": {"atoll.dev/virtual-cluster": "ke-shanghai"}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+    host.ok_with(&["create", "-f", "-"], &namespace.to_string())?;
+    let create = |pod: &str| host.run_with(&["create", "-f", "-"], pod);
+    let right = json!({"nodeSelector": {"edge": "", "location": "shanghai"}});
+    says(&create(&pod(name, "whatever", &right))?, "pods.atoll.dev").context("a namespace that says nothing")?;
+
+    // An empty value is one, and no other than it.
+    host.ok(&["annotate", "namespace", name, &format!("{SELECTOR}=edge=,location=shanghai")])?;
+    host.ok(&[
+        "annotate",
+        "namespace",
+        name,
+        &format!("{TOLERATIONS}=edge:Exists::NoSchedule:,gone:Equal:yes:NoExecute:7"),
+    ])?;
+    eventually(SOON, || {
+        let output = create(&pod(name, "right", &right))?;
+        ensure!(output.code == 0, "{}", output.stderr);
+        Ok(())
+    })?;
+    for (number, selector) in [Value::Null, json!({"location": "shanghai"}), json!({"edge": "no"})].iter().enumerate() {
+        let bare = format!("bare-{number}");
+        let output = create(&pod(name, &bare, &json!({"nodeSelector": selector})))?;
+        if !guards {
+            says(&output, "pods.atoll.dev").with_context(|| selector.to_string())?;
+            continue;
+        }
+        ensure!(output.code == 0, "{}", output.stderr);
+        let made: Value = serde_json::from_str(&host.ok(&["get", "pod", &bare, "-n", name, "-o", "json"])?)?;
+        ensure!(made["spec"]["nodeSelector"] == right["nodeSelector"], "{made}");
+        let tolerations = made["spec"]["tolerations"].as_array().context("tolerations")?;
+        let edge = json!({"key": "edge", "operator": "Exists", "effect": "NoSchedule"});
+        let gone = json!({
+            "key": "gone", "operator": "Equal", "value": "yes", "effect": "NoExecute", "tolerationSeconds": 7,
+        });
+        ensure!(tolerations.contains(&edge) && tolerations.contains(&gone), "{made}");
+    }
+    host.ok(&["delete", "namespace", name, "--wait=false"])?;
+    Ok(())
+}
+
+/// Labels and annotations that the configuration protects stay as they are, even where the agent lets a change pass.
+pub(super) fn protect_what_the_operator_lists(site: &VirtualSite) -> anyhow::Result<()> {
+    const NAME: &str = "policies-keys-ke-shanghai";
+    let host = site.host().kubectl();
+    let default = annotation(&host, &format!("default-{BEIJING}"), PROTECTED)?;
+    ensure!(default.starts_with("resource.kubernetes.io/admin-access,"), "{default}");
+    ensure!(default.split(',').any(|pattern| pattern == "admission.gatekeeper.sh/*"), "{default}");
+
+    // A cluster that no agent serves, so that the test alone acts for it.
+    let labels = json!({
+        "atoll.dev/virtual-cluster": "ke-shanghai", "example.com/exact": "a", "a.example.net/part": "a", "free": "a",
+    });
+    let annotations = json!({PROTECTED: "example.com/exact,prefix.example.com/*,*.example.org/suffix,*.example.net/*"});
+    let metadata = json!({"name": NAME, "labels": labels, "annotations": annotations});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+    host.ok_with(&["create", "-f", "-"], &namespace.to_string())?;
+    host.ok(&[
+        "create",
+        "rolebinding",
+        "editor",
+        "--clusterrole=cluster-admin",
+        "--user=vc:ke-shanghai:editor",
+        "-n",
+        NAME,
+    ])?;
+    // As the agent acts for them.
+    let change = |verb: &str, change: &str| {
+        let who = ["--as=vc:ke-shanghai:editor", "--as-group=vc:ke-shanghai:system:authenticated"];
+        host.run(&[&[verb, "namespace", NAME, "--overwrite", change], &who[..]].concat())
+    };
+    for key in ["free", "example.com/exact2", "prefix.example.com.example/a", "example.org/suffix", "b.example.net.c/d"]
+    {
+        for verb in ["label", "annotate"] {
+            let output = change(verb, &format!("{key}=b"))?;
+            ensure!(output.code == 0, "{verb} {key}: {}", output.stderr);
+        }
+    }
+    for key in ["example.com/exact", "prefix.example.com/a", "a.example.org/suffix", "a.example.net/part"] {
+        for verb in ["label", "annotate"] {
+            says(&change(verb, &format!("{key}=b"))?, "namespaces.atoll.dev")
+                .with_context(|| format!("{verb} {key}"))?;
+        }
+    }
+    for (verb, key) in [("label", "example.com/exact"), ("label", "a.example.net/part"), ("annotate", PROTECTED)] {
+        says(&change(verb, &format!("{key}-"))?, "namespaces.atoll.dev").with_context(|| format!("{verb} {key}-"))?;
+    }
+    // The host's operator may.
+    host.ok(&["label", "namespace", NAME, "--overwrite", "example.com/exact=b", "prefix.example.com/a=b"])?;
+    host.ok(&["delete", "namespace", NAME, "--wait=false"])?;
+    Ok(())
+}
+
+fn are_all(host: &Kubectl) -> anyhow::Result<()> {
+    for kind in kinds().iter().copied() {
+        let expected: BTreeSet<_> =
+            if kind == "Validating" { VALIDATING.into_iter().collect() } else { MUTATING.into_iter().collect() };
+        for suffix in ["", "Binding"] {
+            let kind = format!("{kind}AdmissionPolicy{suffix}");
+            let names = host.ok(&["get", &kind, "-o", "jsonpath={.items[*].metadata.name}"])?;
+            let names: BTreeSet<_> = names.split_whitespace().filter(|name| name.ends_with("atoll.dev")).collect();
+            ensure!(names == expected, "{kind}: {names:?}");
+        }
+    }
+    Ok(())
+}
+
+/// The kinds of policies that the host has.
+fn kinds() -> &'static [&'static str] {
+    if everywhere_kubeedge() { &["Validating"] } else { &["Validating", "Mutating"] }
+}
+
+fn annotation(host: &Kubectl, namespace: &str, key: &str) -> anyhow::Result<String> {
+    let path = format!("jsonpath={{.metadata.annotations.{}}}", key.replace('.', r"\."));
+    host.ok(&["get", "namespace", namespace, "-o", &path])
+}
+
+/// That of Beijing.
+fn selector() -> String {
+    let labels = Nodes::Location("beijing").selector();
+    let mut labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    labels.sort();
+    labels.join(",")
+}
