@@ -57,8 +57,8 @@ fn of_reserved_groups_are_refused(site: &VirtualSite) -> anyhow::Result<()> {
     let group = "allowed.operators.k8s.io";
     create(&administrator, &approved(group))?;
     let crd = format!("crd/gears.{group}");
-    administrator.ok(&["patch", &crd, "--type=merge", "-p", r#"{"spec": {"names": {"shortNames": ["gr"]}}}"#])?;
-    eventually(SOON, || administrator.ok(&["get", "gr", "-A"]))?;
+    administrator.ok(&["patch", &crd, "--type=merge", "-p", r#"{"spec": {"names": {"shortNames": ["agr"]}}}"#])?;
+    eventually(SOON, || administrator.ok(&["get", "agr", "-A"]))?;
     let annotations = administrator.ok(&["get", &crd, "-o=jsonpath={.metadata.annotations}"])?;
     ensure!(annotations == r#"{"api-approved.kubernetes.io":"unapproved, for a test"}"#, "{annotations}");
     administrator.ok(&["delete", &crd])?;
