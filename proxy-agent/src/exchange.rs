@@ -67,7 +67,7 @@ use crate::policy::Custom;
 use crate::refusal::Refusal;
 use crate::root::Root;
 use crate::seal::Seal;
-use crate::shared::{Definitions, Rules};
+use crate::shared::{Definitions, Overlays, Rules};
 use crate::translate::{Collector, ShownBody, Upstream, show};
 use crate::who::{Caller, Who};
 use authorise::Identified;
@@ -100,6 +100,7 @@ pub(crate) struct Parts {
     pub(crate) nodes: Nodes,
     pub(crate) shared: Rules,
     pub(crate) definitions: Arc<Definitions>,
+    pub(crate) overlays: Arc<Overlays>,
     pub(crate) own_rights: Arc<OwnRights<Api>>,
     /// What clients of the endpoints have to trust: shown where the host publishes its own authority.
     pub(crate) endpoint_ca: Watched<Certificate>,
@@ -232,7 +233,8 @@ impl Exchange {
                 plan = *other;
                 response = self.parts.host.send(plan.request).await?;
             }
-            let Plan { show: shown, mapping, lending, not_found, selecting, again, written, after, .. } = plan;
+            let Plan { show: shown, mapping, lending, not_found, selecting, again, written, after, moved, .. } = plan;
+            asked.settle_overlay(moved, response.status()).await;
             if again && response.status() == StatusCode::CONFLICT && attempt < CONFLICTS {
                 continue;
             }
@@ -261,6 +263,7 @@ impl Exchange {
                 After::Gone(said) => gone(response, said),
             };
             let response = asked.warned(response);
+            let response = asked.overlaid(&shown, response);
             let mut view = asked.view(mapping);
             if let Some(lending) = lending {
                 view = view.lending(lending);

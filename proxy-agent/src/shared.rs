@@ -9,9 +9,10 @@
 //! What a cluster has made becomes the operator's ([`handover`]) once anybody else manages a part of it, or has custom
 //! resources of such a definition.
 //!
-//! How labels and annotations are stored and shown says `view` in `rewrite`. Here is what can be said without the host.
+//! `view` in `rewrite` says how labels and annotations are shown. Those that are too large for the host's object are stored
+//! beside it ([`overlays`]).
 //!
-//! Reading order: [`Rules`], [`HostObject`], [`Consent`].
+//! Reading order: [`Rules`], [`HostObject`], [`Consent`], [`Overlays`].
 
 mod advertised;
 mod consent;
@@ -21,6 +22,7 @@ mod instances;
 mod kind;
 mod merge;
 mod object;
+pub(crate) mod overlays;
 mod power;
 mod wish;
 
@@ -36,6 +38,7 @@ pub(crate) use instances::Instances;
 pub(crate) use kind::Kind;
 pub(crate) use merge::merge;
 pub(crate) use object::{HostObject, is_of_cluster};
+pub(crate) use overlays::{MAX_IN_PLACE, MAX_OVERLAY, Moved, Overlays};
 pub(crate) use power::objection;
 pub(crate) use wish::{digest, is_same};
 

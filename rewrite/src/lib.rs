@@ -20,6 +20,7 @@ pub mod name;
 pub mod node_ports;
 pub mod parked;
 pub mod pod_security;
+pub mod pointer;
 pub mod program;
 pub mod protobuf;
 pub mod request;

@@ -24,6 +24,7 @@ mod namespaces;
 mod node_ports;
 mod operators;
 mod order;
+mod overlays;
 mod patches;
 mod pod_security;
 mod policies;
@@ -180,6 +181,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("endpoints_are_one_cluster", Welcome, endpoints::are_one_cluster),
         case("nobody_sees_what_a_cluster_shows_nobody", Welcome, endpoints::nobody_sees_what_a_cluster_shows_nobody),
     ];
+    trials.extend(overlays::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials.extend(definitions::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials.extend(operators::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials

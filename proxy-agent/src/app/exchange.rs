@@ -23,6 +23,7 @@ use crate::own_rights::OwnRights;
 use crate::roles;
 use crate::root::Root;
 use crate::seal::Seal;
+use crate::shared::overlays::orphans;
 use crate::shared::{Definitions, Rules, handover};
 use crate::who::Who;
 
@@ -77,6 +78,9 @@ pub(super) fn open(
     keep(tasks, "definitions", async move { kept.keep(through).await });
     let (kept, through) = (Arc::clone(&definitions), api.clone());
     keep(tasks, "handover", async move { handover::keep(through, &kept).await });
+    let served = Arc::clone(&clusters);
+    let names = move || served.all().iter().map(|cluster| cluster.name.clone()).collect();
+    keep(tasks, "overlays", orphans::keep(api.clone(), names));
     let own_rights = Arc::new(OwnRights::new(api.clone(), config.customs(), Arc::clone(&definitions)));
     let kept = Arc::clone(&own_rights);
     keep(tasks, "own rights", async move { kept.keep().await });
@@ -115,6 +119,7 @@ pub(super) fn open(
         nodes: Nodes::new(host.clone()),
         shared: rules,
         definitions,
+        overlays: Arc::default(),
         own_rights,
         endpoint_ca,
         seal: Arc::new(Seal::new().map_err(|_| anyhow::anyhow!("no randomness for a key"))?),

@@ -18,6 +18,9 @@ pub trait HostApi: Clone + Send + Sync + 'static {
     /// Reads a whole list; `labels` is a label selector, empty for everything.
     fn list(&self, path: &str, labels: &str) -> impl Future<Output = Result<Vec<Value>, ApiError>> + Send;
 
+    /// The same, but only the metadata of the objects.
+    fn list_metadata(&self, path: &str, labels: &str) -> impl Future<Output = Result<Vec<Value>, ApiError>> + Send;
+
     /// Whether there is one in a list that `is_one`; it is told the metadata only.
     fn any(
         &self,
@@ -59,6 +62,10 @@ impl HostApi for Api {
 
     async fn list(&self, path: &str, labels: &str) -> Result<Vec<Value>, ApiError> {
         Ok(Self::list(self, path, &labelled(labels)).await?.items)
+    }
+
+    async fn list_metadata(&self, path: &str, labels: &str) -> Result<Vec<Value>, ApiError> {
+        Ok(Self::list(self, path, &Selection { shape: Shape::Metadata, ..labelled(labels) }).await?.items)
     }
 
     async fn any(

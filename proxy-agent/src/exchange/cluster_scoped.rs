@@ -28,7 +28,7 @@ use crate::host::{HostBody, empty};
 use crate::policy::{self, Class, Custom};
 use crate::refusal::Refusal;
 use crate::root::Growth;
-use crate::shared;
+use crate::shared::{self, Moved};
 use crate::translate::{MAX_OBJECT, Show, Upstream, encoding};
 
 /// Namespaces that no API server lets go (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).
@@ -311,6 +311,7 @@ impl Asked<'_> {
             again: false,
             written: None,
             after: After::Nothing,
+            moved: Moved::default(),
         }
     }
 

@@ -285,6 +285,7 @@ impl Agent {
             shared: Rules::new(&config.shared_objects),
             own_rights: Arc::new(OwnRights::new(Api::new(host.clone()), config.customs(), Arc::clone(&definitions))),
             definitions,
+            overlays: Arc::default(),
             endpoint_ca: Watched::fixed(Certificate::new("")),
             seal: Arc::new(Seal::new().map_err(|_| ExplainError::Randomness)?),
             replaces_node_ports: config.taken_node_ports == TakenNodePorts::Replace,

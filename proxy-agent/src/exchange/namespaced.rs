@@ -16,6 +16,7 @@ use super::review::Kind;
 use super::{Asked, mirrors, node_ports};
 use crate::host::empty;
 use crate::refusal::Refusal;
+use crate::shared::Moved;
 use crate::translate::{Proxied, Show};
 
 const NAMESPACES: GroupResource<'_> = GroupResource { group: "", resource: "namespaces" };
@@ -81,6 +82,7 @@ impl Asked<'_> {
             again: false,
             written: None,
             after: After::Nothing,
+            moved: Moved::default(),
         })
     }
 
@@ -181,6 +183,7 @@ impl Asked<'_> {
             again,
             written: None,
             after: if has_node_ports { After::NodePorts } else { After::Nothing },
+            moved: Moved::default(),
         })
     }
 }

@@ -7,6 +7,7 @@ use super::Asked;
 use super::plan::{After, As, Plan};
 use crate::host::empty;
 use crate::refusal::Refusal;
+use crate::shared::Moved;
 use crate::translate::Show;
 
 impl Asked<'_> {
@@ -27,6 +28,7 @@ impl Asked<'_> {
             again: false,
             written: None,
             after: advertised.map_or(After::Nothing, After::Advertised),
+            moved: Moved::default(),
         })
     }
 }

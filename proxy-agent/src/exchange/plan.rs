@@ -18,7 +18,7 @@ use super::rbac::{GROUP, Written};
 use super::shared::Advertised;
 use crate::host::RequestBody;
 use crate::refusal::{Ask, Refusal, Unmapped};
-use crate::shared;
+use crate::shared::{self, Moved};
 use crate::translate::Show;
 
 /// Everything that was decided.
@@ -43,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) written: Option<Written>,
     /// What follows a success.
     pub(crate) after: After,
+    /// Where the overlay of a shared object is stored, and was.
+    pub(crate) moved: Moved,
 }
 
 /// What the agent does before the client hears of a success.

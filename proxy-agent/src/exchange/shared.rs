@@ -12,7 +12,7 @@
 //!
 //! Every write carries the resourceVersion that was read, and a conflict is planned anew.
 //!
-//! Reading order: here, `wanted` (what a client wants), `write`, `leave`, `collection`, `status`.
+//! Reading order: here, `wanted` (what a client wants), `write`, `stored`, `leave`, `collection`, `status`.
 
 mod advertised;
 mod applied;
@@ -21,6 +21,7 @@ mod defined;
 mod leave;
 mod names;
 mod status;
+mod stored;
 mod wanted;
 mod write;
 
@@ -151,7 +152,7 @@ impl Asked<'_> {
     async fn live(&self, request: &ResourceRequest<'_>, path: &str) -> Result<Option<HostObject>, Refusal> {
         let read = self.upstream(Method::GET, path, As::Agent, empty())?;
         match self.answer(request, read).await {
-            Ok(object) => Ok(Some(HostObject::new(object))),
+            Ok(object) => Ok(Some(self.load_overlay(HostObject::new(object)).await?)),
             Err(refusal) => match refusal {
                 Refusal::Status(status) if status.code == 404 => Ok(None),
                 other => Err(other),

@@ -140,6 +140,10 @@ impl HostApi for FakeHost {
         })
     }
 
+    async fn list_metadata(&self, path: &str, labels: &str) -> Result<Vec<Value>, ApiError> {
+        self.list(path, labels).await
+    }
+
     async fn any(
         &self,
         path: &str,

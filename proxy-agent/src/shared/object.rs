@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rewrite::name::{LEFT_PREFIX, MANAGER_PREFIX, OVERLAY_PREFIX, SHARED_LABEL, is_own_key};
+use rewrite::pointer::{Pointer, StoredId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -19,9 +20,21 @@ pub(crate) type Keys = BTreeMap<String, String>;
 
 /// An object of the host's, by `metadata`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct HostObject(Value);
+pub(crate) struct HostObject {
+    value: Value,
+    /// Where an overlay comes from that the annotation only points to, and that [`load`](HostObject::load) has put in its
+    /// place.
+    stored: Option<Stored>,
+}
 
-/// What one virtual cluster has of a shared object: the value of an annotation.
+/// An overlay, and where it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) id: StoredId,
+    pub(crate) overlay: Overlay,
+}
+
+/// What one virtual cluster has of a shared object: the value of an annotation, or [stored](super::overlays) elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Overlay {
@@ -50,16 +63,16 @@ pub(crate) struct Applied {
 // === impl HostObject ===
 
 impl HostObject {
-    pub(crate) fn new(object: Value) -> Self {
-        Self(object)
+    pub(crate) fn new(value: Value) -> Self {
+        Self { value, stored: None }
     }
 
     pub(crate) fn value(&self) -> &Value {
-        &self.0
+        &self.value
     }
 
     pub(crate) fn metadata(&self) -> &Value {
-        &self.0["metadata"]
+        &self.value["metadata"]
     }
 
     pub(crate) fn text(&self, key: &str) -> &str {
@@ -81,10 +94,46 @@ impl HostObject {
         !self.is_marked() || self.overlay(cluster).is_some()
     }
 
-    /// What the cluster has of it. What cannot be read is an overlay all the same.
+    /// What the cluster has of it. Of an overlay that is stored elsewhere, only the wish is known. What cannot be read is an
+    /// overlay all the same.
     pub(crate) fn overlay(&self, cluster: &str) -> Option<Overlay> {
-        let text = self.metadata()["annotations"][format!("{OVERLAY_PREFIX}{cluster}")].as_str()?;
-        Some(serde_json::from_str(text).unwrap_or_default())
+        if let Some(pointer) = self.pointer(cluster) {
+            return Some(Overlay { wish: pointer.wish, ..Overlay::default() });
+        }
+        Some(serde_json::from_str(self.overlay_text(cluster)?).unwrap_or_default())
+    }
+
+    /// Where the overlay of the cluster is, if it is stored elsewhere.
+    pub(crate) fn pointer(&self, cluster: &str) -> Option<Pointer> {
+        Pointer::parse(self.overlay_text(cluster)?)
+    }
+
+    fn overlay_text(&self, cluster: &str) -> Option<&str> {
+        self.metadata()["annotations"][format!("{OVERLAY_PREFIX}{cluster}")].as_str()
+    }
+
+    /// Puts the overlay of the cluster in the place of the pointer to it.
+    pub(crate) fn load(&mut self, cluster: &str, pointer: Pointer, overlay: Overlay) {
+        self.join(cluster, &Overlay { wish: pointer.wish, ..overlay.clone() });
+        self.stored = Some(Stored { id: pointer.id, overlay });
+    }
+
+    /// Where the overlay comes from that was put in place.
+    pub(crate) fn stored(&self) -> Option<&Stored> {
+        self.stored.as_ref()
+    }
+
+    /// Puts a pointer in the place of the cluster's overlay.
+    pub(crate) fn point(&mut self, cluster: &str, pointer: &Pointer) {
+        self.annotate(cluster, pointer.to_string());
+    }
+
+    /// Puts the pointer back that was in the place of the cluster's overlay.
+    pub(crate) fn unload(&mut self, cluster: &str) {
+        if let Some(Stored { id, .. }) = self.stored.take() {
+            let wish = self.overlay(cluster).and_then(|overlay| overlay.wish);
+            self.point(cluster, &Pointer { id, wish });
+        }
     }
 
     /// All that have it.
@@ -114,14 +163,17 @@ impl HostObject {
         self.map("labels").remove(SHARED_LABEL);
         self.map("annotations").retain(|key, _| !key.starts_with(LEFT_PREFIX));
         self.forget_wishes();
-        if let Some(managers) = self.0["metadata"]["managedFields"].as_array_mut() {
+        if let Some(managers) = self.value["metadata"]["managedFields"].as_array_mut() {
             managers.retain(|entry| !is_of_cluster(entry));
         }
     }
 
     /// The cluster has this of it from now on.
     pub(crate) fn join(&mut self, cluster: &str, overlay: &Overlay) {
-        let text = serde_json::to_string(overlay).expect("maps with texts for keys are JSON");
+        self.annotate(cluster, overlay.text());
+    }
+
+    fn annotate(&mut self, cluster: &str, text: String) {
         let annotations = self.map("annotations");
         annotations.remove(&format!("{LEFT_PREFIX}{cluster}"));
         annotations.insert(format!("{OVERLAY_PREFIX}{cluster}"), text.into());
@@ -157,7 +209,9 @@ impl HostObject {
     pub(crate) fn forget_wishes(&mut self) {
         let owners: Vec<String> = self.owners().map(str::to_owned).collect();
         for owner in owners {
-            if let Some(overlay) = self.overlay(&owner).filter(|overlay| overlay.wish.is_some()) {
+            if let Some(pointer) = self.pointer(&owner) {
+                self.point(&owner, &Pointer { wish: None, ..pointer });
+            } else if let Some(overlay) = self.overlay(&owner).filter(|overlay| overlay.wish.is_some()) {
                 self.join(&owner, &Overlay { wish: None, ..overlay });
             }
         }
@@ -173,20 +227,20 @@ impl HostObject {
             }
         }
         said.insert("metadata".to_owned(), self.metadata().clone());
-        Self(Value::Object(said))
+        Self { value: Value::Object(said), stored: self.stored.clone() }
     }
 
     pub(crate) fn set(&mut self, key: &str, value: Value) {
-        if let Some(metadata) = self.0["metadata"].as_object_mut() {
+        if let Some(metadata) = self.value["metadata"].as_object_mut() {
             metadata.insert(key.to_owned(), value);
         }
     }
 
     fn map(&mut self, key: &str) -> &mut Map<String, Value> {
-        if !self.0["metadata"].is_object() {
-            self.0["metadata"] = json!({});
+        if !self.value["metadata"].is_object() {
+            self.value["metadata"] = json!({});
         }
-        let map = &mut self.0["metadata"][key];
+        let map = &mut self.value["metadata"][key];
         if !map.is_object() {
             *map = json!({});
         }
@@ -222,6 +276,11 @@ fn is_claim(key: &str, value: &Value) -> bool {
 // === impl Overlay ===
 
 impl Overlay {
+    /// As it is stored.
+    pub(crate) fn text(&self) -> String {
+        serde_json::to_string(self).expect("maps with texts for keys are JSON")
+    }
+
     /// The labels and annotations of an object as its client wants them, over those that the host has.
     pub(crate) fn set(&mut self, wanted: &Value, host: &HostObject) {
         let over = |key: &str| {
@@ -322,6 +381,27 @@ mod tests {
         status["subresource"] = json!("status");
         assert!(managed(status));
         assert!(!HostObject::new(json!({"metadata": {}})).is_of_clusters());
+    }
+
+    #[test]
+    fn pointers_stand_for_overlays() {
+        let id = StoredId::new(7);
+        let mut host = object(&json!({}));
+        host.mark();
+        host.point("ke", &Pointer { id: id.clone(), wish: Some("ab".into()) });
+        host.point("hz", &Pointer { id: id.clone(), wish: Some("ab".into()) });
+        let pointed = host.clone();
+        assert_eq!(host.overlay("ke"), Some(Overlay { wish: Some("ab".into()), ..Overlay::default() }));
+        let overlay = Overlay { labels: keys(&[("a", "b")]), ..Overlay::default() };
+        host.load("ke", host.pointer("ke").unwrap(), overlay.clone());
+        assert_eq!(host.overlay("ke"), Some(Overlay { wish: Some("ab".into()), ..overlay.clone() }));
+        assert_eq!(host.saying(&json!({"spec": 2})).stored(), Some(&Stored { id: id.clone(), overlay }));
+        let mut back = host.clone();
+        back.unload("ke");
+        assert_eq!(back, pointed);
+        host.forget_wishes();
+        assert_eq!(host.pointer("hz"), Some(Pointer { id, wish: None }));
+        assert_eq!((host.overlay("ke").unwrap().wish, host.pointer("ke")), (None, None));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use rewrite::{Program, View};
 use super::bookmarks::Bookmarks;
 use super::echo::{status, without_echo};
 use super::labelled::Labelled;
+use super::overlaid::Overlaid;
 use super::{Answer, Arrivals, Collector, MAX_OBJECT, Proxied, as_cluster_binding};
 use crate::host::{HostBody, HostBodyError};
 use crate::refusal::Refusal;
@@ -53,6 +54,8 @@ pub(crate) enum Show {
 pub(crate) enum Upstream {
     /// On its way.
     Stream(HostBody),
+    /// On its way, with overlays in place.
+    Overlaid(Overlaid),
     /// Read already.
     Whole(Bytes),
 }
@@ -70,7 +73,7 @@ pub(crate) enum ShownBody {
 }
 
 /// A list or watch on its way.
-pub(crate) struct Stream<B = HostBody> {
+pub(crate) struct Stream<B = Overlaid> {
     upstream: B,
     engine: Engine,
     out: Coalesce,
@@ -211,8 +214,10 @@ fn whole(
 }
 
 fn stream(body: Upstream, engine: Engine, headers: &mut HeaderMap) -> Result<ShownBody, Refusal> {
-    let Upstream::Stream(upstream) = body else {
-        return Err(Refusal::Unreadable("a list was read as an object".into()));
+    let upstream = match body {
+        Upstream::Stream(upstream) => Overlaid::plain(upstream),
+        Upstream::Overlaid(upstream) => upstream,
+        Upstream::Whole(_) => return Err(Refusal::Unreadable("a list was read as an object".into())),
     };
     headers.remove(header::CONTENT_LENGTH);
     Ok(ShownBody::Stream(Box::new(Stream::new(upstream, engine))))
@@ -243,6 +248,16 @@ pub(crate) fn warnings(view: &View, headers: &mut HeaderMap) {
 // === impl Show ===
 
 impl Show {
+    /// Whether objects that virtual clusters share are shown.
+    pub(crate) fn is_of_shared(&self) -> bool {
+        match self {
+            Self::Object { filter, .. } | Self::List { filter, .. } | Self::Watch { filter, .. } => {
+                *filter == Filter::Shared
+            }
+            Self::Verbatim | Self::Proxied(_) | Self::Review { .. } => false,
+        }
+    }
+
     /// Whether the engine has to see an answer with this status.
     pub(crate) fn looks_at(&self, status: StatusCode) -> bool {
         match self {
@@ -271,12 +286,14 @@ impl Upstream {
         match self {
             Self::Whole(body) => Ok(body),
             Self::Stream(body) => collector.collect(body, MAX_OBJECT).await,
+            Self::Overlaid(body) => collector.collect(body, MAX_OBJECT).await,
         }
     }
 
     fn verbatim(self) -> ShownBody {
         match self {
             Self::Stream(body) => ShownBody::Verbatim(body),
+            Self::Overlaid(body) => ShownBody::Verbatim(body.into_inner()),
             Self::Whole(bytes) => ShownBody::Whole(Some(bytes)),
         }
     }

@@ -6,7 +6,8 @@
 //! | with it | who has an overlay | those of the overlay |
 //!
 //! An overlay is an annotation, [`OVERLAY_PREFIX`] and the cluster's name: JSON with `labels` and `annotations`. So there
-//! is one object, one resource version and one watch, whoever changes what.
+//! is one object, one resource version and one watch, whoever changes what. A large overlay is stored elsewhere, and is put
+//! in place [before](crate::pointer) the view reads the object.
 
 use std::collections::BTreeMap;
 

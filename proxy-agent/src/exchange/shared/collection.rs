@@ -52,11 +52,15 @@ impl Asked<'_> {
                 Status::service_unavailable(format!("the host does not list them: {error}")).with_retry_after(1).into()
             }
         })?;
-        let selected = all.items.into_iter().map(HostObject::new).filter(|object| {
+        let mut selected = Vec::new();
+        for object in all.items.into_iter().map(HostObject::new).filter(|object| object.is_seen_by(cluster)) {
+            let object = self.load_overlay(object).await?;
             let shown = object.labels_shown_to(cluster);
-            object.is_seen_by(cluster) && labels.matches(|key| shown.get(key).map(String::as_str))
-        });
-        Ok(selected.map(|object| object.text("name").to_owned()).collect())
+            if labels.matches(|key| shown.get(key).map(String::as_str)) {
+                selected.push(object.text("name").to_owned());
+            }
+        }
+        Ok(selected)
     }
 
     async fn leave_one(
@@ -75,7 +79,11 @@ impl Asked<'_> {
             let plan = self.leave(request, written, name, &path, body).await?;
             match self.answer(request, plan.request).await {
                 Err(Refusal::Status(status)) if status.code == StatusCode::CONFLICT && attempt < CONFLICTS => {}
-                answer => return answer.map(drop),
+                Err(refusal) => return Err(refusal),
+                Ok(_) => {
+                    self.settle_overlay(plan.moved, StatusCode::OK).await;
+                    return Ok(());
+                }
             }
         }
         unreachable!("the last attempt returns")

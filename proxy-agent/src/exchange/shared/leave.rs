@@ -118,6 +118,9 @@ impl Asked<'_> {
         upstream.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static("application/json"));
         let mut plan = self.planned(request, upstream, self.shown(request));
         plan.again = true;
+        if !deletion.is_dry_run() {
+            plan.moved.from = live.stored().map(|stored| stored.id.clone());
+        }
         plan.after = After::Gone(gone.to_json().into());
         Ok(plan)
     }

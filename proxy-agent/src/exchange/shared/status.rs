@@ -32,7 +32,7 @@ impl Asked<'_> {
         let mut of_object = request.path();
         of_object.subresource = None;
         let live = self.live(request, &of_object.build()).await?;
-        let live = live.filter(|live| live.is_seen_by(cluster)).ok_or_else(missing)?;
+        let mut live = live.filter(|live| live.is_seen_by(cluster)).ok_or_else(missing)?;
         if !live.is_of_clusters() {
             return Err(forbidden(request, OPERATORS));
         }
@@ -43,6 +43,7 @@ impl Asked<'_> {
         let patch = if request.verb() == Verb::Patch { Some(self.patch_type()?) } else { None };
         let wanted = self.wanted_of(request, patch, &path, Some(&live), &body).await?;
         precondition(request, &wanted.metadata, &live)?;
+        live.unload(cluster);
         let mut object = live.value().clone();
         object["status"] = status(&live.value()["status"], &wanted.result["status"]);
         let mut object = HostObject::new(object);

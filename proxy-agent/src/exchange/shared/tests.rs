@@ -84,6 +84,7 @@ impl World {
             shared: Rules::new(&config.shared_objects),
             own_rights: Arc::new(OwnRights::new(Api::new(host.clone()), config.customs(), Arc::clone(&definitions))),
             definitions,
+            overlays: Arc::default(),
             endpoint_ca: Watched::fixed(Certificate::new("")),
             seal: Arc::new(Seal::new().unwrap()),
             clusters,
@@ -223,6 +224,18 @@ async fn the_operators_stays_the_operators() {
     assert_eq!(world.labels("hz").await, json!({"x": "y"}));
     assert_eq!(world.delete("ke").await, 200);
     assert_eq!(world.labels("ke").await, json!({"x": "y"}));
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_refused() {
+    let world = World::new();
+    known(&world).await;
+    let mut large = class("ke", 1);
+    large["metadata"]["annotations"] = json!({"a": "x".repeat(crate::shared::MAX_OVERLAY)});
+    let (code, message) = world.ask("ke", Method::POST, CLASSES, &large).await;
+    assert_eq!(code, 422, "{message}");
+    assert!(message.as_str().unwrap().contains("limited to 524288 bytes"), "{message}");
+    assert_eq!(world.memory.writes(), 0);
 }
 
 #[tokio::test]

@@ -71,7 +71,7 @@ impl Asked<'_> {
         let wanted = self.wanted_of(request, patch, &place, live.as_ref(), &body).await?;
         match live {
             None => self.make(request, written, &wanted).await,
-            Some(live) if !is_seen => self.join(request, &path, live, &wanted),
+            Some(live) if !is_seen => self.join(request, &path, live, &wanted).await,
             Some(live) => {
                 precondition(request, &wanted.metadata, &live)?;
                 self.change(request, written, &path, live, &wanted).await
@@ -113,17 +113,19 @@ impl Asked<'_> {
             object.approve(&wanted.metadata);
         }
         self.overlay(&mut object, wanted)?;
+        let moved = self.store_overlay(request, &mut object, WriteOptions::parse(self.info.query())?.dry_run).await?;
         let path = collection(request);
         let mut upstream = self.put_upstream(Method::POST, &path, &self.write_query()?, object.value())?;
         self.readable(&mut upstream)?;
         let mut plan = self.planned(request, upstream, self.shown(request));
+        plan.moved = moved;
         // Somebody else has made it meanwhile.
         plan.again = true;
         Ok(plan)
     }
 
     /// Others have it.
-    fn join(
+    async fn join(
         &self,
         request: &ResourceRequest<'_>,
         path: &str,
@@ -133,7 +135,7 @@ impl Asked<'_> {
         if !is_same(&wanted.result, live.value()) {
             return Err(Status::conflict(request.group_resource(), live.text("name"), OTHERWISE).into());
         }
-        let mut plan = self.put_shared(request, path, live, wanted)?;
+        let mut plan = self.put_shared(request, path, live, wanted).await?;
         plan.after = After::Made;
         Ok(plan)
     }
@@ -148,7 +150,7 @@ impl Asked<'_> {
         wanted: &Wanted,
     ) -> Result<Plan, Refusal> {
         if is_same(&wanted.result, live.value()) {
-            return self.put_shared(request, path, live, wanted);
+            return self.put_shared(request, path, live, wanted).await;
         }
         let (cluster, name) = (self.cluster.name.as_str(), live.text("name").to_owned());
         let wish = digest(&wanted.result);
@@ -165,7 +167,7 @@ impl Asked<'_> {
                 }
                 let mut object = live.saying(&wanted.result);
                 object.forget_wishes();
-                self.put_shared(request, path, object, wanted)
+                self.put_shared(request, path, object, wanted).await
             }
             Consent::Awaited => {
                 self.objected(request, written, wanted)?;
@@ -176,7 +178,7 @@ impl Asked<'_> {
     }
 
     /// Writes the overlay, and what `object` says besides.
-    fn put_shared(
+    async fn put_shared(
         &self,
         request: &ResourceRequest<'_>,
         path: &str,
@@ -184,6 +186,7 @@ impl Asked<'_> {
         wanted: &Wanted,
     ) -> Result<Plan, Refusal> {
         self.overlay(&mut object, wanted)?;
+        let moved = self.store_overlay(request, &mut object, WriteOptions::parse(self.info.query())?.dry_run).await?;
         let mut query = self.write_query()?;
         if !object.is_of_clusters() {
             // The host keeps ten managers that update an object (`capmanagers.go` in apimachinery's `util/managedfields`).
@@ -193,6 +196,7 @@ impl Asked<'_> {
         let mut upstream = self.put_upstream(Method::PUT, path, &query, object.value())?;
         self.readable(&mut upstream)?;
         let mut plan = self.planned(request, upstream, self.shown(request));
+        plan.moved = moved;
         plan.again = true;
         Ok(plan)
     }
@@ -250,6 +254,8 @@ impl Asked<'_> {
         }
         overlay.wish = Some(wish);
         live.join(cluster, &overlay);
+        // The wish is in the annotation, wherever the rest is.
+        self.store_overlay(request, &mut live, false).await?;
         let noted = self.put_upstream(Method::PUT, path, &self.write_query()?, live.value())?;
         match self.answer(request, noted).await {
             Err(Refusal::Status(status)) if status.code != 409 => Err(Refusal::Status(status)),

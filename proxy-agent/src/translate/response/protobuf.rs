@@ -54,8 +54,10 @@ pub(super) async fn show(
             let list = ProtoListStream::new(view.clone(), program, filter);
             let list = list.sealing(move |plain| seal.seal(plain, &token));
             let list = if counted { list.counted() } else { list };
-            let Upstream::Stream(upstream) = body else {
-                return Err(Refusal::Unreadable("a list was read as an object".into()));
+            let upstream = match body {
+                Upstream::Stream(upstream) => upstream,
+                Upstream::Overlaid(upstream) => upstream.into_inner(),
+                Upstream::Whole(_) => return Err(Refusal::Unreadable("a list was read as an object".into())),
             };
             return Ok(ShownBody::in_pieces(collect(list, upstream, collector).await?, headers));
         }

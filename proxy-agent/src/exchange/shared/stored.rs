@@ -1,0 +1,116 @@
+//! Overlays that are stored beside their object: where the request reads and writes them.
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use kube_wire::status::FieldError;
+use kube_wire::{ResourceRequest, Status};
+use rewrite::pointer::{Pointer, Pointers};
+use tracing::debug;
+
+use super::Asked;
+use crate::exchange::cluster_scoped::forbidden;
+use crate::exchange::plan::group_kind;
+use crate::host::HostBodyError;
+use crate::host::api::ApiError;
+use crate::policy;
+use crate::refusal::Refusal;
+use crate::shared::{HostObject, MAX_IN_PLACE, MAX_OVERLAY, Moved, overlays};
+use crate::translate::{Overlaid, Read, Show, Upstream};
+
+impl Asked<'_> {
+    /// The same object with the cluster's overlay in place.
+    pub(super) async fn load_overlay(&self, mut object: HostObject) -> Result<HostObject, Refusal> {
+        let name = &self.cluster.name;
+        if let Some(pointer) = object.pointer(name.as_str()) {
+            let overlay = overlays::read(&self.api(), name, &pointer.id).await.map_err(|error| unread(&error))?;
+            object.load(name.as_str(), pointer, overlay.unwrap_or_default());
+        }
+        Ok(object)
+    }
+
+    /// Stores the overlay that the object will have, if it is too large to be in place.
+    pub(super) async fn store_overlay(
+        &self,
+        request: &ResourceRequest<'_>,
+        object: &mut HostObject,
+        is_dry_run: bool,
+    ) -> Result<Moved, Refusal> {
+        let name = &self.cluster.name;
+        let Some(mut overlay) = object.overlay(name.as_str()) else { return Ok(Moved::default()) };
+        let (before, wish) = (object.stored().cloned(), overlay.wish.clone());
+        let length = overlay.text().len();
+        if length > MAX_OVERLAY {
+            let detail = format!(
+                "labels and annotations of an object that virtual clusters share are limited to {MAX_OVERLAY} bytes, with the \
+                 keys that each manager applies"
+            );
+            let errors = [FieldError::forbidden("metadata", &detail)];
+            return Err(Status::invalid(group_kind(request), object.text("name"), &errors).into());
+        }
+        if length <= MAX_IN_PLACE {
+            return Ok(Moved { to: None, from: before.map(|before| before.id).filter(|_| !is_dry_run) });
+        }
+        overlay.wish = None;
+        if let Some(before) = &before
+            && before.overlay == overlay
+        {
+            object.point(name.as_str(), &Pointer { id: before.id.clone(), wish });
+            return Ok(Moved::default());
+        }
+        if is_dry_run {
+            let id = self.parts.overlays.try_out(name, &overlay);
+            object.point(name.as_str(), &Pointer { id, wish });
+            return Ok(Moved::default());
+        }
+        let mut path = request.path();
+        path.name = None;
+        let path = format!("{}/{}", path.build(), object.text("name"));
+        let id = self.parts.overlays.store(&self.api(), name, &path, &overlay).await;
+        let id = id.map_err(|error| match error.status() {
+            // It would name the agent's account on the host, which has less rights than it should.
+            Some(status) if status.code == 403 => forbidden(request, policy::NOT_GIVEN),
+            _ => {
+                let message =
+                    format!("the host cluster does not store the labels and annotations of the object: {error}");
+                Status::service_unavailable(message).with_retry_after(1).into()
+            }
+        })?;
+        object.point(name.as_str(), &Pointer { id: id.clone(), wish });
+        Ok(Moved { to: Some(id), from: before.map(|before| before.id) })
+    }
+
+    /// Deletes the overlay that a write has made useless. What is left by an accident is an orphan.
+    pub(in crate::exchange) async fn settle_overlay(&self, moved: Moved, status: StatusCode) {
+        let useless = if status.is_success() { moved.from } else { moved.to };
+        if let Some(id) = useless
+            && let Err(error) = overlays::remove(&self.api(), &self.cluster.name, &id).await
+        {
+            debug!(error = &error as &dyn std::error::Error, "an overlay that nothing uses is not deleted yet");
+        }
+    }
+
+    /// The host's answer with overlays in place, if there are overlays in what is shown.
+    pub(in crate::exchange) fn overlaid(&self, shown: &Show, response: Response<Upstream>) -> Response<Upstream> {
+        if !shown.is_of_shared() {
+            return response;
+        }
+        let (overlays, api, name) = (self.parts.overlays.clone(), self.api(), self.cluster.name.clone());
+        let read: Read = Box::new(move |id| {
+            let (overlays, api, name) = (overlays.clone(), api.clone(), name.clone());
+            Box::pin(async move {
+                let shown: Result<Bytes, ApiError> = overlays.shown(&api, &name, &id).await;
+                shown.map_err(|error| HostBodyError::Broken(error.into()))
+            })
+        });
+        let pointers = Pointers::of(&self.cluster.name);
+        response.map(|body| match body {
+            Upstream::Stream(body) => Upstream::Overlaid(Overlaid::new(body, pointers, read)),
+            whole => whole,
+        })
+    }
+}
+
+fn unread(error: &ApiError) -> Refusal {
+    let message = format!("the host cluster does not tell the labels and annotations of the object: {error}");
+    Status::service_unavailable(message).with_retry_after(1).into()
+}

@@ -1,0 +1,216 @@
+//! Overlays that are too large for an annotation.
+//!
+//! The annotations of an object have room for 256 KiB in all, which the operator and all virtual clusters share. So a large
+//! overlay is a ConfigMap in the root namespace of its virtual cluster, and the annotation is a [`Pointer`] to it. Such a
+//! ConfigMap never changes. Another overlay is another ConfigMap, so a write to the object puts it in force, or does not, as
+//! a whole.
+//!
+//! A ConfigMap that no pointer names any more is deleted with the write that replaces it, or by [`orphans`].
+
+pub(crate) mod orphans;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use rewrite::pointer::StoredId;
+use rewrite::{ClusterName, HostNamespace};
+use serde_json::{Value, json};
+
+use super::object::Overlay;
+use crate::clusters::host_api::HostApi;
+use crate::host::api::ApiError;
+
+/// The longest overlay in an annotation, in bytes: with this, 500 virtual clusters take half of the room.
+pub(crate) const MAX_IN_PLACE: usize = 256;
+
+/// The longest overlay, in bytes. Labels and annotations of one object are rarely longer than 256 KiB; with the keys that
+/// each manager applies, a ConfigMap has room for this (`MaxSecretSize` in core/validation).
+pub(crate) const MAX_OVERLAY: usize = 512 * 1024;
+
+/// The label of the ConfigMaps.
+const LABEL: &str = "atoll.dev/overlay";
+/// The annotation that says which object the overlay is for, by its path.
+const OF: &str = "atoll.dev/overlay-of";
+/// The member of `data`.
+const DATA: &str = "overlay";
+
+/// How many bytes of overlays are kept in memory, so that not every read of an object needs another read.
+const MAX_KEPT: usize = 16 * 1024 * 1024;
+
+/// Overlays that were read or written last.
+#[derive(Debug, Default)]
+pub(crate) struct Overlays {
+    kept: Mutex<Kept>,
+}
+
+/// Which overlay.
+type Key = (String, StoredId);
+
+#[derive(Debug, Default)]
+struct Kept {
+    shown: HashMap<Key, Bytes>,
+    /// The oldest first.
+    order: VecDeque<Key>,
+    size: usize,
+}
+
+/// What a write does to the place of an overlay, if it succeeds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moved {
+    /// It is here from now on. If the write fails, it is not needed.
+    pub(crate) to: Option<StoredId>,
+    /// It is no longer here.
+    pub(crate) from: Option<StoredId>,
+}
+
+// === impl Overlays ===
+
+impl Overlays {
+    /// An overlay as the value of an annotation in JSON, with its quotes.
+    pub(crate) async fn shown(
+        &self,
+        api: &impl HostApi,
+        cluster: &ClusterName,
+        id: &StoredId,
+    ) -> Result<Bytes, ApiError> {
+        let key = (cluster.as_str().to_owned(), id.clone());
+        if let Some(shown) = self.lock().shown.get(&key) {
+            return Ok(shown.clone());
+        }
+        let overlay = read(api, cluster, id).await?;
+        let shown = shown(&overlay.unwrap_or_default());
+        self.lock().keep(key, shown.clone());
+        Ok(shown)
+    }
+
+    /// Stores an overlay of the object at `path`.
+    pub(crate) async fn store(
+        &self,
+        api: &impl HostApi,
+        cluster: &ClusterName,
+        path: &str,
+        overlay: &Overlay,
+    ) -> Result<StoredId, ApiError> {
+        let id = StoredId::new(fastrand::u128(..));
+        api.create(&collection(cluster), &config_map(cluster, &id, path, overlay)).await?;
+        self.lock().keep((cluster.as_str().to_owned(), id.clone()), shown(overlay));
+        Ok(id)
+    }
+
+    /// An identifier for the answer to a dry run. Nothing is stored.
+    pub(crate) fn try_out(&self, cluster: &ClusterName, overlay: &Overlay) -> StoredId {
+        let id = StoredId::new(fastrand::u128(..));
+        self.lock().keep((cluster.as_str().to_owned(), id.clone()), shown(overlay));
+        id
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Kept ===
+
+impl Kept {
+    fn keep(&mut self, key: Key, shown: Bytes) {
+        self.size += shown.len();
+        if let Some(before) = self.shown.insert(key.clone(), shown) {
+            self.size -= before.len();
+        } else {
+            self.order.push_back(key);
+        }
+        while self.size > MAX_KEPT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.size -= self.shown.remove(&oldest).map_or(0, |shown| shown.len());
+        }
+    }
+}
+
+/// A stored overlay; nothing if it is gone. A watch may tell of an object as it was before.
+pub(crate) async fn read(
+    api: &impl HostApi,
+    cluster: &ClusterName,
+    id: &StoredId,
+) -> Result<Option<Overlay>, ApiError> {
+    match api.get(&path(cluster, id)).await {
+        Ok(found) => Ok(found["data"][DATA].as_str().and_then(|text| serde_json::from_str(text).ok())),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Deletes a stored overlay.
+pub(crate) async fn remove(api: &impl HostApi, cluster: &ClusterName, id: &StoredId) -> Result<(), ApiError> {
+    match api.delete(&path(cluster, id), &json!({})).await {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn collection(cluster: &ClusterName) -> String {
+    format!("/api/v1/namespaces/{}/configmaps", HostNamespace::root(cluster))
+}
+
+fn path(cluster: &ClusterName, id: &StoredId) -> String {
+    format!("{}/{}", collection(cluster), name(id))
+}
+
+fn name(id: &StoredId) -> String {
+    format!("overlay-{id}")
+}
+
+fn config_map(cluster: &ClusterName, id: &StoredId, path: &str, overlay: &Overlay) -> Value {
+    let namespace = HostNamespace::root(cluster);
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "immutable": true,
+        "metadata": {
+            "name": name(id), "namespace": namespace.as_str(), "labels": {LABEL: ""}, "annotations": {OF: path},
+        },
+        "data": {DATA: overlay.text()},
+    })
+}
+
+/// What a view reads of an overlay.
+fn shown(overlay: &Overlay) -> Bytes {
+    let Overlay { labels, annotations, .. } = overlay;
+    let shown = Overlay { labels: labels.clone(), annotations: annotations.clone(), ..Overlay::default() };
+    Value::String(shown.text()).to_string().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::root::testing::FakeHost;
+
+    #[tokio::test]
+    async fn what_is_stored_is_read_until_it_is_removed() {
+        let (host, overlays) = (FakeHost::new(), Overlays::default());
+        let ke: ClusterName = "ke".parse().unwrap();
+        host.put("/api/v1/namespaces/atoll-root-ke", json!({"metadata": {"name": "atoll-root-ke"}}));
+        let labels = [("a".to_owned(), "b".to_owned())].into();
+        let applied = [("kubectl".to_owned(), crate::shared::object::Applied::default())].into();
+        let overlay = Overlay { labels, applied, ..Overlay::default() };
+        let id = overlays.store(&host, &ke, "/api/v1/things/x", &overlay).await.unwrap();
+        assert_eq!(read(&host, &ke, &id).await.unwrap(), Some(overlay));
+        for overlays in [overlays, Overlays::default()] {
+            assert_eq!(overlays.shown(&host, &ke, &id).await.unwrap(), r#""{\"labels\":{\"a\":\"b\"}}""#);
+        }
+        remove(&host, &ke, &id).await.unwrap();
+        remove(&host, &ke, &id).await.unwrap();
+        assert_eq!(read(&host, &ke, &id).await.unwrap(), None);
+        assert_eq!(Overlays::default().shown(&host, &ke, &id).await.unwrap(), r#""{}""#);
+    }
+
+    #[test]
+    fn the_oldest_make_room() {
+        let mut kept = Kept::default();
+        let key = |bits| ("ke".to_owned(), StoredId::new(bits));
+        for bits in 0..5 {
+            kept.keep(key(bits), Bytes::from(vec![b'a'; MAX_KEPT / 3]));
+        }
+        assert_eq!(kept.order, [key(2), key(3), key(4)]);
+        assert!(kept.size <= MAX_KEPT && kept.shown.len() == 3);
+    }
+}

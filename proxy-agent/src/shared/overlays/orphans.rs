@@ -1,0 +1,128 @@
+//! Stored overlays that no object points to: their object is gone, or a write failed half-way.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use rewrite::ClusterName;
+use rewrite::name::OVERLAY_PREFIX;
+use rewrite::pointer::Pointer;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+use tracing::{debug, warn};
+
+use super::{LABEL, OF};
+use crate::clusters::host_api::HostApi;
+use crate::host::api::ApiError;
+
+/// How often they are looked for. A write takes far less from the overlay to its object, so what was an orphan twice is one.
+const PAUSE: Duration = Duration::from_secs(600);
+
+/// Deletes those of these virtual clusters, for ever.
+pub(crate) async fn keep(api: impl HostApi, clusters: impl Fn() -> Vec<ClusterName>) {
+    let mut suspects = HashSet::new();
+    loop {
+        sleep(PAUSE).await;
+        match sweep(&api, &clusters(), &suspects).await {
+            Ok(found) => suspects = found,
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                warn!(error, "overlays of virtual clusters that nothing uses are not looked for");
+            }
+        }
+    }
+}
+
+/// Deletes the orphans among the suspects, by path, and returns those that are orphans for the first time. Only root
+/// namespaces are looked at, because nobody but the agent writes there.
+async fn sweep(
+    api: &impl HostApi,
+    clusters: &[ClusterName],
+    suspects: &HashSet<String>,
+) -> Result<HashSet<String>, ApiError> {
+    let mut by_collection: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for cluster in clusters {
+        let config_maps = super::collection(cluster);
+        for stored in api.list_metadata(&config_maps, LABEL).await? {
+            let of = text(&stored["metadata"]["annotations"][OF]);
+            let collection = of.rsplit_once('/').map_or("", |(collection, _)| collection);
+            let path = format!("{config_maps}/{}", text(&stored["metadata"]["name"]));
+            by_collection.entry(collection.to_owned()).or_default().push(path);
+        }
+    }
+    let mut found = HashSet::new();
+    for (collection, stored) in by_collection {
+        let used = if collection.is_empty() { HashSet::new() } else { used(api, &collection).await? };
+        let is_used = |path: &str| path.rsplit_once("/overlay-").is_some_and(|(_, id)| used.contains(id));
+        for path in stored.into_iter().filter(|path| !is_used(path)) {
+            if !suspects.contains(&path) {
+                found.insert(path);
+                continue;
+            }
+            match api.delete(&path, &json!({})).await {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => debug!(path, "an overlay that nothing uses is deleted"),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The identifiers that the objects of a collection point to.
+async fn used(api: &impl HostApi, collection: &str) -> Result<HashSet<String>, ApiError> {
+    let objects = match api.list_metadata(collection, "").await {
+        Err(error) if error.is_not_found() => Vec::new(),
+        objects => objects?,
+    };
+    let annotations = objects.iter().filter_map(|object| object["metadata"]["annotations"].as_object()).flatten();
+    let overlays = annotations.filter(|(key, _)| key.starts_with(OVERLAY_PREFIX));
+    Ok(overlays.filter_map(|(_, value)| Pointer::parse(text(value))).map(|pointer| pointer.id.to_string()).collect())
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use rewrite::pointer::StoredId;
+
+    use super::super::{Overlays, path};
+    use super::*;
+    use crate::root::testing::FakeHost;
+    use crate::shared::object::Overlay;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nothing_points_to_goes() {
+        let (host, overlays) = (FakeHost::new(), Overlays::default());
+        let ke: ClusterName = "ke".parse().unwrap();
+        host.put("/api/v1/namespaces/atoll-root-ke", json!({"metadata": {"name": "atoll-root-ke"}}));
+        let of = "/apis/scheduling.k8s.io/v1/priorityclasses/x";
+        let mut stored = Vec::new();
+        for _ in 0..2 {
+            stored.push(overlays.store(&host, &ke, of, &Overlay::default()).await.unwrap());
+        }
+        let other =
+            overlays.store(&host, &ke, "/apis/gone.example.com/v1/things/x", &Overlay::default()).await.unwrap();
+        // Whoever writes such a ConfigMap elsewhere does not get it deleted.
+        let elsewhere = "/api/v1/namespaces/edge-ke/configmaps/x";
+        let metadata = json!({"name": "x", "labels": {"atoll.dev/overlay": ""}});
+        host.put(elsewhere, json!({"metadata": metadata}));
+        let pointer = |id: &StoredId| format!("stored:{id}");
+        host.put(of, json!({"metadata": {"name": "x", "annotations": {"overlay.atoll.dev/ke": pointer(&stored[0])}}}));
+        let late = async {
+            // What is in use by the time of the second look stays.
+            sleep(PAUSE + PAUSE / 2).await;
+            assert!(host.lock().objects.contains_key(&path(&ke, &stored[1])), "no second look");
+            let annotations = json!({"overlay.atoll.dev/ke": pointer(&stored[1])});
+            host.put(of, json!({"metadata": {"name": "x", "annotations": annotations}}));
+            host.until(|state| !state.objects.contains_key(&path(&ke, &other))).await;
+            host.until(|state| !state.objects.contains_key(&path(&ke, &stored[0]))).await;
+            assert!(host.lock().objects.contains_key(&path(&ke, &stored[1])), "it is in use");
+            assert!(host.lock().objects.contains_key(elsewhere), "it is somebody else's");
+        };
+        tokio::select! {
+            () = keep(host.clone(), || vec![ke.clone()]) => unreachable!("it looks for ever"),
+            () = late => {}
+        }
+    }
+}

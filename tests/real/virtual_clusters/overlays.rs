@@ -1,0 +1,123 @@
+//! Large labels and annotations of virtual clusters on what they share: they take no room of others.
+
+use anyhow::ensure;
+use atoll_tests::kubectl::SOON;
+use atoll_tests::{Kubectl, VirtualSite, Way, eventually};
+use serde_json::{Value, json};
+
+use super::{BEIJING, HANGZHOU, Listed};
+
+pub(super) const TRIALS: [Listed; 2] = [
+    ("overlays_leave_room_for_the_operator", leave_room_for_the_operator),
+    ("overlays_leave_room_for_each_other", leave_room_for_each_other),
+];
+
+const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// More than half of what all annotations of an object may take together.
+const LARGE: usize = 140_000;
+
+/// A definition of namespaced objects, with a description of this length.
+fn definition(group: &str, length: usize) -> Value {
+    let schema = json!({"type": "object", "description": "x".repeat(length)});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("gears.{group}"), "labels": {"of": group}},
+        "spec": {"group": group, "names": {"kind": "Gear", "plural": "gears"}, "scope": "Namespaced", "versions": [version]},
+    })
+}
+
+fn apply(kubectl: &Kubectl, how: &[&str], object: &Value) -> anyhow::Result<String> {
+    kubectl.ok_with(&[&["apply", "-f", "-"], how].concat(), &object.to_string())
+}
+
+/// The length of the annotation `large`, as a cluster sees it.
+fn large(kubectl: &Kubectl, crd: &str) -> anyhow::Result<usize> {
+    Ok(kubectl.ok(&["get", crd, "-o=jsonpath={.metadata.annotations.large}"])?.len())
+}
+
+/// How many overlays of an object a virtual cluster stores beside it.
+fn stored(host: &Kubectl, cluster: &str, crd: &str) -> anyhow::Result<usize> {
+    let all = ["get", "cm", "-n", &format!("atoll-root-{cluster}"), "-l", "atoll.dev/overlay", "-o=json"];
+    let all: Value = serde_json::from_str(&host.ok(&all)?)?;
+    let name = crd.trim_start_matches("crd/");
+    let of = format!("{PATH}/{name}");
+    let items = all["items"].as_array().into_iter().flatten();
+    Ok(items.filter(|item| item["metadata"]["annotations"]["atoll.dev/overlay-of"] == of.as_str()).count())
+}
+
+fn leave_room_for_the_operator(site: &VirtualSite) -> anyhow::Result<()> {
+    let host = site.host().kubectl();
+    let (beijing, hangzhou) = (site.administrator(BEIJING, Way::Proxy)?, site.administrator(HANGZHOU, Way::Path)?);
+    let group = "room.example.com";
+    let crd = format!("crd/gears.{group}");
+    let mut operators = definition(group, 1);
+    apply(&host, &["--server-side"], &operators)?;
+    let own = |cluster: &str, length: usize| {
+        let mut own = definition(group, 1);
+        own["metadata"]["labels"]["cluster"] = json!(cluster);
+        own["metadata"]["annotations"] = json!({"large": "x".repeat(length)});
+        own
+    };
+    for length in [LARGE, 250_000] {
+        apply(&beijing, &["--server-side"], &own(BEIJING, length))?;
+    }
+    // The operator has all the room that the API server gives.
+    operators["metadata"]["annotations"] = json!({"operators": "y".repeat(LARGE)});
+    apply(&host, &["--server-side"], &operators)?;
+    let shown =
+        apply(&hangzhou, &["--server-side", "-o=jsonpath={.metadata.annotations.large}"], &own(HANGZHOU, 100_000))?;
+    ensure!(shown.len() == 100_000, "{}", shown.len());
+    operators["metadata"]["annotations"] = json!({"operators": "y".repeat(LARGE + 1)});
+    apply(&host, &["--server-side"], &operators)?;
+
+    ensure!(large(&beijing, &crd)? == 250_000 && large(&hangzhou, &crd)? == 100_000, "what the clusters have applied");
+    for cluster in [BEIJING, HANGZHOU] {
+        ensure!(stored(&host, cluster, &crd)? == 1, "{cluster}: what was replaced is still there");
+    }
+    let watch = format!("fieldSelector=metadata.name%3Dgears.{group}&watch=true&timeoutSeconds=1");
+    let watched = site.curl(BEIJING, Way::Path)?.get(&format!("{PATH}?{watch}"))?.body;
+    ensure!(watched.contains(&"x".repeat(250_000)) && !watched.contains("stored:"), "{} bytes", watched.len());
+    let seen = host.ok(&["get", &crd, "-o=json"])?;
+    ensure!(!seen.contains("xxxx"), "an overlay is in the host's object");
+    let listed = |kubectl: &Kubectl, selector: &str| kubectl.ok(&["get", "crd", "-o=name", "-l", selector]);
+    ensure!(listed(&beijing, &format!("of={group},cluster={BEIJING}"))?.contains("gears"), "it is not selected");
+    ensure!(listed(&beijing, &format!("of={group},cluster={HANGZHOU}"))?.is_empty(), "a neighbour's label");
+
+    // A dry run stores nothing and shows what would be. A change of something else keeps what there is.
+    let shown = ["--server-side", "--dry-run=server", "-o=jsonpath={.metadata.annotations.large}"];
+    let shown = apply(&hangzhou, &shown, &own(HANGZHOU, 50_000))?;
+    ensure!(shown.len() == 50_000 && large(&hangzhou, &crd)? == 100_000, "after a dry run");
+    hangzhou.ok(&["label", &crd, "more=yes"])?;
+    ensure!(large(&hangzhou, &crd)? == 100_000 && stored(&host, HANGZHOU, &crd)? == 1, "after a change");
+    hangzhou.ok(&["annotate", &crd, "large-"])?;
+    ensure!(large(&hangzhou, &crd)? == 0 && large(&beijing, &crd)? == 250_000, "after a removal");
+    beijing.ok(&["delete", &crd])?;
+    ensure!(large(&beijing, &crd)? == 0 && stored(&host, BEIJING, &crd)? == 0, "after it was given up");
+    host.ok(&["delete", &crd])?;
+    Ok(())
+}
+
+/// `kubectl apply` keeps what it has applied in an annotation. Every cluster applies the same large definition.
+fn leave_room_for_each_other(site: &VirtualSite) -> anyhow::Result<()> {
+    let group = "each.example.com";
+    let crd = format!("crd/gears.{group}");
+    let clusters = [site.administrator(BEIJING, Way::Proxy)?, site.administrator(HANGZHOU, Way::Path)?];
+    for kubectl in &clusters {
+        let mut own = definition(group, LARGE);
+        own["metadata"]["labels"]["more"] = json!("yes");
+        apply(kubectl, &[], &own)?;
+    }
+    for kubectl in &clusters {
+        // What an apply leaves out goes, if the last one is known.
+        apply(kubectl, &[], &definition(group, LARGE))?;
+        let labels = kubectl.ok(&["get", &crd, "-o=jsonpath={.metadata.labels}"])?;
+        ensure!(labels == format!(r#"{{"of":"{group}"}}"#), "{labels}");
+    }
+    for kubectl in &clusters {
+        kubectl.ok(&["delete", &crd])?;
+    }
+    eventually(SOON, || site.host().kubectl().fails(&["get", &crd]))?;
+    Ok(())
+}
