@@ -3,9 +3,10 @@
 //! What is *not* here: what exists on the host ([`namespaces`](crate::namespaces)), and who makes it exist
 //! ([`root`](crate::root)).
 //!
-//! Reading order: [`VirtualClusters`], [`VirtualCluster`], `toleration`, [`host_api`] (what the agent's own loops ask of
-//! the host).
+//! Reading order: [`VirtualClusters`], [`VirtualCluster`], `toleration`, `address_range`, [`host_api`] (what the agent's own
+//! loops ask of the host).
 
+mod address_range;
 pub mod host_api;
 mod toleration;
 
@@ -28,6 +29,7 @@ use crate::host_tokens::{BadPrefix, HostTokens};
 use crate::namespaces::{Annotations, Namespaces};
 use crate::nodes::own::{AllNodes, OwnNodes};
 use crate::roles::Roles;
+pub use address_range::{AddressRange, InvalidAddressRange};
 pub use toleration::TolerationError;
 
 /// Bytes of request bodies and of objects in answers that all virtual clusters together may hold; one may hold half.
@@ -125,6 +127,14 @@ pub enum ClusterReason {
         index: usize,
         /// Why.
         source: TolerationError,
+    },
+    /// An entry of `externalIPs`.
+    #[error("externalIPs[{index}]")]
+    ExternalIp {
+        /// Which one, counted from 0.
+        index: usize,
+        /// Why.
+        source: InvalidAddressRange,
     },
 }
 
@@ -235,12 +245,16 @@ impl VirtualCluster {
         });
         let tolerations = tolerations.collect::<Result<Vec<_>, _>>()?;
         let host_tokens = config.host_tokens.as_ref().map(|tokens| HostTokens::new(&*tokens.prefix)).transpose()?;
+        let ranges = config.external_ips.iter().enumerate().map(|(index, range)| {
+            range.parse::<AddressRange>().map_err(|source| ClusterReason::ExternalIp { index, source })
+        });
+        let external_ips = ranges.collect::<Result<Vec<_>, _>>()?;
         let name = engine_name(&config.name);
         let guard = Guard::new(of_nodes, tolerations);
         Ok(Self {
             nodes: OwnNodes::new(labels.clone(), Arc::clone(&all.nodes)),
             node_selector: NodeSelector { text: labels.to_string().into(), labels },
-            annotations: Annotations::new(&guard, &all.protected),
+            annotations: Annotations::new(&guard, &all.protected, external_ips),
             guard: Arc::new(guard),
             namespace_rules: Arc::new(
                 NamespaceRules::new(all.protected.clone()).enforcing(config.pod_security.level()),

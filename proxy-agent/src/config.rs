@@ -109,6 +109,9 @@ pub struct VirtualCluster {
     /// Whether its endpoint takes bearer tokens of the host that belong to no service account.
     #[serde(default)]
     pub host_tokens: Option<HostTokens>,
+    /// The ranges in which its Services may have external addresses.
+    #[serde(default, rename = "externalIPs")]
+    pub external_ips: Vec<String>,
 }
 
 /// What Pod Security enforces in a virtual cluster, whatever its Namespaces ask for.

@@ -6,6 +6,7 @@ mod apply;
 mod bounds;
 mod burst;
 mod clients;
+mod control_plane;
 mod creates;
 mod credentials;
 mod custom;
@@ -100,6 +101,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             apply::who_cannot_see_the_guard_has_no_conflict_over_it,
         ),
         case("an_applier_keeps_its_selector", Welcome, apply::an_applier_keeps_its_selector),
+        case("control_plane_statuses_of_pods", Welcome, control_plane::statuses_of_pods),
+        case("control_plane_addresses_of_services", Welcome, control_plane::addresses_of_services),
+        case("control_plane_volumes_of_claims", Welcome, control_plane::volumes_of_claims),
+        case("control_plane_labels_of_nodes", Welcome, control_plane::labels_of_nodes),
         case("policies_are_one_set", Welcome, policies::are_one_set),
         case("policies_are_restored", Unwelcome, policies::are_restored),
         case("policies_read_the_namespace", Welcome, policies::read_the_namespace),

@@ -14,6 +14,7 @@ fn configured(name: &str, labels: &[(&str, &str)]) -> config::VirtualCluster {
         tolerations: vec![json!({"key": "edge", "operator": "Exists"})],
         pod_security: config::PodSecurity::default(),
         host_tokens: None,
+        external_ips: vec!["203.0.113.0/24".to_owned()],
     }
 }
 
@@ -29,6 +30,7 @@ fn the_configuration_becomes_clusters() {
     let annotations: Vec<_> = cluster.annotations.entries().map(|(_, value)| value).collect();
     assert_eq!(annotations[..2], ["location=beijing,zone=b", "edge:Exists:::"]);
     assert!(annotations[2].contains("scheduler.alpha.kubernetes.io/*,admission.gatekeeper.sh/*"));
+    assert_eq!(annotations[3..], ["203.0.113.0/24"]);
     let host = cluster.mapping().host(&VirtualNamespace::new("edge").unwrap()).unwrap();
     assert_eq!(host.as_str(), "edge-ke-beijing");
     assert!(clusters.get(&"ke-hangzhou".parse().unwrap()).is_none());
@@ -40,6 +42,15 @@ fn a_label_that_no_node_can_have_is_refused() {
     let clusters = [configured("ke-beijing", &[("location", "bei jing")])];
     let error = VirtualClusters::new(&clusters, &namespaces, ProtectedKeys::default()).unwrap_err();
     assert!(matches!(error.reason, ClusterReason::NodeSelector(_)));
+}
+
+#[test]
+fn an_address_range_is_refused_by_its_position() {
+    let namespaces = Arc::new(Namespaces::new([]));
+    let mut cluster = configured("ke-beijing", &[("location", "beijing")]);
+    cluster.external_ips.push("10.0.0.1/8".to_owned());
+    let error = VirtualClusters::new(&[cluster], &namespaces, ProtectedKeys::default()).unwrap_err();
+    assert!(matches!(error.reason, ClusterReason::ExternalIp { index: 1, .. }));
 }
 
 #[test]

@@ -5,9 +5,12 @@
 //! by its administrators; nobody else may write it, neither through the endpoint nor with a token used directly against the
 //! host. `tests/real` tries the expressions on real API servers.
 
+mod claims;
 mod namespaces;
 mod nodes;
 mod pods;
+mod services;
+mod statuses;
 mod vocabulary;
 
 use std::collections::BTreeSet;
@@ -25,6 +28,9 @@ pub(super) fn all(served: Served, node_labels: &BTreeSet<String>) -> Vec<Object>
             ("nodes.atoll.dev", nodes::named()),
             ("node-labels.atoll.dev", nodes::labels(node_labels)),
             ("pods.atoll.dev", pods::required()),
+            ("statuses.atoll.dev", statuses::kept()),
+            ("services.atoll.dev", services::addressed(served.has_cidr)),
+            ("claims.atoll.dev", claims::free()),
         ] {
             objects.extend(Kind::Validating.objects(version, name, &spec));
         }

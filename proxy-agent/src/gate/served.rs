@@ -1,10 +1,16 @@
-//! Which kinds of admission policies the host serves.
+//! Which kinds of admission policies the host serves, and what their expressions may contain.
+
+use serde_json::Value;
 
 use crate::clusters::host_api::HostApi;
 use crate::host::api::ApiError;
 
 /// The group, in its versions, newest first.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+/// The first minor version of Kubernetes 1 that accepts `cidr()` in a new expression: 1.30 knows it, and a new expression may
+/// contain what the version before knows too (apiserver/pkg/cel/environment/base.go).
+const CIDR: u32 = 31;
 
 /// A version of `admissionregistration.k8s.io` for each kind that is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,6 +19,8 @@ pub(super) struct Served {
     pub(super) validating: Option<&'static str>,
     /// `MutatingAdmissionPolicy` and its binding.
     pub(super) mutating: Option<&'static str>,
+    /// Whether expressions can tell whether an address is in a range.
+    pub(super) has_cidr: bool,
 }
 
 pub(super) async fn read(api: &impl HostApi) -> Result<Served, ApiError> {
@@ -31,5 +39,32 @@ pub(super) async fn read(api: &impl HostApi) -> Result<Served, ApiError> {
             served.mutating = Some(version);
         }
     }
+    served.has_cidr = match api.get("/version").await {
+        Ok(version) => minor(&version).is_some_and(|minor| minor >= CIDR),
+        Err(error) if error.is_not_found() => false,
+        Err(error) => return Err(error),
+    };
     Ok(served)
+}
+
+/// Some distributions write `32+`.
+fn minor(version: &Value) -> Option<u32> {
+    let digits: String = version["minor"].as_str()?.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok().filter(|_| version["major"] == "1")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        let read = |major: &str, version: &str| minor(&json!({"major": major, "minor": version}));
+        assert_eq!(
+            (read("1", "31"), read("1", "32+"), read("2", "0"), read("1", "")),
+            (Some(31), Some(32), None, None)
+        );
+    }
 }

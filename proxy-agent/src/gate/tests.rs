@@ -35,7 +35,7 @@ fn put_root(host: &FakeHost, cluster: &str, label: &str) {
     let guard = Guard::new([(label.to_owned(), "b".to_owned())], []);
     let name = format!("atoll-root-{cluster}");
     let namespace = json!({"metadata": {"name": name}});
-    let namespace = Annotations::new(&guard, &ProtectedKeys::default()).repaired(&namespace).unwrap();
+    let namespace = Annotations::new(&guard, &ProtectedKeys::default(), [""; 0]).repaired(&namespace).unwrap();
     host.put(&format!("{}/{name}", namespaces::PATH), namespace);
 }
 
@@ -188,14 +188,14 @@ async fn a_policy_that_is_made_anew_is_probed_anew() {
 #[test]
 fn texts_are_quoted() {
     let labels = ["a\"b\\'".to_owned()].into();
-    let all = policies::all(Served { validating: Some("v1"), mutating: Some("v1") }, &labels);
+    let all = policies::all(Served { validating: Some("v1"), mutating: Some("v1"), has_cidr: true }, &labels);
     let expressions: Vec<_> =
         all.iter().map(|object| object.body["spec"]["validations"][0]["expression"].to_string()).collect();
     let expected = Value::from(r#"["a\"b\\'"].all("#).to_string();
     assert!(expressions.iter().any(|it| it.starts_with(expected.trim_end_matches('"'))), "{expressions:?}");
     // A policy for nobody's labels is there all the same: the number of policies is always the same.
     assert_eq!(
-        policies::all(Served { validating: Some("v1"), mutating: Some("v1") }, &BTreeSet::new()).len(),
+        policies::all(Served { validating: Some("v1"), mutating: Some("v1"), has_cidr: true }, &BTreeSet::new()).len(),
         all.len()
     );
 }

@@ -2,9 +2,10 @@
 //!
 //! One set of policies serves all virtual clusters. What differs between these is stored on the Namespace, which a policy
 //! reads as `namespaceObject`. CEL in Kubernetes parses neither JSON nor YAML, but it splits text. So the values are lists
-//! in which the separators cannot occur: the configuration accepts no other keys and values.
+//! in which the separators cannot occur: the configuration accepts no other keys, values and ranges.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use rewrite::Guard;
@@ -15,12 +16,14 @@ use serde_json::{Map, Value};
 pub const NODE_SELECTOR: &str = "atoll.dev/node-selector";
 /// The tolerations of the cluster's pods: `key:operator:value:effect:seconds`, joined by commas.
 pub const TOLERATIONS: &str = "atoll.dev/tolerations";
+/// The ranges in which Services may have external addresses: `203.0.113.0/24,2001:db8::/64`.
+pub const EXTERNAL_IPS: &str = "atoll.dev/external-ips";
 
 /// Which labels and annotations of the Namespace clients may not write: [`ProtectedKeys`], joined by commas.
 pub const PROTECTED: &str = "atoll.dev/protected-keys";
 
 /// All of them.
-pub const KEYS: [&str; 3] = [NODE_SELECTOR, TOLERATIONS, PROTECTED];
+pub const KEYS: [&str; 4] = [NODE_SELECTOR, TOLERATIONS, PROTECTED, EXTERNAL_IPS];
 
 /// The values of a Namespace, in the order of [`KEYS`]. What is absent or empty is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,13 +33,15 @@ pub struct Annotations([Option<Arc<str>>; KEYS.len()]);
 
 impl Annotations {
     /// Those of a virtual cluster.
-    pub fn new(guard: &Guard, protected: &ProtectedKeys) -> Self {
+    pub fn new(guard: &Guard, protected: &ProtectedKeys, external_ips: impl IntoIterator<Item = impl Display>) -> Self {
         let selector = guard.selector().map(|(key, value)| format!("{key}={value}"));
         let tolerations = guard.tolerated().map(|it| {
             let seconds = it.seconds.map_or_else(String::new, |seconds| seconds.to_string());
             format!("{}:{}:{}:{}:{seconds}", it.key, it.operator, it.value, it.effect)
         });
-        Self([joined(selector), joined(tolerations), joined(protected.patterns().map(ToString::to_string))])
+        let patterns = protected.patterns().map(ToString::to_string);
+        let ranges = external_ips.into_iter().map(|range| range.to_string());
+        Self([joined(selector), joined(tolerations), joined(patterns), joined(ranges)])
     }
 
     /// Those of a Namespace object.
@@ -96,7 +101,8 @@ mod tests {
         let gone = Toleration { effect: "NoExecute".to_owned(), seconds: Some(30), ..Toleration::of_key("gone") };
         let protected =
             ProtectedKeys::new(["example.com/*", "*.example.org/*"].map(|pattern| pattern.parse().unwrap()));
-        Annotations::new(&Guard::new(labels, [Toleration::of_key("edge"), gone]), &protected)
+        let guard = Guard::new(labels, [Toleration::of_key("edge"), gone]);
+        Annotations::new(&guard, &protected, ["203.0.113.0/24", "2001:db8::/64"])
     }
 
     #[test]
@@ -108,6 +114,7 @@ mod tests {
                 PROTECTED,
                 "resource.kubernetes.io/admin-access,scheduler.alpha.kubernetes.io/*,example.com/*,*.example.org/*",
             ),
+            (EXTERNAL_IPS, "203.0.113.0/24,2001:db8::/64"),
         ];
         assert_eq!(annotations().entries().collect::<Vec<_>>(), expected);
         let mut keys = BTreeSet::new();

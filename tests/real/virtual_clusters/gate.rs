@@ -5,7 +5,7 @@ use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::{HostCluster, Kubectl, Nodes, VirtualSite, Way, eventually, kubectl::SOON};
 use serde_json::{Value, json};
 
-use super::{BEIJING, CLUSTERS, HANGZHOU, namespace, policies};
+use super::{BEIJING, CLUSTERS, HANGZHOU, control_plane, namespace, policies};
 
 /// The policies about namespaces, about nodes, about node selectors, and about root namespaces.
 const WORDS: [&str; 4] = ["namespaces.atoll.dev", "nodes.atoll.dev", "pods.atoll.dev", "roots.atoll.dev"];
@@ -20,7 +20,12 @@ pub(super) fn shut_where_the_host_guards(site: &VirtualSite) -> anyhow::Result<(
 
 pub(super) fn shut_where_the_host_only_refuses() -> anyhow::Result<()> {
     let kinds = ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
-    let site = VirtualSite::on(up(&without(&["MutatingAdmissionPolicy"], &kinds))?, &CLUSTERS)?;
+    let mut flags = without(&["MutatingAdmissionPolicy"], &kinds).to_vec();
+    if !everywhere_kubeedge() {
+        // What the API server of a host before 1.36 leaves to policies.
+        flags.push("--feature-gates=DRAResourceClaimGranularStatusAuthorization=false".to_owned());
+    }
+    let site = VirtualSite::on(up(&flags)?, &CLUSTERS)?;
     let thief = thief(&site, "gate")?;
     refused(&thief, "gate").context("what a token may not")?;
     unguarded(&thief, "gate-ke-beijing")?;
@@ -32,6 +37,9 @@ pub(super) fn shut_where_the_host_only_refuses() -> anyhow::Result<()> {
         ensure!(events.contains(WORDS[2]), "{events}");
         Ok(())
     })?;
+    if !everywhere_kubeedge() {
+        control_plane::statuses_of_resource_claims(&site).context("devices")?;
+    }
     policies::foreign(&site.host().kubectl(), false).context("what a namespace says")?;
     allowed(&site, &thief, "gate").context("what goes on as before")
 }
@@ -109,6 +117,16 @@ pub(super) fn thief(site: &VirtualSite, name: &str) -> anyhow::Result<Kubectl> {
     let root = format!("atoll-root-{BEIJING}");
     site.host().kubectl().ok(&[&bind, &[&account[..], "-n", &root][..]].concat())?;
     let token = kubectl.ok(&["create", "token", "thief", "-n", name])?;
+    site.host().holder(token.trim())
+}
+
+/// The same in a namespace of the host, which need not be one of a virtual cluster that is served.
+pub(super) fn thief_in(site: &VirtualSite, host: &str) -> anyhow::Result<Kubectl> {
+    let kubectl = site.host().kubectl();
+    kubectl.ok(&["create", "serviceaccount", "thief", "-n", host])?;
+    let account = format!("--serviceaccount={host}:thief");
+    kubectl.ok(&["create", "rolebinding", "thief", "--clusterrole=cluster-admin", &account, "-n", host])?;
+    let token = kubectl.ok(&["create", "token", "thief", "-n", host])?;
     site.host().holder(token.trim())
 }
 

@@ -11,13 +11,16 @@ use super::gate::{pod, says, thief};
 use super::{BEIJING, CLUSTERS, namespace};
 
 /// All policies of Atoll, however many virtual clusters there are.
-const VALIDATING: [&str; 6] = [
+const VALIDATING: [&str; 9] = [
+    "claims.atoll.dev",
     "namespaces.atoll.dev",
     "node-labels.atoll.dev",
     "nodes.atoll.dev",
     "pods.atoll.dev",
     "probe.atoll.dev",
     "roots.atoll.dev",
+    "services.atoll.dev",
+    "statuses.atoll.dev",
 ];
 const MUTATING: [&str; 1] = ["pods.atoll.dev"];
 

@@ -7,7 +7,8 @@ use super::*;
 use crate::namespaces::annotations::NODE_SELECTOR;
 
 fn annotations(location: &str) -> Annotations {
-    Annotations::new(&Guard::new([("location".to_owned(), location.to_owned())], []), &ProtectedKeys::default())
+    let guard = Guard::new([("location".to_owned(), location.to_owned())], []);
+    Annotations::new(&guard, &ProtectedKeys::default(), [""; 0])
 }
 
 fn annotated(host: &FakeHost) -> Root<FakeHost> {

@@ -85,6 +85,7 @@ impl Watched {
             tolerations: Vec::new(),
             pod_security: config::PodSecurity::default(),
             host_tokens: None,
+            external_ips: Vec::new(),
         };
         let clusters = VirtualClusters::new([&config], &namespaces, ProtectedKeys::default()).unwrap();
         let cluster = clusters.get(&config.name).unwrap();
