@@ -12,6 +12,7 @@ mod apply_namespace;
 mod authorise;
 mod body;
 mod cluster_scoped;
+mod control_plane;
 mod deletion;
 pub mod explain;
 mod generate;

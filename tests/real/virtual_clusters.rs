@@ -86,6 +86,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         own("a_host_without_a_gate_is_refused", gate::a_host_without_one_is_refused),
         own("a_host_with_an_open_gate_is_refused", gate::a_host_that_enforces_none_is_refused),
         own("a_host_with_an_unverified_gate_is_refused", gate::a_host_that_does_not_say_is_refused),
+        own("control_plane_where_no_policy_holds", control_plane::where_no_policy_holds),
         own("policies_replace_those_of_an_earlier_version", policies::replace_those_of_an_earlier_version),
         own("roles_a_first_use_is_never_refused", first_use::is_never_refused),
         case("watches_show_their_own", Welcome, watches::show_their_own),

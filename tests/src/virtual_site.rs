@@ -79,11 +79,28 @@ impl VirtualSite {
         Self::configured(host, &slices, keys)
     }
 
+    /// Like [`VirtualSite::on`], where the agent accepts that the host enforces no admission policies.
+    pub fn unprotected(host: impl Into<Arc<HostCluster>>, clusters: &[(&str, &'static str)]) -> anyhow::Result<Self> {
+        let slices: Vec<_> =
+            clusters.iter().map(|(name, location)| (*name, Nodes::Location(location).entry(name))).collect();
+        Self::accepting(host, &slices, "", ", unsafeDirectAccess: true")
+    }
+
     /// Like [`VirtualSite::with`], with the whole entry of each cluster in `virtualClusters` of the agent.
     pub fn configured(
         host: impl Into<Arc<HostCluster>>,
         clusters: &[(&str, String)],
         keys: &str,
+    ) -> anyhow::Result<Self> {
+        Self::accepting(host, clusters, keys, "")
+    }
+
+    /// Like [`VirtualSite::configured`], with more keys below `host` of the agent.
+    fn accepting(
+        host: impl Into<Arc<HostCluster>>,
+        clusters: &[(&str, String)],
+        keys: &str,
+        accepted: &str,
     ) -> anyhow::Result<Self> {
         let host = host.into();
         let names: Vec<&str> = clusters.iter().map(|(name, _)| *name).collect();
@@ -91,7 +108,7 @@ impl VirtualSite {
         let site = Site::start_with(&entries.iter().map(String::as_str).collect::<Vec<_>>(), &names, keys)?;
         let slices: Vec<&str> = clusters.iter().map(|(_, entry)| entry.as_str()).collect();
         let body = format!(
-            "host: {{kubeconfig: {}}}\n{SHARED}\nvirtualClusters: [{}]",
+            "host: {{kubeconfig: {}{accepted}}}\n{SHARED}\nvirtualClusters: [{}]",
             host.agent_kubeconfig().display(),
             slices.join(", ")
         );

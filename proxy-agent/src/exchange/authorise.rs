@@ -111,10 +111,10 @@ impl Asked<'_> {
         let of_all = Attributes { name: "", ..self.attributes_in(request, host) };
         // One answer about all objects serves every name. The host reviews the name itself.
         let decision = self.parts.access.check(&self.caller.host, &of_all).await.map_err(Refused::from)?;
-        if decision.allowed {
-            return Ok(());
+        if !decision.allowed {
+            self.allowed_in(request, host).await?;
         }
-        self.allowed_in(request, host).await
+        self.demand_undirected(request)
     }
 
     /// Looks for a namespace that the index does not have, for a caller who may make the request there or everywhere.

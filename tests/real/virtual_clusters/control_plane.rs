@@ -2,11 +2,11 @@
 //! through the endpoint nor with a token used directly against the host.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Kubectl, Nodes, VirtualSite, Way, eventually, kubectl::SOON};
+use atoll_tests::{HostCluster, Kubectl, Nodes, VirtualSite, Way, eventually, kubectl::SOON};
 use serde_json::{Value, json};
 
-use super::BEIJING;
 use super::gate::{pod, says, thief, thief_in};
+use super::{BEIJING, CLUSTERS};
 
 /// Everybody who tries, with the name that the namespace has for them.
 struct Attackers {
@@ -266,6 +266,43 @@ pub(super) fn labels_of_nodes(site: &VirtualSite) -> anyhow::Result<()> {
     let output = node(&["label", "node", "beijing-2", "example.com/mine=yes"])?;
     ensure!(output.code == 0, "{}", output.stderr);
     host.ok(&["label", "node", "beijing-2", "example.com/mine-"])?;
+    Ok(())
+}
+
+/// On a host without admission policies the agent alone refuses these statuses, and a plugin of the host external addresses.
+pub(super) fn where_no_policy_holds() -> anyhow::Result<()> {
+    let host = HostCluster::up_with(&[
+        "--disable-admission-plugins=MutatingAdmissionPolicy,ValidatingAdmissionPolicy",
+        "--enable-admission-plugins=DenyServiceExternalIPs",
+    ])?;
+    let site = VirtualSite::unprotected(host, &CLUSTERS)?;
+    let administrator = site.administrator(BEIJING, Way::Proxy)?;
+    let gated = json!({"schedulingGates": [{"name": "example.com/never"}]});
+    administrator.ok_with(&["create", "-f", "-"], &pod("default", "waiting", &gated))?;
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]},
+    });
+    administrator.ok_with(&["create", "-f", "-"], &service.to_string())?;
+    let why = "the host cluster enforces no admission policies";
+    for (object, status) in [
+        ("pod/waiting", r#"{"status": {"nominatedNodeName": "hangzhou-1"}}"#),
+        ("pod/waiting", r#"{"status": {"podIP": "192.0.2.13", "podIPs": [{"ip": "192.0.2.13"}]}}"#),
+        ("service/web", r#"{"status": {"loadBalancer": {"ingress": [{"ip": "10.96.0.1"}]}}}"#),
+    ] {
+        for kind in ["merge", "strategic"] {
+            let output = administrator.run(&["patch", object, "--subresource=status", "--type", kind, "-p", status])?;
+            ensure!(output.code != 0 && output.stderr.contains(why), "{object} {status}: {output:?}");
+        }
+    }
+    let waiting = ["get", "pod", "waiting", "-o", "json"];
+    let mut waiting: Value = serde_json::from_str(&administrator.ok(&waiting)?)?;
+    waiting["status"]["nominatedNodeName"] = json!("hangzhou-1");
+    let output = administrator.run_with(&["replace", "--subresource=status", "-f", "-"], &waiting.to_string())?;
+    ensure!(output.code != 0 && output.stderr.contains(why), "{output:?}");
+    administrator.ok(&["label", "pod", "waiting", "mine=yes"])?;
+    let external = r#"{"spec": {"externalIPs": ["10.96.0.1"]}}"#;
+    let output = administrator.run(&["patch", "service", "web", "--type=merge", "-p", external])?;
+    ensure!(output.code != 0 && output.stderr.contains("externalIPs"), "{output:?}");
     Ok(())
 }
 
