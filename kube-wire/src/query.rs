@@ -18,6 +18,10 @@ use crate::percent::{self, PercentError};
 
 pub use options::{DeleteOptions, ListOptions, WriteOptions, parse_bool};
 
+/// The most parameters of a query. Each word of a command in a pod is one; Go reads ten thousand, and leaves room for those
+/// that are added on the way.
+const MAX_PARAMETERS: usize = 5_000;
+
 /// The part of a URL after `?`, kept as it came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query<'a> {
@@ -57,6 +61,10 @@ pub enum QueryError {
         /// The key.
         key: &'static str,
     },
+    /// Go reads *nothing* of a query of more than 10,000 parameters (`parseQuery` in `net/url`), and Kubernetes does not look
+    /// at the error: a list would be one without its selector, and a dry run no dry run.
+    #[error("more than {MAX_PARAMETERS} query parameters")]
+    TooMany,
     /// A number was due.
     #[error("query parameter {key:?}: {value:?} is not an integer")]
     NotAnInteger {
@@ -101,9 +109,13 @@ impl<'a> Query<'a> {
         self.raw.split('&').filter(|text| !text.is_empty()).map(Pair::of)
     }
 
-    /// Refuses what readers could disagree about, in any pair: see [`QueryError::Encoding`] and
+    /// Refuses what readers could disagree about: see [`QueryError::TooMany`], and for each pair [`QueryError::Encoding`] and
     /// [`QueryError::Semicolon`].
     pub fn check(&self) -> Result<(), QueryError> {
+        // Empty pairs count for Go too.
+        if self.raw.bytes().filter(|byte| *byte == b'&').count() >= MAX_PARAMETERS {
+            return Err(QueryError::TooMany);
+        }
         for pair in self.pairs() {
             pair.decoded_key()?;
             pair.decoded_value()?;

@@ -70,6 +70,7 @@ impl<'a> RequestInfo<'a> {
             return Err(RequestError::Method);
         }
         let Some(parsed) = parsed else {
+            query.check()?;
             let path = path::decode_all(path)?;
             let target = Target::NonResource(NonResourceRequest { path, verb: verbs.non_resource });
             return Ok(Self { method: method.clone(), query, target });

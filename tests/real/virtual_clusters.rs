@@ -114,6 +114,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("rights_end_with_their_namespace", Welcome, rights::end_with_their_namespace),
         case("the_administrator_stays_one", Welcome, rights::the_administrator_stays_one),
         case("a_stuck_namespace_can_be_repaired", Welcome, rights::a_stuck_namespace_can_be_repaired),
+        case("queries_without_end_are_refused", Welcome, scope::queries_without_end_are_refused),
         case("reviews_are_answered_as_anywhere", Welcome, scope::reviews_are_answered_as_anywhere),
         case("reviews_tell_the_truth", Welcome, scope::reviews_tell_the_truth),
         case("tokens_are_reviewed_at_home", Welcome, scope::tokens_are_reviewed_at_home),

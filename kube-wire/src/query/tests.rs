@@ -40,6 +40,8 @@ fn what_readers_disagree_about_is_refused() {
     }
     assert!(Query::new("watch=true;x").only("watch").is_err());
     assert_eq!(Query::new("a=%3B&&b").check(), Ok(()));
+    assert_eq!(Query::new("&".repeat(MAX_PARAMETERS - 1)).check(), Ok(()));
+    assert_eq!(Query::new("&".repeat(MAX_PARAMETERS)).check(), Err(QueryError::TooMany));
 }
 
 #[test]

@@ -48,6 +48,17 @@ fn questions() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// An API server reads nothing of a query of more than 10,000 parameters, and so would read no selector that is added to it.
+pub(super) fn queries_without_end_are_refused(site: &VirtualSite) -> anyhow::Result<()> {
+    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let curl = site.curl_like(&admin, BEIJING, Way::Proxy)?;
+    let nodes = |parameters: usize| curl.get(&format!("/api/v1/nodes?{}", "&".repeat(parameters - 1)));
+    let of_all = nodes(1)?.json()?["items"].as_array().map(Vec::len);
+    ensure!(nodes(5_000)?.json()?["items"].as_array().map(Vec::len) == of_all, "5,000 parameters are too many");
+    nodes(10_001)?.refused(400, "BadRequest", "query parameters")?;
+    Ok(())
+}
+
 /// The same answers as from the host, to the last managed field; only reasons are the authoriser's own.
 pub(super) fn reviews_are_answered_as_anywhere(site: &VirtualSite) -> anyhow::Result<()> {
     let cluster = site.administrator(BEIJING, Way::Proxy)?;
