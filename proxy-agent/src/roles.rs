@@ -6,25 +6,29 @@
 //!
 //! They are watched once. What is *not* here: who may write them (the exchange).
 //!
-//! Reading order: [`Roles`], [`aggregation`] (whose rules are made of others'), [`copies`].
+//! Reading order: [`Roles`], [`sum`] (what rules are made of others'), [`aggregation`] (that the host has them),
+//! [`copies`].
 
 pub(crate) mod aggregation;
 pub(crate) mod copies;
+mod sum;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use rewrite::ClusterName;
 use rewrite::mapping::SharedRoles;
 use rewrite::name::CLUSTER_LABEL;
 use rewrite::parked::{AUTO_UPDATE, unparked};
-use rewrite::request::AGGREGATION_ANNOTATION;
+use rewrite::request::{AGGREGATION_ANNOTATION, RuleLengths};
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::clusters::host_api::Following;
 use crate::host::api::Change;
+use sum::Snapshot;
 
 /// The path of all ClusterRoles.
 pub(crate) const PATH: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
@@ -36,7 +40,10 @@ const BOOTSTRAPPING: (&str, &str) = ("kubernetes.io/bootstrapping", "rbac-defaul
 /// Keeps what is known of ClusterRoles.
 #[derive(Debug, Default)]
 pub(crate) struct Roles {
+    /// Held for a look-up or a copy of references, whatever clients write.
     known: Mutex<Known>,
+    /// The names of the shared ones, which every request reads.
+    names: ArcSwap<SharedRoles>,
     synced: watch::Sender<bool>,
     /// Counts changes.
     changed: watch::Sender<u64>,
@@ -47,9 +54,25 @@ struct Known {
     shared: BTreeMap<String, Arc<Role>>,
     /// Those of the API server that take in the rules of others; every virtual cluster has a copy.
     copied: BTreeMap<String, Arc<Role>>,
-    /// By virtual cluster, and in it by virtual name.
-    own: HashMap<ClusterName, BTreeMap<String, Arc<Role>>>,
-    names: Arc<SharedRoles>,
+    own: HashMap<ClusterName, Own>,
+    /// Counts the changes of shared ones.
+    changes: u64,
+}
+
+/// The roles of a virtual cluster.
+#[derive(Debug, Default)]
+struct Own {
+    /// By virtual name.
+    roles: BTreeMap<String, Arc<Role>>,
+    /// Counts their changes.
+    changes: u64,
+}
+
+/// Which roles a virtual cluster sees: how often they have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Version {
+    shared: u64,
+    own: u64,
 }
 
 /// What is known of a ClusterRole.
@@ -57,12 +80,20 @@ struct Known {
 pub(crate) struct Role {
     /// As clients know them.
     pub(crate) labels: BTreeMap<String, String>,
-    /// An array, or null.
-    pub(crate) rules: Value,
+    pub(crate) rules: Vec<Rule>,
     /// The `aggregationRule`: JSON.
     pub(crate) aggregation: Option<String>,
     /// What the annotation says by which an API server repairs a role of its own.
     pub(crate) auto_update: Option<String>,
+}
+
+/// A rule of a ClusterRole. A client can write many, so they are kept as texts, which take a fraction of the memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rule {
+    /// The JSON.
+    text: Arc<str>,
+    /// How many [permissions](RuleLengths::permissions) it grants.
+    permissions: u64,
 }
 
 /// Whose a ClusterRole is.
@@ -85,7 +116,7 @@ impl Roles {
 
     /// The names of the shared ones, now.
     pub(crate) fn shared(&self) -> Arc<SharedRoles> {
-        Arc::clone(&self.lock().names)
+        self.names.load_full()
     }
 
     /// Whether every role was told once.
@@ -96,11 +127,23 @@ impl Roles {
     /// Whether the rules of a virtual cluster's role are those of others.
     pub(crate) fn aggregates(&self, cluster: &ClusterName, name: &str) -> bool {
         let known = self.lock();
-        known
-            .own
-            .get::<ClusterName>(cluster)
-            .and_then(|own| own.get(name))
-            .is_some_and(|role| role.aggregation.is_some())
+        let role = known.own.get(cluster).and_then(|own| own.roles.get(name));
+        role.is_some_and(|role| role.aggregation.is_some())
+    }
+
+    /// Which roles a virtual cluster sees now; nothing if it has none of its own.
+    fn version(&self, cluster: &ClusterName) -> Option<Version> {
+        self.lock().version(cluster)
+    }
+
+    /// The roles that a virtual cluster sees now; nothing if it has none of its own.
+    fn snapshot(&self, cluster: &ClusterName) -> Option<Snapshot> {
+        let of = |roles: &BTreeMap<String, Arc<Role>>| {
+            roles.iter().map(|(name, role)| (name.clone(), Arc::clone(role))).collect()
+        };
+        let known = self.lock();
+        let version = known.version(cluster)?;
+        Some(Snapshot { version, shared: of(&known.shared), own: of(&known.own.get(cluster)?.roles) })
     }
 
     /// Waits until every role was told once.
@@ -122,7 +165,7 @@ impl Roles {
         let owner = owner(object, name);
         let mut known = self.lock();
         if !matches!(owner, Some(Owner::Shared(_))) && known.shared.remove(name).is_some() {
-            known.rename();
+            self.rename(&mut known);
         }
         if !matches!(owner, Some(Owner::Copied(_))) {
             known.copied.remove(name);
@@ -131,13 +174,27 @@ impl Roles {
             None => return,
             Some(Owner::Shared(name)) => {
                 set(&mut known.shared, name, role);
-                known.rename();
+                self.rename(&mut known);
             }
             Some(Owner::Copied(name)) => set(&mut known.copied, name, role),
-            Some(Owner::Cluster(cluster, name)) => set(known.own.entry(cluster).or_default(), name, role),
+            Some(Owner::Cluster(cluster, name)) => {
+                let own = known.own.entry(cluster).or_default();
+                set(&mut own.roles, name, role);
+                own.changes += 1;
+            }
         }
         drop(known);
         self.changed.send_modify(|changes| *changes += 1);
+    }
+
+    /// Shared roles have changed.
+    fn rename(&self, known: &mut Known) {
+        known.changes += 1;
+        let names = self.names.load();
+        if names.len() != known.shared.len() || !known.shared.keys().all(|name| names.contains(name.as_bytes())) {
+            let names = known.shared.keys().map(|name| Bytes::copy_from_slice(name.as_bytes())).collect();
+            self.names.store(Arc::new(names));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -148,11 +205,8 @@ impl Roles {
 // === impl Known ===
 
 impl Known {
-    fn rename(&mut self) {
-        if self.names.len() != self.shared.len() || !self.shared.keys().all(|name| self.names.contains(name.as_bytes()))
-        {
-            self.names = Arc::new(self.shared.keys().map(|name| Bytes::copy_from_slice(name.as_bytes())).collect());
-        }
+    fn version(&self, cluster: &ClusterName) -> Option<Version> {
+        self.own.get(cluster).map(|own| Version { shared: self.changes, own: own.changes })
     }
 }
 
@@ -168,13 +222,34 @@ impl Role {
         });
         Self {
             labels: labels.collect(),
-            rules: object["rules"].clone(),
+            rules: object["rules"].as_array().into_iter().flatten().map(Rule::of).collect(),
             aggregation: match &object["aggregationRule"] {
                 Value::Null => metadata["annotations"][AGGREGATION_ANNOTATION].as_str().map(str::to_owned),
                 rule => Some(rule.to_string()),
             },
             auto_update: metadata["annotations"][AUTO_UPDATE].as_str().map(str::to_owned),
         }
+    }
+}
+
+// === impl Rule ===
+
+impl Rule {
+    fn of(rule: &Value) -> Self {
+        let length = |key: &str| rule[key].as_array().map_or(0, Vec::len);
+        let lengths = RuleLengths {
+            verbs: length("verbs"),
+            groups: length("apiGroups"),
+            resources: length("resources"),
+            names: length("resourceNames"),
+            paths: length("nonResourceURLs"),
+        };
+        Self { text: rule.to_string().into(), permissions: lengths.permissions() }
+    }
+
+    /// The rule as JSON.
+    pub(crate) fn value(&self) -> Value {
+        serde_json::from_str(&self.text).expect("the text was made of a value")
     }
 }
 
@@ -229,7 +304,7 @@ mod tests {
         roles.synced().await;
         assert_eq!(*roles.shared(), SharedRoles::from([Bytes::from("view")]));
         let own = roles.lock().own.remove(&"ke".parse::<ClusterName>().unwrap()).unwrap();
-        assert_eq!((own.len(), own["a"].labels["a"].as_str()), (1, "b"));
+        assert_eq!((own.roles.len(), own.roles["a"].labels["a"].as_str()), (1, "b"));
         // An operator has made it his own.
         roles.take(&role("view", &json!({})));
         assert!(roles.shared().is_empty());

@@ -3,229 +3,244 @@
 //! On the host nothing is aggregated, since neither the selectors nor the labels are there under their own names. So this
 //! does what kube-controller-manager does (`pkg/controller/clusterroleaggregation`), over the roles that the virtual
 //! cluster sees: its own, and those that every cluster has. Who wrote the selectors held all rights there are.
+//!
+//! Clients decide how much work that is. A virtual cluster is looked at when one of its roles has changed, on a thread of
+//! its own, and then rests for longer than that took; so none delays the others, or a request.
 
-use std::collections::BTreeMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube_wire::name::SegmentName;
 use kube_wire::request_info::ResourcePath;
-use kube_wire::selector::{LabelSelector, Requirement, Test};
 use rewrite::ClusterName;
-use serde::Deserialize;
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
-use super::{Role, Roles};
+use super::sum::Stale;
+use super::{Roles, Rule, Version};
 use crate::clusters::VirtualClusters;
 use crate::clusters::host_api::HostApi;
 use crate::host::api::ApiError;
 
-/// After a failure; whatever changes meanwhile is looked at then.
-const AGAIN: Duration = Duration::from_secs(1);
+/// After the first failure to write a role. The pause doubles with each, up to [`MAX_PAUSE`].
+const PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// `AggregationRule` of rbac/v1.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AggregationRule {
-    #[serde(default)]
-    cluster_role_selectors: Option<Vec<Selector>>,
+/// How often as long as it was worked for a virtual cluster, that one rests.
+const REST: u32 = 4;
+
+/// So many roles of one virtual cluster are written before the next one's turn.
+const WRITES: usize = 32;
+
+/// What is to be done, and when.
+#[derive(Default)]
+struct Work {
+    clusters: HashMap<ClusterName, State>,
 }
 
-/// `LabelSelector` of meta/v1.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Selector {
-    #[serde(default)]
-    match_labels: Option<BTreeMap<String, String>>,
-    #[serde(default)]
-    match_expressions: Option<Vec<Expression>>,
+/// What is known of a virtual cluster.
+#[derive(Default)]
+struct State {
+    /// The roles that were looked at, if all was done that followed.
+    done: Option<Version>,
+    /// Until then the cluster rests.
+    rests: Option<Instant>,
+    /// Roles that could not be written, by name.
+    failed: HashMap<String, Failure>,
+    /// Roles that have no sum, of which the log says so already.
+    excessive: HashSet<String>,
 }
 
-#[derive(Deserialize)]
-struct Expression {
-    key: String,
-    operator: String,
-    #[serde(default)]
-    values: Option<Vec<String>>,
-}
-
-/// A role whose rules are to be others than they are.
-#[derive(Debug, PartialEq)]
-struct Stale {
-    cluster: ClusterName,
-    /// Its name in the virtual cluster.
-    name: String,
-    rules: Vec<Value>,
+struct Failure {
+    pause: Duration,
+    until: Instant,
 }
 
 /// Keeps the rules of aggregated roles of these virtual clusters, for ever.
 pub(crate) async fn keep(api: impl HostApi, roles: Arc<Roles>, clusters: Arc<VirtualClusters>) {
     roles.synced().await;
     let mut changed = roles.changed.subscribe();
+    let mut work = Work::default();
     loop {
         changed.mark_unchanged();
-        let mut failed = false;
-        for stale in roles.stale(&clusters.names()) {
-            match stale.write(&api).await {
-                Ok(()) => debug!(cluster = %stale.cluster, role = stale.name, "a role takes in the rules of others"),
-                Err(error) => {
-                    let error: &dyn std::error::Error = &error;
-                    warn!(error, cluster = %stale.cluster, role = stale.name, "a role does not take in the rules of others yet");
-                    failed = true;
-                }
-            }
-        }
-        if failed {
-            sleep(AGAIN).await;
-        } else if changed.changed().await.is_err() {
-            return;
+        let wake = work.round(&api, &roles, &clusters.names()).await;
+        tokio::select! {
+            changed = changed.changed() => if changed.is_err() {
+                return;
+            },
+            () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
         }
     }
 }
 
-// === impl Roles ===
+// === impl Work ===
 
-impl Roles {
-    /// The aggregated roles of these clusters that are not as they should be.
-    fn stale(&self, clusters: &[ClusterName]) -> Vec<Stale> {
-        let known = self.lock();
-        let mut stale = Vec::new();
+impl Work {
+    /// Looks at each cluster once. Returns when to look again even if nothing changes.
+    async fn round(&mut self, api: &impl HostApi, roles: &Roles, clusters: &[ClusterName]) -> Option<Instant> {
+        self.clusters.retain(|cluster, _| clusters.contains(cluster));
+        let mut wake = None;
         for cluster in clusters {
-            let Some(own) = known.own.get(cluster) else { continue };
-            let all: BTreeMap<_, _> = known.shared.iter().chain(own).collect();
-            for (name, role) in own {
-                let Some(rules) = role.aggregated(name, &all) else { continue };
-                if role.rules.as_array().map_or(&[][..], Vec::as_slice) != rules {
-                    stale.push(Stale { cluster: cluster.clone(), name: name.clone(), rules });
-                }
-            }
+            let state = self.clusters.entry(cluster.clone()).or_default();
+            let next = state.look_at(api, roles, cluster).await;
+            wake = wake.into_iter().chain(next).min();
         }
-        stale
+        wake
     }
 }
 
-// === impl Role ===
+// === impl State ===
 
-impl Role {
-    /// The rules that the role is to have; nothing if they are its own, or if what it selects cannot be understood.
-    fn aggregated(&self, own: &str, all: &BTreeMap<&String, &Arc<Self>>) -> Option<Vec<Value>> {
-        let rule: AggregationRule = serde_json::from_str(self.aggregation.as_deref()?).ok()?;
-        let mut rules: Vec<Value> = Vec::new();
-        for selector in rule.cluster_role_selectors.into_iter().flatten() {
-            let selector = selector.parse()?;
-            let selected = all.iter().filter(|(name, role)| {
-                name.as_str() != own && selector.matches(|key| role.labels.get(key).map(String::as_str))
-            });
-            for rule in selected.flat_map(|(_, role)| role.rules.as_array().into_iter().flatten()) {
-                if !rules.contains(rule) {
-                    rules.push(rule.clone());
-                }
-            }
+impl State {
+    /// Brings the roles of the cluster up to date. Returns when to come back even if nothing changes.
+    async fn look_at(&mut self, api: &impl HostApi, roles: &Roles, cluster: &ClusterName) -> Option<Instant> {
+        let now = Instant::now();
+        let is_due = self.failed.values().any(|failure| failure.until <= now);
+        if self.done.is_some_and(|done| Some(done) == roles.version(cluster)) && !is_due {
+            return self.next_failure();
         }
-        Some(rules)
+        if let Some(rests) = self.rests.filter(|rests| now < *rests) {
+            return Some(rests);
+        }
+        let snapshot = roles.snapshot(cluster)?;
+        let (version, of) = (snapshot.version, cluster.clone());
+        let Ok(stale) = spawn_blocking(move || snapshot.stale(&of)).await else { return None };
+        self.rests = Some(Instant::now() + now.elapsed() * REST);
+        self.forget_all_but(&stale);
+        let mut written = 0;
+        for stale in stale {
+            if self.failed.get(&stale.name).is_some_and(|failure| now < failure.until) {
+                continue;
+            }
+            if written == WRITES {
+                self.done = None;
+                return self.rests;
+            }
+            written += usize::from(stale.sum.is_ok());
+            self.settle(api, &stale).await;
+        }
+        self.done = Some(version);
+        self.next_failure()
     }
-}
 
-// === impl Selector ===
-
-impl Selector {
-    /// As `LabelSelectorAsSelector` in apimachinery's meta/v1: what is empty selects everything.
-    fn parse(self) -> Option<LabelSelector> {
-        let labels = self.match_labels.unwrap_or_default();
-        let labels =
-            LabelSelector::from_labels(labels.iter().map(|(key, value)| (key.as_str(), value.as_str()))).ok()?;
-        self.match_expressions.into_iter().flatten().try_fold(labels, |selector, expression| {
-            let values = expression.values.unwrap_or_default();
-            let test = match &*expression.operator {
-                "In" => Test::In(values),
-                "NotIn" => Test::NotIn(values),
-                "Exists" => Test::Exists,
-                "DoesNotExist" => Test::DoesNotExist,
-                _ => return None,
-            };
-            let requirement = Requirement::new(&expression.key, test).ok()?;
-            Some(selector.and(requirement.to_string().parse().ok()?))
-        })
+    /// What is no longer stale has neither failed nor is it excessive.
+    fn forget_all_but(&mut self, stale: &[Stale]) {
+        let names: HashSet<_> = stale.iter().map(|stale| &*stale.name).collect();
+        self.failed.retain(|name, _| names.contains(&**name));
+        self.excessive.retain(|name| names.contains(&**name));
     }
-}
 
-// === impl Stale ===
-
-impl Stale {
-    /// If somebody else is faster, the role's change brings us back.
-    async fn write(&self, api: &impl HostApi) -> Result<(), ApiError> {
-        let Ok(name) = SegmentName::new(format!("vc:{}:{}", self.cluster, self.name)) else { return Ok(()) };
-        let path =
-            ResourcePath { name: Some(name), ..ResourcePath::new("rbac.authorization.k8s.io", "v1", "clusterroles") };
-        let path = path.build();
-        let mut role = match api.get(&path).await {
-            Ok(role) => role,
-            Err(error) if error.is_not_found() => return Ok(()),
-            Err(error) => return Err(error),
+    async fn settle(&mut self, api: &impl HostApi, stale: &Stale) {
+        let (cluster, role) = (&stale.cluster, &stale.name);
+        let rules = match &stale.sum {
+            Ok(rules) => rules,
+            Err(excess) => {
+                self.failed.remove(role);
+                let error: &dyn std::error::Error = excess;
+                if self.excessive.insert(role.clone()) {
+                    warn!(error, %cluster, role, "a role does not take in the rules of others");
+                }
+                return;
+            }
         };
-        role["rules"] = Value::Array(self.rules.clone());
-        match api.update(&path, &role).await {
-            Err(error) if !error.is_conflict() && !error.is_not_found() => Err(error),
-            _ => Ok(()),
+        self.excessive.remove(role);
+        match write(api, cluster, role, rules).await {
+            Ok(()) => {
+                self.failed.remove(role);
+                debug!(%cluster, role, "a role takes in the rules of others");
+            }
+            Err(error) => {
+                let pause = self.failed.get(role).map_or(PAUSE, |failure| MAX_PAUSE.min(failure.pause * 2));
+                let error: &dyn std::error::Error = &error;
+                warn!(error, %cluster, role, ?pause, "a role does not take in the rules of others yet");
+                self.failed.insert(role.clone(), Failure { pause, until: Instant::now() + pause });
+            }
         }
+    }
+
+    fn next_failure(&self) -> Option<Instant> {
+        self.failed.values().map(|failure| failure.until).min()
+    }
+}
+
+/// Gives a role its rules. If somebody else is faster, the role's change brings us back.
+async fn write(api: &impl HostApi, cluster: &ClusterName, name: &str, rules: &[Rule]) -> Result<(), ApiError> {
+    let Ok(name) = SegmentName::new(format!("vc:{cluster}:{name}")) else { return Ok(()) };
+    let path =
+        ResourcePath { name: Some(name), ..ResourcePath::new("rbac.authorization.k8s.io", "v1", "clusterroles") };
+    let path = path.build();
+    let mut role = match api.get(&path).await {
+        Ok(role) => role,
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    role["rules"] = rules.iter().map(Rule::value).collect::<Value>();
+    match api.update(&path, &role).await {
+        Err(error) if !error.is_conflict() && !error.is_not_found() => Err(error),
+        _ => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tokio::time::advance;
 
     use super::*;
-    use crate::host::api::Change;
+    use crate::root::testing::FakeHost;
+
+    const PATH: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/vc:ke:sum";
 
     fn ke() -> ClusterName {
         "ke".parse().unwrap()
     }
 
-    fn put(roles: &Roles, name: &str, labels: &Value, aggregation: Option<&str>, resource: &str) {
-        let mut labels = labels.clone();
-        labels["atoll.dev/virtual-cluster"] = json!("ke");
-        let mut metadata = json!({"name": name, "labels": labels});
-        if let Some(aggregation) = aggregation {
-            metadata["annotations"] = json!({"atoll.dev/aggregation-rule": aggregation});
+    /// An aggregated role and one that it takes in.
+    fn roles(permissions: usize) -> [Value; 2] {
+        let labels = json!({"atoll.dev/virtual-cluster": "ke"});
+        let annotations = json!({"atoll.dev/aggregation-rule": r#"{"clusterRoleSelectors":[{}]}"#});
+        let verbs = vec!["get"; permissions];
+        [
+            json!({"metadata": {"name": "vc:ke:sum", "labels": labels, "annotations": annotations}, "rules": []}),
+            json!({
+                "metadata": {"name": "vc:ke:part", "labels": labels},
+                "rules": [{"verbs": verbs, "apiGroups": [""], "resources": ["pods"]}],
+            }),
+        ]
+    }
+
+    /// Looks at the cluster as often as that asks for, and returns the pauses in between, in seconds.
+    async fn settled(host: &FakeHost, roles: &Roles) -> Vec<u64> {
+        let (mut state, mut pauses) = (State::default(), Vec::new());
+        while let Some(wake) = state.look_at(host, roles, &ke()).await {
+            let pause = wake - Instant::now();
+            pauses.push(pause.as_secs());
+            advance(pause).await;
         }
-        let rules = if resource.is_empty() { json!([]) } else { json!([{"verbs": ["get"], "resources": [resource]}]) };
-        roles.take(&Change::Applied(json!({"metadata": metadata, "rules": rules})));
+        pauses
     }
 
-    fn resources(roles: &Roles) -> Vec<(String, Vec<String>)> {
-        let resource = |rule: &Value| rule["resources"][0].as_str().unwrap_or_default().to_owned();
-        let of = |stale: Stale| (stale.name, stale.rules.iter().map(resource).collect());
-        roles.stale(&[ke()]).into_iter().map(of).collect()
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_is_tried_again_ever_more_rarely() {
+        let host = FakeHost::new();
+        let [sum, part] = roles(1);
+        host.put(PATH, sum.clone());
+        host.lock().failing = 8;
+        let roles = Roles::told([sum, part.clone()]);
+        assert_eq!(settled(&host, &roles).await, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(host.lock().objects[PATH]["rules"], part["rules"]);
     }
 
-    #[test]
-    fn a_role_takes_in_what_it_selects_in_its_own_cluster() {
-        let roles = Roles::default();
-        let selectors = r#"{"clusterRoleSelectors":[{"matchLabels":{"a":"b"}},{"matchExpressions":[{"key":"c","operator":"Exists"}]}]}"#;
-        put(&roles, "vc:ke:sum", &json!({"parked.atoll.dev/a": "b"}), Some(selectors), "");
-        assert!(resources(&roles).is_empty());
-        put(&roles, "vc:ke:two", &json!({"parked.atoll.dev/a": "b"}), None, "pods");
-        put(&roles, "vc:ke:one", &json!({"parked.atoll.dev/c": "", "parked.atoll.dev/a": "b"}), None, "secrets");
-        put(&roles, "vc:ke:not", &json!({"parked.atoll.dev/a": "c"}), None, "nodes");
-        put(&roles, "vc:hz:other", &json!({"parked.atoll.dev/a": "b"}), None, "services");
-        let shared = json!({"name": "view", "labels": {"kubernetes.io/bootstrapping": "rbac-defaults", "c": "d"}});
-        roles.take(&Change::Applied(json!({"metadata": shared, "rules": [{"resources": ["events"]}]})));
-        let expected = ["secrets", "pods", "events"].map(str::to_owned).to_vec();
-        assert_eq!(resources(&roles), [("sum".to_owned(), expected)]);
-        assert!(roles.stale(&["hz".parse().unwrap()]).is_empty());
-    }
-
-    #[test]
-    fn what_is_not_understood_changes_nothing() {
-        let roles = Roles::default();
-        for rule in ["", "{", r#"{"clusterRoleSelectors":[{"matchExpressions":[{"key":"a","operator":"Like"}]}]}"#] {
-            put(&roles, "vc:ke:sum", &json!({}), Some(rule), "pods");
-            assert!(resources(&roles).is_empty(), "{rule}");
-        }
-        put(&roles, "vc:ke:sum", &json!({}), Some("{}"), "pods");
-        assert_eq!(resources(&roles), [("sum".to_owned(), Vec::new())]);
+    #[tokio::test(start_paused = true)]
+    async fn what_is_too_much_is_not_written() {
+        let host = FakeHost::new();
+        let [sum, part] = roles(10_001);
+        host.put(PATH, sum.clone());
+        let roles = Roles::told([sum, part]);
+        assert!(settled(&host, &roles).await.is_empty());
+        assert_eq!(host.lock().objects[PATH]["rules"], json!([]));
     }
 }

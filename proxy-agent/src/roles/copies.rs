@@ -11,7 +11,7 @@ use rewrite::parked::{AUTO_UPDATE, parked};
 use rewrite::request::AGGREGATION_ANNOTATION;
 use serde_json::{Map, Value, json};
 
-use super::Roles;
+use super::{Roles, Rule};
 use crate::clusters::host_api::HostApi;
 use crate::host::api::ApiError;
 
@@ -36,7 +36,7 @@ impl Roles {
     /// The copies that this cluster does not have, as they are to be.
     fn missing(&self, cluster: &ClusterName) -> Vec<Value> {
         let known = self.lock();
-        let has = |name: &String| known.own.get(cluster).is_some_and(|own| own.contains_key(name));
+        let has = |name: &String| known.own.get(cluster).is_some_and(|own| own.roles.contains_key(name));
         let missing = known.copied.iter().filter(|(name, _)| !has(name));
         let copies = missing.map(|(name, role)| {
             let mut labels: Map<_, _> = role.labels.iter().map(|(key, value)| (parked(key), json!(value))).collect();
@@ -53,7 +53,7 @@ impl Roles {
                     "labels": labels,
                     "annotations": annotations,
                 },
-                "rules": role.rules,
+                "rules": role.rules.iter().map(Rule::value).collect::<Value>(),
             })
         });
         copies.collect()

@@ -2,7 +2,8 @@
 
 use anyhow::{Context, ensure};
 use atoll_tests::curl::{Answer, Curl};
-use atoll_tests::{VirtualSite, Way};
+use atoll_tests::kubectl::SOON;
+use atoll_tests::{VirtualSite, Way, eventually};
 use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU, namespace};
@@ -114,5 +115,51 @@ pub(super) fn what_a_role_grants_is_bounded(site: &VirtualSite) -> anyhow::Resul
     ensure!(answer.code == 201, "{}", answer.body);
     kubectl.ok(&["delete", "clusterrole", "bounds-few", "bounds-admin"])?;
     kubectl.ok(&["delete", "namespace", "bounds-roles", "--wait=false"])?;
+    Ok(())
+}
+
+pub(super) fn aggregation_delays_nobody(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(HANGZHOU, Way::Path)?;
+    let admin = site.curl_like(&kubectl, HANGZHOU, Way::Path)?.with(&["--max-time", PATIENCE]);
+    let path = format!("{RBAC}/clusterroles");
+    let of = |name: &str, rules: &Value| {
+        let metadata = json!({"name": name, "labels": {"bounds": "part"}});
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules})
+    };
+    let mut sum = of("bounds-sum", &json!([]));
+    sum["metadata"]["labels"] = json!({});
+    sum["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"bounds": "part"}}]});
+    ensure!(send(&admin, "POST", &path, &sum)?.code == 201);
+    let parts = texts("bounds-part-", 4);
+    for part in &parts {
+        let resources = texts(part, 5000).into_iter();
+        let rules = resources.map(|of| json!({"verbs": ["get"], "apiGroups": [""], "resources": [of]})).collect();
+        let answer = admin.send("POST", &path, &of(part, &rules).to_string())?;
+        ensure!(answer.code == 201, "{}: {:.300}", answer.code, answer.body);
+    }
+    // Rules that were compared each with each took longer than a client waits, and every request with them.
+    for _ in 0..100 {
+        let answer = admin.get("/api/v1/namespaces/default")?;
+        ensure!(answer.code == 200, "{}: {:.300}", answer.code, answer.body);
+    }
+    // What is too much is not taken in; what is left is.
+    let rules = || -> anyhow::Result<usize> {
+        let role = admin.get(&format!("{path}/bounds-sum"))?.json()?;
+        Ok(role["rules"].as_array().map_or(0, Vec::len))
+    };
+    let most = rules()?;
+    ensure!(most <= 10_000, "{most}");
+    for part in &parts[1..] {
+        ensure!(admin.send("DELETE", &format!("{path}/{part}"), "")?.code == 200);
+    }
+    eventually(SOON, || {
+        let rules = rules()?;
+        ensure!(rules == 5000, "{rules}");
+        Ok(())
+    })?;
+    let large = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["x".repeat(600 << 10)]}]);
+    let why = "and the limit is 524288; make several";
+    send(&admin, "POST", &path, &of("bounds-large", &large))?.refused(413, "RequestEntityTooLarge", why)?;
+    kubectl.ok(&["delete", "clusterrole", "bounds-sum", &parts[0]])?;
     Ok(())
 }

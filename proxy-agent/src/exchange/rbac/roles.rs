@@ -8,6 +8,7 @@ use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::parked::parked;
 use rewrite::request::AGGREGATION_ANNOTATION;
 use rewrite::view::Filter;
+use serde_json::Value;
 
 use super::{Written, attempt};
 use crate::exchange::Asked;
@@ -17,6 +18,10 @@ use crate::exchange::plan::{As, Plan, group_kind, program};
 use crate::host::{empty, full};
 use crate::refusal::Refusal;
 use crate::translate::Show;
+
+/// The largest ClusterRole that is written: its rules, labels and annotations, in bytes of JSON. The agent knows all of a
+/// virtual cluster's, to aggregate them. Kubernetes' own have some ten thousand.
+const MAX_BYTES: usize = 512 << 10;
 
 /// Why one of Kubernetes' own roles is not written.
 const SHARED: &str = "it is one of Kubernetes' own, which all virtual clusters of the host share; make one of your own";
@@ -126,6 +131,11 @@ impl Asked<'_> {
         body: &Body,
     ) -> Result<Plan, Refusal> {
         let mut tried = self.tried(request, path, &body.bytes()).await?;
+        let size = size(&tried.result);
+        if size > MAX_BYTES {
+            let message = format!("this ClusterRole has {size} bytes, and the limit is {MAX_BYTES}; make several");
+            return Err(Status::request_entity_too_large(&message).into());
+        }
         let host = self.host_role(name);
         let aggregates = !tried.result["metadata"]["annotations"][AGGREGATION_ANNOTATION].is_null()
             || self.cluster.roles().aggregates(&self.cluster.name, name);
@@ -137,5 +147,33 @@ impl Asked<'_> {
         plan.again = tried.again;
         plan.written = (!self.is_dry_run(&body.bytes())?).then_some(Written::Role);
         Ok(plan)
+    }
+}
+
+/// How large a ClusterRole is, without what the host adds to it.
+fn size(role: &Value) -> usize {
+    let metadata = &role["metadata"];
+    [&role["rules"], &metadata["labels"], &metadata["annotations"]].map(|part| part.to_string().len()).iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_role_is_that_of_what_clients_write() {
+        let text = "x".repeat(1000);
+        let sized = |rules: Value, metadata: Value| size(&json!({"rules": rules, "metadata": metadata}));
+        let bare = sized(json!([]), json!({"labels": {}, "annotations": {}, "managedFields": [text]}));
+        assert_eq!(bare, "[]{}{}".len());
+        for (rules, metadata) in [
+            (json!([text]), json!({"labels": {}, "annotations": {}})),
+            (json!([]), json!({"labels": {"a": text}, "annotations": {}})),
+            (json!([]), json!({"labels": {}, "annotations": {"a": text}})),
+        ] {
+            assert!((1000..1020).contains(&sized(rules, metadata)));
+        }
     }
 }
