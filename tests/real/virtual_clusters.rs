@@ -174,6 +174,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("bounds_a_refusal_names_few_rules", Welcome, bounds::a_refusal_names_few_rules),
         case("bounds_what_a_role_grants", Welcome, bounds::what_a_role_grants_is_bounded),
         case("bounds_aggregation_delays_nobody", Welcome, bounds::aggregation_delays_nobody),
+        case("bounds_no_directive_hides_a_role", Welcome, bounds::no_directive_hides_a_role),
         case("names_at_the_limit_work", Welcome, limits::names_at_the_limit_work),
         case("bodies_are_read_of_the_authorised", Welcome, order::bodies_are_read_of_the_authorised),
         case("the_host_is_asked_for_the_authorised", Welcome, order::the_host_is_asked_for_the_authorised),

@@ -46,9 +46,13 @@ const GUARDED: [(&str, &str); 9] = [
     ("batch", "jobs"),
 ];
 
-/// To who sends a directive for a Namespace.
-const UNDIRECTED: &str = "patches of Namespaces take neither $patch nor $retainKeys here; send a merge patch that names \
-                          what is to go, or the whole object";
+/// Kinds whose labels say which virtual cluster an object belongs to, and that the host patches strategically. Custom
+/// objects it does not (`jsonPatcher` and `smpPatcher` in apiserver's `handlers/patch.go`).
+const LABELLED: [(&str, &str); 2] = [("", "namespaces"), ("rbac.authorization.k8s.io", "clusterroles")];
+
+/// To who sends a directive for an object of these kinds.
+const UNDIRECTED: &str = "patches of Namespaces and ClusterRoles take neither $patch nor $retainKeys here; send a merge \
+                          patch that names what is to go, or the whole object";
 
 /// A patch as it goes upstream.
 pub(super) struct Patched {
@@ -85,8 +89,9 @@ impl Asked<'_> {
                     BodyType::StrategicMergePatch => Directives::of(body),
                     _ => Directives::default(),
                 };
-                if request.is_namespace() && found(body).of_maps {
-                    // It could take the labels away that make the namespace one of the cluster's.
+                if LABELLED.contains(&(request.group(), request.resource())) && found(body).of_maps {
+                    // It could take away what the client does not see: the labels that make the object one of the
+                    // cluster's, or the annotation that holds an `aggregationRule`.
                     return Err(Status::bad_request(UNDIRECTED).into());
                 }
                 let directs =

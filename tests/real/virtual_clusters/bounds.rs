@@ -163,3 +163,28 @@ pub(super) fn aggregation_delays_nobody(site: &VirtualSite) -> anyhow::Result<()
     kubectl.ok(&["delete", "clusterrole", "bounds-sum", &parts[0]])?;
     Ok(())
 }
+
+pub(super) fn no_directive_hides_a_role(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, Way::Path)?;
+    let admin = site.curl_like(&kubectl, BEIJING, Way::Path)?.with(&["--max-time", PATIENCE]);
+    kubectl.ok(&["create", "clusterrole", "bounds-hidden", "--verb=get", "--resource=configmaps"])?;
+    let path = format!("{RBAC}/clusterroles/bounds-hidden");
+    let media = "application/strategic-merge-patch+json";
+    for patch in [
+        json!({"metadata": {"$patch": "replace", "name": "bounds-hidden"}}),
+        json!({"metadata": {"$retainKeys": ["name"], "name": "bounds-hidden"}}),
+        json!({"metadata": {"labels": {"$patch": "replace"}}}),
+        json!({"metadata": {"annotations": {"$patch": "replace"}}}),
+        json!({"$patch": "replace", "metadata": {"name": "bounds-hidden"}}),
+    ] {
+        let answer = admin.send_as("PATCH", &path, media, &patch.to_string())?;
+        answer.refused(400, "BadRequest", "take neither $patch nor $retainKeys").with_context(|| patch.to_string())?;
+        let answer = admin.get(&path)?;
+        ensure!(answer.code == 200, "{patch}: {}", answer.body);
+    }
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    ensure!(admin.send_as("PATCH", &path, media, &labels.to_string())?.code == 200);
+    ensure!(admin.get(&path)?.json()?["metadata"]["labels"] == json!({"a": "b"}));
+    kubectl.ok(&["delete", "clusterrole", "bounds-hidden"])?;
+    Ok(())
+}
