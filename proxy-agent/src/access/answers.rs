@@ -15,9 +15,9 @@ const ALLOWED: Duration = Duration::from_secs(5);
 const DENIED: Duration = Duration::from_secs(1);
 /// For this long after a write, the host's API servers may not all know of it.
 const SETTLING: Duration = Duration::from_secs(2);
-/// An entry is about 150 bytes.
+/// An entry is about 150 bytes, and 1 KiB more at most.
 const DECISIONS: usize = 4096;
-/// An entry may be some 100 KB, if a caller has very many roles.
+/// An entry may be some 800 KB, if a caller has very many roles.
 const RULE_LISTS: usize = 32;
 
 /// Decisions and lists of rules.

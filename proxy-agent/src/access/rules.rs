@@ -1,19 +1,39 @@
-//! A list of what a user may do: `SubjectRulesReviewStatus` of `k8s.io/api/authorization/v1`.
+//! A list of what a user may do: `SubjectRulesReviewStatus` of `k8s.io/api/authorization/v1`, as far as it is about paths.
+//! What a user may do with resources the host is asked about each time.
 
-use serde::Deserialize;
+use std::fmt;
+
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// The most verbs and paths that are kept, and the most bytes of them. Kubernetes' own roles have about thirty. With less
+/// than all there are, a user may less.
+const MAX_TEXTS: usize = 10_000;
+const MAX_BYTES: usize = 512 << 10;
 
 /// What a user may do in a namespace, as far as the host could list it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     /// On paths that are no resources.
-    #[serde(deserialize_with = "super::reviews::null_is_default")]
     pub non_resource_rules: Vec<NonResourceRule>,
-    /// On resources.
-    #[serde(deserialize_with = "super::reviews::null_is_default")]
-    pub resource_rules: Vec<ResourceRule>,
-    /// An authoriser could not say all: absence proves nothing.
+    /// An authoriser could not say all, or it was too much: absence proves nothing.
     pub incomplete: bool,
+}
+
+/// As the host says it.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Said {
+    #[serde(deserialize_with = "super::reviews::null_is_default")]
+    non_resource_rules: Bounded,
+    incomplete: bool,
+}
+
+/// Rules, as long as they are few and small.
+#[derive(Default)]
+struct Bounded {
+    rules: Vec<NonResourceRule>,
+    has_more: bool,
 }
 
 /// One rule about paths.
@@ -28,24 +48,6 @@ pub struct NonResourceRule {
     pub non_resource_urls: Vec<String>,
 }
 
-/// One rule about resources, in the names of the host.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ResourceRule {
-    /// Verbs, or `*`.
-    #[serde(deserialize_with = "super::reviews::null_is_default")]
-    pub verbs: Vec<String>,
-    /// Groups, or `*`.
-    #[serde(deserialize_with = "super::reviews::null_is_default")]
-    pub api_groups: Vec<String>,
-    /// Plurals, with `/subresource`, or `*`.
-    #[serde(deserialize_with = "super::reviews::null_is_default")]
-    pub resources: Vec<String>,
-    /// Empty is all.
-    #[serde(deserialize_with = "super::reviews::null_is_default")]
-    pub resource_names: Vec<String>,
-}
-
 // === impl Rules ===
 
 impl Rules {
@@ -55,6 +57,49 @@ impl Rules {
             rule.verbs.iter().any(|covered| covered == "*" || covered == verb)
                 && rule.non_resource_urls.iter().any(|covered| covers(covered, path))
         })
+    }
+}
+
+impl<'de> Deserialize<'de> for Rules {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Said { non_resource_rules: Bounded { rules, has_more }, incomplete } = Said::deserialize(deserializer)?;
+        Ok(Self { non_resource_rules: rules, incomplete: incomplete || has_more })
+    }
+}
+
+// === impl Bounded ===
+
+impl<'de> Deserialize<'de> for Bounded {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Elements;
+
+        impl<'de> Visitor<'de> for Elements {
+            type Value = Bounded;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of rules")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Bounded, A::Error> {
+                let mut bounded = Bounded::default();
+                let (mut texts, mut bytes) = (0, 0);
+                while let Some(rule) = elements.next_element::<NonResourceRule>()? {
+                    for text in rule.verbs.iter().chain(&rule.non_resource_urls) {
+                        texts += 1;
+                        bytes += text.len();
+                    }
+                    if texts > MAX_TEXTS || bytes > MAX_BYTES {
+                        bounded.has_more = true;
+                        while elements.next_element::<IgnoredAny>()?.is_some() {}
+                        break;
+                    }
+                    bounded.rules.push(rule);
+                }
+                Ok(bounded)
+            }
+        }
+
+        deserializer.deserialize_seq(Elements)
     }
 }
 

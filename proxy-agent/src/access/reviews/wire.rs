@@ -82,6 +82,10 @@ struct AccessStatus {
     evaluation_error: String,
 }
 
+/// Of what the host says to an answer, in bytes. It names the role that allows or forbids, and names of roles have no
+/// limit of their own; answers are remembered.
+const MAX_REASON: usize = 1024;
+
 /// The body of a TokenReview. Holds the token: to be sent and dropped.
 pub(super) fn token_review(token: &str) -> Vec<u8> {
     write(&Review { api_version: AUTHENTICATION, kind: "TokenReview", spec: TokenSpec { token } })
@@ -119,6 +123,11 @@ pub(super) fn decision(answer: &[u8]) -> Result<Decision, serde_json::Error> {
     let Reviewed { status } = serde_json::from_slice::<Reviewed<AccessStatus>>(answer)?;
     let said = if status.reason.is_empty() { status.evaluation_error } else { status.reason };
     // The API says that `denied` and `allowed` exclude each other; if they do not, no is the safe one.
+    let mut end = said.len().min(MAX_REASON);
+    while !said.is_char_boundary(end) {
+        end -= 1;
+    }
+    let said = &said[..end];
     Ok(Decision { allowed: status.allowed && !status.denied, reason: Arc::from(said) })
 }
 

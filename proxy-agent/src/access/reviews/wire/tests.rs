@@ -65,6 +65,34 @@ fn the_other_questions() {
 }
 
 #[test]
+fn what_is_remembered_of_a_reason_is_bounded() {
+    for (said, length) in
+        [("short", 5), (&*"x".repeat(1 << 20), MAX_REASON), (&*"xy\u{20ac}".repeat(400), MAX_REASON - 2)]
+    {
+        for key in ["reason", "evaluationError"] {
+            let answer = json!({"status": {"allowed": false, key: said}}).to_string();
+            let reason = decision(answer.as_bytes()).unwrap().reason;
+            assert!(said.starts_with(&*reason) && reason.len() == length, "{}", reason.len());
+        }
+    }
+}
+
+#[test]
+fn what_is_remembered_of_rules_is_bounded() {
+    let rules_of = |rule: Value, count: usize| {
+        let answer = json!({"status": {"nonResourceRules": vec![rule; count], "resourceRules": [{"verbs": ["get"]}]}});
+        rules(answer.to_string().as_bytes()).unwrap()
+    };
+    let one = json!({"verbs": ["get"], "nonResourceURLs": ["/a"]});
+    assert_eq!(rules_of(one.clone(), 5000).non_resource_rules.len(), 5000);
+    let most = rules_of(one, 5001);
+    assert!(most.non_resource_rules.len() == 5000 && most.incomplete && most.allow_path("get", "/a"));
+    let long = "x".repeat(1 << 20);
+    let none = rules_of(json!({"verbs": [long], "nonResourceURLs": ["/a"]}), 1);
+    assert!(none.non_resource_rules.is_empty() && none.incomplete);
+}
+
+#[test]
 fn only_a_clear_yes_is_a_yes() {
     for (status, allowed) in [
         (r#"{"allowed": true}"#, true),
