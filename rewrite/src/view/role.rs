@@ -2,6 +2,8 @@
 //!
 //! Own ones carry the virtual cluster's label and its prefix; those that every cluster has are shown as they are.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use kube_wire::selector::LabelSelector;
 
@@ -20,7 +22,7 @@ pub(super) struct Role {
     seen: Option<SeenRole>,
     is_labelled: bool,
     /// As the client knows them; kept only where something is selected by them.
-    labels: Vec<(String, String)>,
+    labels: HashMap<String, String>,
     /// The `aggregationRule` that was parked.
     aggregation: Option<String>,
     /// Where that is to stand.
@@ -43,7 +45,8 @@ impl Role {
             Some(SeenRole::Shared) => true,
             Some(SeenRole::Foreign) | None => false,
         };
-        let value = |key: &str| self.labels.iter().find(|(name, _)| name == key).map(|(_, value)| &**value);
+        // A selector has as many requirements as a client likes, and a role as many labels.
+        let value = |key: &str| self.labels.get(key).map(String::as_str);
         match selector {
             _ if !is_visible => Verdict::Foreign,
             Some(selector) if !selector.matches(value) => Verdict::Unselected,
@@ -131,7 +134,7 @@ impl Reader<'_> {
             if reader.view.selecting.is_some() && cursor.peek()? == b'"' {
                 let value = cursor.string()?.decode().into_owned();
                 let key = shown.as_deref().unwrap_or(&decoded).to_owned();
-                reader.role.labels.push((key, value));
+                reader.role.labels.insert(key, value);
             } else {
                 cursor.skip()?;
             }
