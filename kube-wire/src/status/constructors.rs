@@ -1,6 +1,7 @@
 //! One constructor per refusal, with the messages of `k8s.io/apimachinery/pkg/api/errors`.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use super::{Cause, CauseType, Details, Outcome, Reason, Status};
@@ -129,13 +130,10 @@ impl Status {
 
     /// 422: the object is wrong.
     pub fn invalid(kind: GroupKind<'_>, name: &str, errors: &[FieldError]) -> Self {
-        let mut sentences: Vec<String> = Vec::with_capacity(errors.len());
-        for error in errors {
-            let sentence = error.to_string();
-            if !sentences.contains(&sentence) {
-                sentences.push(sentence);
-            }
-        }
+        // An object can have as many errors as it has elements.
+        let mut seen = HashSet::with_capacity(errors.len());
+        let mut sentences: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        sentences.retain(|sentence| seen.insert(sentence.clone()));
         let subject = format!("{kind} {} is invalid", GoQuoted(name));
         let message = match sentences.as_slice() {
             [] => subject,
