@@ -79,13 +79,13 @@ async fn the_agent_of_a_toy_may_do_what_its_role_says() {
     async fn tried(toy: &Toy) -> anyhow::Result<()> {
         let (administrator, agent) = (toy.client(&toy.administrator)?, toy.client(&toy.agent)?);
         agent.get("/api/v1/nodes").await?;
-        let map = serde_json::json!({"metadata": {"name": "x"}});
-        let refused = agent.create("/api/v1/namespaces/default/configmaps", &map).await.unwrap_err().to_string();
+        let secret = serde_json::json!({"metadata": {"name": "x"}});
+        let refused = agent.create("/api/v1/namespaces/default/secrets", &secret).await.unwrap_err().to_string();
         ensure!(
             refused.contains("403") && refused.contains("system:serviceaccount:atoll-system:proxy-agent"),
             "{refused}"
         );
-        administrator.create("/api/v1/namespaces/default/configmaps", &map).await
+        administrator.create("/api/v1/namespaces/default/secrets", &secret).await
     }
     let host = Host::find(None).await.unwrap();
     let Host::Toy(toy) = &host else { panic!("a kubeconfig out of nothing") };
