@@ -182,7 +182,9 @@ proptest! {
         let patch = Value::Array(patch);
         let mut expected = object.clone();
         let oracle: json_patch::Patch = serde_json::from_value(patch.clone()).unwrap();
-        if json_patch::patch(&mut expected, &oracle).is_ok() {
+        // It panics at some patches that move a value into itself, and then says nothing either.
+        let said = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| json_patch::patch(&mut expected, &oracle)));
+        if matches!(said, Ok(Ok(()))) {
             prop_assert_eq!(applied(&object, &patch), Ok(expected));
         }
     }
