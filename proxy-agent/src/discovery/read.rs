@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{Resource, Resources};
+use crate::host::api::{Api, ApiError, Selection, Shape};
 use crate::host::{Host, HostError, empty};
 use crate::shared::DEFINITIONS;
 use crate::translate::collect;
@@ -17,15 +18,15 @@ const MAX: usize = 16 * 1024 * 1024;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
-/// For CustomResourceDefinitions, whose schemas are large, and of no use here.
-const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
-
 /// Discovery failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DiscoveryError {
     /// No answer.
     #[error("discovery of the host failed")]
     Host(#[from] HostError),
+    /// No list of definitions.
+    #[error("discovery of the host failed")]
+    Api(#[from] ApiError),
     /// No answer in time.
     #[error("discovery of the host failed: the host did not answer in time")]
     Timeout,
@@ -99,20 +100,6 @@ struct LegacyVersion {
     version: String,
 }
 
-/// `PartialObjectMetadataList` (meta/v1).
-#[derive(Deserialize)]
-struct Names {
-    /// `null` if there is none.
-    #[serde(default)]
-    items: Option<Vec<Named>>,
-}
-
-#[derive(Deserialize)]
-struct Named {
-    #[serde(default)]
-    metadata: Metadata,
-}
-
 /// `APIResourceList` (meta/v1).
 #[derive(Deserialize)]
 struct LegacyResources {
@@ -162,14 +149,16 @@ pub(super) async fn read(host: &Host) -> Result<Resources, DiscoveryError> {
 
 /// The names of the CustomResourceDefinitions: `plural.group`.
 async fn definitions(host: &Host) -> Result<HashSet<String>, DiscoveryError> {
-    match get(host, DEFINITIONS, METADATA).await {
-        Ok((_, body)) => {
-            let named = parse::<Names>(&body)?.items.into_iter().flatten();
-            Ok(named.map(|named| named.metadata.name).collect())
+    // In pages: virtual clusters write some of them, and annotations may be large.
+    let metadata = Selection { shape: Shape::Metadata, ..Selection::default() };
+    match Api::new(host.clone()).list(DEFINITIONS, &metadata).await {
+        Ok(list) => {
+            let names = list.items.iter().filter_map(|definition| definition["metadata"]["name"].as_str());
+            Ok(names.map(str::to_owned).collect())
         }
         // A host that has none of them.
-        Err(DiscoveryError::Missing) => Ok(HashSet::new()),
-        Err(error) => Err(error),
+        Err(error) if error.is_not_found() => Ok(HashSet::new()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -210,17 +199,4 @@ async fn get(host: &Host, path: &str, accept: &str) -> Result<(bool, bytes::Byte
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, DiscoveryError> {
     serde_json::from_slice(body).map_err(|error| DiscoveryError::Answer(error.to_string()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_of_nothing_is_null() {
-        let names = |text: &str| parse::<Names>(text.as_bytes()).unwrap().items.into_iter().flatten().count();
-        assert_eq!(names(r#"{"kind":"PartialObjectMetadataList","items":null}"#), 0);
-        assert_eq!(names("{}"), 0);
-        assert_eq!(names(r#"{"items":[{"metadata":{"name":"a.b"}}]}"#), 1);
-    }
 }

@@ -1,4 +1,4 @@
-//! The custom resources of a definition, and whether all of them belong to virtual clusters that have the definition.
+//! The custom resources of a definition, and whether all of them belong to virtual clusters.
 
 use std::collections::HashSet;
 
@@ -47,8 +47,8 @@ impl Instances {
         format!("{}/namespaces/{namespace}/{}", self.base, self.plural)
     }
 
-    /// Whether there are any that do not belong to a virtual cluster that has the definition: in its namespaces, or with
-    /// its label where there are none.
+    /// Whether there are any that the operator has made: in namespaces of no virtual cluster, or without the label of a
+    /// virtual cluster that has the definition where there are no namespaces.
     pub(crate) async fn any_outside(&self, api: &impl HostApi, definition: &HostObject) -> Result<bool, ApiError> {
         let owners: Vec<_> = definition.owners().filter_map(|owner| ClusterName::new(owner).ok()).collect();
         let names: Vec<_> = owners.iter().map(ClusterName::as_str).collect();
@@ -56,10 +56,12 @@ impl Instances {
         let found = if owners.is_empty() {
             api.any(&self.path(), "", |_| true).await
         } else if self.is_namespaced {
-            let own = namespaces_of(api, &format!("{CLUSTER_LABEL} in ({listed})")).await?;
+            // Also in those of clusters that do not have the definition: a token of such a cluster can make one directly at
+            // the host, and must not take the definition away from those that have it.
+            let of_clusters = namespaces_of(api, CLUSTER_LABEL).await?;
             let is_outside = |instance: &Value| {
                 let namespace = instance["metadata"]["namespace"].as_str().unwrap_or_default();
-                !own.contains(namespace)
+                !of_clusters.contains(namespace)
             };
             api.any(&self.path(), "", is_outside).await
         } else {
@@ -121,8 +123,9 @@ mod tests {
             host.put(&format!("/apis/example.com/v1/gears/{namespace}"), object);
         };
         put("a-ke");
+        put("a-hz");
         assert!(!is_any_outside(&host, &definition).await);
-        for outside in ["a-hz", "forged", "default"] {
+        for outside in ["forged", "default"] {
             put(outside);
             assert!(is_any_outside(&host, &definition).await, "{outside}");
             host.remove(&format!("/apis/example.com/v1/gears/{outside}"));

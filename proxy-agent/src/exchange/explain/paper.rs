@@ -80,7 +80,9 @@ impl Paper {
                 answer(StatusCode::CREATED, &json!({"status": status}))
             }
             (&Method::GET, "/api" | "/apis") => self.discovery(path),
-            (&Method::GET, DEFINITIONS) => answer(StatusCode::OK, &json!({"items": []})),
+            (&Method::GET, DEFINITIONS) => {
+                answer(StatusCode::OK, &json!({"metadata": {"resourceVersion": "1"}, "items": []}))
+            }
             (&Method::GET, nodes::own::PATH) => {
                 self.note(Question::Node { target: target() });
                 answer(StatusCode::OK, &json!({"items": [{}]}))

@@ -63,7 +63,9 @@ impl Memory {
             let versions = json!([{"version": "v1", "resources": [resource]}]);
             return (200, json!({"items": [{"metadata": {"name": "scheduling.k8s.io"}, "versions": versions}]}));
         }
-        let Some(name) = path.strip_prefix(CLASSES) else { return (200, json!({"items": []})) };
+        let Some(name) = path.strip_prefix(CLASSES) else {
+            return (200, json!({"metadata": {"resourceVersion": "1"}, "items": []}));
+        };
         let name = name.trim_start_matches('/');
         let is_dry = request.uri().query().is_some_and(|query| query.contains("dryRun"));
         let live = self.stored(name);
