@@ -5,6 +5,10 @@ use crate::json::{Cursor, Edits, Fate, Malformed, Text};
 use crate::name::{HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL};
 use crate::pod_security;
 
+/// What stands in a set of managed fields for the map that has the keys (`MakePathElement` and `Set` of
+/// structured-merge-diff). No label or annotation is called so.
+pub(super) const ITSELF: &str = ".";
+
 /// How a key of a map is shown.
 enum Key {
     /// Not at all, nor its value.
@@ -66,7 +70,7 @@ impl Reader<'_> {
         self.keys_shown(cursor, edits, |key| if hidden(key) { Key::Hidden } else { Key::Itself }, names_it)
     }
 
-    /// Shows the keys of a map, which goes if nothing is left of it.
+    /// Shows the keys of a map, which goes if nothing is left of it but itself (`.` in managed fields).
     fn keys_shown(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -78,7 +82,9 @@ impl Reader<'_> {
             cursor.skip()?;
             return Ok(Fate::Keep);
         }
+        let mut itself = 0;
         let extent = cursor.object(edits, |cursor, edits, key| {
+            itself += usize::from(key.is(ITSELF));
             if names_it(&key) {
                 self.namespace(cursor, edits)?;
                 return Ok(Fate::Keep);
@@ -99,6 +105,6 @@ impl Reader<'_> {
                 }
             })
         })?;
-        Ok(if extent.removed > 0 && extent.kept == 0 { Fate::Remove } else { Fate::Keep })
+        Ok(if extent.removed > 0 && extent.kept == itself { Fate::Remove } else { Fate::Keep })
     }
 }

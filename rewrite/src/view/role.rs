@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use kube_wire::selector::LabelSelector;
 
+use super::namespace::ITSELF;
 use super::object::{Reader, unquoted};
 use super::{Filter, Verdict};
 use crate::json::{Cursor, Edits, Fate, Malformed, Text};
@@ -190,7 +191,7 @@ impl Reader<'_> {
         (self.filter == Filter::ByRole).then(|| self.role.verdict(self.view.selecting.as_deref()))
     }
 
-    /// Visits the keys of a map, which goes if nothing is left of it.
+    /// Visits the keys of a map, which goes if nothing is left of it but itself.
     fn renamed_keys<'a>(
         &mut self,
         cursor: &mut Cursor<'a>,
@@ -201,7 +202,11 @@ impl Reader<'_> {
             cursor.skip()?;
             return Ok(Fate::Keep);
         }
-        let extent = cursor.object(edits, |cursor, edits, key| visit(self, key, cursor, edits))?;
-        Ok(if extent.removed > 0 && extent.kept == 0 { Fate::Remove } else { Fate::Keep })
+        let mut itself = 0;
+        let extent = cursor.object(edits, |cursor, edits, key| {
+            itself += usize::from(key.is(ITSELF));
+            visit(self, key, cursor, edits)
+        })?;
+        Ok(if extent.removed > 0 && extent.kept == itself { Fate::Remove } else { Fate::Keep })
     }
 }

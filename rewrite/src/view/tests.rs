@@ -167,7 +167,10 @@ fn one_template_of_many_keeps_what_another_never_had() {
 
 #[test]
 fn a_namespace_shows_its_virtual_name_and_no_label_of_ours() {
-    let labels = json!({"f:labels": {"f:team": {}, "f:atoll.dev/namespace": {}}});
+    let owned = json!({
+        "f:annotations": {".": {}, "f:atoll.dev/x": {}},
+        "f:labels": {".": {}, "f:team": {}, "f:atoll.dev/namespace": {}}
+    });
     let host = json!({"metadata": {
         "name": "edge-ke",
         "labels": {
@@ -175,12 +178,12 @@ fn a_namespace_shows_its_virtual_name_and_no_label_of_ours() {
             "kubernetes.io/metadata.name": "edge-ke", "team": "a"
         },
         "annotations": {"atoll.dev/x": "y"},
-        "managedFields": [{"fieldsV1": {"f:metadata": labels}}]
+        "managedFields": [{"fieldsV1": {"f:metadata": owned}}]
     }});
     let virtual_form = json!({"metadata": {
         "name": "edge",
         "labels": {"kubernetes.io/metadata.name": "edge", "team": "a"},
-        "managedFields": [{"fieldsV1": {"f:metadata": {"f:labels": {"f:team": {}}}}}]
+        "managedFields": [{"fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:team": {}}}}}]
     }});
     assert_eq!(shown_by("", "namespaces", Filter::ByName, &host), Some(virtual_form));
     assert_eq!(shown_by("", "namespaces", Filter::ByName, &json!({"metadata": {"name": "edge-hz"}})), None);
