@@ -102,8 +102,8 @@ fn limits_of_the_agent(dir: &Path) -> anyhow::Result<()> {
     let agent = Kubectl::new(dir.join("agents/demo.kubeconfig"));
     let whoami = agent.ok(&["auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"])?;
     ensure!(whoami == "system:serviceaccount:atoll-system:proxy-agent", "{whoami}");
-    let refused = agent.fails(&["create", "configmap", "x", "-n", "edge-ke-beijing"])?;
-    ensure!(refused.contains("cannot create resource \"configmaps\""), "{refused}");
+    let refused = agent.fails(&["create", "secret", "generic", "x", "-n", "edge-ke-beijing"])?;
+    ensure!(refused.contains("cannot create resource \"secrets\""), "{refused}");
     Ok(())
 }
 
