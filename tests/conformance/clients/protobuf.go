@@ -183,31 +183,64 @@ func protobufSame(ctx context.Context, w *world) error {
 	return nil
 }
 
-// laterList takes the resource versions of two lists out of the comparison: everything that others write to the host
-// between the two requests raises the second.
-func laterList(one, other runtime.Object) error {
-	first, err := meta.ListAccessor(one)
-	if err != nil {
-		return nil // One object, whose version is its own.
-	}
-	second, err := meta.ListAccessor(other)
-	if err != nil {
-		return fmt.Errorf("%T in JSON is %T in protobuf: %w", one, other, err)
-	}
-	if first.GetResourceVersion() == "" {
-		return nil // The list of a kind that is not stored, as of ComponentStatuses.
-	}
+// unchanged leaves of two lists what nobody has written between the two requests, and takes their own resource versions out of
+// the comparison, which every write to the host raises.
+func unchanged(one, other runtime.Object) error {
 	var versions [2]uint64
-	for at, list := range []metav1.ListInterface{first, second} {
-		if versions[at], err = strconv.ParseUint(list.GetResourceVersion(), 10, 64); err != nil {
-			return err
+	var items [2][]runtime.Object
+	for at, object := range []runtime.Object{one, other} {
+		list, err := meta.ListAccessor(object)
+		if err != nil {
+			if at == 0 {
+				return nil // One object, whose version is its own.
+			}
+			return fmt.Errorf("%T in JSON is %T in protobuf: %w", one, other, err)
+		}
+		// The list of a kind that is not stored, as of ComponentStatuses, has none.
+		if version := list.GetResourceVersion(); version != "" {
+			if versions[at], err = strconv.ParseUint(version, 10, 64); err != nil {
+				return err
+			}
 		}
 		list.SetResourceVersion("")
+		list.SetRemainingItemCount(nil)
+		if items[at], err = meta.ExtractList(object); err != nil {
+			return err
+		}
 	}
 	if versions[1] < versions[0] {
 		return fmt.Errorf("a list at %d in JSON is at %d in protobuf", versions[0], versions[1])
 	}
+	var found [2]map[string]bool
+	for at := range items {
+		found[at] = make(map[string]bool)
+		for _, item := range items[at] {
+			state, err := stateOf(item)
+			if err != nil {
+				return err
+			}
+			found[at][state] = true
+		}
+	}
+	for at, object := range []runtime.Object{one, other} {
+		kept := slices.DeleteFunc(items[at], func(item runtime.Object) bool {
+			state, err := stateOf(item)
+			return err != nil || !found[1-at][state]
+		})
+		if err := meta.SetList(object, kept); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// stateOf names an object and its version.
+func stateOf(item runtime.Object) (string, error) {
+	object, err := meta.Accessor(item)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s/%s %s %s", object.GetNamespace(), object.GetName(), object.GetUID(), object.GetResourceVersion()), nil
 }
 
 func sameInBoth(ctx context.Context, w *world, version schema.GroupVersion, resource metav1.APIResource) (int, error) {
@@ -242,7 +275,7 @@ func sameInBoth(ctx context.Context, w *world, version schema.GroupVersion, reso
 		if err != nil {
 			return nil, fmt.Errorf("in protobuf: %w", err)
 		}
-		if err := laterList(one, other); err != nil {
+		if err := unchanged(one, other); err != nil {
 			return nil, err
 		}
 		// Decoders differ in whether they leave the kind there.
