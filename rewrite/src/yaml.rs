@@ -1,7 +1,7 @@
 //! YAML as kube-apiserver reads it: `sigs.k8s.io/yaml`, which makes JSON of what `go.yaml.in/yaml/v2` reads.
 //!
 //! That is YAML 1.1: `0400` is 256, `on` is true, `<<` merges. The parser here is one of YAML 1.2, whose grammar is the
-//! same but for a few corners; which value a scalar has is decided [here](scalar), as Go decides it. What would be read
+//! same but for a few corners; which value a scalar has, the module `scalar` decides as Go does. What would be read
 //! differently is refused.
 //!
 //! Aliases may expand as far as Go lets them (`allowedAliasRatio` in yaml/v2's `decode.go`), and the JSON has a limit.
