@@ -6,7 +6,7 @@ use std::pin::pin;
 use anyhow::{Context, bail, ensure};
 use futures::{Stream, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams, PostParams, VersionMatch};
 use kube::runtime;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, ResourceExt};
@@ -68,16 +68,21 @@ impl Changes {
 
     async fn new(world: &World, check: &'static str) -> anyhow::Result<Self> {
         let changes = Self { maps: world.api(), check };
+        let mut last = None;
         for name in Self::FIRST {
-            changes.make(name).await?;
+            last = changes.make(name).await?.resource_version();
         }
+        // kube starts a streaming list at version 0, which a host answers from a cache of any age. A list that is not
+        // older than the last object brings that cache up to date.
+        let fresh = ListParams::default().at(&last.context("no resourceVersion")?).matching(VersionMatch::NotOlderThan);
+        changes.maps.list(&fresh).await?;
         Ok(changes)
     }
 
-    async fn make(&self, name: &str) -> anyhow::Result<()> {
+    async fn make(&self, name: &str) -> anyhow::Result<ConfigMap> {
         let metadata = json!({"name": self.name(name), "labels": {"check": self.check}});
-        self.maps.create(&PostParams::default(), &serde_json::from_value(json!({"metadata": metadata}))?).await?;
-        Ok(())
+        let map = serde_json::from_value(json!({"metadata": metadata}))?;
+        Ok(self.maps.create(&PostParams::default(), &map).await?)
     }
 
     fn name(&self, name: &str) -> String {
