@@ -284,6 +284,13 @@ fn not_served(cluster: &str) -> Refusal {
     Status::service_unavailable(message).with_retry_after(1).into()
 }
 
+/// The value of a `Warning` header (RFC 7234, section 5.5), as `NewWarningHeader` in apimachinery's `util/net/http.go` writes
+/// it; none if the text cannot be in a header.
+fn warning(text: &str) -> Option<HeaderValue> {
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
+    HeaderValue::try_from(format!("299 - \"{escaped}\"")).ok()
+}
+
 /// What has been made by an update of what others have.
 fn made(mut response: Response<HostBody>) -> Response<HostBody> {
     if response.status() == StatusCode::OK {
@@ -425,8 +432,7 @@ impl<'a> Asked<'a> {
 
     /// Remembers what the client is to be told of its body, as it was planned last.
     fn warn(&self, texts: impl Iterator<Item = String>) {
-        let quoted = texts.map(|text| format!("299 - \"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")));
-        let warnings = quoted.filter_map(|text| HeaderValue::try_from(text).ok()).collect();
+        let warnings = texts.filter_map(|text| warning(&text)).collect();
         *self.warnings.lock().unwrap_or_else(PoisonError::into_inner) = warnings;
     }
 

@@ -54,6 +54,7 @@ impl Asked<'_> {
             let message = format!("the name of the object ({own}) does not match the name on the URL ({name})");
             return Err(Status::bad_request(message).into());
         }
+        self.has_room(request, Growth::Namespace)?;
         let program = program(request);
         let mapped = self.map(request, &program, self.mapper(None), &json).await?;
         // The engine has just said the same of the name.
@@ -94,7 +95,6 @@ impl Asked<'_> {
         }
         let mut plan = self.planned(request, first, show);
         plan.mapping = self.mapping.clone().asking_for(name.clone());
-        self.has_room(request, Growth::Namespace)?;
         plan.after = After::FirstApply(FirstApply { name: name.to_string(), target: target(false), body: mapped });
         Ok(plan)
     }

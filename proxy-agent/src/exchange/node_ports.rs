@@ -19,9 +19,9 @@ use kube_wire::media::Encoding;
 use kube_wire::{ResourceRequest, Status, Verb};
 use serde_json::Value;
 
-use super::Asked;
 use super::object::Object;
 use super::plan::As;
+use super::{Asked, warning};
 use crate::host::{HostBody, empty};
 use crate::refusal::Refusal;
 use crate::translate::{MAX_OBJECT, Upstream, encoding};
@@ -155,11 +155,9 @@ fn warnings(replaced: &[u16], encoding: Option<Encoding>, service: &[u8]) -> Vec
         let given: Vec<String> = ports.given_for(*asked).map(|port| port.to_string()).collect();
         // A Table or metadata alone do not tell.
         let given = if given.is_empty() { "another one".to_owned() } else { given.join(" and ") };
-        let text =
-            format!("299 - \"node port {asked} is taken on the host cluster: its nodes answer on {given} instead\"");
-        HeaderValue::try_from(text).expect("digits and words are a header's value")
+        warning(&format!("node port {asked} is taken on the host cluster: its nodes answer on {given} instead"))
     };
-    replaced.iter().map(warn).collect()
+    replaced.iter().filter_map(warn).collect()
 }
 
 #[cfg(test)]

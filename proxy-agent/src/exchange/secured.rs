@@ -7,10 +7,10 @@
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::Asked;
 use super::plan::As;
+use super::{Asked, warning};
 use crate::host::{HostBody, empty, full};
-use crate::pod_security::{correction, warning};
+use crate::pod_security::{self, correction};
 use crate::refusal::Refusal;
 use crate::translate::{MAX_OBJECT, Upstream};
 
@@ -74,9 +74,8 @@ impl Asked<'_> {
     /// Tells who asks for less than is enforced.
     pub(super) fn warn_of_pod_security(&self, labels: &Value, headers: &mut HeaderMap) {
         let Some(level) = self.cluster.pod_security else { return };
-        let text = warning(labels, level).and_then(|text| HeaderValue::try_from(format!("299 - \"{text}\"")).ok());
-        if let Some(text) = text {
-            headers.append(header::WARNING, text);
+        if let Some(warning) = pod_security::warning(labels, level).and_then(|text| warning(&text)) {
+            headers.append(header::WARNING, warning);
         }
     }
 }

@@ -53,11 +53,9 @@ impl<A: HostApi> Root<A> {
             return Ok(());
         }
         let (bindings, bytes) = catalog.weigh(cluster, binding.as_ref());
-        let no_room = NoRoom {
-            count: bindings.saturating_mul(namespaces),
-            bytes: bytes.saturating_add(bindings * OVERHEAD).saturating_mul(namespaces),
-        };
-        if no_room.count > COUNT || no_room.bytes > BYTES { Err(no_room) } else { Ok(()) }
+        let count = bindings.saturating_mul(namespaces);
+        let bytes = bytes.saturating_add(bindings * OVERHEAD).saturating_mul(namespaces);
+        if count > COUNT || bytes > BYTES { Err(NoRoom { count, bytes }) } else { Ok(()) }
     }
 }
 

@@ -47,6 +47,14 @@ struct Member<'d> {
     through: Option<u32>,
 }
 
+/// Where members that a `<<` merges come from.
+#[derive(Clone, Copy, Default)]
+struct Merged {
+    through: Option<u32>,
+    /// How many merges lie between them and the mapping that is written.
+    depth: usize,
+}
+
 /// What a key is. Two that are not the same may look alike in JSON.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -143,7 +151,7 @@ impl<'d, 't> Writer<'d, 't> {
             Item::Mapping(_) => {
                 self.out.push(b'{');
                 let mut members = Vec::new();
-                self.members(at, None, 0, &mut members)?;
+                self.members(at, Merged::default(), &mut members)?;
                 let members = self.last_first(members)?;
                 self.begin(Open::Mapping { members, is_first: true })?;
             }
@@ -183,21 +191,15 @@ impl<'d, 't> Writer<'d, 't> {
     }
 
     /// The members of the mapping at `at`, in the order of the text (`mapping` in yaml/v2's `decode.go`).
-    fn members(
-        &mut self,
-        at: u32,
-        through: Option<u32>,
-        merges: usize,
-        members: &mut Vec<Member<'d>>,
-    ) -> Result<(), YamlError> {
+    fn members(&mut self, at: u32, merged: Merged, members: &mut Vec<Member<'d>>) -> Result<(), YamlError> {
         let (mut key, end) = (at + 1, self.document.behind(at));
         while key < end {
             let value = self.document.behind(key);
             if self.document.scalar_at(key).is_some_and(is_merge) {
-                self.merge(value, through, merges, members)?;
+                self.merge(value, merged, members)?;
             } else {
                 let (kind, key) = self.key(key)?;
-                members.push(Member { key, kind, value, through });
+                members.push(Member { key, kind, value, through: merged.through });
             }
             key = self.document.behind(value);
         }
@@ -221,15 +223,9 @@ impl<'d, 't> Writer<'d, 't> {
         Ok(members)
     }
 
-    fn merge(
-        &mut self,
-        at: u32,
-        through: Option<u32>,
-        merges: usize,
-        members: &mut Vec<Member<'d>>,
-    ) -> Result<(), YamlError> {
+    fn merge(&mut self, at: u32, merged: Merged, members: &mut Vec<Member<'d>>) -> Result<(), YamlError> {
         let Item::Sequence(end) = self.document.item(at) else {
-            return self.merge_one(at, through, merges, members);
+            return self.merge_one(at, merged, members);
         };
         let (mut maps, mut map) = (Vec::new(), at + 1);
         while map < end {
@@ -237,16 +233,10 @@ impl<'d, 't> Writer<'d, 't> {
             map = self.document.behind(map);
         }
         // Earlier ones take precedence.
-        maps.into_iter().rev().try_for_each(|map| self.merge_one(map, through, merges, members))
+        maps.into_iter().rev().try_for_each(|map| self.merge_one(map, merged, members))
     }
 
-    fn merge_one(
-        &mut self,
-        at: u32,
-        through: Option<u32>,
-        merges: usize,
-        members: &mut Vec<Member<'d>>,
-    ) -> Result<(), YamlError> {
+    fn merge_one(&mut self, at: u32, merged: Merged, members: &mut Vec<Member<'d>>) -> Result<(), YamlError> {
         let (map, alias) = match self.document.item(at) {
             Item::Alias(target) => (target, Some(at)),
             _ => (at, None),
@@ -254,12 +244,13 @@ impl<'d, 't> Writer<'d, 't> {
         if !matches!(self.document.item(map), Item::Mapping(_)) {
             return Err(YamlError::Merge);
         }
-        if merges >= MAX_MERGES {
+        if merged.depth >= MAX_MERGES {
             return Err(YamlError::TooLarge);
         }
         self.merging += usize::from(alias.is_some());
         self.count()?;
-        self.members(map, alias.or(through), merges + 1, members)?;
+        let merged = Merged { through: alias.or(merged.through), depth: merged.depth + 1 };
+        self.members(map, merged, members)?;
         self.merging -= usize::from(alias.is_some());
         Ok(())
     }
