@@ -27,7 +27,7 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info};
 
 use crate::agents::Agents;
-use crate::config::{ProxyServerConfiguration, fitting};
+use crate::config::{self, ProxyServerConfiguration, fitting};
 use crate::connect::Connect;
 use crate::endpoint::{Endpoint, TLS_PATIENCE};
 use crate::karmada::{Keeper, Wanted};
@@ -116,7 +116,12 @@ impl App {
         info!(clients = of_clients.all, agents = of_agents, "connections are limited");
         let limits = Limits::new(&config.limits, of_clients, &metrics);
         // All agents may come by one address, and all of them at once.
-        let agent_connections = Connections::new(of_agents, of_agents, TUNNELS);
+        let agent_connections = Connections::new(config::Connections {
+            all: of_agents,
+            per_address: of_agents,
+            per_cluster: of_agents,
+            per_user: TUNNELS,
+        });
 
         let listeners = Listeners::bind(config, of_clients.all, of_agents).await?;
         let client_cas = Arc::clone(&files.client_cas);

@@ -1,7 +1,7 @@
 //! What clients may take of this process and of its tunnels, so that nobody can take the places of others.
 //!
 //! ```text
-//! connection -> Connections        in all, for each address, for each user
+//! connection -> Connections        in all, for each address, for each cluster, for each user
 //! request    -> Streams            for each user or address, for each cluster
 //!            -> Tunnel::open_for   for each cluster by its fair share of what the tunnel can carry
 //! ```
@@ -58,9 +58,8 @@ ops::label_set! {
 impl Limits {
     /// Counts from nothing. `connections` says how many there may be.
     pub fn new(config: &config::Limits, connections: config::Connections, metrics: &Registry) -> Arc<Self> {
-        let config::Connections { all, per_address, per_user } = connections;
         let streams = Streams::new(*config.streams_per_user, *config.streams_per_address, *config.streams_per_cluster);
-        let connections = Connections::new(all, per_address, per_user);
+        let connections = Connections::new(connections);
         let (open, running) = (Arc::clone(&connections), Arc::clone(&streams));
         metrics.observe("atoll_client_connections", "Connections of clients.", move || {
             i64::try_from(open.count()).unwrap_or(i64::MAX)

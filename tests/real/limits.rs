@@ -29,6 +29,7 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
         case("uploads_of_strangers_fill_nothing", floods::uploads_of_strangers_fill_nothing),
         case("silent_connections_end", connections::silent_ones_end),
         case("idle_connections_make_room", connections::idle_ones_make_room),
+        case("a_cluster_has_its_part_of_the_connections", connections::a_cluster_has_its_part),
         case("lists_that_nobody_reads_are_bounded", lists::that_nobody_reads_are_bounded),
     ]
 }

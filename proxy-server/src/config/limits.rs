@@ -12,6 +12,8 @@ pub struct Limits {
     pub connections: Option<Located<usize>>,
     /// Of them, those of one address that have not proven who they are.
     pub connections_per_address: Option<Located<usize>>,
+    /// Of them, those of the proven clients of one cluster.
+    pub connections_per_cluster: Option<Located<usize>>,
     /// Of them, those of one user.
     pub connections_per_user: Option<Located<usize>>,
     /// Requests at once on one connection.
@@ -31,6 +33,8 @@ pub struct Connections {
     pub all: usize,
     /// Of one address whose peers have not proven who they are.
     pub per_address: usize,
+    /// Of one cluster, of clients that have proven who they are.
+    pub per_cluster: usize,
     /// Of one user.
     pub per_user: usize,
 }
@@ -60,6 +64,7 @@ impl Limits {
         Connections {
             all,
             per_address: or(&self.connections_per_address, all.div_ceil(4)),
+            per_cluster: or(&self.connections_per_cluster, all.div_ceil(2)),
             per_user: or(&self.connections_per_user, all.div_ceil(8)),
         }
     }
@@ -70,6 +75,7 @@ impl Default for Limits {
         Self {
             connections: None,
             connections_per_address: None,
+            connections_per_cluster: None,
             connections_per_user: None,
             // `initialMaxConcurrentStreams` of Go's clients is 100, and 250 what its servers allow.
             streams_per_connection: 250.into(),
@@ -93,6 +99,7 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
     let counts = [
         ("connections", limits.connections.as_ref()),
         ("connectionsPerAddress", limits.connections_per_address.as_ref()),
+        ("connectionsPerCluster", limits.connections_per_cluster.as_ref()),
         ("connectionsPerUser", limits.connections_per_user.as_ref()),
         ("streamsPerUser", Some(&limits.streams_per_user)),
         ("streamsPerAddress", Some(&limits.streams_per_address)),
@@ -142,7 +149,7 @@ mod tests {
             assert_eq!(fitting(memory, files), expected, "{memory:?} {files:?}");
         }
         let limits = Limits { connections: Some(100.into()), ..Limits::default() };
-        let expected = Connections { all: 100, per_address: 25, per_user: 13 };
+        let expected = Connections { all: 100, per_address: 25, per_cluster: 50, per_user: 13 };
         assert_eq!(limits.connections(Some(GIB), None), expected);
         let limits = Limits { connections_per_user: Some(1_000.into()), ..limits };
         assert_eq!(limits.connections(None, None).per_user, 100);

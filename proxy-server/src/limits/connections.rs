@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::{Limit, Network, User};
+use crate::config;
 
 /// A connection that is younger is not ended for a newer one: it may be about to prove who it is. Were it, a thousand honest
 /// peers that come at once would end each other's handshakes for ever.
@@ -25,9 +26,7 @@ const UNPROVEN_PART: usize = 10;
 /// The connections of all listeners for one kind of peer.
 #[derive(Debug)]
 pub struct Connections {
-    most: usize,
-    per_address: usize,
-    per_user: usize,
+    most: config::Connections,
     state: Mutex<State>,
 }
 
@@ -61,6 +60,7 @@ struct State {
     proven: usize,
     passages: usize,
     users: HashMap<Owner, usize>,
+    clusters: HashMap<ClusterName, usize>,
     passages_of: HashMap<Network, usize>,
     /// The oldest of an address is the first.
     unproven: HashMap<Network, BTreeMap<u64, Unproven>>,
@@ -78,17 +78,17 @@ struct Unproven {
 // === impl Connections ===
 
 impl Connections {
-    /// With so many places at once: in all, for each address of unproven peers, and for each user.
-    pub fn new(most: usize, per_address: usize, per_user: usize) -> Arc<Self> {
-        Arc::new(Self { most, per_address, per_user, state: Mutex::default() })
+    /// With so many places at once.
+    pub fn new(most: config::Connections) -> Arc<Self> {
+        Arc::new(Self { most, state: Mutex::default() })
     }
 
     /// A place for a new connection. `None`: all are taken, and none can be taken away.
     pub fn admit(self: &Arc<Self>, network: Network) -> Option<Place> {
         let mut state = self.state();
-        if state.unproven.get(&network).is_some_and(|own| own.len() >= self.per_address) {
+        if state.unproven.get(&network).is_some_and(|own| own.len() >= self.most.per_address) {
             state.evict(network)?;
-        } else if state.all >= self.most {
+        } else if state.all >= self.most.all {
             let (_, crowd) = *state.crowds.last()?;
             state.evict(crowd)?;
         }
@@ -124,8 +124,8 @@ impl Place {
         matches!(*self.0.standing(), Standing::User(_))
     }
 
-    /// The client has proven who it is. The place is that user's from now on, unless the user has as many as a user may have.
-    /// What a connection is proven to be once, it stays.
+    /// The client has proven who it is. The place is that user's from now on, unless the user or the cluster has as many as
+    /// it may have. What a connection is proven to be once, it stays.
     pub fn prove(&self, cluster: Option<&ClusterName>, user: &User) -> Result<(), Limit> {
         let mut standing = self.0.standing();
         if !matches!(*standing, Standing::Unproven) {
@@ -134,8 +134,11 @@ impl Place {
         let connections = &self.0.connections;
         let owner = (cluster.cloned(), User::clone(user));
         let mut state = connections.state();
-        let proven = connections.most - connections.most.div_ceil(UNPROVEN_PART);
-        if state.proven >= proven || state.users.get(&owner).is_some_and(|own| *own >= connections.per_user) {
+        let most = &connections.most;
+        if state.proven >= most.all - most.all.div_ceil(UNPROVEN_PART)
+            || state.users.get(&owner).is_some_and(|own| *own >= most.per_user)
+            || cluster.is_some_and(|cluster| state.clusters.get(cluster).is_some_and(|own| *own >= most.per_cluster))
+        {
             return Err(Limit::Connections);
         }
         if !state.leave(self.0.network, self.0.number) {
@@ -144,6 +147,9 @@ impl Place {
         }
         state.proven += 1;
         *state.users.entry(owner.clone()).or_default() += 1;
+        if let Some(cluster) = cluster {
+            *state.clusters.entry(cluster.clone()).or_default() += 1;
+        }
         *standing = Standing::User(owner);
         Ok(())
     }
@@ -155,8 +161,8 @@ impl Place {
         let (connections, network) = (&self.0.connections, self.0.network);
         let mut state = connections.state();
         if !matches!(*standing, Standing::Unproven)
-            || state.passages >= connections.most / 2
-            || state.passages_of.get(&network).is_some_and(|own| *own >= connections.per_address)
+            || state.passages >= connections.most.all / 2
+            || state.passages_of.get(&network).is_some_and(|own| *own >= connections.most.per_address)
             || !state.leave(network, self.0.number)
         {
             return Err(Limit::Connections);
@@ -201,6 +207,9 @@ impl Drop for Held {
             Standing::User(owner) => {
                 state.proven -= 1;
                 take_one(&mut state.users, &owner);
+                if let (Some(cluster), _) = &owner {
+                    take_one(&mut state.clusters, cluster);
+                }
             }
             Standing::Passage => {
                 state.passages -= 1;
@@ -275,14 +284,18 @@ mod tests {
         place.0.evicted.is_cancelled()
     }
 
-    fn counts(connections: &Connections) -> (usize, usize, usize) {
+    fn counts(connections: &Connections) -> [usize; 4] {
         let state = connections.state();
-        (state.unproven.len(), state.users.len(), state.passages_of.len())
+        [state.unproven.len(), state.users.len(), state.clusters.len(), state.passages_of.len()]
+    }
+
+    fn most(all: usize, per_address: usize, per_user: usize) -> config::Connections {
+        config::Connections { all, per_address, per_cluster: all, per_user }
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_of_the_largest_crowd_makes_room() {
-        let connections = Connections::new(10, 6, 5);
+        let connections = Connections::new(most(10, 6, 5));
         let cluster = "ke-beijing".parse().unwrap();
         let jane = connections.admit(network(1)).unwrap();
         jane.prove(Some(&cluster), &"jane".into()).unwrap();
@@ -299,12 +312,12 @@ mod tests {
         assert!(is_evicted(&crowd[1]) && !is_evicted(&alone) && !is_evicted(&jane));
         assert_eq!(crowd[1].prove(Some(&cluster), &"joe".into()), Err(Limit::Connections));
         drop((jane, alone, crowd, seventh, others, newest));
-        assert_eq!((connections.count(), counts(&connections)), (0, (0, 0, 0)));
+        assert_eq!((connections.count(), counts(&connections)), (0, [0; 4]));
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_has_proven_itself_leaves_places_to_those_who_may() {
-        let connections = Connections::new(10, 10, 6);
+        let connections = Connections::new(most(10, 10, 6));
         let cluster = "ke-beijing".parse().unwrap();
         let prove = |user: &str| {
             let place = connections.admit(network(1)).unwrap();
@@ -324,12 +337,27 @@ mod tests {
         assert!(connections.admit(network(2)).is_some());
         assert!(is_evicted(&tenth));
         drop((jane, joe, tenth));
-        assert_eq!((connections.count(), counts(&connections)), (0, (0, 0, 0)));
+        assert_eq!((connections.count(), counts(&connections)), (0, [0; 4]));
+    }
+
+    #[tokio::test]
+    async fn a_cluster_with_many_users_leaves_places_to_others() {
+        let connections = Connections::new(config::Connections { per_cluster: 4, ..most(10, 10, 2) });
+        let prove = |cluster: &str, user: &str| {
+            let place = connections.admit(network(1)).unwrap();
+            (place.prove(Some(&cluster.parse().unwrap()), &user.into()), place)
+        };
+        let crowd = ["a", "b", "c", "d"].map(|user| prove("ke-beijing", user));
+        assert!(crowd.iter().all(|(proven, _)| proven.is_ok()));
+        let (fifth, other) = (prove("ke-beijing", "e"), prove("ke-hangzhou", "a"));
+        assert_eq!((fifth.0, other.0), (Err(Limit::Connections), Ok(())));
+        drop((crowd, fifth.1, other.1));
+        assert_eq!((connections.count(), counts(&connections)), (0, [0; 4]));
     }
 
     #[tokio::test]
     async fn passages_have_half_of_the_places() {
-        let connections = Connections::new(10, 3, 5);
+        let connections = Connections::new(most(10, 3, 5));
         let passages: Vec<_> =
             (0..10).filter_map(|last| connections.admit(network(last)).filter(|place| place.pass().is_ok())).collect();
         assert_eq!(passages.len(), 5);
@@ -339,12 +367,12 @@ mod tests {
         assert_eq!(passages.len(), 3);
         assert!(passages[0].pass().is_err());
         drop(passages);
-        assert_eq!((connections.count(), counts(&connections)), (0, (0, 0, 0)));
+        assert_eq!((connections.count(), counts(&connections)), (0, [0; 4]));
     }
 
     #[tokio::test]
     async fn an_unproven_connection_can_be_ended_by_itself() {
-        let connections = Connections::new(10, 10, 5);
+        let connections = Connections::new(most(10, 10, 5));
         let (first, second) = (connections.admit(network(1)).unwrap(), connections.admit(network(1)).unwrap());
         second.prove(None, &"site-a".into()).unwrap();
         first.evict();

@@ -83,3 +83,25 @@ pub(super) fn idle_ones_make_room(host: Arc<HostCluster>) -> anyhow::Result<()> 
         version().await
     })
 }
+
+/// However many users a cluster has, and whatever each of them may have.
+pub(super) fn a_cluster_has_its_part(host: Arc<HostCluster>) -> anyhow::Result<()> {
+    const MOST: usize = 4;
+    let keys = format!("limits: {{connections: 24, connectionsPerUser: 24, connectionsPerCluster: {MOST}}}");
+    let (site, cluster, other) = site(host, "part", &keys)?;
+    let member = Http2::with(&Credentials::of(&site.administrator(&cluster, Way::Path)?)?)?;
+    let other = site.administrator(&other, Way::Path)?;
+    let endpoint = site.site().ports.endpoint;
+    member.run(async {
+        let mut open = Vec::new();
+        for number in 0..=MOST {
+            let mut session = member.session(endpoint, &cluster, 65_535).await?;
+            let request = http::Request::get(format!("https://{cluster}.atoll.internal/version")).body(())?;
+            let (answer, _) = session.send(request, true).await?;
+            let status = timeout(PATIENCE, answer).await??.status();
+            ensure!(status == if number < MOST { 200 } else { 429 }, "connection {number}: {status}");
+            open.push(session);
+        }
+        other.ok(&["get", "namespaces", "--request-timeout=10s"]).map(drop)
+    })
+}
