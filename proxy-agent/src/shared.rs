@@ -37,7 +37,7 @@ pub(crate) use definitions::{Definitions, PATH as DEFINITIONS};
 pub(crate) use instances::Instances;
 pub(crate) use kind::Kind;
 pub(crate) use merge::merge;
-pub(crate) use object::{HostObject, is_of_cluster};
+pub(crate) use object::HostObject;
 pub(crate) use overlays::{MAX_IN_PLACE, MAX_OVERLAY, Moved, Overlays};
 pub(crate) use power::objection;
 pub(crate) use wish::{digest, is_same};

@@ -1,4 +1,4 @@
-//! Statuses that direct the host's control plane, on a host that enforces no admission policies.
+//! Statuses that direct the host's control plane, on a host that is not known to enforce admission policies.
 //!
 //! Elsewhere a policy of the host protects the fields in question, and the rest of these statuses stays writable
 //! (`gate::policies`, which says why these). Without policies, whoever reaches the host's API server can write them; whoever
@@ -11,13 +11,13 @@ use super::cluster_scoped::forbidden;
 use crate::gate::Standing;
 use crate::refusal::Refusal;
 
-const WHY: &str = "the host cluster enforces no admission policies that would protect the fields of this status on which its \
+const WHY: &str = "the host cluster may not enforce the admission policies that protect the fields of this status on which its \
                    control plane acts; ask the operator of the host cluster";
 
 impl Asked<'_> {
     /// Refuses a write of such a status.
     pub(super) fn demand_undirected(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
-        if directs(request) && self.parts.gate.standing() == Standing::Open {
+        if directs(request) && matches!(self.parts.gate.standing(), Standing::Open | Standing::Unverified) {
             return Err(forbidden(request, WHY));
         }
         Ok(())

@@ -249,7 +249,7 @@ impl HostObject {
 }
 
 /// Whether an entry of `managedFields` is Atoll's: that of a virtual cluster, or that of its overlay.
-pub(crate) fn is_of_cluster(entry: &Value) -> bool {
+fn is_of_cluster(entry: &Value) -> bool {
     entry["manager"].as_str().is_some_and(|manager| manager.starts_with(MANAGER_PREFIX))
 }
 

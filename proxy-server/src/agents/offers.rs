@@ -26,6 +26,7 @@ pub(super) struct Offered<'a> {
     registry: &'a Registry,
     tunnel: &'a Arc<Tunnel>,
     last: Vec<Offer>,
+    in_force: Vec<Offer>,
     refused: Option<Refusal>,
     reloads: watch::Receiver<u64>,
 }
@@ -42,7 +43,8 @@ struct Conversation {
 impl<'a> Offered<'a> {
     /// Those of the registration.
     pub(super) fn new(registry: &'a Registry, tunnel: &'a Arc<Tunnel>, registered: &[Offer]) -> Self {
-        Self { registry, tunnel, last: registered.to_vec(), refused: None, reloads: registry.reloads() }
+        let (last, in_force) = (registered.to_vec(), registered.to_vec());
+        Self { registry, tunnel, last, in_force, refused: None, reloads: registry.reloads() }
     }
 
     /// Keeps the registry up to date, for ever; `asks` is whether the agent can be asked.
@@ -95,9 +97,13 @@ impl<'a> Offered<'a> {
     /// Compares what is offered with what may be, and tells the agent where that is news.
     async fn look(&mut self, conversation: &mut Option<Conversation>) {
         let refused = self.registry.renew(self.tunnel, &self.last).err();
-        let clusters: Vec<_> = self.last.iter().map(|offer| offer.name.as_str()).collect();
         match &refused {
-            None => info!(agent = %self.tunnel.agent, ?clusters, "the agent's offers are in force"),
+            None if self.in_force == self.last => {}
+            None => {
+                let clusters: Vec<_> = self.last.iter().map(|offer| offer.name.as_str()).collect();
+                info!(agent = %self.tunnel.agent, ?clusters, "the agent's offers are in force");
+                self.in_force.clone_from(&self.last);
+            }
             Some(refusal) if self.refused.as_ref() != Some(refusal) => {
                 warn!(agent = %self.tunnel.agent, reason = ?refusal.reason, %refusal, "new offers refused; the old stay");
             }

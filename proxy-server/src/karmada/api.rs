@@ -234,12 +234,11 @@ where
     Ok(bytes.freeze())
 }
 
+/// What the answer says, for logs and events: an agent may send anything.
 fn message(body: &[u8]) -> String {
-    let message = Status::from_json(body).map(|status| status.message).unwrap_or_default();
-    if message.is_empty() {
-        return String::from_utf8_lossy(&body[..body.len().min(MAX_MESSAGE)]).trim().to_owned();
-    }
-    message
+    let said = Status::from_json(body).map(|status| status.message).unwrap_or_default();
+    let said = if said.is_empty() { body } else { said.as_bytes() };
+    String::from_utf8_lossy(&said[..said.len().min(MAX_MESSAGE)]).trim().to_owned()
 }
 
 /// Without the query.

@@ -283,7 +283,7 @@ pub(super) fn where_no_policy_holds() -> anyhow::Result<()> {
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]},
     });
     administrator.ok_with(&["create", "-f", "-"], &service.to_string())?;
-    let why = "the host cluster enforces no admission policies";
+    let why = "the host cluster may not enforce the admission policies";
     for (object, status) in [
         ("pod/waiting", r#"{"status": {"nominatedNodeName": "hangzhou-1"}}"#),
         ("pod/waiting", r#"{"status": {"podIP": "192.0.2.13", "podIPs": [{"ip": "192.0.2.13"}]}}"#),

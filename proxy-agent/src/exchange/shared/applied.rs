@@ -20,7 +20,6 @@ use crate::exchange::patch::yaml_to_json;
 use crate::exchange::plan::As;
 use crate::host::full;
 use crate::refusal::Refusal;
-use crate::shared::is_of_cluster;
 
 impl Asked<'_> {
     /// An apply.
@@ -46,8 +45,7 @@ impl Asked<'_> {
         let force = WriteOptions::parse(self.info.query())?.force;
         let result = match self.try_apply_shared(request, path, &object, force).await {
             Err(Refusal::Status(status)) if !force && is_conflict(&status) => {
-                let prefix = format!("{MANAGER_PREFIX}{}:", self.cluster.name);
-                if let Some(own) = of_own_managers(*status, &prefix) {
+                if let Some(own) = of_own_managers(*status, &self.manager_prefix()) {
                     return Err(own.into());
                 }
                 self.try_apply_shared(request, path, &object, true).await?
@@ -55,6 +53,11 @@ impl Asked<'_> {
             tried => tried?,
         };
         Ok(Wanted { applied: Some(result["metadata"]["managedFields"].clone()), result, metadata })
+    }
+
+    /// What the names of this cluster's managers begin with on the host.
+    pub(super) fn manager_prefix(&self) -> String {
+        format!("{MANAGER_PREFIX}{}:", self.cluster.name)
     }
 
     async fn try_apply_shared(
@@ -80,16 +83,21 @@ impl Asked<'_> {
 ///
 /// Each manager that applies a large object adds an entry of about its size, and etcd limits the whole object to 1.5 MiB
 /// (`--max-request-bytes`). Above a limit, an apply is not recorded. A field that the next apply leaves out then stays.
-pub(super) fn managed(tried: &Value, live: &Value) -> Value {
-    if owned(tried) == owned(live) || size_of_clusters(tried) > MAX_MANAGED { live.clone() } else { tried.clone() }
+/// Each cluster has its own limit too, so that one cluster does not keep those of others from being recorded.
+pub(super) fn managed(tried: &Value, live: &Value, prefix: &str) -> Value {
+    let is_small = |prefix, limit| size(tried, prefix) <= limit;
+    let is_recorded = is_small(prefix, MAX_MANAGED / 8) && is_small(MANAGER_PREFIX, MAX_MANAGED);
+    if is_recorded && owned(tried) != owned(live) { tried.clone() } else { live.clone() }
 }
 
-/// The limit on the entries of virtual clusters' managers in one object, in bytes.
+/// The limit on the entries of all virtual clusters' managers in one object, in bytes. One cluster has an eighth of it.
 const MAX_MANAGED: usize = 512 * 1024;
 
-fn size_of_clusters(fields: &Value) -> usize {
+/// What the entries of such managers take, in bytes of JSON.
+fn size(fields: &Value, prefix: &str) -> usize {
     let entries = fields.as_array().into_iter().flatten();
-    entries.filter(|entry| is_of_cluster(entry)).map(|entry| entry.to_string().len()).sum()
+    let own = entries.filter(|entry| entry["manager"].as_str().is_some_and(|manager| manager.starts_with(prefix)));
+    own.map(|entry| entry.to_string().len()).sum()
 }
 
 /// Who owns what besides labels and annotations.
@@ -148,17 +156,22 @@ mod tests {
         let entry =
             |time: &str, fields: Value| json!({"manager": "atoll:ke:kubectl", "time": time, "fieldsV1": fields});
         let overlay = entry("1", json!({"f:metadata": {"f:annotations": {}}}));
+        let managed = |tried: &Value, live: &Value| managed(tried, live, "atoll:ke:");
         let live = json!([overlay, entry("1", json!({"f:value": {}}))]);
         let same = json!([entry("2", json!({"f:value": {}, "f:metadata": {"f:labels": {}}})), overlay]);
         let other = json!([entry("2", json!({"f:value": {}, "f:description": {}})), overlay]);
         assert_eq!(managed(&same, &live), live);
         assert_eq!(managed(&other, &live), other);
         assert_eq!(managed(&same, &Value::Null), same);
-        let large = json!({"f:spec": {"f:x".repeat(MAX_MANAGED / 3): {}}});
+        let large = json!({"f:spec": {"f:x".repeat(MAX_MANAGED / 24): {}}});
         assert_eq!(managed(&json!([entry("2", large.clone())]), &live), live);
-        let mut operators = entry("2", large);
-        operators["manager"] = json!("helm");
-        assert_eq!(managed(&json!([operators]), &live), json!([operators]));
+        // Those of others are not its own, up to a limit.
+        let by = |manager: &str| json!({"manager": manager, "fieldsV1": large});
+        for manager in ["helm", "atoll:hz:kubectl", "atoll:ke-2:kubectl"] {
+            assert_eq!(managed(&json!([by(manager)]), &live), json!([by(manager)]), "{manager}");
+        }
+        let crowd: Vec<_> = (0..9).map(|number| by(&format!("atoll:hz-{number}:kubectl"))).collect();
+        assert_eq!(managed(&crowd.into(), &live), live);
     }
 
     #[test]

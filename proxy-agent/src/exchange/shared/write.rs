@@ -215,7 +215,7 @@ impl Asked<'_> {
                 overlay.apply(&self.manager()?.unwrap_or_default(), &wanted.metadata);
                 // As a manager of its fields, the cluster would make the operator's next apply conflict.
                 if is_of_clusters {
-                    let managed = managed(fields, &object.metadata()["managedFields"]);
+                    let managed = managed(fields, &object.metadata()["managedFields"], &self.manager_prefix());
                     object.set("managedFields", managed);
                 }
             }
