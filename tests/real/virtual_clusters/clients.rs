@@ -1,4 +1,5 @@
-//! The clients that programs are made of: client-go in every form, controller-runtime, kube-rs, the Python client.
+//! The clients that programs are made of: client-go in every form, controller-runtime, kube-rs, the Python client,
+//! Argo CD's cache.
 
 use std::process::Command;
 
@@ -8,7 +9,8 @@ use atoll_tests::{VirtualSite, Way, paths};
 use super::{BEIJING, HANGZHOU};
 
 /// The programs of `tests/conformance`, and how many checks each has at least: one that checks nothing proves nothing.
-const PROGRAMS: [(&str, usize); 3] = [("atoll-clients", 25), ("atoll-kube-rs", 13), ("atoll-python", 9)];
+const PROGRAMS: [(&str, usize); 4] =
+    [("atoll-clients", 25), ("atoll-kube-rs", 13), ("atoll-python", 9), ("atoll-gitops", 4)];
 
 pub(super) fn by_proxy(site: &VirtualSite) -> anyhow::Result<()> {
     all(site, BEIJING, Way::Proxy)

@@ -1,0 +1,202 @@
+// gitops keeps a cluster in the cache of Argo CD's gitops-engine, which lists and watches every kind that the cluster
+// advertises and gives up if one of them cannot be read.
+//
+// It knows nothing of virtual clusters and runs against a plain cluster as well. It works with one ConfigMap, which it
+// makes and deletes. For each check it prints one line, "ok NAME (TIME)" or "FAILED NAME: WHY", and it exits 1 if any
+// failed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/cache"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/kube"
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// attempts is how often a sync may meet a kind that is deleted meanwhile.
+	attempts = 5
+	// limit is how long a change may take to reach the cache.
+	limit = 30 * time.Second
+	// quiet is how long the watches have to go on without a failure.
+	quiet = 5 * time.Second
+)
+
+// world is what the checks share.
+type world struct {
+	config *rest.Config
+	maps   interface {
+		Create(context.Context, *corev1.ConfigMap, metav1.CreateOptions) (*corev1.ConfigMap, error)
+		Delete(context.Context, string, metav1.DeleteOptions) error
+	}
+	cache     cache.ClusterCache
+	complaint *complaints
+}
+
+// complaints are what the engine says of failures. It retries these for ever, and so returns none of them.
+type complaints struct {
+	mutex sync.Mutex
+	texts []string
+}
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", "", "the cluster")
+	flag.Parse()
+	klog.SetLogger(logr.Discard())
+	w, err := start(*kubeconfig)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	for _, check := range []struct {
+		name string
+		run  func(context.Context) error
+	}{{"sync", w.sync}, {"kinds", w.kinds}, {"watch", w.watch}, {"quiet", w.quiet}} {
+		begun := time.Now()
+		if err := check.run(context.Background()); err != nil {
+			fmt.Printf("FAILED %s: %v\n", check.name, err)
+			os.Exit(1)
+		}
+		fmt.Printf("ok %s (%d ms)\n", check.name, time.Since(begun).Milliseconds())
+	}
+}
+
+func start(kubeconfig string) (*world, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	complaint := &complaints{}
+	synced := cache.NewClusterCache(config, cache.SetLogr(complaint.logger()), cache.SetClusterSyncRetryTimeout(0))
+	return &world{config, client.CoreV1().ConfigMaps("default"), synced, complaint}, nil
+}
+
+// sync reads every kind. One that is deleted between discovery and its list is none of the cluster's faults.
+func (w *world) sync(context.Context) (err error) {
+	for range attempts {
+		if err = w.cache.EnsureSynced(); !apierrors.IsNotFound(err) {
+			break
+		}
+		w.complaint.forget()
+	}
+	if err == nil {
+		err = w.cache.GetClusterInfo().SyncError
+	}
+	return err
+}
+
+// kinds looks for kinds that every cluster has, and for objects of them.
+func (w *world) kinds(context.Context) error {
+	info := w.cache.GetClusterInfo()
+	if info.APIsCount < 50 || info.ResourcesCount < 10 {
+		return fmt.Errorf("%d kinds and %d objects", info.APIsCount, info.ResourcesCount)
+	}
+	if w.cache.GetOpenAPISchema() == nil || w.cache.GetGVKParser() == nil {
+		return errors.New("no schema")
+	}
+	for kind, name := range map[string]string{"Namespace": "default", "ConfigMap": "kube-root-ca.crt", "ServiceAccount": "default"} {
+		if len(w.find(kind, name)) == 0 {
+			return fmt.Errorf("no %s %s", kind, name)
+		}
+	}
+	return nil
+}
+
+// watch makes an object and deletes it, and waits until the cache has heard of both.
+func (w *world) watch(ctx context.Context) error {
+	const name = "gitops-watched"
+	for _, change := range []struct {
+		what string
+		make func() error
+		sees bool
+	}{
+		{"creation", func() error {
+			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			_, err := w.maps.Create(ctx, object, metav1.CreateOptions{})
+			return err
+		}, true},
+		{"deletion", func() error { return w.maps.Delete(ctx, name, metav1.DeleteOptions{}) }, false},
+	} {
+		heard := make(chan struct{}, 64)
+		forget := w.cache.OnResourceUpdated(func(*cache.Resource, *cache.Resource, map[kube.ResourceKey]*cache.Resource) {
+			select {
+			case heard <- struct{}{}:
+			default:
+			}
+		})
+		err := change.make()
+		for late := time.After(limit); err == nil && (len(w.find("ConfigMap", name)) > 0) != change.sees; {
+			select {
+			case <-heard:
+			case <-late:
+				err = fmt.Errorf("the %s has not arrived after %v", change.what, limit)
+			}
+		}
+		forget()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quiet waits for watches that end at once, and says what the engine complained about so far.
+func (w *world) quiet(context.Context) error {
+	time.Sleep(quiet)
+	return w.complaint.err()
+}
+
+func (w *world) find(kind, name string) map[kube.ResourceKey]*cache.Resource {
+	return w.cache.FindResources("", func(r *cache.Resource) bool {
+		return r.ResourceKey().Kind == kind && r.Ref.Name == name
+	})
+}
+
+func (c *complaints) logger() logr.Logger {
+	take := func(_, text string) {
+		// Both errors and retries are told so, the latter as information. A kind may go while it is watched.
+		if !strings.Contains(text, "Failed to") || strings.Contains(text, "could not find the requested resource") {
+			return
+		}
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		c.texts = append(c.texts, text)
+	}
+	return funcr.New(take, funcr.Options{Verbosity: 10})
+}
+
+func (c *complaints) forget() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.texts = nil
+}
+
+func (c *complaints) err() error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if len(c.texts) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d complaints: %s", len(c.texts), strings.Join(c.texts, "; "))
+}
