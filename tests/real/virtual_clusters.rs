@@ -108,6 +108,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("control_plane_labels_of_nodes", Welcome, control_plane::labels_of_nodes),
         case("policies_are_one_set", Welcome, policies::are_one_set),
         case("policies_are_restored", Unwelcome, policies::are_restored),
+        case("policies_leave_what_is_in_no_namespace", Welcome, policies::leave_what_is_in_no_namespace),
         case("policies_read_the_namespace", Welcome, policies::read_the_namespace),
         case("policies_protect_what_the_operator_lists", Welcome, policies::protect_what_the_operator_lists),
         case("the_host_keeps_its_gate_shut", Welcome, gate::shut_where_the_host_guards),

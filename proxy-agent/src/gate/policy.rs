@@ -64,10 +64,22 @@ fn object(version: &str, kind: &str, collection: &str, name: &str, spec: &Value)
     Object { path, body }
 }
 
-/// What a policy is about. An empty operation list would be refused by the host.
+/// What a policy is about, in namespaces. An empty operation list would be refused by the host.
+///
+/// A namespaceSelector does not leave out what is in no namespace (`MatchNamespaceSelector` in apiserver's
+/// `admission/plugin/webhook/predicates/namespace/matcher.go`). The scope does.
 pub(super) fn rule(group: &str, resources: &[&str], operations: &[&str]) -> Value {
+    scoped("Namespaced", group, resources, operations)
+}
+
+/// What a policy is about, in no namespace: Namespaces themselves, or Nodes.
+pub(super) fn cluster_rule(resources: &[&str], operations: &[&str]) -> Value {
+    scoped("Cluster", "", resources, operations)
+}
+
+fn scoped(scope: &str, group: &str, resources: &[&str], operations: &[&str]) -> Value {
     json!({
-        "apiGroups": [group], "apiVersions": ["*"], "resources": resources, "operations": operations, "scope": "*",
+        "apiGroups": [group], "apiVersions": ["*"], "resources": resources, "operations": operations, "scope": scope,
     })
 }
 

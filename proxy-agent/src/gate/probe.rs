@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
-use super::policy::{Kind, Object, rule, validation};
+use super::policy::{Kind, Object, cluster_rule, validation};
 use crate::clusters::host_api::HostApi;
 use crate::host::api::ApiError;
 use crate::namespaces;
@@ -92,7 +92,7 @@ pub(super) fn objects(version: &str, revision: &str) -> [Object; 2] {
         "failurePolicy": "Fail",
         "matchConstraints": {
             "matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {"matchExpressions": both},
-            "resourceRules": [rule("", &["namespaces"], &["CREATE"])],
+            "resourceRules": [cluster_rule(&["namespaces"], &["CREATE"])],
         },
         "validations": [validation("false", &message)],
     });

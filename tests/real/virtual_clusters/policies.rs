@@ -54,6 +54,27 @@ pub(super) fn are_restored(site: &VirtualSite) -> anyhow::Result<()> {
     })
 }
 
+/// A policy for what is in a namespace decides nothing about what is in none: RBAC does. It may allow a name only, which the
+/// policies do not ask for.
+pub(super) fn leave_what_is_in_no_namespace(site: &VirtualSite) -> anyhow::Result<()> {
+    // No client is served before the policies are in force.
+    site.administrator(BEIJING, Way::Path)?.ok(&["get", "namespaces"])?;
+    let host = site.host().kubectl();
+    let user = "policies-operator";
+    let class = json!({
+        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": user}, "handler": "runc",
+    });
+    host.ok_with(&["create", "-f", "-"], &class.to_string())?;
+    let rights = ["--verb=get,update,patch,delete", "--resource=runtimeclasses", "--resource-name", user];
+    host.ok(&[&["create", "clusterrole", user], &rights[..]].concat())?;
+    host.ok(&["create", "clusterrolebinding", user, "--clusterrole", user, "--user", user])?;
+    let own = ["runtimeclass", user, "--as", user];
+    eventually(SOON, || host.ok(&[&["annotate", "--overwrite"], &own[..], &["a=b"]].concat()))?;
+    host.ok(&[&["delete"], &own[..]].concat())?;
+    host.ok(&["delete", "clusterrole,clusterrolebinding", user])?;
+    Ok(())
+}
+
 /// With one virtual cluster there are as many policies as with two. Those that an earlier version made for each virtual
 /// cluster are removed, and namespaces that it made get their annotations.
 pub(super) fn replace_those_of_an_earlier_version() -> anyhow::Result<()> {

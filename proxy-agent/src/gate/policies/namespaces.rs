@@ -5,7 +5,7 @@ use rewrite::request::PROTECTED;
 use serde_json::{Value, json};
 
 use super::vocabulary::{anywhere, everywhere, in_namespaces, through};
-use crate::gate::policy::{literal, rule, validation, variable};
+use crate::gate::policy::{cluster_rule, literal, rule, validation, variable};
 use crate::namespaces::annotations::{self, KEYS};
 use crate::root::ROOT_LABEL;
 
@@ -30,7 +30,10 @@ pub(super) fn members() -> Value {
     json!({
         "failurePolicy": "Fail",
         "matchConstraints": anywhere(&[
-            rule("", &["namespaces", "namespaces/finalize", "namespaces/status"], &["CREATE", "UPDATE", "DELETE"]),
+            cluster_rule(
+                &["namespaces", "namespaces/finalize", "namespaces/status"],
+                &["CREATE", "UPDATE", "DELETE"],
+            ),
         ]),
         "matchConditions": [{"name": "ours", "expression": is_ours}],
         "variables": [

@@ -6,7 +6,7 @@ use rewrite::name::CLUSTER_LABEL;
 use serde_json::{Value, json};
 
 use super::vocabulary::{anywhere, everywhere, in_members, through};
-use crate::gate::policy::{literal, rule, validation, variable};
+use crate::gate::policy::{cluster_rule, literal, rule, validation, variable};
 
 /// A scheduler chooses the node of a pod, and obeys the node selector. Who names a node does so through the endpoint, where
 /// the agent checks that the node is the cluster's own. A controller of the host passes on what was named there.
@@ -55,7 +55,7 @@ pub(super) fn labels(keys: &BTreeSet<String>) -> Value {
     let is_node = "'system:nodes' in request.userInfo.groups || request.userInfo.username.startsWith('system:node:')";
     json!({
         "failurePolicy": "Fail",
-        "matchConstraints": anywhere(&[rule("", &["nodes", "nodes/status"], &["UPDATE"])]),
+        "matchConstraints": anywhere(&[cluster_rule(&["nodes", "nodes/status"], &["UPDATE"])]),
         "matchConditions": [{"name": "node", "expression": is_node}],
         "validations": [validation(
             &is_same,

@@ -44,7 +44,7 @@ pub(super) fn in_namespaces(label: &str, rules: &[Value]) -> Value {
     })
 }
 
-/// Objects in all namespaces, or in none.
+/// Objects wherever they are.
 pub(super) fn anywhere(rules: &[Value]) -> Value {
     json!({"matchPolicy": "Equivalent", "objectSelector": {}, "namespaceSelector": {}, "resourceRules": rules})
 }
