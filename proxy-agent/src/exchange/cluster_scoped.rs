@@ -14,7 +14,7 @@ use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::name::CLUSTER_LABEL;
 use rewrite::protobuf::ObjectMetadata;
 use rewrite::view::Filter;
-use rewrite::{Program, VirtualNamespace, schema};
+use rewrite::{HostNamespace, Program, VirtualNamespace, schema};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -25,6 +25,7 @@ use super::plan::{After, As, Plan, program};
 use super::review::Kind;
 use super::{Asked, mirrors};
 use crate::host::{HostBody, empty};
+use crate::namespaces;
 use crate::policy::{self, Class, Custom};
 use crate::refusal::Refusal;
 use crate::root::Growth;
@@ -214,7 +215,7 @@ impl Asked<'_> {
         if request.verb() == Verb::Delete && request.subresource().is_none() && IMMORTAL.contains(&name) {
             return Err(forbidden(request, "this namespace may not be deleted"));
         }
-        let planned = self.namespace(request, &path, &body.bytes()).await;
+        let planned = self.namespace(request, &host, &path, &body.bytes()).await;
         match planned {
             Ok(plan) => Ok(plan),
             Err(refusal) => {
@@ -226,7 +227,13 @@ impl Asked<'_> {
     }
 
     /// A request about one Namespace, or a subresource of it.
-    async fn namespace(&self, request: &ResourceRequest<'_>, path: &str, body: &Bytes) -> Result<Plan, Refusal> {
+    async fn namespace(
+        &self,
+        request: &ResourceRequest<'_>,
+        host: &HostNamespace,
+        path: &str,
+        body: &Bytes,
+    ) -> Result<Plan, Refusal> {
         let mut again = false;
         let mut upstream = match request.verb() {
             Verb::Patch => {
@@ -246,8 +253,7 @@ impl Asked<'_> {
         plan.again = again;
         let is_write = matches!(request.verb(), Verb::Update | Verb::Patch);
         if is_write && self.cluster.pod_security.is_some() && request.subresource() != Some("finalize") {
-            let path = path.split("/status").next().unwrap_or(path);
-            plan.after = After::Labelled(path.to_owned());
+            plan.after = After::Labelled(format!("{}/{host}", namespaces::PATH));
         }
         Ok(plan)
     }

@@ -12,6 +12,8 @@ const AGENT: &str = "site-p";
 const CLUSTER: &str = "secured";
 const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
 const VERSION: &str = "pod-security.kubernetes.io/enforce-version";
+/// A namespace whose name begins like a subresource.
+const NEWER: &str = "status-1";
 const ENFORCED: &str = "podSecurity: {enforce: baseline}, ";
 
 /// Both halves, the file that is edited, and what a client has.
@@ -73,19 +75,19 @@ pub(super) fn a_level_is_enforced(host: &HostCluster) -> anyhow::Result<()> {
 /// Whatever a client writes, the host has the stricter level, and the client what it wrote.
 fn writes_are_followed(world: &World<'_>) -> anyhow::Result<()> {
     let made =
-        world.send("POST", "", "application/json", &namespace("newer", &json!({ENFORCE: "privileged", "a": "b"})))?;
+        world.send("POST", "", "application/json", &namespace(NEWER, &json!({ENFORCE: "privileged", "a": "b"})))?;
     ensure!(made.0.contains("enforces at least baseline:latest"), "no warning: {}", made.0);
     ensure!(asked(&made.1)? == json!(["privileged", null]) && !made.1.contains("atoll"), "{}", made.1);
-    ensure!(world.enforced("newer")? == json!(["baseline", "latest"]));
-    let privileged = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "newer"},
+    ensure!(world.enforced(NEWER)? == json!(["baseline", "latest"]));
+    let privileged = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": NEWER},
         "spec": {"containers": [{"name": "a", "image": "a", "securityContext": {"privileged": true}}]}});
     let refused = world.kubectl.run_with(&["create", "-f", "-"], &privileged.to_string())?;
     ensure!(refused.stderr.contains(r#"violates PodSecurity "baseline:latest""#), "{}", refused.stderr);
 
     let patch = |enforce: Value| json!({"metadata": {"labels": {ENFORCE: enforce}}}).to_string();
     let pointer = "/metadata/labels/pod-security.kubernetes.io~1enforce";
-    let one = "/newer";
-    let applied = "/newer?fieldManager=gitops&force=true";
+    let one = &*format!("/{NEWER}");
+    let applied = &*format!("{one}?fieldManager=gitops&force=true");
     let apply = "application/apply-patch+yaml";
     for (method, path, media, body, wanted, enforced) in [
         ("PATCH", one, "application/merge-patch+json", patch(json!("restricted")), json!("restricted"), "restricted"),
@@ -102,11 +104,11 @@ fn writes_are_followed(world: &World<'_>) -> anyhow::Result<()> {
             "PUT",
             one,
             "application/json",
-            namespace("newer", &json!({ENFORCE: "restricted"})),
+            namespace(NEWER, &json!({ENFORCE: "restricted"})),
             json!("restricted"),
             "restricted",
         ),
-        ("PUT", one, "application/json", namespace("newer", &json!({})), Value::Null, "baseline"),
+        ("PUT", one, "application/json", namespace(NEWER, &json!({})), Value::Null, "baseline"),
         (
             "PATCH",
             one,
@@ -124,39 +126,32 @@ fn writes_are_followed(world: &World<'_>) -> anyhow::Result<()> {
             Value::Null,
             "baseline",
         ),
+        ("PATCH", applied, apply, namespace(NEWER, &json!({ENFORCE: "restricted"})), json!("restricted"), "restricted"),
         (
             "PATCH",
-            applied,
+            &*format!("{one}?fieldManager=other"),
             apply,
-            namespace("newer", &json!({ENFORCE: "restricted"})),
+            namespace(NEWER, &json!({"b": "c"})),
             json!("restricted"),
             "restricted",
         ),
-        (
-            "PATCH",
-            "/newer?fieldManager=other",
-            apply,
-            namespace("newer", &json!({"b": "c"})),
-            json!("restricted"),
-            "restricted",
-        ),
-        ("PATCH", applied, apply, namespace("newer", &json!({ENFORCE: "privileged"})), json!("privileged"), "baseline"),
-        ("PATCH", applied, apply, namespace("newer", &json!({})), Value::Null, "baseline"),
+        ("PATCH", applied, apply, namespace(NEWER, &json!({ENFORCE: "privileged"})), json!("privileged"), "baseline"),
+        ("PATCH", applied, apply, namespace(NEWER, &json!({})), Value::Null, "baseline"),
     ] {
         let (warnings, answer) = world.send(method, path, media, &body)?;
         ensure!(asked(&answer)?[0] == wanted && !answer.contains("atoll"), "{method} {media} {body}: {answer}");
         ensure!(warnings.contains("enforces at least") == (wanted == "privileged"), "{method} {media}: {warnings}");
-        ensure!(world.enforced("newer")? == json!([enforced, "latest"]), "{method} {media} {body}");
+        ensure!(world.enforced(NEWER)? == json!([enforced, "latest"]), "{method} {media} {body}");
         let version =
             |object: &str| anyhow::Ok(serde_json::from_str::<Value>(object)?["metadata"]["resourceVersion"].clone());
-        let live = world.kubectl.ok(&["get", "namespace", "newer", "-o", "json"])?;
+        let live = world.kubectl.ok(&["get", "namespace", NEWER, "-o", "json"])?;
         ensure!(version(&answer)? == version(&live)?, "{method} {media}: an answer from before the last change");
     }
     // Two managers that want different levels have a conflict over the label that they know.
     for manager in ["one", "two"] {
         let level = if manager == "one" { "privileged" } else { "restricted" };
-        let path = format!("/newer?fieldManager={manager}");
-        let (_, answer) = world.send("PATCH", &path, apply, &namespace("newer", &json!({ENFORCE: level})))?;
+        let path = format!("/{NEWER}?fieldManager={manager}");
+        let (_, answer) = world.send("PATCH", &path, apply, &namespace(NEWER, &json!({ENFORCE: level})))?;
         if manager == "two" {
             let status: Value = serde_json::from_str(&answer)?;
             let field = &status["details"]["causes"][0]["field"];
@@ -169,7 +164,7 @@ fn writes_are_followed(world: &World<'_>) -> anyhow::Result<()> {
 
 fn lists_show_what_was_asked_for(world: &World<'_>) -> anyhow::Result<()> {
     let selected = world.kubectl.ok(&["get", "namespaces", "-o", "name", "-l", &format!("{ENFORCE}=privileged")])?;
-    ensure!(selected == "namespace/newer\nnamespace/older\n", "{selected}");
+    ensure!(selected == "namespace/older\nnamespace/status-1\n", "{selected}");
     let listed = world.kubectl.ok(&["get", "namespaces", "--show-labels", "--no-headers"])?;
     ensure!(!listed.contains("atoll") && !listed.contains("latest"), "{listed}");
     let metadata = "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
