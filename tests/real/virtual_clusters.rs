@@ -2,6 +2,7 @@
 //!
 //! All trials share one site, each in namespaces of its own. It is started by the first trial that runs.
 
+mod affinity;
 mod apply;
 mod bounds;
 mod burst;
@@ -191,6 +192,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("endpoints_are_one_cluster", Welcome, endpoints::are_one_cluster),
         case("nobody_sees_what_a_cluster_shows_nobody", Welcome, endpoints::nobody_sees_what_a_cluster_shows_nobody),
     ];
+    trials.extend(affinity::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials.extend(overlays::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials.extend(definitions::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials.extend(operators::TRIALS.map(|(name, run)| case(name, Welcome, run)));

@@ -1,6 +1,6 @@
 //! On which nodes the pods of a virtual cluster run.
 
-use rewrite::name::CLUSTER_LABEL;
+use rewrite::name::{CLUSTER_LABEL, METADATA_NAME_LABEL};
 use serde_json::{Value, json};
 
 use super::vocabulary::{annotation, in_members};
@@ -17,6 +17,8 @@ fn selector() -> [Value; 2] {
 
 /// Every pod has the node selector, whoever creates it. In a namespace that does not say one, there is no new pod. An
 /// existing pod may keep the selector that it has, so that its labels and finalizers stay writable.
+///
+/// No pod keeps those of other virtual clusters off a node, or is scheduled by them: see [`confined`].
 pub(super) fn required() -> Value {
     let has_selector = "variables.selector != '' && variables.pairs.all(pair, object.spec.?nodeSelector[?pair[0]] == optional.of(pair[1]))";
     let message = format!(
@@ -27,16 +29,53 @@ pub(super) fn required() -> Value {
            + variables.selector + '; an object that was made through the cluster\\'s endpoint has it, and gets a changed one \
            when it is written again'"
     );
+    let [selector, pairs] = selector();
+    let [cluster, terms, confined] = confined();
     json!({
         "failurePolicy": "Fail",
         "matchConstraints": in_members(&[rule("", &["pods"], &["CREATE", "UPDATE"])]),
-        "variables": selector(),
-        "validations": [validation_saying(
-            &format!("{has_selector} || oldObject != null && object.spec.?nodeSelector == oldObject.spec.?nodeSelector"),
-            &message,
-            "a pod of a virtual cluster needs the cluster's node selector",
-        )],
+        "variables": [selector, pairs, cluster, terms],
+        "validations": [
+            validation_saying(
+                &format!("{has_selector} || oldObject != null && object.spec.?nodeSelector == oldObject.spec.?nodeSelector"),
+                &message,
+                "a pod of a virtual cluster needs the cluster's node selector",
+            ),
+            confined,
+        ],
     })
+}
+
+/// Affinity terms select pods of the virtual cluster only, by the requirement that the engine adds to each namespaceSelector.
+/// The scheduler keeps a new pod off nodes where its labels match a required anti-affinity term of a pod that is there
+/// (`satisfyExistingPodsAntiAffinity` in pkg/scheduler/framework/plugins/interpodaffinity). Terms of an existing pod are
+/// immutable.
+///
+/// A host name that had to be shortened does not end with the name of its virtual cluster, so `namespaces` cannot have it. A
+/// namespaceSelector can.
+fn confined() -> [Value; 3] {
+    let terms = "[object.spec.?affinity.?podAffinity, object.spec.?affinity.?podAntiAffinity].map(it, \
+        it.?requiredDuringSchedulingIgnoredDuringExecution.orValue([]) \
+        + it.?preferredDuringSchedulingIgnoredDuringExecution.orValue([]).map(weighted, weighted.podAffinityTerm))";
+    let are_confined = format!(
+        "request.operation != 'CREATE' || variables.terms.all(list, list.all(term, \
+         term.?namespaces.orValue([]).all(it, it == request.namespace || it.endsWith('-' + variables.cluster)) \
+         && (!has(term.namespaceSelector) || term.namespaceSelector.?matchExpressions.orValue([]).exists(it, \
+             it.key == '{CLUSTER_LABEL}' && it.operator == 'In' && it.values == [variables.cluster]))))"
+    );
+    [
+        variable("cluster", &format!("namespaceObject.metadata.labels['{CLUSTER_LABEL}']")),
+        variable("terms", terms),
+        validation_saying(
+            &are_confined,
+            &format!(
+                "'affinity terms select pods of the virtual cluster only: each namespaceSelector needs the requirement \
+                 {CLUSTER_LABEL} In [' + variables.cluster + '], which the endpoint adds; a namespace with a long name is \
+                 selected by the label {METADATA_NAME_LABEL}'"
+            ),
+            "affinity terms select pods of the virtual cluster only",
+        ),
+    ]
 }
 
 /// The host adds the node selector and the tolerations to every new pod.
