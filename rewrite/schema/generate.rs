@@ -114,6 +114,9 @@ pub(super) fn generate(references: &str) -> String {
             if *kind == "ControllerRevision" {
                 let template = revised.iter().filter(|(path, _)| path.starts_with("spec."));
                 places.extend(template.map(|(path, place)| (format!("data.{path}"), *place)));
+                places.insert("data".to_owned(), "Revision");
+                // Where the pods go (`updateIdentity` in pkg/controller/statefulset/stateful_set_utils.go).
+                places.insert("data.metadata.namespace".to_owned(), "Namespace");
             }
             places.extend(additions(group, kind).iter().map(|(path, place)| ((*path).to_owned(), *place)));
             by_places.entry(places).or_default().push(version);

@@ -122,6 +122,9 @@ pub enum Place {
     NamespaceSelector,
     /// The specification of a pod, which has places of its own.
     PodSpec,
+    /// `data` of a `ControllerRevision`, which has places of its own. The StatefulSet controller reads its keys in any case
+    /// (`ApplyRevision` in pkg/controller/statefulset), kube-apiserver and the program as they are spelled.
+    Revision,
     /// `nodeSelector` of a pod.
     NodeSelector,
     /// `tolerations` of a pod.
@@ -170,7 +173,7 @@ pub(crate) struct Node {
 impl Place {
     /// Whether all that is done here is done at places of its own further in.
     fn is_frame(self) -> bool {
-        matches!(self, Self::PodSpec | Self::NamespaceMeta | Self::RoleMeta | Self::RenamedMeta)
+        matches!(self, Self::PodSpec | Self::NamespaceMeta | Self::RoleMeta | Self::RenamedMeta | Self::Revision)
     }
 
     /// Whether it has to do with node ports, which the caller settles before a body is mapped.
@@ -386,6 +389,11 @@ impl Node {
         }
         let number = self.members.iter().position(|(name, _)| key.is(name))?;
         Some((number, &self.members[number].1))
+    }
+
+    /// The key of a member that Go takes this one for.
+    pub(crate) fn folded(&self, key: &Text<'_>) -> Option<&str> {
+        self.members.iter().map(|(name, _)| &**name).find(|name| key.folds_to(name))
     }
 }
 

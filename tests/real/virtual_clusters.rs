@@ -32,6 +32,7 @@ mod pod_security;
 mod policies;
 mod proxied;
 mod reads;
+mod revisions;
 mod rights;
 pub(crate) mod roles;
 mod scope;
@@ -195,6 +196,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.extend(affinity::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials.extend(overlays::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials.extend(definitions::TRIALS.map(|(name, run)| case(name, Welcome, run)));
+    trials.extend(revisions::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials.extend(operators::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials
 }

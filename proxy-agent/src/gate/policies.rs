@@ -9,6 +9,7 @@ mod claims;
 mod namespaces;
 mod nodes;
 mod pods;
+mod revisions;
 mod services;
 mod statuses;
 mod vocabulary;
@@ -28,6 +29,7 @@ pub(super) fn all(served: Served, node_labels: &BTreeSet<String>) -> Vec<Object>
             ("nodes.atoll.dev", nodes::named()),
             ("node-labels.atoll.dev", nodes::labels(node_labels)),
             ("pods.atoll.dev", pods::required()),
+            ("revisions.atoll.dev", revisions::read()),
             ("statuses.atoll.dev", statuses::kept()),
             ("services.atoll.dev", services::addressed(served.has_cidr)),
             ("claims.atoll.dev", claims::free()),

@@ -27,6 +27,17 @@ impl<'a> Text<'a> {
         if self.escaped { self.decode() == other } else { self.raw == other.as_bytes() }
     }
 
+    /// Whether `encoding/json` of Go takes this key for that of a field called `name`: without regard to case (`foldRune` in
+    /// encoding/json/fold.go).
+    pub fn folds_to(&self, name: &str) -> bool {
+        let fold = |character| match character {
+            '\u{17f}' => 's',
+            '\u{212a}' => 'k',
+            _ => character.to_ascii_lowercase(),
+        };
+        self.decode().chars().map(fold).eq(name.chars().map(fold))
+    }
+
     /// The string as Go reads it: lone surrogates and invalid UTF-8 become U+FFFD (`unquote` in `decode.go`).
     pub fn decode(&self) -> Cow<'a, str> {
         if !self.escaped {

@@ -1,7 +1,7 @@
 //! Following a program through a text.
 
 use super::{Node, Place};
-use crate::json::{Cursor, Edits, Fate, Fault};
+use crate::json::{Cursor, Edits, Fate, Fault, Text};
 
 /// Does what a place asks for, in one direction.
 pub(crate) trait Visitor {
@@ -20,6 +20,11 @@ pub(crate) trait Visitor {
 
     /// Called when an object has a second member with a key of the program.
     fn duplicate(&mut self, _: &Cursor<'_>) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Called when an object has a member with a key that is none of the program's at `node`.
+    fn other(&mut self, _node: &Node, _key: &Text<'_>) -> Result<(), Self::Error> {
         Ok(())
     }
 
@@ -66,6 +71,7 @@ pub(crate) fn descend<V: Visitor>(
                 if let Some(any) = &node.any {
                     return walk(visitor, any, cursor, edits);
                 }
+                visitor.other(node, &key)?;
                 cursor.skip()?;
                 Ok(Fate::Keep)
             })?;

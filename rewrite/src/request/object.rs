@@ -26,6 +26,8 @@ pub(super) struct Writer<'r> {
     pub(super) own: OwnName,
     pub(super) role: RoleParts,
     credential: Credential,
+    /// Whether this is inside of what the StatefulSet controller reads.
+    pub(super) in_revision: bool,
     /// Whether a group was seen in a list of them.
     pub(super) has_groups: bool,
     /// What the rules grant that were seen.
@@ -43,6 +45,7 @@ impl<'r> Writer<'r> {
             own: OwnName::default(),
             role: RoleParts::default(),
             credential: Credential::default(),
+            in_revision: false,
             has_groups: false,
             permissions: 0,
         }
@@ -132,6 +135,11 @@ impl Visitor for Writer<'_> {
             Place::AskedNamespace => self.rules_namespace(cursor, edits)?,
             Place::NamespaceSelector => self.namespace_selector(cursor, edits)?,
             Place::PodSpec => self.pod_spec(node, cursor, edits)?,
+            Place::Revision => {
+                self.in_revision = true;
+                descend(self, node, cursor, edits)?;
+                self.in_revision = false;
+            }
             Place::NodeSelector => self.node_selector(cursor, edits)?,
             Place::Tolerations => self.tolerations(cursor, edits)?,
             Place::NodeName => self.node_name(cursor)?,
@@ -165,6 +173,13 @@ impl Visitor for Writer<'_> {
 
     fn duplicate(&mut self, _: &Cursor<'_>) -> Result<(), Refusal> {
         Err(Reason::Duplicate.into())
+    }
+
+    fn other(&mut self, node: &Node, key: &Text<'_>) -> Result<(), Refusal> {
+        if !self.in_revision {
+            return Ok(());
+        }
+        node.folded(key).map_or(Ok(()), |expected| Err(Reason::Spelling { expected: expected.to_owned() }.into()))
     }
 }
 

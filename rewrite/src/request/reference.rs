@@ -98,6 +98,11 @@ impl Writer<'_> {
         }
         let mut seen = 0_u32;
         cursor.object(edits, |cursor, edits, key| {
+            if self.in_revision
+                && let Some(expected) = once.iter().find(|once| !key.is(once) && key.folds_to(once))
+            {
+                return Err(Reason::Spelling { expected: (*expected).to_owned() }.into());
+            }
             let key = key.decode();
             if let Some(number) = once.iter().position(|once| key == *once) {
                 if seen & 1 << number != 0 {

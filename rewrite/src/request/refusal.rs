@@ -42,6 +42,12 @@ pub enum Reason {
     /// The field is there twice; Go would take the last, others the first.
     #[error("duplicate field")]
     Duplicate,
+    /// A controller of the host takes the field for another one.
+    #[error("must be spelled {expected:?}: the StatefulSet controller reads keys in any case")]
+    Spelling {
+        /// The key of that one.
+        expected: String,
+    },
     /// The field has another type than its kind says.
     #[error("must be {expected}")]
     WrongType {

@@ -147,6 +147,39 @@ fn nodes_are_reported() {
 }
 
 #[test]
+fn revisions_are_spelled_as_they_are_read() {
+    let map = |data: Value| map_text(&request(), "apps", "controllerrevisions", &json!({"data": data}).to_string());
+    let selector = |key: &str| {
+        let term = json!({"topologyKey": "zone", "namespaceSelector": {key: []}});
+        json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+    };
+    let pods = |key: &str, value: Value| json!({"spec": {"template": {"spec": {key: value}}}});
+    for (data, path, expected) in [
+        (json!({"Metadata": {}}), "data.Metadata", "metadata"),
+        (json!({"metadata": {"name\u{17f}pace": "new"}}), "data.metadata[name\u{17f}pace]", "namespace"),
+        (pods("NODENAME", json!("n1")), "data.spec.template.spec.NODENAME", "nodeName"),
+        (
+            pods("affinity", json!({"podAntiaffinity": {}})),
+            "data.spec.template.spec.affinity.podAntiaffinity",
+            "podAntiAffinity",
+        ),
+        (
+            pods("affinity", selector("MatchExpressions")),
+            "data.spec.template.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]\
+             .namespaceSelector.MatchExpressions",
+            "matchExpressions",
+        ),
+    ] {
+        let refusal = map(data).unwrap_err().to_string();
+        assert!(refusal.starts_with(&format!("{path}: must be spelled {expected:?}")), "{refusal}");
+    }
+    assert_eq!(map(pods("nodeName", json!("n1"))).unwrap().1.nodes, ["n1"]);
+    assert!(map(json!({"metadata": {"namespace": "edge"}})).unwrap().0.contains("edge-ke"));
+    // Other kinds are read as they are spelled.
+    assert!(map_text(&request(), "apps", "deployments", r#"{"spec":{"Template":{}}}"#).is_ok());
+}
+
+#[test]
 fn selectors_are_confined() {
     let policy = |selector: Value| json!({"spec": {"ingress": [{"from": [{"namespaceSelector": selector}]}]}});
     let map = |selector| {

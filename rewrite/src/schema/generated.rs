@@ -319,6 +319,8 @@ const P20: &[(&str, Place)] = &[
 ];
 
 const P21: &[(&str, Place)] = &[
+    ("data", Place::Revision),
+    ("data.metadata.namespace", Place::Namespace),
     ("data.spec.template.metadata.namespace", Place::Namespace),
     ("data.spec.template.metadata.ownerReferences[]", Place::Reference),
     ("data.spec.template.spec", Place::PodSpec),

@@ -207,7 +207,7 @@ impl Visitor for Reader<'_> {
             | Place::SecretCertificate
             | Place::ConfigMapName
             | Place::ConfigMapCertificate => self.credential.note(place, cursor)?,
-            Place::NamespaceMeta | Place::RoleMeta | Place::RenamedMeta | Place::PodSpec => {
+            Place::NamespaceMeta | Place::RoleMeta | Place::RenamedMeta | Place::PodSpec | Place::Revision => {
                 self.is_of_namespaces |= place == Place::NamespaceMeta;
                 return descend(self, node, cursor, edits);
             }

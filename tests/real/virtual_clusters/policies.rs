@@ -11,13 +11,14 @@ use super::gate::{pod, says, thief};
 use super::{BEIJING, CLUSTERS, namespace};
 
 /// All policies of Atoll, however many virtual clusters there are.
-const VALIDATING: [&str; 9] = [
+const VALIDATING: [&str; 10] = [
     "claims.atoll.dev",
     "namespaces.atoll.dev",
     "node-labels.atoll.dev",
     "nodes.atoll.dev",
     "pods.atoll.dev",
     "probe.atoll.dev",
+    "revisions.atoll.dev",
     "roots.atoll.dev",
     "services.atoll.dev",
     "statuses.atoll.dev",
