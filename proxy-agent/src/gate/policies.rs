@@ -10,6 +10,7 @@ mod namespaces;
 mod nodes;
 mod pods;
 mod revisions;
+mod roles;
 mod services;
 mod statuses;
 mod vocabulary;
@@ -38,7 +39,9 @@ pub(super) fn all(served: Served, node_labels: &BTreeSet<String>) -> Vec<Object>
         }
     }
     if let Some(version) = served.mutating {
-        objects.extend(Kind::Mutating.objects(version, "pods.atoll.dev", &pods::added()));
+        for (name, spec) in [("pods.atoll.dev", pods::added()), ("roles.atoll.dev", roles::bounded())] {
+            objects.extend(Kind::Mutating.objects(version, name, &spec));
+        }
     }
     objects
 }

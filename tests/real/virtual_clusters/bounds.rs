@@ -2,10 +2,12 @@
 
 use anyhow::{Context, ensure};
 use atoll_tests::curl::{Answer, Curl};
+use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::kubectl::SOON;
 use atoll_tests::{VirtualSite, Way, eventually};
 use serde_json::{Value, json};
 
+use super::gate::thief;
 use super::{BEIJING, HANGZHOU, namespace};
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
@@ -115,6 +117,35 @@ pub(super) fn what_a_role_grants_is_bounded(site: &VirtualSite) -> anyhow::Resul
     ensure!(answer.code == 201, "{}", answer.body);
     kubectl.ok(&["delete", "clusterrole", "bounds-few", "bounds-admin"])?;
     kubectl.ok(&["delete", "namespace", "bounds-roles", "--wait=false"])?;
+    Ok(())
+}
+
+/// With a token used directly against a host that can refuse it in time.
+pub(super) fn what_a_role_grants_directly(site: &VirtualSite) -> anyhow::Result<()> {
+    const NAME: &str = "bounds-directly";
+    if everywhere_kubeedge() {
+        return Ok(());
+    }
+    let thief = thief(site, NAME)?;
+    let host = format!("{NAME}-{BEIJING}");
+    let metadata = json!({"name": "many", "namespace": host});
+    let create = |metadata: &Value, rules: &Value| {
+        let role =
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": rules});
+        thief.run_with(&["create", "-f", "-"], &role.to_string())
+    };
+    let many = |resources: usize| json!([{"verbs": texts("v", 10), "apiGroups": texts("g", 10), "resources": texts("r", resources)}]);
+    for rules in [many(101), json!([many(100)[0], {"verbs": ["get"], "nonResourceURLs": ["/a"]}])] {
+        let output = create(&metadata, &rules)?;
+        let refused = output.code != 0 && output.stderr.contains("policy 'roles.atoll.dev'");
+        ensure!(refused && output.stderr.contains("must grant at most 10000 combinations"), "{output:?}");
+    }
+    let output = create(&metadata, &many(100))?;
+    ensure!(output.code == 0, "{output:?}");
+    let patch = json!({"rules": many(101)}).to_string();
+    let output = thief.run(&["patch", "role", "many", "-n", &host, "--type=merge", "-p", &patch])?;
+    ensure!(output.code != 0 && output.stderr.contains("must grant at most 10000 combinations"), "{output:?}");
+    site.administrator(BEIJING, Way::Proxy)?.ok(&["delete", "namespace", NAME, "--wait=false"])?;
     Ok(())
 }
 

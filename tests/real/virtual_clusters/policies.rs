@@ -23,7 +23,7 @@ const VALIDATING: [&str; 10] = [
     "services.atoll.dev",
     "statuses.atoll.dev",
 ];
-const MUTATING: [&str; 1] = ["pods.atoll.dev"];
+const MUTATING: [&str; 2] = ["pods.atoll.dev", "roles.atoll.dev"];
 
 const SELECTOR: &str = "atoll.dev/node-selector";
 const PROTECTED: &str = "atoll.dev/protected-keys";

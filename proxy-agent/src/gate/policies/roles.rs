@@ -1,0 +1,34 @@
+//! How much a Role grants.
+
+use rewrite::request::MAX_PERMISSIONS;
+use serde_json::{Value, json};
+
+use super::vocabulary::in_members;
+use crate::gate::policy::{rule, variable};
+
+/// A Role grants no more than through the endpoint. Only a mutation can refuse it in time: kube-apiserver compares its rules
+/// with those of the caller between mutation and validation (`Create` in pkg/registry/rbac/role/policybased/storage.go). What
+/// it says is the key that it does not find.
+pub(super) fn bounded() -> Value {
+    let length = |list: &str| format!("rule.?{list}.orValue([]).size()");
+    // As `RuleLengths::permissions`; an overflow is an error, and refuses.
+    let permissions = format!(
+        "object.?rules.orValue([]).map(rule, {verbs} * {} * {} * [1, {}].max() + {verbs} * {})",
+        length("apiGroups"),
+        length("resources"),
+        length("resourceNames"),
+        length("nonResourceURLs"),
+        verbs = length("verbs"),
+    );
+    let bound = format!(
+        "variables.permissions.sum() <= {MAX_PERMISSIONS} ? [] : [JSONPatch{{op: 'add', path: '', value: \
+         {{}}['a role must grant at most {MAX_PERMISSIONS} combinations of a verb, an API group, a resource and a name']}}]"
+    );
+    json!({
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "IfNeeded",
+        "matchConstraints": in_members(&[rule("rbac.authorization.k8s.io", &["roles"], &["CREATE", "UPDATE"])]),
+        "variables": [variable("permissions", &permissions)],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": bound}}],
+    })
+}
