@@ -1,20 +1,20 @@
 //! A client of TLS and HTTP/2 that does what honest ones do not: it is silent, sends half of a request, or does not read.
 
-use std::future::Future;
-use std::net::SocketAddr;
+use std::future::{Future, pending};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
-use h2::SendStream;
 use h2::client::{ResponseFuture, SendRequest};
+use h2::{RecvStream, SendStream};
 use http::Request;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -27,6 +27,7 @@ use crate::virtual_site::DOMAIN;
 pub struct Http2 {
     runtime: Runtime,
     tls: Arc<ClientConfig>,
+    address: Ipv4Addr,
 }
 
 /// One connection of HTTP/2.
@@ -67,7 +68,13 @@ impl Http2 {
         let mut config = authenticate(config.with_root_certificates(roots))?;
         config.alpn_protocols = vec![b"h2".to_vec()];
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        Ok(Self { runtime, tls: Arc::new(config) })
+        Ok(Self { runtime, tls: Arc::new(config), address: Ipv4Addr::LOCALHOST })
+    }
+
+    /// From another address of loopback: what one address may take is limited.
+    #[must_use]
+    pub fn from(self, address: Ipv4Addr) -> Self {
+        Self { address, ..self }
     }
 
     /// Runs on a runtime of its own.
@@ -77,12 +84,12 @@ impl Http2 {
 
     /// TLS to a cluster's endpoint at this port of loopback.
     pub async fn direct(&self, port: u16, cluster: &str) -> anyhow::Result<TlsStream<TcpStream>> {
-        self.tls(tcp(port).await?, &format!("{cluster}.{DOMAIN}"), true).await
+        self.tls(self.tcp(port).await?, &format!("{cluster}.{DOMAIN}"), true).await
     }
 
     /// TLS to a cluster's endpoint, through the HTTP proxy at this port of loopback, which speaks TLS too.
     pub async fn proxied(&self, port: u16, cluster: &str) -> anyhow::Result<TlsStream<TlsStream<TcpStream>>> {
-        let mut proxy = self.tls(tcp(port).await?, "localhost", false).await?;
+        let mut proxy = self.tls(self.tcp(port).await?, "localhost", false).await?;
         let connect = format!("CONNECT {cluster}.{DOMAIN}:443 HTTP/1.1\r\nHost: {cluster}.{DOMAIN}:443\r\n\r\n");
         proxy.write_all(connect.as_bytes()).await?;
         let mut answer = Vec::new();
@@ -100,6 +107,13 @@ impl Http2 {
         let (requests, connection) = builder.initial_window_size(window).handshake(stream).await?;
         let driver = self.runtime.spawn(async move { drop(connection.await) });
         Ok(Session { requests, driver })
+    }
+
+    /// TCP to loopback.
+    pub async fn tcp(&self, port: u16) -> anyhow::Result<TcpStream> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((self.address, 0).into())?;
+        Ok(socket.connect((Ipv4Addr::LOCALHOST, port).into()).await?)
     }
 
     async fn tls<S: AsyncRead + AsyncWrite + Unpin>(
@@ -122,12 +136,31 @@ impl Http2 {
 impl Session {
     /// Sends the head of a request, which goes on with a body unless `is_whole`.
     pub async fn send(
-        &mut self,
+        &self,
         request: Request<()>,
         is_whole: bool,
     ) -> anyhow::Result<(ResponseFuture, SendStream<Bytes>)> {
         let mut requests = self.requests.clone().ready().await.context("no more streams")?;
         Ok(requests.send_request(request, is_whole)?)
+    }
+
+    /// Sends a whole request. The result is the status of the answer, and how many bytes it has.
+    pub async fn exchange(&self, request: Request<Bytes>) -> anyhow::Result<(u16, usize)> {
+        let (head, body) = request.into_parts();
+        let (answer, mut stream) = self.send(Request::from_parts(head, ()), body.is_empty()).await?;
+        let uploaded = async {
+            upload(&mut stream, body, true).await;
+            pending().await
+        };
+        let answered = async {
+            let answer = answer.await?;
+            Ok((answer.status().as_u16(), read(answer.into_body()).await?))
+        };
+        // The answer may come before the body is sent, which nobody wants then.
+        tokio::select! {
+            result = answered => result,
+            never = uploaded => never,
+        }
     }
 }
 
@@ -137,9 +170,27 @@ impl Drop for Session {
     }
 }
 
-/// TCP to loopback.
-pub async fn tcp(port: u16) -> anyhow::Result<TcpStream> {
-    Ok(TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).await?)
+/// Sends a part of a body, perhaps the last one, until it is sent or not wanted any more.
+pub async fn upload(stream: &mut SendStream<Bytes>, mut part: Bytes, is_last: bool) {
+    while !part.is_empty() {
+        stream.reserve_capacity(part.len().min(64 * 1024));
+        let Some(Ok(granted)) = std::future::poll_fn(|cx| stream.poll_capacity(cx)).await else { return };
+        let chunk = part.split_to(granted.min(part.len()));
+        if stream.send_data(chunk, is_last && part.is_empty()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads a body to its end; the result is its length.
+pub async fn read(mut body: RecvStream) -> anyhow::Result<usize> {
+    let mut length = 0;
+    while let Some(chunk) = body.data().await {
+        let chunk = chunk?;
+        length += chunk.len();
+        body.flow_control().release_capacity(chunk.len())?;
+    }
+    Ok(length)
 }
 
 /// Waits until the other side has ended a connection on which nothing is sent.

@@ -5,6 +5,7 @@
 
 pub mod balancer;
 pub mod compare;
+pub mod costly;
 pub mod curl;
 pub mod eventually;
 pub mod host;

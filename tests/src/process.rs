@@ -40,23 +40,14 @@ impl Process {
         self.child.id()
     }
 
-    /// Bytes of memory that are its own now (`VmRSS`), and from now on the peak is counted anew.
+    /// Like [`memory`].
     pub fn memory(&self) -> anyhow::Result<u64> {
-        // proc_pid_clear_refs(5)
-        std::fs::write(format!("/proc/{}/clear_refs", self.id()), "5")?;
-        self.status("VmRSS:")
+        memory(self.id())
     }
 
-    /// The most that it has had at once since then (`VmHWM`).
+    /// Like [`peak`].
     pub fn peak(&self) -> anyhow::Result<u64> {
-        self.status("VmHWM:")
-    }
-
-    fn status(&self, key: &str) -> anyhow::Result<u64> {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.id()))?;
-        let value =
-            text.lines().find_map(|line| line.strip_prefix(key)?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-        Ok(value.with_context(|| format!("{} has no {key}", self.name))? * 1024)
+        peak(self.id())
     }
 
     /// Everything it has printed.
@@ -105,4 +96,22 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Bytes of memory that a process has now (`VmRSS`), and from now on its peak is counted anew.
+pub fn memory(id: u32) -> anyhow::Result<u64> {
+    // proc_pid_clear_refs(5)
+    std::fs::write(format!("/proc/{id}/clear_refs"), "5")?;
+    status(id, "VmRSS:")
+}
+
+/// The most that it has had at once since then (`VmHWM`).
+pub fn peak(id: u32) -> anyhow::Result<u64> {
+    status(id, "VmHWM:")
+}
+
+fn status(id: u32, key: &str) -> anyhow::Result<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+    let value = text.lines().find_map(|line| line.strip_prefix(key)?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    Ok(value.with_context(|| format!("process {id} has no {key}"))? * 1024)
 }

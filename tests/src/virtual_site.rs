@@ -135,21 +135,6 @@ impl VirtualSite {
         &self.host
     }
 
-    /// Forgets the peak of the agent's memory; says how much it has now, in KiB.
-    pub fn begin_agent_peak(&self) -> anyhow::Result<u64> {
-        // `CLEAR_REFS_MM_HIWATER_RSS` (Documentation/filesystems/proc.rst of Linux).
-        std::fs::write(format!("/proc/{}/clear_refs", self.agent.id()), "5").context("cannot reset VmHWM")?;
-        self.agent_peak()
-    }
-
-    /// The most memory that the agent has had since, in KiB.
-    pub fn agent_peak(&self) -> anyhow::Result<u64> {
-        let status =
-            std::fs::read_to_string(format!("/proc/{}/status", self.agent.id())).context("the agent is gone")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
-        Ok(line.trim().trim_end_matches(" kB").parse()?)
-    }
-
     /// kubectl as `admin` of `system:masters`.
     pub fn administrator(&self, cluster: &str, way: Way) -> anyhow::Result<Kubectl> {
         self.mint(cluster, way, &[])

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use atoll_tests::http2::{ended, tcp};
+use atoll_tests::http2::ended;
 use atoll_tests::{Credentials, Curl, HostCluster, Http2, Way, eventually};
 use tokio::io::AsyncRead;
 use tokio::time::timeout;
@@ -21,9 +21,9 @@ pub(super) fn silent_ones_end(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let ports = site.site().ports;
     http.run(async {
         tokio::try_join!(
-            is_ended("without TLS at the proxy", tcp(ports.proxy)),
-            is_ended("without TLS at the endpoint", tcp(ports.endpoint)),
-            is_ended("without TLS at the agents' listener", tcp(ports.agents)),
+            is_ended("without TLS at the proxy", http.tcp(ports.proxy)),
+            is_ended("without TLS at the endpoint", http.tcp(ports.endpoint)),
+            is_ended("without TLS at the agents' listener", http.tcp(ports.agents)),
             is_ended("without a request", http.direct(ports.endpoint, &cluster)),
             is_ended("without a request, through the proxy", http.proxied(ports.proxy, &cluster)),
         )
@@ -50,8 +50,8 @@ pub(super) fn idle_ones_make_room(host: Arc<HostCluster>) -> anyhow::Result<()> 
     let (stranger, member) = (Http2::anonymous(&credentials.authority)?, Http2::with(&credentials)?);
     let ports = site.site().ports;
     member.run(async {
-        let mut own = member.session(ports.endpoint, &cluster, 65_535).await?;
-        let mut version = async || {
+        let own = member.session(ports.endpoint, &cluster, 65_535).await?;
+        let version = async || {
             let request = http::Request::get(format!("https://{cluster}.atoll.internal/version")).body(())?;
             let (answer, _) = own.send(request, true).await?;
             ensure!(timeout(PATIENCE, answer).await??.status() == 200);
@@ -95,7 +95,7 @@ pub(super) fn a_cluster_has_its_part(host: Arc<HostCluster>) -> anyhow::Result<(
     member.run(async {
         let mut open = Vec::new();
         for number in 0..=MOST {
-            let mut session = member.session(endpoint, &cluster, 65_535).await?;
+            let session = member.session(endpoint, &cluster, 65_535).await?;
             let request = http::Request::get(format!("https://{cluster}.atoll.internal/version")).body(())?;
             let (answer, _) = session.send(request, true).await?;
             let status = timeout(PATIENCE, answer).await??.status();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use atoll_tests::http2::Session;
+use atoll_tests::http2::{Session, upload};
 use atoll_tests::{Credentials, HostCluster, Http2, Kubectl, Way, eventually};
 use bytes::Bytes;
 use http::{Request, Version};
@@ -33,7 +33,7 @@ pub(super) fn strangers_stop_nobody(host: Arc<HostCluster>) -> anyhow::Result<()
     let (codes, sessions) = http.run(async {
         let (mut streams, mut sessions) = (Vec::new(), Vec::new());
         for _ in 0..CONNECTIONS {
-            let mut session = http.session(port, &victim, 65_535).await?;
+            let session = http.session(port, &victim, 65_535).await?;
             for _ in 0..STREAMS {
                 streams.push(session.send(post(&victim, "")?, false).await?);
             }
@@ -64,7 +64,7 @@ pub(super) fn strangers_stop_nobody(host: Arc<HostCluster>) -> anyhow::Result<()
 /// One connection without credentials, and with tokens that are none. Of those somebody has to be asked, and meanwhile their
 /// owner may send what it likes.
 pub(super) fn uploads_of_strangers_fill_nothing(host: Arc<HostCluster>) -> anyhow::Result<()> {
-    const LENGTH: usize = 2_900_000;
+    let body = Bytes::from(vec![b' '; 2_900_000]);
     let (site, victim, other) = site(host, "uploads", "")?;
     let other = site.administrator(&other, Way::Path)?;
     let own = site.administrator(&victim, Way::Path)?;
@@ -76,12 +76,13 @@ pub(super) fn uploads_of_strangers_fill_nothing(host: Arc<HostCluster>) -> anyho
     let port = site.site().ports.endpoint;
     let codes = http.run(async {
         let mut uploads = Vec::new();
-        let mut session: Session = http.session(port, &victim, 65_535).await?;
+        let session: Session = http.session(port, &victim, 65_535).await?;
         for number in 0..100 {
             let token = if number % 2 == 0 { String::new() } else { format!("Bearer stranger-{number}") };
-            let (answer, body) = session.send(post(&victim, &token)?, false).await?;
+            let (answer, mut stream) = session.send(post(&victim, &token)?, false).await?;
+            let body = body.clone();
             uploads.push(async move {
-                let sent = upload(body, LENGTH);
+                let sent = upload(&mut stream, body, true);
                 let (answer, ()) = tokio::join!(timeout(PATIENCE, answer), sent);
                 anyhow::Ok(answer.context("a request was never answered")??.status().as_u16())
             });
@@ -100,20 +101,6 @@ pub(super) fn uploads_of_strangers_fill_nothing(host: Arc<HostCluster>) -> anyho
     ensure!(codes.keys().all(|code| [401, 403, 429].contains(code)) && codes.contains_key(&403), "{codes:?}");
     works(&own)?;
     memory.is_bounded()
-}
-
-/// Sends zeros until they are all sent or not wanted any more.
-async fn upload(mut body: h2::SendStream<Bytes>, length: usize) {
-    let mut left = length;
-    while left > 0 {
-        body.reserve_capacity(left.min(64 * 1024));
-        let Some(Ok(granted)) = std::future::poll_fn(|cx| body.poll_capacity(cx)).await else { return };
-        let chunk = granted.min(left);
-        if body.send_data(Bytes::from(vec![b' '; chunk]), chunk == left).is_err() {
-            return;
-        }
-        left -= chunk;
-    }
 }
 
 fn post(cluster: &str, authorization: &str) -> anyhow::Result<Request<()>> {

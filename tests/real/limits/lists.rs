@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use atoll_tests::http2::read;
 use atoll_tests::{Credentials, HostCluster, Http2, VirtualSite, Way, eventually};
 use http::Request;
 use serde_json::json;
@@ -38,7 +39,7 @@ pub(super) fn that_nobody_reads_are_bounded(host: Arc<HostCluster>) -> anyhow::R
     let memory = Memory::measure(&site)?;
     let codes = http.run(async {
         // No stream may send a byte: all of it waits.
-        let mut session = http.session(port, &cluster, 0).await?;
+        let session = http.session(port, &cluster, 0).await?;
         let mut answers = Vec::new();
         for _ in 0..READERS {
             answers.push(session.send(list(&cluster)?, true).await?.0);
@@ -59,13 +60,13 @@ pub(super) fn that_nobody_reads_are_bounded(host: Arc<HostCluster>) -> anyhow::R
     memory.is_bounded()?;
     // What nobody waits for any more is free again.
     http.run(async {
-        let mut session = http.session(port, &cluster, 1 << 20).await?;
+        let session = http.session(port, &cluster, 1 << 20).await?;
         let read = timeout(PATIENCE, async {
             loop {
                 let answer = session.send(list(&cluster)?, true).await?.0.await?;
                 if answer.status() != 429 {
                     ensure!(answer.status() == 200, "{answer:?}");
-                    return length(answer.into_body()).await;
+                    return read(answer.into_body()).await;
                 }
             }
         });
@@ -73,16 +74,6 @@ pub(super) fn that_nobody_reads_are_bounded(host: Arc<HostCluster>) -> anyhow::R
         ensure!(read > OBJECTS * LENGTH, "{read} bytes");
         anyhow::Ok(())
     })
-}
-
-async fn length(mut body: h2::RecvStream) -> anyhow::Result<usize> {
-    let mut length = 0;
-    while let Some(chunk) = body.data().await {
-        let chunk = chunk?;
-        length += chunk.len();
-        body.flow_control().release_capacity(chunk.len())?;
-    }
-    Ok(length)
 }
 
 fn list(cluster: &str) -> anyhow::Result<Request<()>> {

@@ -1,9 +1,8 @@
 //! Patches and bodies that cost far more than they weigh: the agent answers them as the host does, or refuses them, and
 //! goes on.
 
-use std::fmt::Write as _;
-
 use anyhow::{Context, ensure};
+use atoll_tests::costly::{TEST, aliases, copied, grown, moved, nested};
 use atoll_tests::{Curl, VirtualSite, Way};
 use serde_json::{Value, json};
 
@@ -17,7 +16,7 @@ const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/costly/deployments";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// What the agent may take for them, beside what it has anyway.
-const MEMORY: u64 = 128 * 1024;
+const MEMORY: u64 = 128 << 20;
 
 /// One request at a time. The peak of the agent's memory is looked at after each.
 pub(super) fn cost_the_agent_little(site: &VirtualSite) -> anyhow::Result<()> {
@@ -74,16 +73,16 @@ pub(super) fn cost_the_agent_little(site: &VirtualSite) -> anyhow::Result<()> {
             with_yaml(&format!("[{}]", vec!["a"; 1_400_000].join(","))),
             &[400],
         ),
-        ("YAML of aliases", "PUT", &one, YAML, with_yaml(&bomb()), &[400]),
-        ("an apply of aliases", "PATCH", &applied, APPLY, with_yaml(&bomb()), &[400]),
+        ("YAML of aliases", "PUT", &one, YAML, with_yaml(&aliases()), &[400]),
+        ("an apply of aliases", "PATCH", &applied, APPLY, with_yaml(&aliases()), &[400]),
         ("deep YAML", "PUT", &one, YAML, with_yaml(&"[".repeat(1_000_000)), &[400]),
         ("deeper YAML", "PUT", &one, YAML, "- ".repeat(1_000_000), &[400]),
     ] {
-        let idle = site.begin_agent_peak()?;
+        let idle = site.agent().memory()?;
         let answer = curl.send_as(method, path, media, &body)?;
         ensure!(codes.contains(&answer.code), "{what}: {} {:.300}", answer.code, answer.body);
-        let peak = site.agent_peak()?;
-        ensure!(peak < idle + MEMORY, "{what}: {idle} KiB before, {peak} KiB for it");
+        let peak = site.agent().peak()?;
+        ensure!(peak < idle + MEMORY, "{what}: {idle} bytes before, {peak} for it");
     }
     // What can be done is done, and the answer to what cannot is the host's own.
     ensure!(curl.get(&one)?.code == 200);
@@ -92,9 +91,6 @@ pub(super) fn cost_the_agent_little(site: &VirtualSite) -> anyhow::Result<()> {
     kubectl.ok(&["delete", "namespace", "costly", "--timeout=60s"])?;
     Ok(())
 }
-
-/// A test that makes the agent apply a patch itself.
-const TEST: &str = r#"{"op":"test","path":"/spec/template/spec/nodeSelector","value":null}"#;
 
 /// Up to 3 MiB may be copied, there and here.
 fn agrees_with_the_host(site: &VirtualSite, curl: &Curl) -> anyhow::Result<()> {
@@ -121,54 +117,4 @@ fn agrees_with_the_host(site: &VirtualSite, curl: &Curl) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Adds values of 110 levels, and moves what there is into the leaf of each.
-fn grown(at: &str) -> String {
-    let deep = format!("{}{{}}{}", r#"{"x":"#.repeat(110), "}".repeat(110));
-    let leaf = "/x".repeat(110);
-    let mut patch = format!(r#"[{{"op":"add","path":"{at}/grown","value":{{}}}}"#);
-    for _ in 0..600 {
-        let _ = write!(
-            patch,
-            r#",{{"op":"add","path":"{at}/new","value":{deep}}},{{"op":"move","from":"{at}/grown","path":"{at}/new{leaf}/x"}},{{"op":"move","from":"{at}/new","path":"{at}/grown"}}"#
-        );
-    }
-    let _ = write!(patch, ",{TEST}]");
-    patch
-}
-
-/// Copies what is at a path into itself, which doubles it each time.
-fn copied(at: &str, times: usize) -> String {
-    let text = "x".repeat(1000);
-    let mut patch = format!(r#"[{TEST},{{"op":"add","path":"{at}/text","value":"{text}"}}"#);
-    for number in 0..times {
-        let _ = write!(patch, r#",{{"op":"copy","from":"{at}","path":"{at}/c{number}"}}"#);
-    }
-    patch.push(']');
-    patch
-}
-
-fn moved(elements: &str) -> String {
-    let mut patch = format!(r#"[{TEST},{{"op":"add","path":"/metadata/x","value":[{elements}]}}"#);
-    for _ in 0..9000 {
-        patch.push_str(r#",{"op":"add","path":"/metadata/x/0","value":0}"#);
-    }
-    patch.push(']');
-    patch
-}
-
-fn nested(levels: usize) -> String {
-    format!("{}{}", "[".repeat(levels), "]".repeat(levels))
-}
-
-/// Nine levels of nine aliases each.
-fn bomb() -> String {
-    let mut bomb = String::from("{a0: &a0 [x,x,x,x,x,x,x,x,x]");
-    for level in 1..9 {
-        let aliases = vec![format!("*a{}", level - 1); 9].join(",");
-        let _ = write!(bomb, ", a{level}: &a{level} [{aliases}]");
-    }
-    bomb.push('}');
-    bomb
 }
