@@ -1,0 +1,134 @@
+//! Requests that cost more than they weigh.
+
+use atoll_tests::costly::{TEST, aliases, copied, grown, moved, nested};
+use serde_json::{Value, json};
+
+use super::{Attack, JSON, MERGE_PATCH, RBAC, Sent, Traffic, Who, bind, elements, texts};
+use crate::stage::Stage;
+
+const JSON_PATCH: &str = "application/json-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+const YAML: &str = "application/yaml";
+
+const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/default/deployments/costly";
+const APPLIED: &str = "/apis/apps/v1/namespaces/default/deployments/costly?fieldManager=a&force=true";
+const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
+
+pub(super) static ATTACKS: &[Attack] = &[
+    Attack::new("json-patches", "8 JSON patches/s that copy, nest and move", json_patches).after(deployment),
+    Attack::new("small-parts", "8 bodies/s of as many small parts as are taken, and more", small_parts)
+        .after(deployment),
+    Attack::new("yaml", "10 documents/s of aliases, of many nodes and of nested ones", yaml).after(deployment),
+    Attack::new("names", "4 bodies/s of nothing but short names of namespaces", || {
+        let of_account = r#"{"kind":"ServiceAccount","name":"a","namespace":"b"}"#;
+        binding(4, "namespaces/default/rolebindings", &elements(of_account, 55_000))
+    }),
+    Attack::new("field-errors", "2 bindings/s of which each of 60,000 subjects is wrong", || {
+        binding(2, "clusterrolebindings", &elements(r#"{"kind":"Wrong","name":"a"}"#, 60_000))
+    }),
+    Attack::new("queries", "20 targets/s of 10,000 parameters, or with selectors of 60 KB", || {
+        let paths = ["/api/v1/namespaces/default/pods", "/api/v1/pods", "/api/v1/nodes"];
+        let queries = ["&".repeat(10_000), "a=b&".repeat(5_000), format!("labelSelector={}", "a,".repeat(30_000))];
+        let of = |query: &String| paths.map(|path| Sent::new(Who::Admin, "GET", &format!("{path}?{query}")));
+        Traffic::Requests(20, queries.iter().flat_map(of).collect())
+    }),
+    Attack::new("reviews", "4 access reviews/s of 250,000 groups, or of 1,000", || {
+        let attributes = json!({"verb": "get", "resource": "pods"});
+        let of = |who, kind: &str, groups| {
+            let spec = json!({"user": "somebody", "groups": texts("g", groups), "resourceAttributes": attributes});
+            Sent::new(who, "POST", &format!("{REVIEWS}/{kind}")).with(JSON, json!({"spec": spec}).to_string())
+        };
+        let (own, others) = ("selfsubjectaccessreviews", "subjectaccessreviews");
+        let reviews = [(Who::User, own, 250_000), (Who::Admin, others, 250_000), (Who::Admin, others, 1_000)];
+        Traffic::Requests(4, reviews.map(|(who, kind, groups)| of(who, kind, groups)).into())
+    }),
+    Attack::new("refused-roles", "10 ClusterRoles/s whose writer lacks 9,900 paths, or 4 million", || {
+        let of = |verbs, paths| json!([{"verbs": texts("v", verbs), "nonResourceURLs": texts("/p", paths)}]);
+        let roles = [of(99, 100), of(2_000, 2_000)];
+        Traffic::Requests(10, roles.map(|rules| role(Who::User, "clusterroles", &rules)).into())
+    })
+    .after(writer_of_roles),
+    Attack::new("permissions", "8 roles/s that grant 9,261 permissions, or 125 million", || {
+        let of = |count| json!([{"verbs": texts("v", count), "apiGroups": texts("g", count), "resources": texts("r", count)}]);
+        let paths = ["clusterroles?dryRun=All", "namespaces/default/roles?dryRun=All"];
+        let both = |rules: Value| paths.map(|path| role(Who::Admin, path, &rules));
+        Traffic::Requests(8, [of(21), of(500)].map(both).concat())
+    }),
+];
+
+fn json_patches() -> Traffic {
+    let at = "/metadata/annotations";
+    let patches = [copied(at, 22), copied(at, 9), grown(at), moved(&elements("0", 300_000))];
+    // The one may patch it, the other may only read it.
+    let of = |who| patches.clone().map(|patch| Sent::new(who, "PATCH", DEPLOYMENT).with(JSON_PATCH, patch));
+    Traffic::Requests(8, [of(Who::Admin), of(Who::User)].concat())
+}
+
+fn small_parts() -> Traffic {
+    let object = r#"{"":0}"#;
+    let all = [
+        elements(object, 80_000),
+        elements(object, 370_000),
+        elements("0", 500_000),
+        elements("[]", 230_000),
+        nested(20_000),
+    ];
+    let of = |parts: &String| {
+        let object = format!(
+            r#"{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"costly","annotations":{{"a":"b"}}}},"spec":{{"template":{{"spec":{{"x":{parts}}}}}}}}}"#
+        );
+        let patch = format!(r#"[{TEST},{{"op":"add","path":"/metadata/x","value":{parts}}}]"#);
+        [
+            Sent::new(Who::Admin, "PATCH", DEPLOYMENT).with(MERGE_PATCH, object.clone()),
+            Sent::new(Who::Admin, "PUT", DEPLOYMENT).with(JSON, object.clone()),
+            Sent::new(Who::Admin, "PATCH", APPLIED).with(APPLY, object),
+            Sent::new(Who::Admin, "PATCH", DEPLOYMENT).with(JSON_PATCH, patch),
+        ]
+    };
+    Traffic::Requests(8, all.iter().flat_map(of).collect())
+}
+
+fn yaml() -> Traffic {
+    let of = |yaml: &str| {
+        format!("apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: costly, namespace: default}}\nx: {yaml}\n")
+    };
+    let all = [
+        of(&aliases()),
+        of(&elements("a", 400_000)),
+        of(&elements("{a}", 700_000)),
+        of(&"[".repeat(1_000_000)),
+        "- ".repeat(1_000_000),
+    ];
+    let sent = |body: &String| {
+        [Who::Nobody, Who::Admin].map(|who| {
+            [("PUT", DEPLOYMENT, YAML), ("PATCH", APPLIED, APPLY)]
+                .map(|(method, path, media)| Sent::new(who, method, path).with(media, body.clone()))
+        })
+    };
+    Traffic::Requests(10, all.iter().flat_map(sent).flatten().collect())
+}
+
+fn binding(rate: u32, path: &str, subjects: &str) -> Traffic {
+    let body = format!(
+        r#"{{"metadata":{{"name":"costly"}},"roleRef":{{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}},"subjects":{subjects}}}"#
+    );
+    Traffic::Requests(rate, vec![Sent::new(Who::Admin, "POST", &format!("{RBAC}/{path}")).with(JSON, body)])
+}
+
+fn role(who: Who, path: &str, rules: &Value) -> Sent {
+    let role = json!({"metadata": {"name": "costly"}, "rules": rules});
+    Sent::new(who, "POST", &format!("{RBAC}/{path}")).with(JSON, role.to_string())
+}
+
+/// Something to patch, which the user may read.
+fn deployment(stage: &Stage) -> anyhow::Result<()> {
+    stage.create("/apis/apps/v1/namespaces/default/deployments", &json!({"metadata": {"name": "costly", "annotations": {"a": "b"}},
+        "spec": {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "a", "image": "a"}]}}}}))?;
+    bind(stage, "view")
+}
+
+fn writer_of_roles(stage: &Stage) -> anyhow::Result<()> {
+    stage.admin.ok(&["create", "clusterrole", "writer", "--verb=create", "--resource=clusterroles"])?;
+    bind(stage, "writer")
+}

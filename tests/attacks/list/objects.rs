@@ -1,0 +1,146 @@
+//! Objects that a tenant stores, and what the agent makes of them.
+
+use serde_json::{Map, Value, json};
+
+use super::{Attack, CONFIG_MAPS, JSON, MERGE_PATCH, RBAC, Sent, Traffic, Who, bind, texts};
+use crate::attacker::NUMBER;
+use crate::stage::Stage;
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const NAMESPACES: &str = "/api/v1/namespaces";
+
+pub(super) static ATTACKS: &[Attack] = &[
+    Attack::new("discovery", "100 requests/s for kinds that nobody has", || {
+        let path = format!("/apis/nobody{NUMBER}.example.com/v1/namespaces/default/things");
+        Traffic::Requests(100, [Who::Nobody, Who::User, Who::Admin].map(|who| Sent::new(who, "GET", &path)).into())
+    }),
+    Attack::new("documents", "8 documents/s of all kinds, in all forms", || {
+        let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        let protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+        let of = |path: &str| Sent::new(Who::User, "GET", path);
+        let openapi = of("/openapi/v2");
+        let all = [
+            openapi.clone(),
+            openapi.accepting(protobuf),
+            of("/openapi/v3/apis/apps/v1"),
+            of("/apis").accepting(aggregated),
+        ];
+        Traffic::Requests(8, all.into())
+    }),
+    Attack::new("remembered-reviews", "100 questions/s, the answers to which name a role of 60 KB", || {
+        let attributes = json!({"verb": "get", "resource": "configmaps", "namespace": "default", "name": NUMBER});
+        let review = Sent::new(Who::User, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+            .with(JSON, json!({"spec": {"resourceAttributes": attributes}}).to_string());
+        Traffic::Requests(100, vec![review, Sent::new(Who::User, "GET", &format!("{CONFIG_MAPS}/{NUMBER}"))])
+    })
+    .after(long_role),
+    Attack::new("selectors-of-roles", "5 selectors/s of 6,000 labels on ClusterRoles of 10,000", || {
+        let path = format!("{RBAC}/clusterroles?labelSelector={}", texts("l", 6_000).join(","));
+        Traffic::Requests(5, vec![Sent::new(Who::Admin, "GET", &path)])
+    })
+    .after(labelled_roles),
+    Attack::new("aggregation", "4 changes/s of ClusterRoles of 2,500 rules that another one takes in", || {
+        let parts = texts("part-", 4).into_iter();
+        Traffic::Requests(4, parts.map(|part| annotate(&format!("{RBAC}/clusterroles/{part}"))).collect())
+    })
+    .after(aggregated),
+    Attack::new("large-roles", "300 ClusterRoles of 500 KB, and 20 reads/s", || {
+        Traffic::Requests(20, vec![Sent::new(Who::Admin, "GET", &format!("{RBAC}/clusterroles?limit=1"))])
+    })
+    .after(large_roles),
+    Attack::new("large-bindings", "120 ClusterRoleBindings of 1 MB, and 20 reads/s", || {
+        Traffic::Requests(20, vec![Sent::new(Who::Admin, "GET", &format!("{RBAC}/clusterrolebindings?limit=1"))])
+    })
+    .after(large_bindings),
+    Attack::new("large-namespaces", "300 Namespaces with annotations of 250 KB, and 2 reads/s", || {
+        Traffic::Requests(2, vec![Sent::new(Who::Admin, "GET", &format!("{NAMESPACES}?limit=10"))])
+    })
+    .after(large_namespaces),
+    Attack::new("mirrors", "one ClusterRoleBinding/s that is mirrored into 100 namespaces", || {
+        let binding =
+            json!({"metadata": {"generateName": "mirrored-"}, "roleRef": role_ref(), "subjects": [user(NUMBER)]});
+        let path = format!("{RBAC}/clusterrolebindings");
+        Traffic::Requests(1, vec![Sent::new(Who::Admin, "POST", &path).with(JSON, binding.to_string())])
+    })
+    .after(|stage| stage.create_all(NAMESPACES, 100, &json!({"metadata": {"name": "mirrored"}}))),
+    Attack::new("definitions", "40 definitions with annotations of 250 KB, 4 requests/s about them", || {
+        let requests = vec![
+            Sent::new(Who::Admin, "GET", DEFINITIONS),
+            Sent::new(Who::User, "GET", "/openapi/v2"),
+            Sent::new(Who::User, "GET", &format!("/apis/nobody{NUMBER}.example.com/v1")),
+            annotate(&format!("{DEFINITIONS}/things0.definitions.example.com")),
+        ];
+        Traffic::Requests(4, requests)
+    })
+    .after(definitions),
+];
+
+/// Another change each time.
+fn annotate(path: &str) -> Sent {
+    let patch = json!({"metadata": {"annotations": {"changed": NUMBER}}});
+    Sent::new(Who::Admin, "PATCH", path).with(MERGE_PATCH, patch.to_string())
+}
+
+fn role_ref() -> Value {
+    json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"})
+}
+
+fn user(name: &str) -> Value {
+    json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name})
+}
+
+fn long_role(stage: &Stage) -> anyhow::Result<()> {
+    let name = "r".repeat(60_000);
+    let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}]);
+    stage.create(&format!("{RBAC}/clusterroles"), &json!({"metadata": {"name": name}, "rules": rules}))?;
+    bind(stage, &name)
+}
+
+fn labelled_roles(stage: &Stage) -> anyhow::Result<()> {
+    let labels: Map<String, Value> = texts("l", 10_000).into_iter().map(|label| (label, json!(""))).collect();
+    texts("labelled-", 10).iter().try_for_each(|name| {
+        stage.create(
+            &format!("{RBAC}/clusterroles"),
+            &json!({"metadata": {"name": name, "labels": labels}, "rules": []}),
+        )
+    })
+}
+
+fn aggregated(stage: &Stage) -> anyhow::Result<()> {
+    let path = format!("{RBAC}/clusterroles");
+    let rule = json!({"clusterRoleSelectors": [{"matchLabels": {"part": "of-sum"}}]});
+    stage.create(&path, &json!({"metadata": {"name": "sum"}, "aggregationRule": rule, "rules": []}))?;
+    texts("part-", 4).iter().try_for_each(|part| {
+        let resources = texts(part, 2_500).into_iter();
+        let rules: Value =
+            resources.map(|of| json!({"verbs": ["get"], "apiGroups": [""], "resources": [of]})).collect();
+        stage.create(&path, &json!({"metadata": {"name": part, "labels": {"part": "of-sum"}}, "rules": rules}))
+    })
+}
+
+fn large_roles(stage: &Stage) -> anyhow::Result<()> {
+    let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["x".repeat(500_000)]}]);
+    stage.create_all(&format!("{RBAC}/clusterroles"), 300, &json!({"metadata": {"name": "large"}, "rules": rules}))
+}
+
+fn large_bindings(stage: &Stage) -> anyhow::Result<()> {
+    let subjects = [user(&"x".repeat(1_000_000))];
+    let binding = json!({"metadata": {"name": "large"}, "roleRef": role_ref(), "subjects": subjects});
+    stage.create_all(&format!("{RBAC}/clusterrolebindings"), 120, &binding)
+}
+
+fn large_namespaces(stage: &Stage) -> anyhow::Result<()> {
+    let annotations = json!({"text": "x".repeat(250_000)});
+    stage.create_all(NAMESPACES, 300, &json!({"metadata": {"name": "large", "annotations": annotations}}))
+}
+
+fn definitions(stage: &Stage) -> anyhow::Result<()> {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    (0..40).try_for_each(|number| {
+        let names = json!({"plural": format!("things{number}"), "singular": format!("thing{number}"), "kind": format!("Thing{number}")});
+        let metadata = json!({"name": format!("things{number}.definitions.example.com"), "annotations": {"text": "x".repeat(250_000)}});
+        let spec = json!({"group": "definitions.example.com", "scope": "Namespaced", "names": names, "versions": [version]});
+        stage.create(DEFINITIONS, &json!({"metadata": metadata, "spec": spec}))
+    })
+}

@@ -1,0 +1,127 @@
+//! What attacks on virtual clusters cost: the memory of Atoll, and the time of another tenant.
+//!
+//! Each attack has a proxy-server and an agent of its own, on one host, as the suites on real components start them: release
+//! binaries, separate processes, the agent with the rights of `configs/kubernetes/agent-rbac.yaml`. One virtual cluster is
+//! the attacker's. The other one's administrator sends a fixed number of requests a second, whatever comes back, in phases
+//! without and with the attack, one after the other and again.
+//!
+//! What a ratio includes: everything runs on one machine, so the attack's own work is in it, and so is the work that it
+//! makes for the host's API server and etcd. The attacker's process has the least priority (nice 19), so that what it
+//! computes itself takes little from the others; of Atoll's and the host's work nothing is left out. `--control` says what
+//! as many harmless requests cost, which is what a ratio of an attack can be compared with.
+//!
+//! Reading order: [`list`] (what is done), [`attacker`] (who does it), [`tenant`] (who suffers), [`report`].
+
+mod attacker;
+mod list;
+mod report;
+mod stage;
+mod tenant;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_tests::HostCluster;
+use clap::{Parser, Subcommand};
+
+use list::Attack;
+use stage::Stage;
+
+/// Attacks virtual clusters, and measures what that costs Atoll and another tenant. Ends with 1 if a bound is missed.
+#[derive(Debug, Parser)]
+#[command(name = "attacks", args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(flatten)]
+    measure: Measure,
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Part {
+    #[command(hide = true)]
+    Perform(attacker::Args),
+}
+
+#[derive(Debug, clap::Args)]
+struct Measure {
+    /// Only attacks whose names contain one of these.
+    names: Vec<String>,
+    /// Print what there is to try.
+    #[arg(long)]
+    list: bool,
+    /// Seconds of each phase.
+    #[arg(long, default_value = "10")]
+    seconds: u64,
+    /// How often there is a phase without and one with the attack.
+    #[arg(long, default_value = "2")]
+    rounds: u32,
+    /// Requests a second of the other tenant.
+    #[arg(long, default_value = "50")]
+    rate: u32,
+    /// Instead of each attack that is a number of requests, send as many harmless ones.
+    #[arg(long)]
+    control: bool,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.part {
+        Some(Part::Perform(args)) => attacker::perform(&args).map(|()| true),
+        None => cli.measure.run(),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            say(&format!("attacks: {error:?}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+// === impl Measure ===
+
+impl Measure {
+    /// Whether every bound was kept.
+    fn run(&self) -> anyhow::Result<bool> {
+        let wanted =
+            |attack: &&Attack| self.names.is_empty() || self.names.iter().any(|name| attack.name.contains(name));
+        let attacks: Vec<&Attack> = list::all().filter(wanted).collect();
+        if self.list {
+            for attack in attacks {
+                say(&format!("{:<24}{}", attack.name, attack.about));
+            }
+            return Ok(true);
+        }
+        let host = Arc::new(HostCluster::up(1)?);
+        say(&format!("{}", report::Header { is_control: self.control }));
+        let mut kept = true;
+        for (number, attack) in attacks.into_iter().enumerate() {
+            let row = Stage::new(&host, number, attack).and_then(|stage| stage.measure(self));
+            match row {
+                Ok(row) => {
+                    kept &= row.misses().is_empty();
+                    say(&format!("{row}"));
+                }
+                Err(error) => {
+                    kept = false;
+                    say(&format!("{:<24}FAILED: {error:?}", attack.name));
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    fn phase(&self) -> Duration {
+        Duration::from_secs(self.seconds)
+    }
+}
+
+/// Prints a line at once.
+fn say(line: &str) {
+    // Whoever closed the pipe has seen enough.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}

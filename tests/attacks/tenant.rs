@@ -1,0 +1,152 @@
+//! Who suffers: the administrator of another virtual cluster, who sends the same requests at the same rate all the time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use atoll_tests::http2::Session;
+use atoll_tests::{Http2, Kubectl};
+use bytes::Bytes;
+use http::Request;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+/// As long as a request may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What every list shows.
+const OBJECTS: usize = 20;
+
+pub(crate) struct Tenant {
+    connections: Arc<Http2>,
+    port: u16,
+    cluster: String,
+}
+
+/// What came of the requests of some phases.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    latencies: Vec<Duration>,
+    errors: BTreeMap<String, usize>,
+}
+
+/// The requests, by turns.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Get,
+    List,
+    /// Until the first event.
+    Watch,
+    Create,
+    /// A GET over a new connection.
+    Connect,
+}
+
+const ACTS: [Act; 5] = [Act::Get, Act::List, Act::Watch, Act::Create, Act::Connect];
+
+// === impl Tenant ===
+
+impl Tenant {
+    /// Makes what is asked for.
+    pub(crate) fn settle(kubectl: &Kubectl, port: u16, cluster: String) -> anyhow::Result<Self> {
+        for namespace in ["read", "written"] {
+            kubectl.ok(&["create", "namespace", namespace])?;
+        }
+        for number in 0..OBJECTS {
+            kubectl.ok(&["create", "configmap", &format!("c{number}"), "-n", "read", "--from-literal=a=b"])?;
+        }
+        let credentials = atoll_tests::Credentials::of(kubectl)?;
+        Ok(Self { connections: Arc::new(Http2::with(&credentials)?), port, cluster })
+    }
+
+    /// So many requests a second for so long. Each counts from the time at which it was due.
+    pub(crate) fn work(&self, rate: u32, time: Duration, outcome: &mut Outcome) -> anyhow::Result<()> {
+        let connections = Arc::clone(&self.connections);
+        connections.run(async {
+            let session = Arc::new(connections.session(self.port, &self.cluster, 1 << 20).await?);
+            let mut ticks = interval(Duration::from_secs(1) / rate);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+            let end = Instant::now() + time;
+            let mut running = JoinSet::new();
+            let mut acts = ACTS.iter().cycle();
+            loop {
+                let due = ticks.tick().await;
+                if due >= end {
+                    break;
+                }
+                let act = *acts.next().unwrap_or(&Act::Get);
+                let (connections, session) = (Arc::clone(&self.connections), Arc::clone(&session));
+                let (port, cluster) = (self.port, self.cluster.clone());
+                running.spawn(async move {
+                    let done = timeout(PATIENCE, act.perform(&connections, session, port, &cluster)).await;
+                    let result = done.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer in {PATIENCE:?}")));
+                    result.map(|()| due.elapsed()).with_context(|| format!("{act:?}"))
+                });
+            }
+            while let Some(result) = running.join_next().await {
+                match result? {
+                    Ok(latency) => outcome.latencies.push(latency),
+                    Err(error) => *outcome.errors.entry(format!("{error:#}")).or_default() += 1,
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+// === impl Act ===
+
+impl Act {
+    async fn perform(
+        self,
+        connections: &Http2,
+        mut session: Arc<Session>,
+        port: u16,
+        cluster: &str,
+    ) -> anyhow::Result<()> {
+        let read = "/api/v1/namespaces/read/configmaps";
+        let (path, code) = match self {
+            Self::Get | Self::Connect => (format!("{read}/c1"), 200),
+            Self::List => (read.to_owned(), 200),
+            Self::Watch => (format!("{read}?watch=1&resourceVersion=0"), 200),
+            Self::Create => ("/api/v1/namespaces/written/configmaps".to_owned(), 201),
+        };
+        let uri = format!("https://{cluster}.atoll.internal{path}");
+        let body = match self {
+            Self::Create => r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"c"}}"#,
+            _ => "",
+        };
+        let request = Request::builder().method(if body.is_empty() { "GET" } else { "POST" }).uri(uri);
+        let request = request.header("content-type", "application/json");
+        if let Self::Connect = self {
+            session = Arc::new(connections.session(port, cluster, 1 << 20).await?);
+        }
+        let status = if let Self::Watch = self {
+            let answer = session.send(request.body(())?, true).await?.0.await?;
+            let status = answer.status().as_u16();
+            answer.into_body().data().await.context("a watch without an event")??;
+            status
+        } else {
+            session.exchange(request.body(Bytes::from(body))?).await?.0
+        };
+        ensure!(status == code, "{status}");
+        Ok(())
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// In milliseconds.
+    pub(crate) fn p99(&self) -> f64 {
+        let mut latencies = self.latencies.clone();
+        latencies.sort_unstable();
+        let at = (latencies.len() * 99).div_ceil(100).saturating_sub(1);
+        latencies.get(at).map_or(f64::INFINITY, |latency| latency.as_secs_f64() * 1e3)
+    }
+
+    pub(crate) fn errors(&self) -> &BTreeMap<String, usize> {
+        &self.errors
+    }
+}
