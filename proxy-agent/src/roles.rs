@@ -7,10 +7,11 @@
 //! They are watched once. What is *not* here: who may write them (the exchange).
 //!
 //! Reading order: [`Roles`], [`sum`] (what rules are made of others'), [`aggregation`] (that the host has them),
-//! [`copies`].
+//! [`copies`], [`room`] (how many there may be).
 
 pub(crate) mod aggregation;
 pub(crate) mod copies;
+mod room;
 mod sum;
 
 use std::collections::{BTreeMap, HashMap};
@@ -85,6 +86,8 @@ pub(crate) struct Role {
     pub(crate) aggregation: Option<String>,
     /// What the annotation says by which an API server repairs a role of its own.
     pub(crate) auto_update: Option<String>,
+    /// What all this takes in memory.
+    pub(crate) weight: usize,
 }
 
 /// A rule of a ClusterRole. A client can write many, so they are kept as texts, which take a fraction of the memory.
@@ -213,14 +216,14 @@ impl Known {
 // === impl Role ===
 
 impl Role {
-    fn of(object: &Value) -> Self {
+    pub(crate) fn of(object: &Value) -> Self {
         let metadata = &object["metadata"];
         let labels = metadata["labels"].as_object().into_iter().flatten();
         let labels = labels.filter_map(|(key, value)| {
             let key = unparked(key).map_or_else(|| key.clone(), String::from);
             Some((key, value.as_str()?.to_owned()))
         });
-        Self {
+        let role = Self {
             labels: labels.collect(),
             rules: object["rules"].as_array().into_iter().flatten().map(Rule::of).collect(),
             aggregation: match &object["aggregationRule"] {
@@ -228,7 +231,9 @@ impl Role {
                 rule => Some(rule.to_string()),
             },
             auto_update: metadata["annotations"][AUTO_UPDATE].as_str().map(str::to_owned),
-        }
+            weight: 0,
+        };
+        Self { weight: role.weigh(), ..role }
     }
 }
 

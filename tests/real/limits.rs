@@ -5,6 +5,7 @@
 mod connections;
 mod floods;
 mod lists;
+mod objects;
 
 use std::sync::Arc;
 
@@ -31,6 +32,7 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
         case("idle_connections_make_room", connections::idle_ones_make_room),
         case("a_cluster_has_its_part_of_the_connections", connections::a_cluster_has_its_part),
         case("lists_that_nobody_reads_are_bounded", lists::that_nobody_reads_are_bounded),
+        case("objects_that_fill_the_memory_are_refused", objects::that_fill_the_memory_are_refused),
     ]
 }
 

@@ -19,7 +19,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
-use super::sum::Stale;
+use super::room::weight;
+use super::sum::{Excess, Stale};
 use super::{Roles, Rule, Version};
 use crate::clusters::VirtualClusters;
 use crate::clusters::host_api::HostApi;
@@ -120,7 +121,7 @@ impl State {
                 return self.rests;
             }
             written += usize::from(stale.sum.is_ok());
-            self.settle(api, &stale).await;
+            self.settle(api, roles, &stale).await;
         }
         self.done = Some(version);
         self.next_failure()
@@ -133,13 +134,17 @@ impl State {
         self.excessive.retain(|name| names.contains(&**name));
     }
 
-    async fn settle(&mut self, api: &impl HostApi, stale: &Stale) {
+    async fn settle(&mut self, api: &impl HostApi, roles: &Roles, stale: &Stale) {
         let (cluster, role) = (&stale.cluster, &stale.name);
-        let rules = match &stale.sum {
+        let sum = match &stale.sum {
+            Ok(rules) => roles.has_room(cluster, role, weight(rules)).map(|()| rules).map_err(Excess::from),
+            Err(excess) => Err(*excess),
+        };
+        let rules = match sum {
             Ok(rules) => rules,
             Err(excess) => {
                 self.failed.remove(role);
-                let error: &dyn std::error::Error = excess;
+                let error: &dyn std::error::Error = &excess;
                 if self.excessive.insert(role.clone()) {
                     warn!(error, %cluster, role, "a role does not take in the rules of others");
                 }

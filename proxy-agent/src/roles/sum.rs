@@ -12,6 +12,7 @@ use rewrite::ClusterName;
 use rewrite::request::MAX_PERMISSIONS;
 use serde::Deserialize;
 
+use super::room::NoRoom;
 use super::{Role, Rule, Version};
 
 /// The rules of one role, in bytes of JSON. With its metadata it must fit into etcd (`--max-request-bytes`, 1.5 MiB).
@@ -50,6 +51,8 @@ pub(super) enum Excess {
         "the aggregated roles of this virtual cluster select too much: make fewer of them, or with fewer selectors"
     )]
     Work,
+    #[error(transparent)]
+    Room(#[from] NoRoom),
 }
 
 /// What may still be spent.

@@ -17,6 +17,9 @@ const COUNT: usize = 100_000;
 const BYTES: usize = 256 * 1024 * 1024;
 /// What a mirror takes beside what its binding says, in bytes.
 const OVERHEAD: usize = 512;
+/// What the bindings themselves may say, in bytes of JSON: the agent keeps them in memory, and has several copies of one
+/// while it writes its mirrors.
+const SAID: usize = 4 * 1024 * 1024;
 
 /// What makes mirrors more.
 #[derive(Clone, Copy, Debug)]
@@ -29,13 +32,23 @@ pub enum Growth<'a> {
 
 /// There would be too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "exceeded quota: every namespace has a copy of every ClusterRoleBinding, and all copies may be {COUNT} and take {BYTES} \
-     bytes; this would make them {count}, with {bytes} bytes"
-)]
-pub struct NoRoom {
-    count: usize,
-    bytes: usize,
+pub enum NoRoom {
+    /// Mirrors.
+    #[error(
+        "exceeded quota: every namespace has a copy of every ClusterRoleBinding, and all copies may be {COUNT} and take \
+         {BYTES} bytes; this would make them {count}, with {bytes} bytes"
+    )]
+    Mirrors {
+        /// How many.
+        count: usize,
+        /// What they would take.
+        bytes: usize,
+    },
+    /// Bindings.
+    #[error(
+        "exceeded quota: all ClusterRoleBindings of a virtual cluster may have {SAID} bytes, and this would make them {0}"
+    )]
+    Bindings(usize),
 }
 
 // === impl Root ===
@@ -52,10 +65,13 @@ impl<A: HostApi> Root<A> {
         if binding.as_ref().is_some_and(|binding| !catalog.is_growth(cluster, binding)) {
             return Ok(());
         }
-        let (bindings, bytes) = catalog.weigh(cluster, binding.as_ref());
+        let (bindings, said) = catalog.weigh(cluster, binding.as_ref());
+        if said > SAID {
+            return Err(NoRoom::Bindings(said));
+        }
         let count = bindings.saturating_mul(namespaces);
-        let bytes = bytes.saturating_add(bindings * OVERHEAD).saturating_mul(namespaces);
-        if count > COUNT || bytes > BYTES { Err(NoRoom { count, bytes }) } else { Ok(()) }
+        let bytes = said.saturating_add(bindings * OVERHEAD).saturating_mul(namespaces);
+        if count > COUNT || bytes > BYTES { Err(NoRoom::Mirrors { count, bytes }) } else { Ok(()) }
     }
 }
 
@@ -92,7 +108,11 @@ mod tests {
             json!({"metadata": {"name": name}, "roleRef": {"kind": "ClusterRole", "name": "view"}, "subjects": subjects})
         };
         let large = object("large", 2 * 1024 * 1024);
-        assert!(root.has_room(&cluster, Growth::Binding(&large)).is_err());
+        let no_room = root.has_room(&cluster, Growth::Binding(&large));
+        assert!(matches!(no_room, Err(NoRoom::Mirrors { .. })), "{no_room:?}");
+        let larger = object("larger", SAID);
+        let no_room = root.has_room(&cluster, Growth::Binding(&larger));
+        assert!(matches!(no_room, Err(NoRoom::Bindings(_))), "{no_room:?}");
         for number in 1..499 {
             let binding = Binding::of(&object(&format!("b{number}"), 8)).unwrap();
             root.catalog().tell(&cluster, Event::There(&binding));

@@ -17,6 +17,7 @@ use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::plan::{As, Plan, group_kind, program};
 use crate::host::{empty, full};
 use crate::refusal::Refusal;
+use crate::roles::Role;
 use crate::translate::Show;
 
 /// The largest ClusterRole that is written: its rules, labels and annotations, in bytes of JSON. The agent knows all of a
@@ -136,9 +137,12 @@ impl Asked<'_> {
             let message = format!("this ClusterRole has {size} bytes, and the limit is {MAX_BYTES}; make several");
             return Err(Status::request_entity_too_large(&message).into());
         }
+        let (roles, cluster) = (self.cluster.roles(), &self.cluster.name);
+        let room = roles.has_room(cluster, name, Role::of(&tried.result).weight);
+        room.map_err(|full| forbidden(request, &full.to_string()))?;
         let host = self.host_role(name);
         let aggregates = !tried.result["metadata"]["annotations"][AGGREGATION_ANNOTATION].is_null()
-            || self.cluster.roles().aggregates(&self.cluster.name, name);
+            || roles.aggregates(cluster, name);
         attempt::may_grant(self, request, (&host, name), &tried.result["rules"], aggregates).await?;
         self.may_make(request, &host, tried.is_new).await?;
         self.readable(&mut tried.request)?;

@@ -1,0 +1,58 @@
+//! Objects that the agent keeps in memory, of which a client makes as many as it likes.
+
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use atoll_tests::kubectl::SOON;
+use atoll_tests::{HostCluster, Way, eventually};
+use serde_json::{Value, json};
+
+use super::{Memory, site};
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+
+/// More than there is room for.
+const MOST: usize = 100;
+
+pub(super) fn that_fill_the_memory_are_refused(host: Arc<HostCluster>) -> anyhow::Result<()> {
+    let (site, cluster, _) = site(host, "filled", "")?;
+    let kubectl = site.administrator(&cluster, Way::Path)?;
+    let curl = site.curl_like(&kubectl, &cluster, Way::Path)?;
+    let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["x".repeat(500_000)]}]);
+    let view = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"});
+    let subject = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "x".repeat(1_000_000)});
+    let memory = Memory::measure(&site)?;
+    for (kind, object, small) in [
+        ("ClusterRole", json!({"rules": rules}), json!({"rules": []})),
+        ("ClusterRoleBinding", json!({"roleRef": view, "subjects": [subject]}), json!({"subjects": []})),
+    ] {
+        let path = format!("{RBAC}/{}s", kind.to_lowercase());
+        let create = |number: usize| {
+            let mut object: Value = object.clone();
+            object["metadata"] = json!({"name": format!("filling-{number}")});
+            curl.send("POST", &path, &object.to_string())
+        };
+        let why = format!("exceeded quota: all {kind}s of a virtual cluster may");
+        let mut made = 0;
+        loop {
+            let answer = create(made)?;
+            if answer.code != 201 {
+                answer.refused(403, "Forbidden", &why)?;
+                break;
+            }
+            made += 1;
+            ensure!(made < MOST, "nobody bounds objects of kind {kind}");
+        }
+        // What becomes smaller makes room.
+        let answer =
+            curl.send_as("PATCH", &format!("{path}/filling-0"), "application/merge-patch+json", &small.to_string())?;
+        ensure!(answer.code == 200, "{answer:?}");
+        eventually(SOON, || {
+            let answer = create(made)?;
+            ensure!(answer.code == 201, "{answer:?}");
+            Ok(())
+        })
+        .context("there is no room again")?;
+    }
+    memory.is_bounded()
+}
