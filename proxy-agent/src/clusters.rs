@@ -12,7 +12,7 @@ mod toleration;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use kube_wire::selector::LabelSelector;
@@ -76,6 +76,8 @@ pub struct VirtualCluster {
     pub end: CancellationToken,
     /// What its requests may hold in memory.
     pub(crate) memory: Memory,
+    /// Held while one of its large bodies is worked on.
+    pub(crate) turn: Mutex<()>,
     pub(crate) nodes: OwnNodes,
     namespaces: Arc<Namespaces>,
     roles: Arc<Roles>,
@@ -265,6 +267,7 @@ impl VirtualCluster {
             name,
             end,
             memory,
+            turn: Mutex::default(),
             namespaces: Arc::clone(&all.namespaces),
             roles: Arc::clone(&all.roles),
         })

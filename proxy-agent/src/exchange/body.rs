@@ -16,13 +16,11 @@ use tokio::time::timeout;
 
 use super::object::{Object, map_json};
 use super::plan::{group_kind, program};
+use super::turns::SMALL;
 use super::{Asked, generate};
 use crate::host::{RequestBody, empty, full, stream};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::{CollectError, MAX_FORGOTTEN, MAX_REQUEST, collect_charged, drain, exhausted};
-
-/// No body of this size is too heavy.
-const LIGHT: usize = 256 * 1024;
 
 /// The body of a request, before anything is known of it.
 pub(crate) enum Body {
@@ -105,7 +103,7 @@ impl Body {
 /// Whether a body in JSON takes too much memory when it is taken apart. Other encodings are never taken apart as a whole.
 fn is_too_heavy(body: &[u8]) -> bool {
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
-    body.len() > LIGHT && matches!(first, Some(b'{' | b'[')) && weight(body) > MAX_WEIGHT
+    body.len() > SMALL && matches!(first, Some(b'{' | b'[')) && weight(body) > MAX_WEIGHT
 }
 
 /// The media type of a body.
