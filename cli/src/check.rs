@@ -1,9 +1,8 @@
-//! `atoll check`: whether a configuration will do, said before anything is started with it.
+//! `atoll check`: validates a configuration before anything is started with it.
 //!
-//! A file is read by the code that the binaries read it with, so what is refused here is refused there. Then come the
-//! files that it names: [`certificate`] says what is wrong with one, [`server`] and [`agent`] which there are and what
-//! they have to do with each other. If it is asked for, [`host`] asks the host cluster; [`weakness`] has the kinds of what it
-//! can find there.
+//! The code that reads a file is that of the binaries, so both refuse the same mistakes. Then the files that it names are
+//! checked: [`certificate`] checks one certificate, [`server`] and [`agent`] find them and check how they fit together.
+//! On request, [`host`] checks the host cluster; [`weakness`] defines the kinds of weaknesses that it can find.
 
 mod agent;
 mod certificate;
@@ -25,15 +24,15 @@ use weakness::Check;
 
 /// Check a configuration, and the files that it names.
 ///
-/// Reads a file with a ProxyServerConfiguration, a ProxyAgentConfiguration or both, as the binaries do, and says
-/// everything that is wrong with it, each with its line. The certificates, keys and kubeconfigs that it names are read
-/// too: whether a key goes with its certificate, whether an authority is one, what has expired or soon will, and
-/// whether each virtual cluster has a client CA of its own.
+/// Reads a file with a ProxyServerConfiguration, a ProxyAgentConfiguration or both, as the binaries do, and reports all
+/// mistakes with their lines. Also checks the certificates, keys and kubeconfigs that the file names: whether a key
+/// matches its certificate, whether a CA certificate is one, what has expired or expires soon, and whether each virtual
+/// cluster has its own client CA.
 ///
-/// With --host, the host cluster of a proxy-agent is asked too. That tells what keeps the agent from its work, and what on
-/// the host weakens the isolation of virtual clusters, each with what to do about it.
+/// With --host, also checks the host cluster of a proxy-agent. It reports what prevents the agent from working, and what
+/// on the host weakens the isolation of virtual clusters, with advice for each.
 ///
-/// Ends with 0 if there is neither a mistake nor a weakness (warnings may be), with 1 if there is one.
+/// Exits with 1 if there is a mistake or a weakness, and with 0 otherwise, even if there are warnings.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     atoll check /etc/atoll/proxy-server.yaml\n  \
@@ -41,33 +40,33 @@ use weakness::Check;
     atoll check --host --accept node-label --accept free-volume proxy-agent.yaml\n  \
     atoll check --host -o json proxy-agent.yaml | jq '.items[] | select(.severity == \"weakness\")'")]
 pub(crate) struct Args {
-    /// The configuration. Documents of other kinds in it are passed over, as the binaries do.
+    /// The configuration file. As in the binaries, documents of other kinds are ignored.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Ask the host cluster of a proxy-agent too, with the agent's credential: whether it answers, whether its version
-    /// will do, whether the agent has all rights of configs/kubernetes/agent-rbac.yaml, which virtual clusters have no nodes,
-    /// and what weakens their isolation (the kinds are listed at --accept). Nothing is written. Lists are read page by page;
-    /// what takes longer than three seconds is told on standard error.
+    /// Also check the host cluster of a proxy-agent, with the agent's credential: whether it answers, whether its version
+    /// is supported, whether the agent has all rights of configs/kubernetes/agent-rbac.yaml, which virtual clusters have
+    /// no nodes, and what weakens their isolation (--accept lists the kinds). Writes nothing. Reads lists page by page,
+    /// and reports on standard error what takes longer than three seconds.
     #[arg(long)]
     host: bool,
 
-    /// Ask the host with this kubeconfig instead of the agent's credential, where the agent's is out of reach, as with
-    /// `inCluster: true`. Whoever it is needs to list everything and to create SubjectAccessReviews; the agent's own rights
-    /// are not looked at then. Implies --host.
+    /// Check the host with this kubeconfig instead of the agent's credential, for example because of `inCluster: true`.
+    /// Its user needs the rights to list all resources and to create SubjectAccessReviews. The agent's own rights are not
+    /// checked then. Implies --host.
     #[arg(long, value_name = "KUBECONFIG")]
     host_kubeconfig: Option<PathBuf>,
 
-    /// Leave out weaknesses of this kind, which you know and accept: they are only counted. Can be given several times.
+    /// Accept weaknesses of this kind: they are only counted. Can be given several times.
     #[arg(long, value_name = "KIND", value_enum)]
     accept: Vec<Check>,
 
-    /// How it is shown.
+    /// The output format.
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value = "text")]
     output: Format,
 }
 
-/// Checks the file and says what was found.
+/// Checks the file and writes the report.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let mut report = Report::default();
     let asks_host = args.host || args.host_kubeconfig.is_some();
@@ -90,13 +89,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
                     }
                 });
             } else if asks_host {
-                report.mistakes.general(format_args!("--host is for a {agent}, and the file holds none"));
+                report.mistakes.general(format_args!("--host requires a {agent}, and the file has none"));
             }
             if !holds(server) && !holds(agent) {
                 let others: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
                 let only = if others.is_empty() { "" } else { ", only " };
                 let others = others.join(", ");
-                report.mistakes.general(format_args!("the file holds no {server} and no {agent}{only}{others}"));
+                report.mistakes.general(format_args!("the file has no {server} and no {agent}{only}{others}"));
             }
         }
     }

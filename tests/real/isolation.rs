@@ -97,27 +97,28 @@ fn a_host_in_good_order_and_each_weakness() -> anyhow::Result<()> {
     let report: Value = serde_json::from_slice(&found.stdout).with_context(|| format!("{found:?}"))?;
     ensure!(found.status.code() == Some(1) && report["mistakes"] == 0, "{report:#}");
     for (check, message) in [
-        ("direct-access", "unsafeDirectAccess serves virtual clusters"),
-        ("authorizer", "it lets every service account of every virtual cluster read all Secrets"),
-        ("open-binding", "ClusterRoleBinding weak-open gives weak-reader to system:authenticated"),
-        ("open-binding", "RoleBinding default/weak-anonymous gives view to system:anonymous"),
+        ("direct-access", "with unsafeDirectAccess, the agent serves virtual clusters"),
+        ("authorizer", "it allows every service account of every virtual cluster to read all Secrets"),
+        ("open-binding", "ClusterRoleBinding weak-open grants weak-reader to system:authenticated"),
+        ("open-binding", "RoleBinding default/weak-anonymous grants view to system:anonymous"),
         ("node-role", "ClusterRoleBinding weak-nodes lets every node read all Secrets"),
-        ("node-label", "virtual cluster careless: a kubelet may set the labels of its nodes by itself (location)"),
+        ("node-label", "virtual cluster careless: a kubelet may set all labels that select its nodes (location)"),
         ("shared-nodes", "virtual cluster careless shares nodes with tidy, such as beijing-1"),
-        ("aggregation", "ClusterRole weak-everything takes in what administrators of virtual clusters write"),
+        ("aggregation", "ClusterRole weak-everything aggregates rules that administrators of virtual clusters write"),
         ("admission", "weak-scanner, webhook scan.weak.example.com selects namespaces by weak.example.com/skip"),
         (
             "admission",
-            "weak-injector, webhook inject.weak.example.com selects objects by their label weak.example.com/inject",
+            "weak-injector, webhook inject.weak.example.com selects objects by the label weak.example.com/inject",
         ),
         ("admission", "ValidatingAdmissionPolicyBinding weak-policy selects namespaces by weak.example.com/enforce"),
-        ("network-policy", "NetworkPolicy default/weak-ingress lets in namespaces by team"),
-        ("namespace-name", "namespaces of its own with names that it would give: shop-tidy"),
-        ("namespace-name", "not the name that it would give them: weak-stranger"),
+        ("network-policy", "NetworkPolicy default/weak-ingress admits namespaces by team"),
+        ("namespace-name", "other namespaces with names that this cluster would use: shop-tidy"),
+        ("namespace-name", "not the host name that these labels imply: weak-stranger"),
         ("namespace-name", "virtual cluster tidy: the host has namespaces of virtual cluster un-tidy"),
-        ("left-binding", "in force as soon as somebody makes one of that name: weak-gone/weak-left"),
-        ("free-volume", "free for a claim of any virtual cluster, by name or by class: weak-volume"),
-        ("storage-secret", "choose csi.storage.k8s.io/provisioner-secret-name in namespace storage"),
+        ("left-binding", "take effect when somebody creates the namespace: weak-gone/weak-left"),
+        ("free-volume", "a claim of any virtual cluster can bind these PersistentVolumes, by name or by class: \
+                         weak-volume"),
+        ("storage-secret", "choose a Secret: csi.storage.k8s.io/provisioner-secret-name in namespace storage"),
     ] {
         let is_it = |item: &&Value| item["check"] == check && text_of(item, "message").contains(message);
         let item = items(&report).find(is_it).with_context(|| format!("{check}: {message}\n{report:#}"))?;

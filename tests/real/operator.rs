@@ -151,7 +151,7 @@ fn check_asks_the_host(host: &HostCluster) -> anyhow::Result<()> {
     for warning in [
         "virtual cluster empty: no node of the host has location=nowhere",
         "virtual cluster twice shares nodes with operated",
-        "ClusterRoleBinding operated-open gives view to system:authenticated",
+        "ClusterRoleBinding operated-open grants view to system:authenticated",
     ] {
         ensure!(said.contains(warning), "{warning}\n{said}");
     }

@@ -42,38 +42,39 @@ pub(super) fn check(config: &ProxyAgentConfiguration, opens_host: bool, report: 
         if host.unverified_policies && !report.looks_for_weaknesses() {
             report.warn(
                 host,
-                "host: unverifiedPolicies accepts a host that does not say whether it enforces the admission policies: if it \
-                 does not, whoever has a token of a virtual cluster and reaches the host's API server can leave the slice",
+                "host: unverifiedPolicies accepts a host for which the agent cannot verify that it enforces the \
+                 admission policies: if it does not, anybody who has a token of a virtual cluster and reaches the \
+                 host's API server can leave the virtual cluster",
             );
         }
         if host.unsafe_direct_access && !report.looks_for_weaknesses() {
             report.warn(
                 host,
-                "host: unsafeDirectAccess accepts a host without admission policies: whoever has a token of a virtual \
-                 cluster and reaches the host's API server can leave the slice",
+                "host: unsafeDirectAccess accepts a host without admission policies: anybody who has a token of a \
+                 virtual cluster and reaches the host's API server can leave the virtual cluster",
             );
         }
     }
 }
 
-/// Whether nodes choose by themselves that they are the virtual cluster's.
+/// Warns if nodes can join the virtual cluster by themselves.
 fn trusted_nodes(cluster: &Located<VirtualCluster>, report: &mut Report) {
-    // A weakness of the host, if it is looked for those.
+    // With `--host`, this is reported as a weakness.
     if !report.looks_for_weaknesses() && !cluster.labels().is_empty() && cluster.trusts_nodes() {
         let keys = cluster.labels().into_keys().collect::<Vec<_>>().join(", ");
         report.warn(
             cluster,
             format_args!(
-                "virtual cluster {}: a kubelet may set the labels of its nodes by itself ({keys}), so whoever controls a \
-                 node of the host can move it here and gets pods and their Secrets; add a label with the prefix \
-                 node-restriction.kubernetes.io/ to the nodes and to nodeSelector",
+                "virtual cluster {}: a kubelet may set all labels that select its nodes ({keys}), so anybody who \
+                 controls a node of the host can move it into this virtual cluster and get pods and their Secrets; add \
+                 a label with the prefix node-restriction.kubernetes.io/ to the nodes and to nodeSelector",
                 cluster.name
             ),
         );
     }
 }
 
-/// Reads the kubeconfig and what it names, as the agent does when it starts; nobody is asked.
+/// Reads the kubeconfig and the files that it names, as the agent does when it starts, without contacting the host.
 fn open(host: &Located<Host>, report: &mut Report) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

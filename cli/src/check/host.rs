@@ -1,7 +1,7 @@
-//! What the host cluster says: whether it can be asked, whether it lets the agent do its work, and what of it weakens the
-//! isolation of virtual clusters.
+//! Checks of the host cluster: whether it can be reached, whether the agent has the rights that it needs, and what
+//! weakens the isolation of virtual clusters.
 //!
-//! Asked by the agent's own client, with the agent's credential if no other is named; nothing is written.
+//! They use the agent's own client, with the agent's credential unless another one is given, and write nothing.
 //!
 //! Reading order: [`ask`], [`rights`], then one module for each thing that is looked at; all but [`left`] and
 //! [`authorizer`] judge what was listed, and ask nothing.
@@ -60,11 +60,11 @@ struct Questions<'c> {
     report: &'c mut Report,
 }
 
-/// Asks the host everything, as the agent or as whom `kubeconfig` names. Where an answer is missing, so is what follows from
-/// it.
+/// Runs all checks of the host, with the agent's credential or with `kubeconfig`. If an answer is missing, the checks
+/// that depend on it are skipped.
 pub(super) fn ask(config: &ProxyAgentConfiguration, kubeconfig: Option<&Path>, report: &mut Report) {
     let Some(host) = &config.host else {
-        return report.mistakes.general("--host: there is no `host` in the configuration to be asked");
+        return report.mistakes.general("--host: the configuration has no `host`");
     };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -80,13 +80,13 @@ pub(super) fn ask(config: &ProxyAgentConfiguration, kubeconfig: Option<&Path>, r
                 let (path, error) = (path.display(), chain(&error));
                 return report.mistakes.general(format_args!("--host-kubeconfig {path}: {error}"));
             }
-            // Why it cannot be opened is said already.
+            // `agent::check` has reported why it cannot be opened.
             (Err(_), None) => return,
         };
         let mut questions = Questions { api, config, host, report };
         let asked = timeout(PATIENCE, questions.ask(kubeconfig.is_none())).await;
         if asked.is_err() {
-            report.mistake(host, format_args!("host: not all questions were answered within {PATIENCE:?}"));
+            report.mistake(host, format_args!("host: the checks took longer than {PATIENCE:?} and are incomplete"));
         }
     });
 }
@@ -111,12 +111,12 @@ impl Questions<'_> {
         self.storage().await;
     }
 
-    /// Whether it answers at all, and is new enough.
+    /// Whether the host answers, and is new enough.
     async fn version(&mut self) -> bool {
         let (minor, text) = match version(&self.api).await {
             Ok(version) => version,
             Err(error) => {
-                self.report.mistake(self.host, format_args!("host: it cannot be asked: {error:#}"));
+                self.report.mistake(self.host, format_args!("host: cannot reach the API server: {error:#}"));
                 return false;
             }
         };
@@ -127,8 +127,8 @@ impl Questions<'_> {
             self.report.mistake(
                 self.host,
                 format_args!(
-                    "host: Kubernetes {text} has no ValidatingAdmissionPolicy (1.{POLICIES} has), so no virtual cluster is \
-                     served unless `unsafeDirectAccess: true` below `host` accepts that"
+                    "host: Kubernetes {text} has no ValidatingAdmissionPolicy (1.{POLICIES} and newer have), so the \
+                     agent serves no virtual cluster unless you set `unsafeDirectAccess: true` below `host`"
                 ),
             );
         }
@@ -137,50 +137,50 @@ impl Questions<'_> {
 
     /// Whether the agent can do its work.
     async fn rights(&mut self) {
-        match slow("what the agent may do", rights::missing(&self.api)).await {
+        match slow("the agent's rights", rights::missing(&self.api)).await {
             Ok(missing) if missing.is_empty() => {}
             Ok(missing) => {
                 let (count, missing) = (missing.len(), missing.join(", "));
                 self.report.mistake(
                     self.host,
                     format_args!(
-                        "host: the agent lacks {count} rights of configs/kubernetes/agent-rbac.yaml, which must be applied: \
-                         {missing}"
+                        "host: the agent lacks {count} rights; apply configs/kubernetes/agent-rbac.yaml: {missing}"
                     ),
                 );
             }
             Err(error) => {
-                self.report.mistake(self.host, format_args!("host: it does not say what the agent may do: {error:#}"));
+                self.report.mistake(self.host, format_args!("host: cannot check the agent's rights: {error:#}"));
             }
         }
-        // A right that is only there once the first such object was written.
+        // A review cannot show this right before the first such object is written.
         match self.api.get(CUSTOM_RESOURCES).await {
             Ok(_) => {}
             Err(error) if error.is_not_found() => self.report.warn(
                 self.host,
-                "host: the ClusterRole atoll-proxy-agent-custom-resources of configs/kubernetes/agent-rbac.yaml is not \
-                 there, so virtual clusters cannot write custom resources that are in no namespace",
+                "host: the ClusterRole atoll-proxy-agent-custom-resources does not exist, so virtual clusters cannot \
+                 write cluster-scoped custom resources; apply configs/kubernetes/agent-rbac.yaml",
             ),
             Err(error) => self.unknown("ClusterRoles", &error),
         }
     }
 
-    /// Whether the configuration serves virtual clusters that the host may not keep in.
+    /// Whether the configuration serves virtual clusters on a host that may not enforce the policies.
     fn direct_access(&mut self) {
         let why = match (self.host.unsafe_direct_access, self.host.unverified_policies) {
-            (true, _) => "unsafeDirectAccess serves virtual clusters though the host may not enforce",
-            (false, true) => "unverifiedPolicies serves virtual clusters though nobody has seen the host enforce",
+            (true, _) => "with unsafeDirectAccess, the agent serves virtual clusters even if the host does not enforce",
+            (false, true) => "with unverifiedPolicies, the agent serves virtual clusters even if it cannot verify that \
+                              the host enforces",
             (false, false) => return,
         };
         self.report.weak(Some(Weakness::at(
             Check::DirectAccess,
             self.host.place(),
             format_args!(
-                "host: {why} the admission policies that keep a token inside its virtual cluster when it is used directly \
-                 against the host's API server"
+                "host: {why} the admission policies; these keep a token inside its virtual cluster when somebody uses \
+                 it directly at the host's API server"
             ),
-            "use a host of Kubernetes 1.30 or newer with the plugin ValidatingAdmissionPolicy, whose webhooks take dry runs, and \
-             take the key out; until then, let only the agent and the nodes reach the API server",
+            "use Kubernetes 1.30 or newer with the admission plugin ValidatingAdmissionPolicy and webhooks that \
+             support dry runs, then remove the key; until then, let only the agent and the nodes reach the API server",
         )));
     }
 
@@ -188,7 +188,7 @@ impl Questions<'_> {
         match authorizer::weaknesses(&self.api, self.host.place()).await {
             Ok(found) => self.report.weak(found),
             Err(error) => {
-                self.report.warn(self.host, format_args!("host: it does not say what others may do: {error:#}"));
+                self.report.warn(self.host, format_args!("host: cannot check the rights of others: {error:#}"));
             }
         }
     }
@@ -203,8 +203,8 @@ impl Questions<'_> {
                 Check::NodeLabel,
                 cluster.place(),
                 format_args!(
-                    "virtual cluster {}: a kubelet may set the labels of its nodes by itself ({keys}), so whoever controls a \
-                     node of the host can move it here and gets pods and their Secrets",
+                    "virtual cluster {}: a kubelet may set all labels that select its nodes ({keys}), so anybody who \
+                     controls a node of the host can move it into this virtual cluster and get pods and their Secrets",
                     cluster.name
                 ),
                 "add a label with the prefix node-restriction.kubernetes.io/ to the nodes and to nodeSelector",
@@ -215,7 +215,8 @@ impl Questions<'_> {
         }
     }
 
-    /// Bindings first: one that is left behind is in none of the namespaces that are listed after it.
+    /// Lists bindings before namespaces, so that a binding whose namespace is missing was left behind, and is not merely
+    /// newer.
     async fn bindings_and_namespaces(&mut self) -> Namespaces {
         let place = self.host.place();
         let without_mirrors = format!("!{MIRROR_LABEL}");
@@ -284,7 +285,7 @@ impl Questions<'_> {
         }
     }
 
-    /// A whole list, or a warning that it is not known. A kind that this version of Kubernetes does not have has no objects.
+    /// A whole list, or a warning that it cannot be read. A kind that this version of Kubernetes lacks has no objects.
     async fn list(&mut self, what: &str, path: &str, labels: &str, shape: Shape) -> Option<Vec<Value>> {
         let selection = Selection { labels: labels.to_owned(), shape, ..Selection::default() };
         match slow(what, self.api.list(path, &selection)).await {
@@ -300,16 +301,16 @@ impl Questions<'_> {
     fn unknown(&mut self, what: &str, error: &ApiError) {
         let error = chain(error);
         self.report
-            .warn(self.host, format_args!("host: its {what} cannot be read, so they were not looked at: {error}"));
+            .warn(self.host, format_args!("host: cannot read its {what}, so they were not checked: {error}"));
     }
 }
 
-/// Whether a label of namespaces is out of reach of their virtual cluster.
+/// Whether a virtual cluster cannot set this label of its namespaces.
 fn is_protected(protected: &ProtectedKeys, key: &str) -> bool {
     key == METADATA_NAME_LABEL || is_own_key(key) || protected.matches(key)
 }
 
-/// Tells a terminal what takes long.
+/// Reports a slow check on standard error.
 async fn slow<T>(what: &str, asked: impl Future<Output = T>) -> T {
     let mut asked = std::pin::pin!(asked);
     tokio::select! {
@@ -321,7 +322,7 @@ async fn slow<T>(what: &str, asked: impl Future<Output = T>) -> T {
 
 #[expect(clippy::print_stderr, reason = "the person at the terminal wonders; standard output is for the report")]
 fn tell(what: &str) {
-    eprintln!("atoll: asking the host: {what}");
+    eprintln!("atoll: checking the host: {what}");
 }
 
 /// The minor version, and the whole of it.
@@ -331,7 +332,7 @@ async fn version(api: &Api) -> anyhow::Result<(u32, String)> {
     let minor = version["minor"].as_str().unwrap_or_default();
     let digits: String = minor.chars().take_while(char::is_ascii_digit).collect();
     if version["major"] != "1" {
-        bail!("/version is no Kubernetes version: {version}");
+        bail!("/version is not a Kubernetes version: {version}");
     }
     let text = version["gitVersion"].as_str().unwrap_or_default().to_owned();
     Ok((digits.parse().context("/version has no minor version")?, text))

@@ -1,4 +1,4 @@
-//! What of a host weakens the isolation of its virtual clusters.
+//! Weaknesses of a host in the isolation of its virtual clusters.
 
 use std::fmt;
 
@@ -8,35 +8,35 @@ use ops::config::{Place, Problem};
 /// A kind of weakness. The help of `--accept` lists them with their texts here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Check {
-    /// The host does not keep tokens of virtual clusters inside them: `unsafeDirectAccess`
+    /// `unsafeDirectAccess` or `unverifiedPolicies` is set: the host may not keep tokens of virtual clusters inside them
     DirectAccess,
-    /// The host allows everybody what only its administrators should be allowed
+    /// The host grants everybody rights that only its administrators should have
     Authorizer,
-    /// A binding gives a role to all users, to all service accounts, or to callers without credentials
+    /// A binding grants a role to all users, to all service accounts, or to callers without credentials
     OpenBinding,
     /// Every node may read all Secrets and write all Nodes of the host
     NodeRole,
-    /// A virtual cluster selects its nodes by labels that a node may change on itself
+    /// A virtual cluster selects its nodes by labels that a node may set on itself
     NodeLabel,
     /// Virtual clusters share nodes
     SharedNodes,
-    /// A ClusterRole of the host takes in what virtual clusters write into theirs
+    /// A ClusterRole of the host aggregates rules that virtual clusters write
     Aggregation,
-    /// A webhook or an admission policy lets labels of tenants decide what it sees
+    /// A webhook or an admission policy selects what it checks by labels that tenants may set
     Admission,
-    /// A NetworkPolicy lets in namespaces by a label that tenants may set
+    /// A NetworkPolicy admits namespaces by a label that tenants may set
     NetworkPolicy,
-    /// A namespace of the host, or a cluster that has left, has a name that a virtual cluster could need
+    /// A namespace of the host, or a cluster that left the configuration, has a name that clashes with a virtual cluster
     NamespaceName,
-    /// A RoleBinding is left in a namespace that does not exist, and is in force when somebody creates it
+    /// A RoleBinding is left in a namespace that does not exist, and takes effect when somebody creates the namespace
     LeftBinding,
-    /// A PersistentVolume is free for every virtual cluster
+    /// A claim of any virtual cluster can bind a PersistentVolume
     FreeVolume,
     /// A StorageClass lets claims name Secrets of the operator
     StorageSecret,
 }
 
-/// One weakness: what is so, and what to do about it.
+/// One weakness: the problem, and advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Weakness {
     pub(super) check: Check,
@@ -62,7 +62,7 @@ impl Weakness {
     }
 }
 
-/// The first of many names, and how many there are besides.
+/// The first names of a list, and how many more there are.
 pub(super) fn some(names: &[impl AsRef<str>]) -> String {
     const SHOWN: usize = 3;
     let shown = names.iter().take(SHOWN).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! Webhooks and admission policies of the host that see only what labels of tenants let them see.
+//! Webhooks and admission policies of the host that select objects by labels that tenants may set.
 
 use ops::config::Place;
 use rewrite::name::CLUSTER_LABEL;
@@ -20,7 +20,7 @@ pub(super) const KINDS: [(&str, &str); 6] = [
 /// The label of the policies that the agent makes.
 const OURS: &str = "atoll.dev/gate";
 
-/// Something that selects what it sees.
+/// The selectors of a webhook, policy or binding.
 struct Selecting<'o> {
     /// The name of a webhook.
     part: Option<&'o str>,
@@ -29,7 +29,7 @@ struct Selecting<'o> {
     objects: &'o Value,
 }
 
-/// What is wrong with an object of one of the kinds. `namespaces` are the labels of namespaces that virtual clusters have,
+/// The weaknesses of an object of one of the kinds. `namespaces` are the labels of namespaces that virtual clusters have,
 /// or could have.
 pub(super) fn weaknesses(
     place: Option<Place>,
@@ -53,10 +53,11 @@ pub(super) fn weaknesses(
                 Check::Admission,
                 place,
                 format_args!(
-                    "host: {kind} {name}{part} selects namespaces by {keys}, which virtual clusters may set on theirs, so \
-                     they choose whether it sees what they write"
+                    "host: {kind} {name}{part} selects namespaces by {keys}, which virtual clusters may set on their \
+                     namespaces, so they choose whether it checks their writes"
                 ),
-                &format!("select by {CLUSTER_LABEL} or kubernetes.io/metadata.name, which only the operator decides"),
+                &format!("select by {CLUSTER_LABEL} or kubernetes.io/metadata.name, which virtual clusters cannot \
+                          choose"),
             ));
         }
         let keys = keys_of_objects(selecting.objects);
@@ -66,10 +67,10 @@ pub(super) fn weaknesses(
                 Check::Admission,
                 place,
                 format_args!(
-                    "host: {kind} {name}{part} selects objects by their label {keys}, which whoever writes them sets, so \
-                     virtual clusters choose whether it sees what they write"
+                    "host: {kind} {name}{part} selects objects by the label {keys}, which virtual clusters may set on \
+                     their objects, so they choose whether it checks their writes"
                 ),
-                "use a namespaceSelector instead of the objectSelector, unless the choice is meant to be theirs",
+                "use a namespaceSelector instead of the objectSelector, unless virtual clusters are meant to choose",
             ));
         }
     }
@@ -87,7 +88,8 @@ fn selecting(object: &Value) -> Vec<Selecting<'_>> {
     }
 }
 
-/// Whether namespaces decide: they do not where all that is seen is in none, but for Namespaces themselves.
+/// Whether the namespaceSelector matters: it does not if all rules are for cluster-scoped resources other than
+/// Namespaces.
 fn sees_namespaced(rules: &Value) -> bool {
     let sees = |rule: &Value| {
         let mut resources = rule["resources"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -134,7 +136,7 @@ mod tests {
         }
         let mine = json!({"matchLabels": {"x": "y"}});
         let all = said("X", &webhooks(json!({"name": "loud", "rules": rules, "objectSelector": mine})));
-        assert!(all.len() == 1 && all[0].contains("selects objects by their label x"), "{all:?}");
+        assert!(all.len() == 1 && all[0].contains("selects objects by the label x"), "{all:?}");
         let not_theirs = json!({"matchExpressions": [{"key": CLUSTER_LABEL, "operator": "DoesNotExist"}]});
         let both = json!({"name": "loud", "rules": rules, "objectSelector": mine, "namespaceSelector": not_theirs});
         assert_eq!(said("X", &webhooks(both)), [""; 0]);

@@ -1,7 +1,7 @@
-//! ClusterRoles of the host that take in the rules of others.
+//! ClusterRoles of the host that aggregate rules of tenants.
 //!
-//! A ClusterRole of a virtual cluster is one of the host. It carries the label that says whose it is, and its own labels
-//! under parked keys. A selector that looks for nothing, or for what such a role does not have, matches it as well.
+//! A ClusterRole of a virtual cluster is a ClusterRole of the host. It has the label of its cluster, and its own labels
+//! under parked keys. An empty selector, or one that requires the absence of a label, matches it too.
 
 use kube_wire::selector::{Requirement, Test};
 use ops::config::Place;
@@ -12,21 +12,21 @@ use serde_json::Value;
 use super::selector::requirements;
 use crate::check::weakness::{Check, Weakness};
 
-/// The labels of the roles by which the agent gives itself the right to custom resources.
+/// The labels of the roles by which the agent grants itself rights to custom resources.
 const OF_THE_AGENT: [(&str, &str); 2] =
     [("atoll.dev/agent-custom-resources", "true"), ("app.kubernetes.io/managed-by", "atoll")];
-/// The role that they are for.
+/// The role that aggregates them.
 const AGENT: &str = "atoll-proxy-agent-custom-resources";
 
-/// What is wrong with a ClusterRole that is none of a virtual cluster.
+/// The weakness of a ClusterRole that belongs to no virtual cluster.
 pub(super) fn weakness(place: Option<Place>, role: &Value) -> Option<Weakness> {
     let name = role["metadata"]["name"].as_str()?;
     let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array()?;
     let selectors: Vec<_> = selectors.iter().map(requirements).collect();
     let (what, key) = if selectors.iter().any(|selector| can_match_tenants(selector)) {
-        ("what administrators of virtual clusters write into their roles", CLUSTER_LABEL)
+        ("rules that administrators of virtual clusters write", CLUSTER_LABEL)
     } else if name != AGENT && selectors.iter().any(|selector| matches_the_agents(selector)) {
-        ("the rights to write custom resources that the agent gives itself", OF_THE_AGENT[0].0)
+        ("the rights to write custom resources that the agent grants itself", OF_THE_AGENT[0].0)
     } else {
         return None;
     };
@@ -34,16 +34,16 @@ pub(super) fn weakness(place: Option<Place>, role: &Value) -> Option<Weakness> {
         Check::Aggregation,
         place,
         format_args!(
-            "host: ClusterRole {name} takes in {what}, and whoever it is bound to has these rules on the whole host"
+            "host: ClusterRole {name} aggregates {what}; its subjects have these rights on the whole host"
         ),
         &format!("add `{{key: {key}, operator: DoesNotExist}}` to the matchExpressions of its clusterRoleSelectors"),
     ))
 }
 
-/// Whether a virtual cluster can write a role that all requirements hold for.
+/// Whether a virtual cluster can write a role that meets all requirements.
 fn can_match_tenants(selector: &[Requirement]) -> bool {
     selector.iter().all(|requirement| match requirement.key() {
-        // Its value is a name that the operator chooses.
+        // The operator chooses its value.
         CLUSTER_LABEL => *requirement.test() != Test::DoesNotExist,
         key if unparked(key).is_some() => true,
         _ => requirement.test().holds(None),
@@ -90,7 +90,7 @@ mod tests {
         let both = json!([{"matchExpressions": [
             {"key": CLUSTER_LABEL, "operator": "DoesNotExist"}, {"key": "a", "operator": "DoesNotExist"},
         ]}]);
-        assert!(said("all", &both).is_some_and(|said| said.contains("the agent gives itself")));
+        assert!(said("all", &both).is_some_and(|said| said.contains("the agent grants itself")));
         assert_eq!(weakness(None, &json!({"metadata": {"name": "plain"}})), None);
     }
 

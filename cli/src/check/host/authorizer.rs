@@ -1,6 +1,6 @@
-//! Whether the host allows everybody what nobody should be allowed.
+//! Whether the host grants everybody rights that only its administrators should have.
 //!
-//! Bindings are one way to allow; another authorizer of the host may know others (`--authorization-mode`).
+//! Access reviews find more than bindings do: another authorizer of the host may grant rights (`--authorization-mode`).
 
 use anyhow::Context as _;
 use ops::config::Place;
@@ -11,7 +11,7 @@ use crate::check::weakness::{Check, Weakness};
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
-/// Callers with no right of their own, and who is like them.
+/// Callers without any right of their own, and which callers are treated like them.
 fn nobodies() -> [(&'static str, Value); 2] {
     [
         (
@@ -22,22 +22,22 @@ fn nobodies() -> [(&'static str, Value); 2] {
             }),
         ),
         (
-            "whoever reaches the host's API server without credentials",
+            "anybody who reaches the host's API server without credentials",
             json!({"user": "system:anonymous", "groups": ["system:unauthenticated"]}),
         ),
     ]
 }
 
-/// What would be the end of all isolation, in words and as attributes of a review.
+/// Rights that would break all isolation, as text and as attributes of a review.
 fn rights() -> [(&'static str, Value); 3] {
     [
         ("read all Secrets", json!({"verb": "list", "resource": "secrets"})),
-        ("make pods anywhere", json!({"verb": "create", "resource": "pods"})),
+        ("create pods anywhere", json!({"verb": "create", "resource": "pods"})),
         ("label namespaces", json!({"verb": "update", "resource": "namespaces"})),
     ]
 }
 
-/// Asks the host for each of them.
+/// Asks the host for a review of each right.
 pub(super) async fn weaknesses(api: &Api, place: Option<Place>) -> anyhow::Result<Vec<Weakness>> {
     let mut found = Vec::new();
     for (who, caller) in nobodies() {
@@ -54,9 +54,9 @@ pub(super) async fn weaknesses(api: &Api, place: Option<Place>) -> anyhow::Resul
             found.push(Weakness::at(
                 Check::Authorizer,
                 place,
-                format_args!("host: it lets {who} {}", allowed.join(", ")),
-                "let kube-apiserver run with --authorization-mode=Node,RBAC, and look for bindings and for other \
-                 authorizers that allow it",
+                format_args!("host: it allows {who} to {}", allowed.join(", ")),
+                "run kube-apiserver with --authorization-mode=Node,RBAC, and find the binding or the other authorizer \
+                 that allows it",
             ));
         }
     }

@@ -1,19 +1,19 @@
-//! Roles that the host gives to more than its operator may think of.
+//! Roles that the host grants to more identities than its operator may expect.
 
 use ops::config::Place;
 use serde_json::Value;
 
 use crate::check::weakness::{Check, Weakness};
 
-/// Subjects that users of virtual clusters are, whatever the agent does, or anybody else.
+/// Subjects that include users of virtual clusters, or everybody, regardless of the agent.
 const EVERYBODY: [(&str, &str, &str); 4] = [
     ("Group", "system:authenticated", "every user and service account of every virtual cluster"),
     ("Group", "system:serviceaccounts", "every service account of every virtual cluster"),
-    ("Group", "system:unauthenticated", "whoever reaches the host's API server, such as pods"),
-    ("User", "system:anonymous", "whoever reaches the host's API server, such as pods"),
+    ("Group", "system:unauthenticated", "anybody who reaches the host's API server, such as pods"),
+    ("User", "system:anonymous", "anybody who reaches the host's API server, such as pods"),
 ];
 
-/// Bindings that an API server makes by itself, and whom they bind
+/// Bindings that an API server creates by itself, and their subjects
 /// (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go`). The role has the same name.
 const BUILT_IN: [(&str, &[&str]); 5] = [
     ("system:basic-user", &["system:authenticated"]),
@@ -23,14 +23,14 @@ const BUILT_IN: [(&str, &[&str]); 5] = [
     ("system:service-account-issuer-discovery", &["system:serviceaccounts"]),
 ];
 
-/// By which kubeadm shows the address and the CA of the cluster to machines that are to join it
+/// The binding by which kubeadm shows the address and the CA of the cluster to machines that join it
 /// (`cmd/kubeadm/app/phases/bootstraptoken/clusterinfo`).
 const OF_KUBEADM: (&str, &str) = ("kube-public", "kubeadm:bootstrap-signer-clusterinfo");
 
-/// What kubelets may do, which the Node authorizer narrows down to what concerns each.
+/// The role of kubelets. The Node authorizer restricts it to objects of each node.
 const NODE_ROLE: &str = "system:node";
 
-/// What is wrong with a ClusterRoleBinding or a RoleBinding.
+/// The weaknesses of a ClusterRoleBinding or a RoleBinding.
 pub(super) fn weaknesses(place: Option<Place>, kind: &str, binding: &Value) -> Vec<Weakness> {
     let metadata = &binding["metadata"];
     let name = metadata["name"].as_str().unwrap_or_default();
@@ -51,8 +51,8 @@ pub(super) fn weaknesses(place: Option<Place>, kind: &str, binding: &Value) -> V
             found.push(Weakness::at(
                 Check::OpenBinding,
                 place,
-                format_args!("host: {kind} {within}{name} gives {role} to {group}, so to {who}"),
-                "bind the users, groups and service accounts that need the role by name",
+                format_args!("host: {kind} {within}{name} grants {role} to {group}: {who}"),
+                "bind the role to the users, groups and service accounts that need it, by name",
             ));
         }
     }
@@ -60,9 +60,9 @@ pub(super) fn weaknesses(place: Option<Place>, kind: &str, binding: &Value) -> V
         found.push(Weakness::at(
             Check::NodeRole,
             place,
-            format_args!("host: {kind} {name} lets every node read all Secrets, whichever pods it has"),
-            "let kube-apiserver run with --authorization-mode=Node,RBAC and --enable-admission-plugins=NodeRestriction, and \
-             delete the binding",
+            format_args!("host: {kind} {name} lets every node read all Secrets, not only those of its pods"),
+            "run kube-apiserver with --authorization-mode=Node,RBAC and --enable-admission-plugins=NodeRestriction, \
+             and delete the binding",
         ));
     }
     found
@@ -87,10 +87,10 @@ mod tests {
     fn everybody_is_more_than_one_group() {
         for (kind, name, who) in EVERYBODY {
             let said = found("ClusterRoleBinding", None, "open", "view", &[("User", "jane"), (kind, name)]);
-            assert_eq!(said, [format!("open-binding host: ClusterRoleBinding open gives view to {name}, so to {who}")]);
+            assert_eq!(said, [format!("open-binding host: ClusterRoleBinding open grants view to {name}: {who}")]);
         }
         let said = found("RoleBinding", Some("default"), "open", "view", &[("Group", "system:authenticated")]);
-        assert!(said[0].contains("RoleBinding default/open gives view"), "{said:?}");
+        assert!(said[0].contains("RoleBinding default/open grants view"), "{said:?}");
         for (kind, name) in [("User", "system:authenticated"), ("Group", "vc:a:system:authenticated"), ("Group", "x")] {
             assert_eq!(found("ClusterRoleBinding", None, "closed", "view", &[(kind, name)]), [""; 0]);
         }

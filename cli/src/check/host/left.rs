@@ -1,7 +1,7 @@
-//! RoleBindings that have outlived their namespace.
+//! RoleBindings that outlived their namespace.
 //!
-//! An object with a finalizer stays where it is when its namespace is finalized by force. Nobody sees it there, and it is in
-//! force again for whoever makes a namespace of that name.
+//! When somebody finalizes a namespace by force, an object with a finalizer survives. Nobody sees it there, and it takes
+//! effect again when somebody creates a namespace of that name.
 
 use kube_wire::name::SegmentName;
 use kube_wire::request_info::ResourcePath;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::namespaces::Namespaces;
 use crate::check::weakness::{Check, Weakness, some};
 
-/// Of bindings that were listed before the namespaces were.
+/// The weakness, from bindings that were listed before the namespaces.
 pub(super) async fn weakness(
     api: &Api,
     place: Option<Place>,
@@ -22,7 +22,7 @@ pub(super) async fn weakness(
     let mut left = Vec::new();
     for binding in bindings {
         let (name, namespace) = (binding["metadata"]["name"].as_str()?, binding["metadata"]["namespace"].as_str()?);
-        // It may have gone with its namespace since.
+        // It may have been deleted with its namespace since.
         if !namespaces.has(namespace) && is_there(api, namespace, name).await {
             left.push(format!("{namespace}/{name}"));
         }
@@ -34,16 +34,17 @@ pub(super) async fn weakness(
         Check::LeftBinding,
         place,
         format_args!(
-            "host: RoleBindings are in namespaces that do not exist, and in force as soon as somebody makes one of that name: \
-             {}",
+            "host: RoleBindings exist in namespaces that do not exist, and take effect when somebody creates the \
+             namespace: {}",
             some(&left)
         ),
-        "`kubectl delete rolebinding NAME -n NAMESPACE`; if a finalizer keeps it, create the namespace, take the finalizer off \
-         with `kubectl edit`, since no object of a missing namespace can be changed, and delete the namespace again",
+        "run `kubectl delete rolebinding NAME -n NAMESPACE`; if a finalizer keeps it, create the namespace (no object \
+         of a missing namespace can be changed), remove the finalizer with `kubectl edit`, and delete the namespace \
+         again",
     ))
 }
 
-/// Whether it is there by now. If the host does not say, it was a moment ago.
+/// Whether it still exists. If the host does not answer, assume so: it did a moment ago.
 async fn is_there(api: &Api, namespace: &str, name: &str) -> bool {
     let (Ok(namespace), Ok(name)) = (SegmentName::new(namespace), SegmentName::new(name)) else { return false };
     let path = ResourcePath {

@@ -1,4 +1,4 @@
-//! Names of namespaces on the host that meet those of virtual clusters.
+//! Names of namespaces on the host that clash with those of virtual clusters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(super) struct Namespaces(BTreeMap<String, Labels>);
 // === impl Namespaces ===
 
 impl Namespaces {
-    /// Of Namespace objects, or their metadata.
+    /// From Namespace objects, or their metadata.
     pub(super) fn new(items: &[Value]) -> Self {
         let of = |item: &Value| {
             let labels = item["metadata"]["labels"].as_object().into_iter().flatten();
@@ -29,17 +29,17 @@ impl Namespaces {
         Self(items.iter().filter_map(of).collect())
     }
 
-    /// Whether there is one of this name.
+    /// Whether a namespace of this name exists.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// Whether it is labelled as one of a virtual cluster, or as a root namespace.
+    /// Whether it has the label of a virtual cluster, or of a root namespace.
     pub(super) fn is_of_a_cluster(&self, name: &str) -> bool {
         self.0.get(name).is_some_and(|labels| labels.contains_key(CLUSTER_LABEL) || labels.contains_key(ROOT_LABEL))
     }
 
-    /// The labels of those that virtual clusters have, and of one that each of `clusters` could make.
+    /// The labels of all namespaces of virtual clusters, and of one that each of `clusters` could create.
     pub(super) fn of_tenants(&self, clusters: &[Located<VirtualCluster>]) -> Vec<Labels> {
         let there = self.0.values().filter(|labels| labels.contains_key(CLUSTER_LABEL)).cloned();
         let new = clusters.iter().map(|cluster| {
@@ -50,7 +50,7 @@ impl Namespaces {
         there.chain(new).collect()
     }
 
-    /// Names that are taken, or would be, and labels that somebody has put on.
+    /// Names that are taken or could clash, and labels that somebody else set.
     pub(super) fn weaknesses(&self, place: Option<Place>, clusters: &[Located<VirtualCluster>]) -> Vec<Weakness> {
         let mut found: Vec<_> = clusters.iter().filter_map(|cluster| self.meeting(cluster)).collect();
         let strangers: Vec<_> = self.0.iter().filter(|(name, labels)| is_mislabelled(name, labels)).collect();
@@ -60,18 +60,18 @@ impl Namespaces {
                 Check::NamespaceName,
                 place,
                 format_args!(
-                    "host: namespaces have the labels of a virtual cluster and not the name that it would give them: {}; \
-                     they are nobody's, and admission policies treat them as the cluster's",
+                    "host: namespaces have the labels of a virtual cluster, but not the host name that these labels \
+                     imply: {}; no virtual cluster shows them, but the admission policies apply to them",
                     some(&names)
                 ),
-                "take off their labels atoll.dev/virtual-cluster and atoll.dev/namespace",
+                "remove their labels atoll.dev/virtual-cluster and atoll.dev/namespace",
             ));
         }
         found.extend(self.others(clusters));
         found
     }
 
-    /// Namespaces of the host that are called as the cluster would call its own.
+    /// Namespaces of the host whose names the cluster would use.
     fn meeting(&self, cluster: &Located<VirtualCluster>) -> Option<Weakness> {
         let name = ClusterName::new(cluster.name.as_str()).ok()?;
         let (ending, root) = (format!("-{name}"), HostNamespace::root(&name));
@@ -87,15 +87,16 @@ impl Namespaces {
             Check::NamespaceName,
             cluster.place(),
             format_args!(
-                "virtual cluster {name}: the host has namespaces of its own with names that it would give: {}; its clients \
-                 get 409 for them, and what you leave behind in one is theirs once it is deleted",
+                "virtual cluster {name}: the host has other namespaces with names that this cluster would use: {}; its \
+                 clients get 409 when they create them, and if you delete one, objects that outlive it belong to the \
+                 next namespace of that name",
                 some(&taken)
             ),
-            &format!("call them otherwise: no name of yours should end with `{ending}`"),
+            &format!("rename them: no name of another namespace should end with `{ending}`"),
         ))
     }
 
-    /// Clusters that another agent serves, or that have left, with which ours could meet.
+    /// Clusters that another agent serves, or that left the configuration, whose names clash with ours.
     fn others(&self, clusters: &[Located<VirtualCluster>]) -> Vec<Weakness> {
         let ours: BTreeSet<_> = clusters.iter().map(|cluster| cluster.name.as_str()).collect();
         let labelled = self.0.values().flat_map(|labels| [labels.get(CLUSTER_LABEL), labels.get(ROOT_LABEL)]);
@@ -114,14 +115,15 @@ impl Namespaces {
                     "virtual cluster {our}: the host has namespaces of virtual cluster {other}, which is not in this \
                      configuration, and namespaces of both could have the same name"
                 ),
-                &format!("if {other} is gone, `atoll namespaces remove --cluster {other}`; if not, rename one of them"),
+                &format!("if {other} no longer exists, run `atoll namespaces remove --cluster {other}`; otherwise \
+                          rename one of the two clusters"),
             )
         };
         pairs.map(met).collect()
     }
 }
 
-/// Whether a namespace has labels of a virtual cluster that its name does not agree with.
+/// Whether a namespace has labels of a virtual cluster that its name contradicts.
 fn is_mislabelled(host: &str, labels: &Labels) -> bool {
     let Some(cluster) = labels.get(CLUSTER_LABEL) else { return false };
     let names = ClusterName::new(cluster)
@@ -162,10 +164,7 @@ mod tests {
         let host = [plain("shop-ke"), plain("ke"), plain("-ke"), plain("kube-system"), member("edge-ke", "ke", "edge")];
         let said = said(&host, &["ke"]);
         assert_eq!(said.len(), 1, "{said:?}");
-        assert!(
-            said[0].starts_with("virtual cluster ke: ") && said[0].contains("would give: shop-ke; its"),
-            "{said:?}"
-        );
+        assert!(said[0].starts_with("virtual cluster ke: ") && said[0].contains("would use: shop-ke; its"), "{said:?}");
     }
 
     #[test]
@@ -180,7 +179,7 @@ mod tests {
         let said =
             said(&[member("edge-ke", "hz", "edge"), member("edge-hz", "hz", "edge"), member("x", "hz", "")], &["hz"]);
         assert_eq!(said.len(), 1, "{said:?}");
-        assert!(said[0].contains("would give them: edge-ke, x; they"), "{said:?}");
+        assert!(said[0].contains("labels imply: edge-ke, x; no virtual"), "{said:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! NetworkPolicies of the host that let in whoever has a label.
+//! NetworkPolicies of the host that admit namespaces by labels that tenants may set.
 
 use ops::config::Place;
 use rewrite::name::METADATA_NAME_LABEL;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::selector::{Labels, keys_of_tenants};
 use crate::check::weakness::{Check, Weakness};
 
-/// What is wrong with a NetworkPolicy in a namespace that is none of a virtual cluster.
+/// The weakness of a NetworkPolicy in a namespace that belongs to no virtual cluster.
 pub(super) fn weakness(
     place: Option<Place>,
     policy: &Value,
@@ -24,7 +24,8 @@ pub(super) fn weakness(
         Check::NetworkPolicy,
         place,
         format_args!(
-            "host: NetworkPolicy {namespace}/{name} lets in namespaces by {keys}, which virtual clusters may set on theirs"
+            "host: NetworkPolicy {namespace}/{name} admits namespaces by {keys}, which virtual clusters may set on \
+             their namespaces"
         ),
         &format!("select them by {METADATA_NAME_LABEL}"),
     ))
@@ -48,9 +49,7 @@ mod tests {
         };
         let by_label = json!({"namespaceSelector": {"matchLabels": {"team": "ops"}}});
         assert!(
-            said(&policy(by_label))
-                .unwrap()
-                .starts_with("host: NetworkPolicy monitoring/p lets in namespaces by team,")
+            said(&policy(by_label)).unwrap().starts_with("host: NetworkPolicy monitoring/p admits namespaces by team,")
         );
         let by_name = json!({"namespaceSelector": {"matchLabels": {METADATA_NAME_LABEL: "ops"}}});
         for closed in [by_name, json!({"namespaceSelector": {}}), json!({"ipBlock": {"cidr": "10.0.0.0/8"}})] {

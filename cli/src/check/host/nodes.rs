@@ -1,4 +1,4 @@
-//! Nodes of the host, and whose they are.
+//! Nodes of the host, and the virtual clusters that select them.
 
 use kube_wire::selector::LabelSelector;
 use ops::config::Located;
@@ -14,7 +14,7 @@ pub(super) fn look(nodes: &[Value], clusters: &[Located<VirtualCluster>], report
     for cluster in clusters {
         let labels = cluster.labels();
         let labels = labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        // A selector that is none is said to be none already.
+        // `agent::check` has reported an invalid selector.
         let Ok(selector) = LabelSelector::from_labels(labels) else { continue };
         let matches = |node: &&Value| selector.matches(|key| node["metadata"]["labels"][key].as_str());
         let own: Vec<_> = nodes.iter().filter(matches).filter_map(|node| node["metadata"]["name"].as_str()).collect();
@@ -33,7 +33,7 @@ pub(super) fn look(nodes: &[Value], clusters: &[Located<VirtualCluster>], report
                 cluster.place(),
                 format_args!(
                     "virtual cluster {name} shares nodes with {other}, such as {node}: a pod that breaks out of its \
-                     container on one of them has the pods and the Secrets of both"
+                     container on one of them can reach the pods and the Secrets of both"
                 ),
                 "give each virtual cluster nodes of its own",
             )));

@@ -1,14 +1,14 @@
-//! Whether the agent may do what it needs.
+//! Whether the agent has the rights that it needs.
 
 use anyhow::Context as _;
 use proxy_agent::host::api::Api;
 use serde_json::{Value, json};
 
-/// The rules that the agent needs, as they are to be applied.
+/// The rules that the agent needs, as the operator applies them.
 const RBAC: &str = include_str!("../../../../configs/kubernetes/agent-rbac.yaml");
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/// What the agent should be allowed and is not, in words of `kubectl auth can-i`.
+/// The rights that the agent lacks, in the notation of `kubectl auth can-i`.
 pub(super) async fn missing(api: &Api) -> anyhow::Result<Vec<String>> {
     let mut missing = Vec::new();
     for (words, attributes) in wanted(RBAC)? {
@@ -22,7 +22,7 @@ pub(super) async fn missing(api: &Api) -> anyhow::Result<Vec<String>> {
     Ok(missing)
 }
 
-/// Every right of the ClusterRole in a file: in words, and as the `spec` of a review.
+/// Every right of the ClusterRole in a file: as text, and as the `spec` of a review.
 fn wanted(rbac: &str) -> anyhow::Result<Vec<(String, Value)>> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(rbac).context("the agent's rules")?;
     let role = documents.iter().find(|document| document["kind"] == "ClusterRole").context("no ClusterRole")?;

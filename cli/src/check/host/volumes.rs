@@ -11,7 +11,7 @@ const SECRET_PREFIX: &str = "csi.storage.k8s.io/";
 const SECRET_NAME: &str = "secret-name";
 const SECRET_NAMESPACE: &str = "secret-namespace";
 
-/// PersistentVolumes that any claim can have.
+/// PersistentVolumes that any claim can bind.
 pub(super) fn free(place: Option<Place>, volumes: &[Value]) -> Option<Weakness> {
     let is_free = |volume: &&Value| volume["status"]["phase"] == "Available" && volume["spec"]["claimRef"].is_null();
     let names: Vec<_> =
@@ -23,15 +23,15 @@ pub(super) fn free(place: Option<Place>, volumes: &[Value]) -> Option<Weakness> 
         Check::FreeVolume,
         place,
         format_args!(
-            "host: PersistentVolumes are free for a claim of any virtual cluster, by name or by class: {}",
+            "host: a claim of any virtual cluster can bind these PersistentVolumes, by name or by class: {}",
             some(&names)
         ),
-        "reserve each with spec.claimRef, the namespace on the host and the name of its claim; or let a provisioner make \
+        "reserve each with spec.claimRef (the host namespace and the name of its claim), or let a provisioner create \
          volumes on demand",
     ))
 }
 
-/// A StorageClass with which whoever makes a claim says which Secret of a fixed namespace is used.
+/// A StorageClass that lets the creator of a claim choose a Secret in a fixed namespace.
 pub(super) fn secrets_of_claims(place: Option<Place>, class: &Value) -> Option<Weakness> {
     let parameters = class["parameters"].as_object()?;
     let is_chosen = |(key, name): (&String, &Value)| {
@@ -45,8 +45,8 @@ pub(super) fn secrets_of_claims(place: Option<Place>, class: &Value) -> Option<W
     Some(Weakness::at(
         Check::StorageSecret,
         place,
-        format_args!("host: StorageClass {name} lets claims of virtual clusters choose {chosen}"),
-        "name one Secret, or take it from `${pvc.namespace}`",
+        format_args!("host: StorageClass {name} lets claims of virtual clusters choose a Secret: {chosen}"),
+        "name a fixed Secret, or set the namespace of the Secret to `${pvc.namespace}`",
     ))
 }
 
