@@ -89,7 +89,7 @@ async fn serve_connection(api: &Arc<Api>, acceptor: TlsAcceptor, stream: TcpStre
     let stream = match timeout(TLS_PATIENCE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return debug!(%error, "TLS handshake failed"),
-        Err(_) => return debug!("no TLS handshake in time"),
+        Err(_) => return debug!("TLS handshake timed out"),
     };
     let session = stream.get_ref().1;
     let chain: Arc<[_]> = session.peer_certificates().unwrap_or_default().to_vec().into();

@@ -124,7 +124,7 @@ impl Discovery {
                 Ok(()) => {}
                 // Of what was read before, a resource that is not there is not known to be served.
                 Err(error) if self.known.load().is_none() => return Err(error),
-                Err(error) => warn!(error = &error as &dyn std::error::Error, "discovery was not renewed"),
+                Err(error) => warn!(error = &error as &dyn std::error::Error, "cannot refresh discovery"),
             }
         }
         drop(reading);

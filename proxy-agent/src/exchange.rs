@@ -177,7 +177,8 @@ impl Exchange {
                     },
                     // Dropping the stream resets it: what was sent is not taken for whole.
                     () = cluster.end.cancelled() => debug!("answer ended with the cluster"),
-                    () = sleep(patience.unwrap_or_default()), if patience.is_some() => debug!("answer was not read in time"),
+                    () = sleep(patience.unwrap_or_default()), if patience.is_some() => debug!("response not read in \
+                                                                                               time"),
                 }
                 Ok(())
             }

@@ -101,22 +101,22 @@ enum Trouble {
     #[error(transparent)]
     Host(#[from] ApiError),
     #[error(
-        "the host cluster has no ValidatingAdmissionPolicy (Kubernetes 1.30 or newer has), so a token of a virtual \
-         cluster could be used straight against it to leave the slice; if nobody but you can reach its API server, \
-         accept that with `unsafeDirectAccess: true` below `host`"
+        "the host cluster has no ValidatingAdmissionPolicy (Kubernetes 1.30 and newer have it), so a token of a \
+         virtual cluster can leave it when it is used directly at the host; if nobody but you can reach the host's \
+         API server, accept that with `unsafeDirectAccess: true` below `host`"
     )]
     Unserved,
     #[error(
-        "the host cluster has admission policies and does not enforce them (is ValidatingAdmissionPolicy in \
-         --disable-admission-plugins of its API server?), so a token of a virtual cluster could be used straight against \
-         it to leave the slice; if nobody but you can reach its API server, accept that with `unsafeDirectAccess: true` \
-         below `host`"
+        "the host cluster has admission policies, but does not enforce them (is ValidatingAdmissionPolicy in \
+         --disable-admission-plugins of its API server?), so a token of a virtual cluster can leave it when it is \
+         used directly at the host; if nobody but you can reach the host's API server, accept that with \
+         `unsafeDirectAccess: true` below `host`"
     )]
     Idle,
     #[error(
-        "the host cluster refuses the dry run by which the agent finds out whether admission policies are in force \
-         ({0}): let it pass, for example through the webhook that the reason names; if the policies are known to be in force, \
-         say so with `unverifiedPolicies: true` below `host`"
+        "the host cluster refuses the dry run by which the agent verifies that the admission policies are in force \
+         ({0}): repair or exempt what refuses it, such as a webhook that the reason names; if you know that the \
+         policies are in force, set `unverifiedPolicies: true` below `host`"
     )]
     Unknown(ApiError),
 }
@@ -222,7 +222,7 @@ impl<A: HostApi> Gate<A> {
     async fn remove_former(&self, served: Served) {
         if let Err(error) = former::remove(&self.shared.api, served).await {
             let error: &dyn std::error::Error = &error;
-            warn!(error, "admission policies of an earlier version could not be removed");
+            warn!(error, "cannot remove admission policies of an earlier version");
         }
     }
 
@@ -244,7 +244,7 @@ impl<A: HostApi> Gate<A> {
     fn fail(&self, trouble: &Trouble) {
         let reason: Arc<str> = trouble.to_string().into();
         if let Standing::Shut { .. } = self.standing() {
-            warn!(%reason, "the host's admission policies could not be looked at");
+            warn!(%reason, "cannot check the host's admission policies");
         } else {
             self.tell(Standing::Failed(reason));
         }
@@ -258,11 +258,11 @@ impl<A: HostApi> Gate<A> {
             match &now {
                 Standing::Failed(reason) => warn!(%reason, "the host's admission policies are not in force"),
                 Standing::Open => warn!(
-                    "the host enforces no admission policies, which unsafeDirectAccess accepts: whoever has a token of a \
-                     virtual cluster and reaches the host's API server can leave the slice"
+                    "the host does not enforce the admission policies, which unsafeDirectAccess accepts: anybody who \
+                     has a token of a virtual cluster and reaches the host's API server can leave the virtual cluster"
                 ),
                 Standing::Unverified => warn!(
-                    "nobody knows whether the host enforces its admission policies, which unverifiedPolicies accepts"
+                    "cannot verify that the host enforces the admission policies, which unverifiedPolicies accepts"
                 ),
                 Standing::Shut { guards } => info!(guards, "the host's admission policies are in force"),
                 Standing::Pending => {}

@@ -74,10 +74,10 @@ pub(crate) enum Lack {
     #[error(transparent)]
     Host(#[from] ApiError),
     /// The role was made, and gives nothing.
-    #[error("the agent's role does not take in the rights to custom resources")]
+    #[error("the agent's role does not aggregate the rights to custom resources")]
     NotGiven,
     /// The kind is the operator's, and the configuration does not list it.
-    #[error("the kind is the operator's")]
+    #[error("the kind belongs to the operator")]
     NotDue,
 }
 
@@ -138,7 +138,7 @@ impl<A: HostApi> OwnRights<A> {
             changes.borrow_and_update();
             if let Err(error) = self.take_back().await {
                 let error: &dyn std::error::Error = &error;
-                warn!(error, "the agent's own rights to custom resources could not be looked through");
+                warn!(error, "cannot check the agent's own rights to custom resources");
             }
             sleep(often).await;
             let _ = timeout(rarely, changes.changed()).await;
@@ -157,7 +157,10 @@ impl<A: HostApi> OwnRights<A> {
             self.lock().remove(name);
             match self.api.delete(&path(RBAC, "clusterroles", role), &json!({})).await {
                 Ok(_) => {
-                    info!(resource = name, "the agent may not write custom resources of an operator's kind any more");
+                    info!(
+                        resource = name,
+                        "removed the agent's right to write custom resources of a kind that belongs to the operator"
+                    );
                 }
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error),
@@ -185,7 +188,7 @@ impl<A: HostApi> OwnRights<A> {
         if let Some(instances) = Instances::of(definition)
             && instances.any_outside(&self.api, definition).await?
         {
-            handover::hand_over(&self.api, name, "there are objects of it that no virtual cluster has made").await?;
+            handover::hand_over(&self.api, name, "objects of it exist that no virtual cluster created").await?;
             return Err(Lack::NotDue);
         }
         Ok(Some(until))

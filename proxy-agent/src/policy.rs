@@ -60,10 +60,10 @@ pub(crate) struct Customs {
 
 /// Why the agent itself may not do what a client may.
 pub(crate) const NOT_GIVEN: &str =
-    "the operator of the host cluster has not given the proxy-agent the right to write it there";
+    "the operator of the host cluster has not granted the proxy-agent the right to write it";
 
 /// Why one of those that the configuration hides is not written.
-pub(crate) const HIDDEN: &str = "the operator of the host cluster keeps this resource from virtual clusters";
+pub(crate) const HIDDEN: &str = "the operator of the host cluster does not offer this resource to virtual clusters";
 
 /// What is said of everything that is not in the table.
 pub(crate) const UNKNOWN: &str = "this cluster-scoped resource is not served by virtual clusters";
@@ -127,14 +127,14 @@ pub(crate) fn class(resource: GroupResource<'_>) -> Class {
             Class::Empty("webhooks and admission policies act on the whole host cluster")
         }
         ("certificates.k8s.io", "certificatesigningrequests") => {
-            Class::Empty("certificates for the host cluster are its operator's to sign")
+            Class::Empty("only the operator of the host cluster signs certificates for it")
         }
         ("resource.k8s.io", "devicetaintrules") => Class::Empty("device taints act on the whole host cluster"),
         ("resource.k8s.io", "resourcepoolstatusrequests") => {
-            Class::Empty("the state of device pools is that of the whole host cluster")
+            Class::Empty("device pools belong to the whole host cluster")
         }
         ("internal.apiserver.k8s.io", "storageversions") | ("storagemigration.k8s.io", "storageversionmigrations") => {
-            Class::Empty("how objects are stored is the business of the operator of the host cluster")
+            Class::Empty("the operator of the host cluster decides how objects are stored")
         }
         _ => Class::Empty(UNKNOWN),
     }
@@ -155,7 +155,7 @@ pub(crate) fn read_only(class: Class) -> &'static str {
         }
         Class::OfNodes => "it belongs to a node, and nodes belong to the operator of the host cluster",
         Class::Addresses => {
-            "the host cluster gives Services their addresses; a Service asks for one with spec.clusterIPs"
+            "the host cluster allocates the addresses of Services; to request one, set spec.clusterIPs of the Service"
         }
         Class::LocalApis => "API services belong to the operator of the host cluster",
         Class::Autoupdated => "priorities of requests belong to the operator of the host cluster",

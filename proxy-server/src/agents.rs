@@ -59,7 +59,7 @@ enum AgentError {
     Http(#[source] hyper::Error),
     #[error("the connection broke at the upgrade")]
     Tunnel(#[source] h2::Error),
-    #[error("agent {0} has too many tunnels, or there are too many of all agents")]
+    #[error("agent {0}, or all agents together, have too many tunnels")]
     TooMany(AgentId),
 }
 
@@ -73,7 +73,7 @@ impl Agents {
         async {
             let accepted = tokio::select! {
                 accepted = self.accept(socket, &place, acceptor) => accepted,
-                () = place.evicted() => return debug!("ended for a newer connection"),
+                () = place.evicted() => return debug!("closed in favour of a newer connection"),
             };
             if let Err(error) = accepted {
                 warn!(error = &error as &dyn std::error::Error, "agent not accepted");

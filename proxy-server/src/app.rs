@@ -113,7 +113,7 @@ impl App {
         let metrics = observe::metrics(&registry);
         let (memory, files_open) = (machine::memory(), machine::open_files());
         let (of_clients, of_agents) = (config.limits.connections(memory, files_open), fitting(memory, files_open));
-        info!(clients = of_clients.all, agents = of_agents, "connections are limited");
+        info!(clients = of_clients.all, agents = of_agents, "limits of connections");
         let limits = Limits::new(&config.limits, of_clients, &metrics);
         // All agents may come by one address, and all of them at once.
         let agent_connections = Connections::new(config::Connections {
@@ -233,7 +233,7 @@ fn with_place<F: Future<Output = ()>, S: FnOnce(TcpStream, Place) -> F>(
         if let Some(serving) = serving {
             serving.await;
         } else {
-            debug!(%client, "all places for connections are taken");
+            debug!(%client, "the limit of connections is reached");
         }
         drop(slot);
     }
@@ -245,9 +245,9 @@ async fn serve_proxy(connect: Connect, tls: Option<TlsAcceptor>, stream: TcpStre
         accepted = timeout(TLS_PATIENCE, tls.accept(stream)) => match accepted {
             Ok(Ok(stream)) => connect.serve(stream, place).await,
             Ok(Err(error)) => debug!(%error, "TLS with a proxy client failed"),
-            Err(_) => debug!("no TLS handshake with a proxy client in time"),
+            Err(_) => debug!("TLS handshake with a proxy client timed out"),
         },
-        () = place.evicted() => debug!("ended for a newer connection"),
+        () = place.evicted() => debug!("closed in favour of a newer connection"),
     }
 }
 

@@ -81,7 +81,7 @@ impl Connect {
             ended = connection => if let Err(error) = ended {
                 debug!(%error, "proxy connection ended");
             },
-            () = place.evicted() => debug!("ended for a newer connection"),
+            () = place.evicted() => debug!("closed in favour of a newer connection"),
         }
     }
 

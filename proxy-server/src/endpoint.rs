@@ -129,7 +129,7 @@ impl Endpoint {
     {
         let served = async {
             let Ok(handshake) = timeout(TLS_PATIENCE, self.handshake(io, connected)).await else {
-                return debug!("no TLS handshake in time");
+                return debug!("TLS handshake timed out");
             };
             match handshake {
                 Ok((stream, bound, peer)) => {
@@ -142,7 +142,7 @@ impl Endpoint {
         };
         tokio::select! {
             () = served => {}
-            () = place.evicted() => debug!("ended for a newer connection, or for not reading"),
+            () = place.evicted() => debug!("closed in favour of a newer connection, or because the client does not read"),
         }
     }
 

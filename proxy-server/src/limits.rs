@@ -61,15 +61,13 @@ impl Limits {
         let streams = Streams::new(*config.streams_per_user, *config.streams_per_address, *config.streams_per_cluster);
         let connections = Connections::new(connections);
         let (open, running) = (Arc::clone(&connections), Arc::clone(&streams));
-        metrics.observe("atoll_client_connections", "Connections of clients.", move || {
+        metrics.observe("atoll_client_connections", "Open client connections.", move || {
             i64::try_from(open.count()).unwrap_or(i64::MAX)
         });
-        metrics.observe(
-            "atoll_client_streams",
-            "Requests of clients that have not been answered to their end.",
-            move || i64::try_from(running.count()).unwrap_or(i64::MAX),
-        );
-        let help = "Requests that were refused with 429, by cluster and by the limit that they exceeded.";
+        metrics.observe("atoll_client_streams", "Client requests whose response has not ended.", move || {
+            i64::try_from(running.count()).unwrap_or(i64::MAX)
+        });
+        let help = "Client requests refused with 429, by cluster and exceeded limit.";
         Arc::new(Self {
             connections,
             streams,

@@ -48,7 +48,7 @@ pub enum YamlError {
         tag: &'static str,
     },
     /// YAML 1.1 and 1.2, or two implementations, read it differently.
-    #[error("{0} is not supported in a virtual cluster; send JSON, or plainer YAML")]
+    #[error("{0} is not supported in a virtual cluster; send JSON, or simpler YAML")]
     Ambiguous(&'static str),
     /// A mapping, a sequence, null or a number that is too large is the key of a mapping.
     #[error("invalid map key")]
@@ -115,11 +115,11 @@ enum Tag {
 pub fn to_json(text: &[u8]) -> Result<Converted, YamlError> {
     let text = std::str::from_utf8(text).map_err(|error| YamlError::Syntax(error.to_string()))?;
     if text.chars().skip(1).any(|character| character == '\u{feff}') {
-        return Err(YamlError::Ambiguous("a byte order mark inside of a document"));
+        return Err(YamlError::Ambiguous("a byte order mark inside a document"));
     }
     if text.contains(['\u{85}', '\u{2028}', '\u{2029}']) {
         // They break lines in YAML 1.1 only.
-        return Err(YamlError::Ambiguous("a line break of Unicode's own"));
+        return Err(YamlError::Ambiguous("a Unicode line break"));
     }
     let document = Document::parse(text)?;
     if document.items.is_empty() {
@@ -159,7 +159,7 @@ impl<'t> Document<'t> {
             }
             match event {
                 Event::DocumentStart(_, Some(version)) if (version.major, version.minor) != (1, 1) => {
-                    return Err(YamlError::Ambiguous("a directive for another version than YAML 1.1"));
+                    return Err(YamlError::Ambiguous("a directive for a YAML version other than 1.1"));
                 }
                 Event::DocumentEnd => break,
                 Event::Scalar(value, style, _, tag) => {

@@ -116,8 +116,10 @@ fn a_host_in_good_order_and_each_weakness() -> anyhow::Result<()> {
         ("namespace-name", "not the host name that these labels imply: weak-stranger"),
         ("namespace-name", "virtual cluster tidy: the host has namespaces of virtual cluster un-tidy"),
         ("left-binding", "take effect when somebody creates the namespace: weak-gone/weak-left"),
-        ("free-volume", "a claim of any virtual cluster can bind these PersistentVolumes, by name or by class: \
-                         weak-volume"),
+        (
+            "free-volume",
+            "a claim of any virtual cluster can bind these PersistentVolumes, by name or by class: weak-volume",
+        ),
         ("storage-secret", "choose a Secret: csi.storage.k8s.io/provisioner-secret-name in namespace storage"),
     ] {
         let is_it = |item: &&Value| item["check"] == check && text_of(item, "message").contains(message);

@@ -168,8 +168,10 @@ impl Questions<'_> {
     fn direct_access(&mut self) {
         let why = match (self.host.unsafe_direct_access, self.host.unverified_policies) {
             (true, _) => "with unsafeDirectAccess, the agent serves virtual clusters even if the host does not enforce",
-            (false, true) => "with unverifiedPolicies, the agent serves virtual clusters even if it cannot verify that \
-                              the host enforces",
+            (false, true) => {
+                "with unverifiedPolicies, the agent serves virtual clusters even if it cannot verify that the host \
+                 enforces"
+            }
             (false, false) => return,
         };
         self.report.weak(Some(Weakness::at(
@@ -300,8 +302,7 @@ impl Questions<'_> {
 
     fn unknown(&mut self, what: &str, error: &ApiError) {
         let error = chain(error);
-        self.report
-            .warn(self.host, format_args!("host: cannot read its {what}, so they were not checked: {error}"));
+        self.report.warn(self.host, format_args!("host: cannot read its {what}, so they were not checked: {error}"));
     }
 }
 

@@ -19,10 +19,10 @@ use crate::status::{
 };
 
 /// What is said of a cluster whose host has no admission policies.
-const DIRECT_ACCESS: &str = "unsafe: its tokens, used straight against the host, can leave the slice";
+const DIRECT_ACCESS: &str = "unsafe: its tokens can leave the virtual cluster when they are used directly at the host";
 
 /// What is said of a cluster whose host does not let its admission policies be tried.
-const UNVERIFIED: &str = "unverified: the host does not say whether it enforces the admission policies";
+const UNVERIFIED: &str = "unverified: the agent cannot verify that the host enforces the admission policies";
 
 /// Who knows.
 pub(super) struct Standing {

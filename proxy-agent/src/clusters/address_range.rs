@@ -13,7 +13,7 @@ pub struct AddressRange {
 
 /// Not a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a range of addresses: write NETWORK/PREFIX, for example 203.0.113.0/24, with no bits behind the prefix")]
+#[error("not an address range: write NETWORK/PREFIX without host bits, for example 203.0.113.0/24")]
 pub struct InvalidAddressRange;
 
 // === impl AddressRange ===

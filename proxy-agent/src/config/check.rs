@@ -87,15 +87,15 @@ fn check_shared(config: &ProxyAgentConfiguration, problems: &mut Problems) {
             problems.at(
                 custom,
                 format_args!(
-                    "`objects: shared` lets virtual clusters write {name}: list it in `sharedObjects.writable` too, or say \
-                     `objects: read` if they are to read the host's objects only"
+                    "`objects: shared` lets virtual clusters write {name}: list it in `sharedObjects.writable` too, \
+                     or set `objects: read` to let them only read the host's objects"
                 ),
             );
         }
     }
     for group in &config.shared_objects.custom_resource_definitions.allowed_groups {
         if is_within(group, CustomResourceDefinitions::OWN_GROUP) {
-            problems.at(group, format_args!("`{}` is a group of Atoll's own, and stays reserved", **group));
+            problems.at(group, format_args!("`{}` belongs to Atoll and is always reserved", **group));
         }
     }
     for kind in &config.shared_objects.writable {

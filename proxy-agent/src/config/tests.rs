@@ -47,7 +47,7 @@ sharedObjects: {writable: [cogs.example.com, wheels.example.com]}
         ":15:3: `widgets` is not the name of a CustomResourceDefinition",
         ":16:3: widgets is there twice",
         ":17:3: `objects: shared` lets virtual clusters write gears.example.com",
-        ":19:46: `wheels.example.com` cannot be written by virtual clusters",
+        ":19:46: virtual clusters cannot write `wheels.example.com`",
         "`servers` is empty",
         "need a `host`",
     ] {

@@ -82,7 +82,7 @@ impl Asked<'_> {
         let tried = self.parts.host.send(tried).await?;
         if !tried.status().is_success() {
             let said = self.status(request, &self.mapping, tried).await;
-            return Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into());
+            return Err(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into());
         }
         if tried.status() != StatusCode::CREATED {
             return Err(taken(request, name.as_str()).into());
@@ -147,22 +147,18 @@ impl Asked<'_> {
         match self.parts.host.send(delete).await {
             Ok(answer) if answer.status().is_success() => {}
             Ok(answer) => {
-                warn!(namespace = name, status = %answer.status(), "a namespace that was not applied to stays");
+                warn!(namespace = name, status = %answer.status(), "cannot delete the namespace of a failed apply");
             }
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
-                warn!(error, namespace = name, "a namespace that was not applied to stays");
+                warn!(error, namespace = name, "cannot delete the namespace of a failed apply");
             }
         }
     }
 }
 
 fn taken(request: &ResourceRequest<'_>, name: &str) -> Status {
-    Status::conflict(
-        request.group_resource(),
-        name,
-        "the host cluster has a namespace of the name that it would get there",
-    )
+    Status::conflict(request.group_resource(), name, "its name on the host cluster is taken by another namespace")
 }
 
 /// The Namespace with what only Atoll writes. The apply names the labels too, with the same values. It does not name the

@@ -62,7 +62,7 @@ impl Body {
     async fn collected(mut inbound: Inbound, share: &Share) -> Result<Self, Refusal> {
         match collect_charged(&mut inbound, MAX_REQUEST, share).await {
             Ok(bytes) if is_too_heavy(&bytes) => {
-                let message = "the body has more small parts than this virtual cluster can take in one object";
+                let message = "the object consists of too many small values, which would need too much memory";
                 Err(Status::request_entity_too_large(message).into())
             }
             Ok(bytes) => Ok(Self::Whole(bytes)),
@@ -71,7 +71,7 @@ impl Body {
                 drain(&mut inbound, MAX_FORGOTTEN).await;
                 Err(Status::request_entity_too_large(&format!("limit is {limit}")).into())
             }
-            Err(CollectError::Broken(_)) => Err(Status::bad_request("the request body broke off").into()),
+            Err(CollectError::Broken(_)) => Err(Status::bad_request("the request body ended early").into()),
         }
     }
 

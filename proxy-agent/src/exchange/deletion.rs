@@ -33,7 +33,7 @@ impl Asked<'_> {
             return Ok(Deletion::of_query(&DeleteOptions::parse(self.info.query())?));
         }
         let bad = |error: String| {
-            let status = Status::bad_request(format!("the options of the delete cannot be read: {error}"));
+            let status = Status::bad_request(format!("cannot decode the DeleteOptions: {error}"));
             Unmapped::refusal(status, Ask::KubeApiserver)
         };
         let json = |json: &[u8]| {

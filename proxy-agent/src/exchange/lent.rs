@@ -33,7 +33,7 @@ struct Loan {
 }
 
 /// Why a write is refused.
-const NOT_WRITTEN: &str = "it is the host cluster's own and can only be read here";
+const NOT_WRITTEN: &str = "it belongs to the host cluster and is read-only here";
 
 /// The Service of the API server, and its Endpoints and EndpointSlice (`pkg/controlplane/controller/kubernetesservice`,
 /// `pkg/controlplane/reconcilers`).

@@ -71,7 +71,7 @@ impl Asked<'_> {
             StatusCode::NOT_FOUND => Ok(None),
             _ => {
                 let said = self.status(request, &self.mapping, response).await;
-                Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into())
+                Err(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into())
             }
         }
     }
@@ -155,7 +155,7 @@ fn warnings(replaced: &[u16], encoding: Option<Encoding>, service: &[u8]) -> Vec
         let given: Vec<String> = ports.given_for(*asked).map(|port| port.to_string()).collect();
         // A Table or metadata alone do not tell.
         let given = if given.is_empty() { "another one".to_owned() } else { given.join(" and ") };
-        warning(&format!("node port {asked} is taken on the host cluster: its nodes answer on {given} instead"))
+        warning(&format!("node port {asked} is in use on the host cluster: its nodes listen on {given} instead"))
     };
     replaced.iter().filter_map(warn).collect()
 }
@@ -197,7 +197,7 @@ mod tests {
         });
         let json = Some(Encoding::Json);
         let said = |body: &Value| warnings(&[30080], json, body.to_string().as_bytes())[0].to_str().unwrap().to_owned();
-        assert!(said(&service).contains("30080 is taken") && said(&service).contains("answer on 31234 instead"));
-        assert!(said(&json!({"kind": "Table"})).contains("answer on another one instead"));
+        assert!(said(&service).contains("30080 is in use") && said(&service).contains("listen on 31234 instead"));
+        assert!(said(&json!({"kind": "Table"})).contains("listen on another one instead"));
     }
 }

@@ -51,8 +51,8 @@ const GUARDED: [(&str, &str); 9] = [
 const LABELLED: [(&str, &str); 2] = [("", "namespaces"), ("rbac.authorization.k8s.io", "clusterroles")];
 
 /// To who sends a directive for an object of these kinds.
-const UNDIRECTED: &str = "patches of Namespaces and ClusterRoles take neither $patch nor $retainKeys here; send a merge \
-                          patch that names what is to go, or the whole object";
+const UNDIRECTED: &str = "patches of Namespaces and ClusterRoles support neither $patch nor $retainKeys here; send a \
+                          merge patch that sets removed fields to null, or send the whole object";
 
 /// A patch as it goes upstream.
 pub(super) struct Patched {
@@ -208,7 +208,7 @@ fn converted(body: &Bytes) -> Result<(Bytes, Vec<String>), Refusal> {
         error => bad(&error, Ask::KubeApiserver),
     })?;
     if !converted.json.starts_with(b"{") {
-        return Err(bad(&"the document is no object", Ask::KubeApiserver));
+        return Err(bad(&"the document is not an object", Ask::KubeApiserver));
     }
     if weight(&converted.json) > MAX_WEIGHT {
         return Err(bad(&YamlError::TooLarge, Ask::Nobody));

@@ -184,7 +184,7 @@ impl Asked<'_> {
 pub(super) fn uri(target: &str) -> Result<Uri, Refusal> {
     target.parse().map_err(|_| {
         Refusal::from(if target.len() > LONGEST_TARGET {
-            let message = format!("the request target has more than {LONGEST_TARGET} bytes in the names of the host");
+            let message = format!("the request target with host names has more than {LONGEST_TARGET} bytes");
             Status::failure(414, Reason::Other("".into()), message)
         } else {
             Status::bad_request("the request target is not a path")

@@ -92,7 +92,7 @@ impl Asked<'_> {
         let is_new = response.status() == StatusCode::CREATED;
         if !response.status().is_success() {
             let said = self.status(about, &self.mapping, response).await;
-            return Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into());
+            return Err(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into());
         }
         let body = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
         let result = serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;

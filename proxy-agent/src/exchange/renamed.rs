@@ -304,7 +304,7 @@ impl Asked<'_> {
             }
             _ => {
                 let said = self.status(request, &self.mapping, response).await;
-                Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into())
+                Err(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into())
             }
         }
     }

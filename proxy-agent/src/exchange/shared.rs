@@ -179,7 +179,7 @@ impl Asked<'_> {
             StatusCode::FORBIDDEN => Err(forbidden(about, policy::NOT_GIVEN)),
             _ => {
                 let said = self.status(about, &self.mapping, response).await;
-                Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into())
+                Err(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into())
             }
         }
     }

@@ -18,7 +18,7 @@ pub(super) async fn remove(api: &impl HostApi, served: Served) -> Result<(), Api
                     continue;
                 };
                 match api.delete(&format!("{collection}/{name}"), &serde_json::json!({})).await {
-                    Ok(_) => info!(name, "an admission policy of an earlier version is removed"),
+                    Ok(_) => info!(name, "removed an admission policy of an earlier version"),
                     // Another agent was faster.
                     Err(error) if error.is_not_found() => {}
                     Err(error) => return Err(error),

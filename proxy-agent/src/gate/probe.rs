@@ -87,7 +87,7 @@ impl Revision {
 pub(super) fn objects(version: &str, revision: &str) -> [Object; 2] {
     let both = [CLUSTER_LABEL, ROOT_LABEL].map(|key| json!({"key": key, "operator": "Exists"}));
     let message =
-        format!("a root namespace is no member of a virtual cluster (the admission policies are at {revision})");
+        format!("a root namespace is not a member of a virtual cluster (the admission policies are at {revision})");
     let spec = json!({
         "failurePolicy": "Fail",
         "matchConstraints": {

@@ -146,7 +146,7 @@ impl State {
                 self.failed.remove(role);
                 let error: &dyn std::error::Error = &excess;
                 if self.excessive.insert(role.clone()) {
-                    warn!(error, %cluster, role, "a role does not take in the rules of others");
+                    warn!(error, %cluster, role, "a ClusterRole cannot be aggregated");
                 }
                 return;
             }
@@ -155,12 +155,12 @@ impl State {
         match write(api, cluster, role, rules).await {
             Ok(()) => {
                 self.failed.remove(role);
-                debug!(%cluster, role, "a role takes in the rules of others");
+                debug!(%cluster, role, "wrote the aggregated rules of a ClusterRole");
             }
             Err(error) => {
                 let pause = self.failed.get(role).map_or(PAUSE, |failure| MAX_PAUSE.min(failure.pause * 2));
                 let error: &dyn std::error::Error = &error;
-                warn!(error, %cluster, role, ?pause, "a role does not take in the rules of others yet");
+                warn!(error, %cluster, role, ?pause, "cannot write the aggregated rules of a role yet");
                 self.failed.insert(role.clone(), Failure { pause, until: Instant::now() + pause });
             }
         }

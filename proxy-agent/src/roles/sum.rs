@@ -48,7 +48,7 @@ pub(super) enum Excess {
     #[error("the rules that it selects have more than {MAX_BYTES} bytes")]
     Bytes,
     #[error(
-        "the aggregated roles of this virtual cluster select too much: make fewer of them, or with fewer selectors"
+        "the aggregated roles of this virtual cluster select too many rules: use fewer such roles, or fewer selectors"
     )]
     Work,
     #[error(transparent)]

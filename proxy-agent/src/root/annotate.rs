@@ -52,7 +52,7 @@ impl<A: HostApi> Root<A> {
         let Some(repaired) = wanted.and_then(|wanted| wanted.repaired(&found)) else { return Ok(found) };
         let name = repaired["metadata"]["name"].as_str().unwrap_or_default();
         let stored = self.shared.api.update(&format!("{PATH}/{name}"), &repaired).await?;
-        info!(namespace = name, %cluster, "annotations for the admission policies are written");
+        info!(namespace = name, %cluster, "wrote the annotations for the admission policies");
         Ok(stored)
     }
 }

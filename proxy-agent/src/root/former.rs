@@ -38,7 +38,7 @@ impl<A: HostApi> Root<A> {
         match api.delete(&paths::namespace(&former), &options).await {
             Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error.into()),
             _ => {
-                info!(%cluster, %former, %root, bindings = bindings.len(), "the root namespace has another name now");
+                info!(%cluster, %former, %root, bindings = bindings.len(), "replaced the root namespace");
                 Ok(())
             }
         }

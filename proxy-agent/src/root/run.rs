@@ -139,7 +139,7 @@ impl<A: HostApi> Root<A> {
             Work::Mirrors(host) => {
                 if let Err(trouble) = self.secure(host).await {
                     let error: &dyn std::error::Error = &trouble;
-                    warn!(error, namespace = %host, "the labels of Pod Security of a namespace are not right yet");
+                    warn!(error, namespace = %host, "cannot set the Pod Security labels of a namespace yet");
                     return Err(trouble);
                 }
                 let mirrored = self.mirror(host).await;

@@ -43,7 +43,7 @@ impl<A: HostApi> Root<A> {
             correct(&mut found["metadata"]["labels"], correction);
             match self.shared.api.update(&path, &found).await {
                 Ok(updated) => {
-                    info!(namespace = %host, level = level.map(Level::as_str), "the labels of Pod Security are set");
+                    info!(namespace = %host, level = level.map(Level::as_str), "set the Pod Security labels");
                     let _ = self.shared.namespaces.learn(&updated);
                     return Ok(());
                 }

@@ -24,9 +24,11 @@ pub(crate) async fn keep(api: impl HostApi, definitions: &Definitions) {
     loop {
         let mut failed = false;
         for name in definitions.claimed() {
-            if let Err(error) = hand_over(&api, &name, "somebody else manages a part of it").await {
+            if let Err(error) =
+                hand_over(&api, &name, "a field manager outside virtual clusters manages a part of it").await
+            {
                 let error: &dyn std::error::Error = &error;
-                warn!(error, definition = name, "a definition that is the operator's is not marked as such yet");
+                warn!(error, definition = name, "cannot mark a definition as the operator's yet");
                 failed = true;
             }
         }
@@ -56,7 +58,7 @@ pub(crate) async fn hand_over(api: &impl HostApi, name: &str, why: &str) -> Resu
         definition.hand_over();
         match api.update(&format!("{path}?fieldManager={MANAGER}"), definition.value()).await {
             Ok(_) => {
-                info!(definition = %name, why, "a definition of virtual clusters is the operator's from now on");
+                info!(definition = %name, why, "a definition of virtual clusters now belongs to the operator");
                 return Ok(());
             }
             Err(error) if error.is_conflict() => {}

@@ -22,7 +22,8 @@ pub(crate) enum Kind {
 /// The text is none of the kinds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` cannot be written by virtual clusters; what can is {}, and resources of `customResources` with `objects: shared`",
+    "virtual clusters cannot write `{text}`; supported are {}, and resources of `customResources` with `objects: \
+     shared`",
     Kind::ALL.map(|kind| kind.to_string()).join(", ")
 )]
 pub(crate) struct NotWritable {

@@ -26,8 +26,8 @@ fn of_definition(spec: &Value, rules: &SharedObjects) -> Option<String> {
     let group = spec["group"].as_str().unwrap_or_default();
     rules.custom_resource_definitions.reserves(group).then(|| {
         format!(
-            "the operator of the host cluster reserves API group {group:?} \
-             (sharedObjects.customResourceDefinitions of the proxy-agent), and can install the definition on the host"
+            "the operator of the host cluster reserves API group {group:?} (sharedObjects.customResourceDefinitions \
+             of the proxy-agent), but can install the definition on the host"
         )
     })
 }

@@ -124,7 +124,7 @@ pub(crate) async fn show(
             let body = body.collect(collector).await?;
             match status(view, &Program::default(), Encoding::Json, &body).map(|status| show.sealed(status)) {
                 Some(status) => ShownBody::whole(status.to_json().into(), &mut parts.headers),
-                None => return Err(Refusal::Unreadable("its error is no Status".to_owned())),
+                None => return Err(Refusal::Unreadable("its error is not a Status".to_owned())),
             }
         }
         Show::Object { program, .. } | Show::List { program, .. } | Show::Watch { program, .. }
@@ -133,7 +133,7 @@ pub(crate) async fn show(
             let body = body.collect(collector).await?;
             match status(view, &program, Encoding::Json, &body).map(as_cluster_binding) {
                 Some(status) => ShownBody::whole(status.to_json().into(), &mut parts.headers),
-                None => return Err(Refusal::Unreadable("its error is no Status".to_owned())),
+                None => return Err(Refusal::Unreadable("its error is not a Status".to_owned())),
             }
         }
         Show::Object { program, .. } if failed && json && parts.status == StatusCode::UNPROCESSABLE_ENTITY => {
@@ -187,7 +187,7 @@ pub(crate) async fn show(
 }
 
 fn switching() -> Refusal {
-    Refusal::Unreadable("it switches protocols where none was asked for".into())
+    Refusal::Unreadable("it switches protocols without a request to do so".into())
 }
 
 /// An object as the client sees it.

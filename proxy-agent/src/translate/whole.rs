@@ -16,8 +16,8 @@ use crate::refusal::Refusal;
 const RETRY_AFTER: u32 = 1;
 
 /// A `Retry-After` would make clients repeat a write that was executed.
-const UNKNOWN_OUTCOME: &str = "the API server was asked, but the memory for answers is exhausted; read the object to see whether the request took \
-     effect";
+const UNKNOWN_OUTCOME: &str = "the request was sent to the API server, but the memory for responses is exhausted; \
+                               read the object to see whether the request took effect";
 
 /// Why a body is not there in one piece.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ pub(crate) enum TooLarge<E> {
     #[error("the body is longer than {0} bytes")]
     TooLarge(usize),
     /// It broke off.
-    #[error("the body broke off")]
+    #[error("the body ended early")]
     Broken(#[source] E),
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum CollectError<E> {
     #[error("the memory for bodies is exhausted")]
     Exhausted,
     /// It broke off.
-    #[error("the body broke off")]
+    #[error("the body ended early")]
     Broken(#[source] E),
 }
 

@@ -117,15 +117,16 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
     }
     let per_cluster = &limits.streams_per_cluster;
     if **per_cluster > MAX_STREAMS as usize {
-        problems
-            .at(per_cluster, format_args!("limits.streamsPerCluster is more than a tunnel carries ({MAX_STREAMS})"));
+        problems.at(
+            per_cluster,
+            format_args!("limits.streamsPerCluster exceeds the streams of one tunnel ({MAX_STREAMS})"),
+        );
     }
     for (key, limit) in
         [("streamsPerUser", &limits.streams_per_user), ("streamsPerAddress", &limits.streams_per_address)]
     {
         if **limit > **per_cluster {
-            let message =
-                format!("limits.{key} is more than limits.streamsPerCluster ({per_cluster}), so it limits nothing");
+            let message = format!("limits.{key} exceeds limits.streamsPerCluster ({per_cluster}), so it has no effect");
             problems.at(limit, message);
         }
     }

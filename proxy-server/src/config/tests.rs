@@ -68,7 +68,7 @@ fn limits_that_limit_nothing_or_everything_are_mistakes() {
     let expect = [
         "6: limits.connections must be at least 1",
         "7: limits.streamsPerConnection must be between 1 and 1000",
-        "8: limits.streamsPerUser is more than limits.streamsPerCluster (2500), so it limits nothing",
+        "8: limits.streamsPerUser exceeds limits.streamsPerCluster (2500), so it has no effect",
         "9: limits.streamsPerAddress must be at least 1",
     ];
     assert_eq!(problems(&yaml), expect);

@@ -54,7 +54,7 @@ impl Upload {
             match ended.run_until_cancelled(send_body(&mut self.body, sender)).await {
                 Some(Ok(_)) => return,
                 Some(Err(error)) => debug!(%error, "request body ended early"),
-                None => debug!("request body was not wanted to its end"),
+                None => debug!("the rest of the request body is not needed"),
             }
             self.linger().await;
         });

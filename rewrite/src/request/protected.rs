@@ -47,7 +47,7 @@ pub enum KeyPattern {
 
 /// The text is no pattern of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not the key of a label or annotation, with `*` at most once at its beginning and once at its end")]
+#[error("not the key of a label or annotation (one `*` is allowed at the beginning, and one at the end)")]
 pub struct NotAPattern;
 
 // === impl ProtectedKeys ===

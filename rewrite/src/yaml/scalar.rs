@@ -53,7 +53,7 @@ impl<'s> Value<'s> {
             Value::Bool(value) => Cow::Owned(value.to_string()),
             Value::Int(number) => Cow::Owned(number.to_string()),
             // It is written with the digits of a shorter type, which may be another number.
-            Value::Float(_) => return Err(YamlError::Ambiguous("a key that is a number with a fraction")),
+            Value::Float(_) => return Err(YamlError::Ambiguous("a key that is a fractional number")),
             Value::Null | Value::Uint(_) => return Err(YamlError::Key),
         })
     }

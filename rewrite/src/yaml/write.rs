@@ -213,7 +213,7 @@ impl<'d, 't> Writer<'d, 't> {
         members.sort_by(|one, other| other.key.cmp(&one.key));
         for pair in members.windows(2).filter(|pair| pair[0].key == pair[1].key) {
             if pair[0].kind != pair[1].kind {
-                return Err(YamlError::Ambiguous("a key that is there as a text and as something else"));
+                return Err(YamlError::Ambiguous("a key that occurs both as a string and as another type"));
             }
             if self.duplicates.len() < MANY {
                 self.duplicates.push(pair[0].key.clone().into_owned());

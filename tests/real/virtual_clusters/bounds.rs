@@ -189,7 +189,7 @@ pub(super) fn aggregation_delays_nobody(site: &VirtualSite) -> anyhow::Result<()
         Ok(())
     })?;
     let large = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["x".repeat(600 << 10)]}]);
-    let why = "and the limit is 524288; make several";
+    let why = "and the limit is 524288; split it into several";
     send(&admin, "POST", &path, &of("bounds-large", &large))?.refused(413, "RequestEntityTooLarge", why)?;
     kubectl.ok(&["delete", "clusterrole", "bounds-sum", &parts[0]])?;
     Ok(())
@@ -209,7 +209,9 @@ pub(super) fn no_directive_hides_a_role(site: &VirtualSite) -> anyhow::Result<()
         json!({"$patch": "replace", "metadata": {"name": "bounds-hidden"}}),
     ] {
         let answer = admin.send_as("PATCH", &path, media, &patch.to_string())?;
-        answer.refused(400, "BadRequest", "take neither $patch nor $retainKeys").with_context(|| patch.to_string())?;
+        answer
+            .refused(400, "BadRequest", "support neither $patch nor $retainKeys")
+            .with_context(|| patch.to_string())?;
         let answer = admin.get(&path)?;
         ensure!(answer.code == 200, "{patch}: {}", answer.body);
     }

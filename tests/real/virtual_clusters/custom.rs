@@ -215,11 +215,11 @@ pub(super) fn keeps_its_name(site: &VirtualSite) -> anyhow::Result<()> {
     let said = beijing.run_with(&["apply", "-f", "-"], &object("Pulley", "plain", 8))?;
     ensure!(said.code != 0 && said.stderr.contains("only its labels and annotations"), "{said:?}");
     let said = beijing.fails(&["delete", "pulley", "plain"])?;
-    ensure!(said.contains("has made it for all virtual clusters"), "{said}");
+    ensure!(said.contains("created it for all virtual clusters"), "{said}");
     beijing.ok_with(&["apply", "-f", "-"], &object("Pulley", "own", 1))?;
     ensure!(hangzhou.fails(&["get", "pulley", "own"])?.contains("(NotFound)"), "a neighbour's is found");
     let said = hangzhou.run_with(&["create", "-f", "-"], &object("Pulley", "own", 2))?;
-    ensure!(said.stderr.contains("made it otherwise"), "{said:?}");
+    ensure!(said.stderr.contains("created it with a different specification"), "{said:?}");
     hangzhou.ok_with(&["apply", "--server-side", "-f", "-"], &object("Pulley", "own", 1))?;
     hangzhou.ok(&["label", "pulley", "own", "of=hangzhou"])?;
     ensure!(beijing.ok(&["get", "pulleys", "-o=name", "-lof=hangzhou"])?.is_empty(), "labels are shared");

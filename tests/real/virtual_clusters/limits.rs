@@ -28,7 +28,10 @@ pub(super) fn targets_at_the_limit_are_answered(site: &VirtualSite) -> anyhow::R
         let answer = curl.send(method, &target, body)?;
         ensure!(answer.code == 414, "{method} {path}: {answer:?}");
         let message = answer.json()?["message"].to_string();
-        ensure!(message.contains("the request target has more than 65534 bytes"), "{method} {path}: {message}");
+        ensure!(
+            message.contains("the request target with host names has more than 65534 bytes"),
+            "{method} {path}: {message}"
+        );
     }
     // What looks like an object field by field is none.
     let path = "/apis/scheduling.k8s.io/v1/priorityclasses";

@@ -60,7 +60,7 @@ pub(super) fn are_shown_as_asked(site: &VirtualSite) -> anyhow::Result<()> {
         ensure!(second.code == 0, "{name}: {second:?}");
         ensure!(node_port(&read(&host, "ports-ke-beijing", name)?) == Some(port.into()), "{name}");
         ensure!(real != u64::from(port) && asked_for(&stored) == Some(port.into()), "{stored}");
-        let warning = format!("node port {port} is taken on the host cluster: its nodes answer on {real} instead");
+        let warning = format!("node port {port} is in use on the host cluster: its nodes listen on {real} instead");
         ensure!(second.stderr.contains(&warning), "{second:?}");
 
         let first = read(&beijing, "ports", name)?;

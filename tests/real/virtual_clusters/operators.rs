@@ -79,7 +79,7 @@ fn kinds_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
     ] {
         let answer = curl.send_as(method, path, media_type, body)?;
         ensure!(answer.code == 403, "{method} {path}: {} {}", answer.code, answer.body);
-        ensure!(answer.body.contains("keeps this resource from virtual clusters"), "{}", answer.body);
+        ensure!(answer.body.contains("does not offer this resource to virtual clusters"), "{}", answer.body);
     }
     ensure!(curl.get(&format!("{collection}/real"))?.code == 404, "the operator's object is shown");
     let listed = curl.get(&collection)?;
@@ -141,7 +141,7 @@ fn survives(site: &VirtualSite, how: &[&str], group: &str, differs: bool) -> any
     ensure!(said.contains("(Forbidden)") && said.contains("only its labels and annotations"), "{said}");
     stays(&beijing, &host, &name)?;
     // Also what is the operator's alone by now.
-    ensure!(beijing.fails(&["delete", &crd])?.contains("has made it for all virtual clusters"));
+    ensure!(beijing.fails(&["delete", &crd])?.contains("created it for all virtual clusters"));
     host.ok(&["get", &name, "real", "-n=default"])?;
     host.ok(&["delete", &crd])?;
     Ok(())
@@ -214,7 +214,7 @@ fn kinds_are_taken_over(site: &VirtualSite) -> anyhow::Result<()> {
             number += 1;
             let answer = curl.send("POST", &format!("/apis/{group}/v1/{plural}"), &own(number))?;
             ensure!(answer.code == 403, "{} {}", answer.code, answer.body);
-            ensure!(answer.body.contains("keeps this resource from virtual clusters"), "{}", answer.body);
+            ensure!(answer.body.contains("does not offer this resource to virtual clusters"), "{}", answer.body);
             Ok(())
         })?;
         // The agent gives the right back.

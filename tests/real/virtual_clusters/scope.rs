@@ -238,7 +238,7 @@ pub(super) fn nodes_have_their_leases_and_events(site: &VirtualSite) -> anyhow::
     ensure!(lease["metadata"]["namespace"] == "kube-node-lease", "{lease}");
     for (args, why) in [
         (&["get", "lease", "hangzhou-1", "-n", "kube-node-lease"][..], "(NotFound)"),
-        (&["delete", "lease", "beijing-1", "-n", "kube-node-lease"], "can only be read here"),
+        (&["delete", "lease", "beijing-1", "-n", "kube-node-lease"], "is read-only here"),
     ] {
         let refused = own.fails(args)?;
         ensure!(refused.contains(why), "{args:?}: {refused}");
@@ -296,9 +296,9 @@ pub(super) fn every_cluster_has_the_service_kubernetes(site: &VirtualSite) -> an
         own.ok(&["get", "service", "kubernetes", "-o", "jsonpath={.metadata.namespace} {.spec.ports[0].port}"])?;
     ensure!(service == "default 443", "{service}");
     for (args, why) in [
-        (&["delete", "service", "kubernetes"][..], "can only be read here"),
+        (&["delete", "service", "kubernetes"][..], "is read-only here"),
         (&["create", "service", "clusterip", "kubernetes", "--tcp=80"], "already exists"),
-        (&["label", "service", "kubernetes", "a=b"], "can only be read here"),
+        (&["label", "service", "kubernetes", "a=b"], "is read-only here"),
     ] {
         let refused = own.fails(args)?;
         ensure!(refused.contains(why), "{args:?}: {refused}");
@@ -324,7 +324,7 @@ pub(super) fn the_service_kubernetes_has_endpoints(site: &VirtualSite) -> anyhow
             ensure!(listed.lines().count() == 1, "{resource} {args:?}: {listed}");
         }
         let refused = own.fails(&["delete", resource, "kubernetes", "-n", "default"])?;
-        ensure!(refused.contains("can only be read here"), "{resource}: {refused}");
+        ensure!(refused.contains("is read-only here"), "{resource}: {refused}");
     }
     Ok(())
 }

@@ -182,11 +182,17 @@ pub(super) fn changes_are_agreed(site: &VirtualSite) -> anyhow::Result<()> {
     // Alone, it may.
     ensure!(apply(beijing, "beijing", "number")?.code == 0 && teeth()? == "number", "a sole owner cannot change it");
     let refused = apply(hangzhou, "hangzhou", "integer")?;
-    ensure!(refused.stderr.contains("Conflict") && refused.stderr.contains("made it otherwise"), "{refused:?}");
+    ensure!(
+        refused.stderr.contains("Conflict") && refused.stderr.contains("created it with a different specification"),
+        "{refused:?}"
+    );
     ensure!(apply(hangzhou, "hangzhou", "number")?.code == 0, "the same is refused");
     for (kubectl, owner, wanted) in [(beijing, "beijing", "string"), (hangzhou, "hangzhou", "boolean")] {
         let refused = apply(kubectl, owner, wanted)?;
-        ensure!(refused.stderr.contains("Conflict") && refused.stderr.contains("rely on it"), "{refused:?}");
+        ensure!(
+            refused.stderr.contains("Conflict") && refused.stderr.contains("others use it as it is"),
+            "{refused:?}"
+        );
         ensure!(!refused.stderr.contains("atoll"), "{refused:?}");
     }
     // Asking again changes nothing, not even a version.
@@ -243,7 +249,7 @@ pub(super) fn classes_take_every_write(site: &VirtualSite) -> anyhow::Result<()>
     }
     let said =
         three.beijing.fails(&["patch", "priorityclass/urgent", "--type=merge", "-p", r#"{"description": "x"}"#])?;
-    ensure!(said.contains("rely on it"), "{said}");
+    ensure!(said.contains("others use it as it is"), "{said}");
     let dry = three.beijing.ok(&["delete", "priorityclass/urgent", "--dry-run=server"])?;
     ensure!(dry.contains("server dry run"), "{dry}");
     for (kubectl, _) in three.both() {
@@ -288,7 +294,7 @@ pub(super) fn power_over_the_host_is_not_given(site: &VirtualSite) -> anyhow::Re
     // Whose the operator's objects are.
     host.ok_with(&["create", "-f", "-"], &class("operators", "operator", 3))?;
     let said = beijing.fails(&["delete", "priorityclass/operators"])?;
-    ensure!(said.contains("has made it for all virtual clusters"), "{said}");
+    ensure!(said.contains("created it for all virtual clusters"), "{said}");
     let said = beijing.run_with(&["replace", "-f", "-"], &class("operators", "operator", 4))?;
     ensure!(said.code != 0, "{said:?}");
     let said = beijing.fails(&["patch", "priorityclass/operators", "--type=merge", "-p", r#"{"description": "x"}"#])?;

@@ -56,8 +56,9 @@ pub(super) fn weaknesses(
                     "host: {kind} {name}{part} selects namespaces by {keys}, which virtual clusters may set on their \
                      namespaces, so they choose whether it checks their writes"
                 ),
-                &format!("select by {CLUSTER_LABEL} or kubernetes.io/metadata.name, which virtual clusters cannot \
-                          choose"),
+                &format!(
+                    "select by {CLUSTER_LABEL} or kubernetes.io/metadata.name, which virtual clusters cannot choose"
+                ),
             ));
         }
         let keys = keys_of_objects(selecting.objects);

@@ -33,9 +33,7 @@ pub(super) fn weakness(place: Option<Place>, role: &Value) -> Option<Weakness> {
     Some(Weakness::at(
         Check::Aggregation,
         place,
-        format_args!(
-            "host: ClusterRole {name} aggregates {what}; its subjects have these rights on the whole host"
-        ),
+        format_args!("host: ClusterRole {name} aggregates {what}; its subjects have these rights on the whole host"),
         &format!("add `{{key: {key}, operator: DoesNotExist}}` to the matchExpressions of its clusterRoleSelectors"),
     ))
 }

@@ -87,9 +87,9 @@ impl Namespaces {
             Check::NamespaceName,
             cluster.place(),
             format_args!(
-                "virtual cluster {name}: the host has other namespaces with names that this cluster would use: {}; its \
-                 clients get 409 when they create them, and if you delete one, objects that outlive it belong to the \
-                 next namespace of that name",
+                "virtual cluster {name}: the host has other namespaces with names that this cluster would use: {}; \
+                 its clients get 409 when they create them, and if you delete one, objects that outlive it belong to \
+                 the next namespace of that name",
                 some(&taken)
             ),
             &format!("rename them: no name of another namespace should end with `{ending}`"),
@@ -115,8 +115,10 @@ impl Namespaces {
                     "virtual cluster {our}: the host has namespaces of virtual cluster {other}, which is not in this \
                      configuration, and namespaces of both could have the same name"
                 ),
-                &format!("if {other} no longer exists, run `atoll namespaces remove --cluster {other}`; otherwise \
-                          rename one of the two clusters"),
+                &format!(
+                    "if {other} no longer exists, run `atoll namespaces remove --cluster {other}`; otherwise rename \
+                     one of the two clusters"
+                ),
             )
         };
         pairs.map(met).collect()

@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(read(&body), Some(said));
         let warned = warnings(&[30090], Some(Encoding::Protobuf), &body);
         let warned = warned[0].to_str().unwrap();
-        assert!(warned.contains("30090 is taken") && warned.contains("answer on 31090 instead"), "{warned}");
+        assert!(warned.contains("30090 is in use") && warned.contains("listen on 31090 instead"), "{warned}");
         let metadata = Envelope { kind: "PartialObjectMetadata", ..Envelope::decode(&body).unwrap() }.encode();
         assert_eq!(read(&metadata), None);
         assert_eq!(read(b"{}"), None);

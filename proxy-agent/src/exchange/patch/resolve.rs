@@ -118,7 +118,7 @@ pub(super) async fn read(
         return asked.collector().collect(response.into_body(), MAX_OBJECT).await;
     }
     let said = asked.status(about, &asked.mapping, response).await;
-    Err(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status")).into())
+    Err(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into())
 }
 
 /// The object as the client sees it.

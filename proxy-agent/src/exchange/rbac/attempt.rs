@@ -137,7 +137,7 @@ async fn attempt(
             continue;
         }
         let said = asked.status(about, &asked.mapping, response).await;
-        return Ok(Some(said.unwrap_or_else(|| Status::internal_error("the host's answer is no Status"))));
+        return Ok(Some(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status"))));
     }
     unreachable!("the last attempt returns")
 }

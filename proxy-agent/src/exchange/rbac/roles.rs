@@ -134,7 +134,8 @@ impl Asked<'_> {
         let mut tried = self.tried(request, path, &body.bytes()).await?;
         let size = size(&tried.result);
         if size > MAX_BYTES {
-            let message = format!("this ClusterRole has {size} bytes, and the limit is {MAX_BYTES}; make several");
+            let message =
+                format!("this ClusterRole has {size} bytes, and the limit is {MAX_BYTES}; split it into several");
             return Err(Status::request_entity_too_large(&message).into());
         }
         let (roles, cluster) = (self.cluster.roles(), &self.cluster.name);

@@ -48,9 +48,9 @@ impl Asked<'_> {
         let selection = Selection { fields, shape: Shape::Metadata, ..Selection::default() };
         let all = self.api().list(&request.path().build(), &selection).await.map_err(|error| match error.status() {
             Some(status) if status.code < 500 => Refusal::from(status.clone()),
-            _ => {
-                Status::service_unavailable(format!("the host does not list them: {error}")).with_retry_after(1).into()
-            }
+            _ => Status::service_unavailable(format!("cannot list the objects on the host: {error}"))
+                .with_retry_after(1)
+                .into(),
         })?;
         let mut selected = Vec::new();
         for object in all.items.into_iter().map(HostObject::new).filter(|object| object.is_seen_by(cluster)) {

@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 use crate::shared::{HostObject, Kind};
 
 /// To who would delete what the operator has made.
-const OPERATORS: &str = "the operator of the host cluster has made it for all virtual clusters";
+const OPERATORS: &str = "the operator of the host cluster created it for all virtual clusters";
 
 impl Asked<'_> {
     pub(super) async fn leave_shared(

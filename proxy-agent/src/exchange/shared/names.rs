@@ -27,7 +27,7 @@ impl Asked<'_> {
         let spec = &definition["spec"];
         let (group, wanted) = (spec["group"].as_str().unwrap_or_default(), Names::of(&spec["names"]));
         let taken = self.hidden_names(group).await.map_err(|error| {
-            let message = format!("the host does not tell which names of the group are taken: {error}");
+            let message = format!("cannot read which names of the API group are taken on the host: {error}");
             Refusal::from(Status::service_unavailable(message).with_retry_after(1))
         })?;
         let Some(name) = wanted.clash(&taken) else { return Ok(()) };

@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 use crate::shared::HostObject;
 
 /// The answer where other virtual clusters have the definition too.
-const OTHERS: &str = "virtual clusters of this host share it, and its status is that of all of them";
+const OTHERS: &str = "other virtual clusters of this host share it, so none of them can write its status";
 
 /// The conditions that controllers of apiextensions-apiserver keep (`CustomResourceDefinitionConditionType` in
 /// apiextensions/v1).

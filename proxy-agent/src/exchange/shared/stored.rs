@@ -41,8 +41,8 @@ impl Asked<'_> {
         let length = overlay.text().len();
         if length > MAX_OVERLAY {
             let detail = format!(
-                "labels and annotations of an object that virtual clusters share are limited to {MAX_OVERLAY} bytes, with the \
-                 keys that each manager applies"
+                "a virtual cluster can store at most {MAX_OVERLAY} bytes of labels and annotations on a shared \
+                 object, including the keys that each field manager applies"
             );
             let errors = [FieldError::forbidden("metadata", &detail)];
             return Err(Status::invalid(group_kind(request), object.text("name"), &errors).into());
@@ -70,8 +70,7 @@ impl Asked<'_> {
             // It would name the agent's account on the host, which has less rights than it should.
             Some(status) if status.code == 403 => forbidden(request, policy::NOT_GIVEN),
             _ => {
-                let message =
-                    format!("the host cluster does not store the labels and annotations of the object: {error}");
+                let message = format!("cannot store the labels and annotations of the object on the host: {error}");
                 Status::service_unavailable(message).with_retry_after(1).into()
             }
         })?;
@@ -85,7 +84,7 @@ impl Asked<'_> {
         if let Some(id) = useless
             && let Err(error) = overlays::remove(&self.api(), &self.cluster.name, &id).await
         {
-            debug!(error = &error as &dyn std::error::Error, "an overlay that nothing uses is not deleted yet");
+            debug!(error = &error as &dyn std::error::Error, "cannot delete an unused overlay yet");
         }
     }
 
@@ -111,6 +110,6 @@ impl Asked<'_> {
 }
 
 fn unread(error: &ApiError) -> Refusal {
-    let message = format!("the host cluster does not tell the labels and annotations of the object: {error}");
+    let message = format!("cannot read the labels and annotations of the object from the host: {error}");
     Status::service_unavailable(message).with_retry_after(1).into()
 }

@@ -234,7 +234,7 @@ async fn what_is_too_large_is_refused() {
     large["metadata"]["annotations"] = json!({"a": "x".repeat(crate::shared::MAX_OVERLAY)});
     let (code, message) = world.ask("ke", Method::POST, CLASSES, &large).await;
     assert_eq!(code, 422, "{message}");
-    assert!(message.as_str().unwrap().contains("limited to 524288 bytes"), "{message}");
+    assert!(message.as_str().unwrap().contains("at most 524288 bytes"), "{message}");
     assert_eq!(world.memory.writes(), 0);
 }
 

@@ -21,16 +21,16 @@ use crate::shared::{Consent, HostObject, Kind, digest, handover, is_same, object
 const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
 
 /// To who would make an object that others have made otherwise.
-const OTHERWISE: &str = "virtual clusters of this host share it, and others have made it otherwise: make it as they have it, \
-                         or under another name";
+const OTHERWISE: &str = "virtual clusters of this host share it, and others created it with a different \
+                         specification: create it with the same one, or under another name";
 
 /// To who would change what others have too.
-const AWAITED: &str = "virtual clusters of this host share it, and others rely on it as it is: your change is noted, and is \
-                       made with the request of the last of them who asks for the same; try again";
+const AWAITED: &str = "virtual clusters of this host share it, and others use it as it is: your change is recorded, \
+                       and is applied once every cluster that uses this object requests the same change; try again";
 
 /// To who would change what the operator has made.
 pub(super) const OPERATORS: &str =
-    "the operator of the host cluster has made it or uses it, and only its labels and annotations can be changed here";
+    "the operator of the host cluster created it or uses it, so only its labels and annotations can be changed here";
 
 /// To who would make what is still going.
 const GOING: &str = "an object of this name is being deleted on the host: try again";
@@ -231,9 +231,9 @@ impl Asked<'_> {
         if WriteOptions::parse(self.info.query())?.dry_run {
             return Ok(());
         }
-        let why = "there are objects of it that no virtual cluster has made";
+        let why = "objects of it exist that no virtual cluster created";
         handover::hand_over(&self.api(), name, why).await.map_err(|error| {
-            let message = format!("the host cluster does not let the definition be marked as its operator's: {error}");
+            let message = format!("cannot mark the definition on the host as its operator's: {error}");
             Status::service_unavailable(message).with_retry_after(1).into()
         })
     }

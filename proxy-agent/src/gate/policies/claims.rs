@@ -39,8 +39,8 @@ pub(super) fn free() -> Value {
             ),
             validation(
                 &is_same("volume"),
-                "spec.volumeName is set by the volume controller of the host cluster: its operator reserves a volume for a \
-                 claim by spec.claimRef of the volume",
+                "spec.volumeName is set by the volume controller of the host cluster; to reserve a volume for a \
+                 claim, the operator of the host sets spec.claimRef of the volume",
             ),
         ],
     })

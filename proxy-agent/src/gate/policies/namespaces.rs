@@ -42,15 +42,15 @@ pub(super) fn members() -> Value {
         "validations": [
             validation(
                 "variables.through || variables.everywhere",
-                "a namespace of a virtual cluster is written through the cluster's endpoint, or by who may write every \
-                 namespace",
+                "only users of the endpoint of the virtual cluster, and identities that may write every namespace, \
+                 can write this namespace",
             ),
             validation(
                 &format!(
                     "request.operation != 'UPDATE' || variables.everywhere || {labels_kept} && {annotations_kept}"
                 ),
-                "the labels and annotations that make a namespace a virtual cluster's, or decide what may run in it, stay \
-                 as they are",
+                "labels and annotations that assign the namespace to a virtual cluster, or that the operator of the \
+                 host cluster protects, cannot be changed",
             ),
         ],
     })
@@ -90,7 +90,7 @@ pub(super) fn roots() -> Value {
         "variables": [through(ROOT_LABEL), everywhere()],
         "validations": [validation(
             "variables.through || variables.everywhere",
-            "what a virtual cluster has cluster-wide is written through the cluster's endpoint",
+            "cluster-scoped objects of a virtual cluster can be written only through its endpoint",
         )],
     })
 }

@@ -23,11 +23,10 @@ pub(super) fn required() -> Value {
     let has_selector = "variables.selector != '' && variables.pairs.all(pair, object.spec.?nodeSelector[?pair[0]] == optional.of(pair[1]))";
     let message = format!(
         "variables.selector == '' \
-         ? 'the namespace does not say on which nodes its pods run: the proxy-agent of its virtual cluster writes the \
-            annotation {NODE_SELECTOR}' \
+         ? 'the namespace has no node selector yet: the proxy-agent of its virtual cluster writes the annotation \
+            {NODE_SELECTOR}' \
          : 'a pod of virtual cluster ' + namespaceObject.metadata.labels['{CLUSTER_LABEL}'] + ' needs the node selector ' \
-           + variables.selector + '; an object that was made through the cluster\\'s endpoint has it, and gets a changed one \
-           when it is written again'"
+           + variables.selector + '; objects that are written through the endpoint of the virtual cluster get it'"
     );
     let [selector, pairs] = selector();
     let [cluster, terms, confined] = confined();

@@ -26,7 +26,7 @@ pub(crate) async fn keep(api: impl HostApi, clusters: impl Fn() -> Vec<ClusterNa
             Ok(found) => suspects = found,
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
-                warn!(error, "overlays of virtual clusters that nothing uses are not looked for");
+                warn!(error, "cannot look for unused overlays of virtual clusters");
             }
         }
     }
@@ -60,7 +60,7 @@ async fn sweep(
             }
             match api.delete(&path, &json!({})).await {
                 Err(error) if !error.is_not_found() => return Err(error),
-                _ => debug!(path, "an overlay that nothing uses is deleted"),
+                _ => debug!(path, "deleted an unused overlay"),
             }
         }
     }

@@ -107,6 +107,6 @@ impl Asked<'_> {
 }
 
 fn unknown(error: &ApiError) -> Refusal {
-    let message = format!("the host does not tell what custom resources there are: {error}");
+    let message = format!("cannot list the custom resources on the host: {error}");
     Status::service_unavailable(message).with_retry_after(1).into()
 }
