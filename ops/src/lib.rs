@@ -1,5 +1,5 @@
-//! What an operator touches in both binaries: configuration, logs, metrics, probes, listening and draining,
-//! certificates and TLS.
+//! The operational parts of both binaries: configuration, logs, metrics, probes, listening and draining, certificates and
+//! TLS.
 //!
 //! What is *not* here: anything about Kubernetes, the tunnel, or which cluster is where. A module here would fit into
 //! any server; the binaries give it its contents.

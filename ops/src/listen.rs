@@ -28,9 +28,9 @@ pub use addr::{InvalidListenAddr, ListenAddr};
 /// How many connections the kernel completes before we accept them; it cuts this to `net.core.somaxconn`.
 const BACKLOG: u32 = 1024;
 
-/// TCP keep-alive: silence before the first probe, and the time between probes. A client that has gone without a word, behind
-/// a NAT that forgot it, must not keep its place for ever. kube-apiserver asks every three minutes (`defaultKeepAlivePeriod` in
-/// apiserver's `server/secure_serving.go`).
+/// TCP keep-alive: the idle time before the first probe, and the time between probes. The connection of a client that
+/// vanished must end at some time, for example if a NAT forgot it. kube-apiserver probes every three minutes
+/// (`defaultKeepAlivePeriod` in apiserver's `server/secure_serving.go`).
 const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(20));
 
 /// A bound TCP socket and the number of connections it may have.

@@ -1,12 +1,12 @@
-//! How much of this machine a process may use: memory and file descriptors.
+//! The memory and the file descriptors that this process may use.
 //!
-//! Defaults of limits are derived from these. What is *not* here: the limits themselves.
+//! Limits derive their defaults from these. What is *not* here: the limits themselves.
 
 use std::path::Path;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Where the kernel tells of control groups (cgroups(7)).
+/// Where the kernel describes control groups (cgroups(7)).
 const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// Bytes of memory that this process may use: the smallest limit of its control groups, or the machine's memory. `None` if
@@ -19,8 +19,8 @@ pub fn memory() -> Option<u64> {
     limits.chain(total).min()
 }
 
-/// Raises the number of files that this process may have open to the most that it is permitted, as Go programs do when they
-/// start, and returns that number. `None`: unlimited.
+/// Raises the soft limit of open files to the hard limit, as Go programs do when they start, and returns it. `None`:
+/// unlimited.
 pub fn open_files() -> Option<u64> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // Where this is refused, the old number holds.
@@ -28,8 +28,8 @@ pub fn open_files() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// The files with limits, by what `/proc/self/cgroup` says: of this process's own group and of those above it. In a
-/// container the own group is often the root of what can be seen.
+/// The files with the limits of this process's control group and its ancestors, from the content of `/proc/self/cgroup`.
+/// In a container, the own group is often the visible root.
 fn limit_files(own: &str) -> Vec<String> {
     let mut files = vec![format!("{CGROUPS}/memory.max"), format!("{CGROUPS}/memory/memory.limit_in_bytes")];
     let unified = own.lines().find_map(|line| line.strip_prefix("0::/"));

@@ -1,6 +1,6 @@
-//! The virtual clusters that this agent makes out of its host: what the configuration says of each, in checked form.
+//! The virtual clusters of this agent, as validated configuration.
 //!
-//! What is *not* here: what exists on the host ([`namespaces`](crate::namespaces)), and who makes it exist
+//! What is *not* here: what exists on the host ([`namespaces`](crate::namespaces)), and what creates it
 //! ([`root`](crate::root)).
 //!
 //! Reading order: [`VirtualClusters`], [`VirtualCluster`], `toleration`, `address_range`, [`host_api`] (what the agent's own
@@ -35,8 +35,8 @@ pub use toleration::TolerationError;
 /// Bytes of request bodies and of objects in answers that all virtual clusters together may hold; one may hold half.
 const BODIES: usize = 48 * 1024 * 1024;
 
-/// Bytes of lists in protobuf that all virtual clusters together may hold; one may hold the longest list that there is. They
-/// are not charged with [`BODIES`]: who does not read a list must not keep others from writing.
+/// Bytes of lists in protobuf that all virtual clusters together may hold; one may hold the longest list that there is.
+/// They are not charged to [`BODIES`], so that a client that does not read a list does not prevent others from writing.
 const LISTS: usize = 2 * DEFAULT_LIST_LIMIT;
 
 /// Every virtual cluster of this agent, by name.
@@ -62,19 +62,19 @@ pub struct VirtualCluster {
     pub node_selector: NodeSelector,
     /// What keeps its pods on its nodes.
     pub guard: Arc<Guard>,
-    /// What its clients may write to Namespaces.
+    /// The rules for writes of its clients to Namespaces.
     pub namespace_rules: Arc<NamespaceRules>,
     /// The level of Pod Security that is enforced in its namespaces.
     pub pod_security: Option<Level>,
-    /// What its namespaces tell the host's admission policies.
+    /// The annotations of its namespaces for the host's admission policies.
     pub annotations: Annotations,
     /// Its cluster scope on the host.
     pub root: HostNamespace,
-    /// Whether and how it takes tokens of the host that belong to no service account.
+    /// How it accepts tokens of the host that belong to no service account, if it does.
     pub host_tokens: Option<HostTokens>,
     /// Cancelled when it leaves the configuration: what runs for it must end.
     pub end: CancellationToken,
-    /// What its requests may hold in memory.
+    /// The memory budget of its requests.
     pub(crate) memory: Memory,
     /// Held while one of its large bodies is worked on.
     pub(crate) turn: Mutex<()>,
@@ -213,13 +213,13 @@ impl VirtualClusters {
         self.by_name.load().values().cloned().collect()
     }
 
-    /// What the host's admission policies have to know of each.
+    /// The annotations for the host's admission policies, for each cluster.
     pub fn annotations(&self) -> HashMap<rewrite::ClusterName, Annotations> {
         let entry = |cluster: &Arc<VirtualCluster>| (cluster.name.clone(), cluster.annotations.clone());
         self.by_name.load().values().map(entry).collect()
     }
 
-    /// Which levels of Pod Security are enforced in them.
+    /// The Pod Security levels that are enforced in them.
     pub fn levels(&self) -> HashMap<rewrite::ClusterName, Level> {
         let clusters = self.by_name.load();
         let level = |cluster: &Arc<VirtualCluster>| Some((cluster.name.clone(), cluster.pod_security?));
@@ -278,8 +278,8 @@ impl VirtualCluster {
         self.nodes.names().len()
     }
 
-    /// Waits until the namespaces of the host are known, which is a moment after the agent has started. Before that, a
-    /// namespace of somebody else could be taken for one that does not exist.
+    /// Waits until the namespaces of the host are known, shortly after the agent has started. Before that, a namespace of
+    /// somebody else could seem not to exist.
     pub async fn namespaces_known(&self) {
         self.namespaces.synced().await;
     }

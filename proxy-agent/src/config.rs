@@ -36,7 +36,7 @@ pub struct ProxyAgentConfiguration {
     /// What virtual clusters may write of what they share.
     #[serde(default)]
     pub shared_objects: SharedObjects,
-    /// Labels and annotations of Namespaces that clients may not write, beside those that are protected always.
+    /// Labels and annotations of Namespaces that clients may not write, in addition to those that are always protected.
     #[serde(default = "default_protected_keys")]
     pub protected_namespace_keys: Vec<Located<String>>,
     /// Whole clusters.
@@ -84,7 +84,7 @@ pub struct Host {
     pub servers: Vec<Located<String>>,
     /// Whether virtual clusters are served though the host cannot refuse what a token of theirs may not do there.
     pub unsafe_direct_access: bool,
-    /// Whether virtual clusters are served though the host does not let the agent find out whether it enforces its policies.
+    /// Whether the agent serves virtual clusters even if it cannot verify that the host enforces its policies.
     pub unverified_policies: bool,
 }
 
@@ -103,10 +103,10 @@ pub struct VirtualCluster {
     /// Put into every pod template.
     #[serde(default)]
     pub tolerations: Vec<serde_json::Value>,
-    /// Which pods it may have at most.
+    /// The level of Pod Security.
     #[serde(default)]
     pub pod_security: PodSecurity,
-    /// Whether its endpoint takes bearer tokens of the host that belong to no service account.
+    /// Whether its endpoint accepts bearer tokens of the host that belong to no service account.
     #[serde(default)]
     pub host_tokens: Option<HostTokens>,
     /// The ranges in which its Services may have external addresses.
@@ -114,11 +114,11 @@ pub struct VirtualCluster {
     pub external_ips: Vec<String>,
 }
 
-/// What Pod Security enforces in a virtual cluster, whatever its Namespaces ask for.
+/// The minimum that Pod Security enforces in a virtual cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSecurity {
-    /// The most lenient level.
+    /// The minimum level.
     pub enforce: PodSecurityLevel,
 }
 
@@ -126,7 +126,7 @@ pub struct PodSecurity {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PodSecurityLevel {
-    /// Nothing is enforced but what a Namespace asks for.
+    /// Only the level that a Namespace asks for is enforced.
     #[default]
     Privileged,
     /// Known privilege escalations are refused.
@@ -135,10 +135,10 @@ pub enum PodSecurityLevel {
     Restricted,
 }
 
-/// How tokens of the host that belong to no service account are taken.
+/// How tokens of the host that belong to no service account are accepted.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct HostTokens {
-    /// Stands before the names of their users and groups.
+    /// The prefix of the names of their users and groups.
     pub prefix: String,
 }
 
@@ -169,19 +169,19 @@ pub struct CustomResource {
 pub struct SharedObjects {
     /// Kinds, as `resource.group`.
     pub writable: Vec<Located<String>>,
-    /// What a CustomResourceDefinition of a virtual cluster may say.
+    /// Restrictions on CustomResourceDefinitions of virtual clusters.
     pub custom_resource_definitions: CustomResourceDefinitions,
     /// What a StorageClass of a virtual cluster may say.
     pub storage_classes: StorageClasses,
 }
 
-/// What a CustomResourceDefinition of a virtual cluster may say.
+/// Restrictions on CustomResourceDefinitions of virtual clusters.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CustomResourceDefinitions {
     /// API groups that belong to the operator. Each includes its subdomains.
     pub reserved_groups: Vec<String>,
-    /// Exceptions from `reserved_groups`. Each includes its subdomains.
+    /// Exceptions to `reserved_groups`. Each includes its subdomains.
     pub allowed_groups: Vec<Located<String>>,
 }
 

@@ -4,8 +4,8 @@
 //! RequestInfo -> authenticate (Caller) -> authorise -> body -> plan (as whom, which host names) -> host -> show
 //! ```
 //!
-//! Each step hands the next one a value of its own type and none calls back: nothing of the body is read before the
-//! caller is authorised, `plan` has decided everything before a byte goes upstream, `host` never sees a virtual name,
+//! Each step passes a value of its own type to the next one, and never calls back. Nothing of the body is read before the
+//! caller is authorised. `plan` decides everything before a byte goes upstream. `host` never sees a virtual name, and
 //! `rewrite` never sees HTTP.
 
 mod apply_namespace;
@@ -82,7 +82,7 @@ use turns::InTurn;
 /// How often a patch that became a PUT is tried again (`MaxRetryWhenPatchConflicts` in apiserver's `patch.go`).
 pub(crate) const CONFLICTS: u32 = 5;
 
-/// How long a request waits for the agent to know the host's namespaces.
+/// The time that a request waits until the agent knows the host's namespaces.
 const NAMESPACES_KNOWN: Duration = Duration::from_secs(5);
 
 /// What serves API requests; cheap to clone.
@@ -127,7 +127,7 @@ pub(crate) struct Asked<'a> {
     custom: Option<Custom>,
     /// What is known of the node ports of the Service that is written.
     node_ports: Mutex<Option<Ports>>,
-    /// What the client is told of its body, with a success.
+    /// Warnings about the body, for a successful response.
     warnings: Mutex<Vec<HeaderValue>>,
 }
 
@@ -287,8 +287,8 @@ fn not_served(cluster: &str) -> Refusal {
     Status::service_unavailable(message).with_retry_after(1).into()
 }
 
-/// The value of a `Warning` header (RFC 7234, section 5.5), as `NewWarningHeader` in apimachinery's `util/net/http.go` writes
-/// it; none if the text cannot be in a header.
+/// The value of a `Warning` header (RFC 7234, section 5.5), as `NewWarningHeader` in apimachinery's `util/net/http.go`
+/// writes it; `None` if a header cannot carry the text.
 fn warning(text: &str) -> Option<HeaderValue> {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
     HeaderValue::try_from(format!("299 - \"{escaped}\"")).ok()
@@ -328,8 +328,7 @@ fn refuse(
 // === impl Parts ===
 
 impl Parts {
-    /// Nobody is served before the host itself refuses what tokens of the cluster may not do there, and before it is known
-    /// which namespaces are whose.
+    /// Serves a cluster only when the admission policies are in force, and when the owners of all namespaces are known.
     async fn admit(&self, cluster: &VirtualCluster) -> Result<(), Refusal> {
         let standing = self.gate.first_standing().await;
         let not_yet = |reason: &dyn std::fmt::Display| {
@@ -419,7 +418,7 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Collects what the agent reads before the request has an effect.
+    /// Collects what the agent reads before the request takes effect.
     fn collector(&self) -> Collector<'_> {
         Collector::new(&self.cluster.memory, true)
     }
@@ -433,7 +432,7 @@ impl<'a> Asked<'a> {
         Collector::new(&self.cluster.memory, is_read)
     }
 
-    /// Remembers what the client is to be told of its body, as it was planned last.
+    /// Stores the warnings of the last plan.
     fn warn(&self, texts: impl Iterator<Item = String>) {
         let warnings = texts.filter_map(|text| warning(&text)).collect();
         *self.warnings.lock().unwrap_or_else(PoisonError::into_inner) = warnings;

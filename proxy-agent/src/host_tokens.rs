@@ -1,27 +1,27 @@
 //! Tokens of the host that belong to no service account: those of OIDC issuers, webhooks, static files and bootstrap tokens.
 //!
-//! The host authenticates such users for itself. A virtual cluster takes them only if its configuration says so, and knows
-//! each user and group by a prefix, as kube-apiserver does with those of an OIDC issuer (`--oidc-username-prefix`). The
-//! prefix keeps them apart from the users of certificates. Names that begin with `system:` are the host's own: nobody
-//! logs in with such a name, and such groups are left behind. So the group `system:masters` of a token, which makes
+//! The host authenticates such users for its own purposes. A virtual cluster accepts them only if its configuration says
+//! so, and adds a prefix to each user and group, as kube-apiserver does for an OIDC issuer (`--oidc-username-prefix`).
+//! The prefix distinguishes them from users of certificates. Names that begin with `system:` belong to the host: users
+//! with such names are rejected, and such groups are dropped. So the group `system:masters` of a token, which makes
 //! administrators of the host, makes none of the virtual cluster.
 
 use http::HeaderValue;
 use rewrite::mapping::FOREIGN_PREFIX;
 
-/// What begins so is Kubernetes' own.
+/// The prefix of Kubernetes' own names.
 const SYSTEM: &str = "system:";
 
-/// How a virtual cluster takes tokens of the host that belong to no service account.
+/// How a virtual cluster accepts tokens of the host that belong to no service account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostTokens {
     prefix: String,
 }
 
-/// A prefix that cannot stand before names.
+/// An invalid prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPrefix {
-    /// It would make names that Kubernetes gives itself, or that no binding can name.
+    /// It would produce names that Kubernetes reserves, or that no binding can contain.
     #[error("names that begin with {0:?} are reserved")]
     Reserved(&'static str),
     /// HTTP headers cannot carry the names.
@@ -46,7 +46,7 @@ impl HostTokens {
         Ok(Self { prefix })
     }
 
-    /// What the virtual cluster calls a user or group of the host; `None` if it is the host's own.
+    /// The name of a host user or group in the virtual cluster; `None` if the name belongs to the host.
     pub(crate) fn name(&self, host: &str) -> Option<String> {
         (!host.starts_with(SYSTEM)).then(|| format!("{}{host}", self.prefix))
     }

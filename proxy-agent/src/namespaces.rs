@@ -1,8 +1,8 @@
-//! Which namespaces the host has and to whom each belongs: the index that every mapping is made of.
+//! The namespaces of the host and their owners: the index for all mappings.
 //!
-//! One list and watch of the host's Namespaces feeds it, and the answers to our own creations do, so that a namespace is
-//! in it before its creator is told. Namespaces of nobody are in it too: a name that is taken must be recognised.
-//! What is *not* here: creating anything on the host ([`root`](crate::root)).
+//! One list and watch of the host's Namespaces feeds it, and so do the responses to the agent's own creations, so that a
+//! namespace is in it before its creator gets a response. Namespaces without an owner are in it too, because the agent
+//! must recognise names that are taken. What is *not* here: creating anything on the host ([`root`](crate::root)).
 //!
 //! Reading order: [`Namespaces`], `record` (what a Namespace object says), `ledger` (which of two states is the later
 //! one), [`Subscription`], [`annotations`] (what admission policies read).
@@ -58,9 +58,9 @@ pub struct Member {
     pub uid: Arc<str>,
     /// Whether it is being deleted.
     pub phase: Phase,
-    /// What its labels say of Pod Security.
+    /// The state of its Pod Security labels.
     pub posture: Posture,
-    /// What it tells the admission policies.
+    /// Its annotations for the admission policies.
     pub annotations: Annotations,
 }
 

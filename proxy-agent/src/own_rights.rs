@@ -1,13 +1,13 @@
-//! The agent's own right to write custom objects that are in no namespace, kind by kind.
+//! The agent's own rights to write cluster-scoped custom objects, kind by kind.
 //!
-//! Such objects are written in the agent's name, and RBAC has no word for "custom resources". So the agent is bound to a
-//! ClusterRole that the host aggregates (`configs/kubernetes/agent-rbac.yaml`), and before the first write of a kind it
-//! makes a ClusterRole with the label that is aggregated by, for that kind alone. It belongs to the kind's definition, and
-//! goes with it by the host's garbage collection.
+//! The agent writes such objects with its own identity, and RBAC cannot express "all custom resources". So the agent is
+//! bound to an aggregated ClusterRole (`configs/kubernetes/agent-rbac.yaml`). Before the first write of a kind, it
+//! creates a ClusterRole for this kind with the label of the aggregation. The definition owns this ClusterRole, so the
+//! host's garbage collector deletes both together.
 //!
-//! The agent gives itself this right only for kinds that the configuration lists, and for kinds that belong to virtual
-//! clusters alone. That is decided here, from the definition as the host has it, whatever the caller has decided before: the
-//! objects of an operator's kind can act on the whole host. A right that is not due any more is taken back.
+//! The agent grants itself this right only for kinds that the configuration lists, and for kinds that belong to virtual
+//! clusters alone. This module decides that from the current definition on the host, regardless of the caller's decision,
+//! because objects of an operator's kind can act on the whole host. The agent revokes a right that it no longer needs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,13 +36,13 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 const PATIENCE: Duration = Duration::from_secs(5);
 /// After that has not helped, how long no is taken for an answer.
 const LACKING: Duration = Duration::from_secs(10);
-/// How long a kind is taken to belong to virtual clusters alone after the host was asked.
+/// How long the answer of the host that a kind belongs to virtual clusters alone is valid.
 const DUE: Duration = Duration::from_secs(5);
 /// The first pause between questions; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(4);
 /// No pause is longer.
 const LAST_PAUSE: Duration = Duration::from_millis(256);
-/// How often rights are looked through, while definitions change and while they do not.
+/// The intervals in which rights are checked, while definitions change and while they do not.
 const LOOKED_THROUGH: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 /// What the agent may write by now.
@@ -129,7 +129,7 @@ impl<A: HostApi> OwnRights<A> {
         self.lock().remove(&format!("{}.{}", kind.resource, kind.group));
     }
 
-    /// Takes back every right that is not due any more, for ever.
+    /// Revokes every right that is no longer due, for ever.
     pub(crate) async fn keep(&self) {
         self.definitions.synced().await;
         let mut changes = self.definitions.changes();
@@ -149,7 +149,7 @@ impl<A: HostApi> OwnRights<A> {
         for role in self.api.list(&path(RBAC, "clusterroles", ""), &format!("{LABEL}=true")).await? {
             let role = role["metadata"]["name"].as_str().unwrap_or_default();
             let Some(name) = role.strip_prefix(PREFIX) else { continue };
-            // A role whose definition this agent does not know goes with the definition.
+            // The garbage collector deletes a role whose definition this agent does not know.
             let Some(is_of_clusters) = self.definitions.is_of_clusters(name) else { continue };
             if self.customs.of(name, is_of_clusters).is_written() {
                 continue;
@@ -169,8 +169,8 @@ impl<A: HostApi> OwnRights<A> {
         Ok(())
     }
 
-    /// Until when the agent is to have the right; an error if it is not to have it. A definition of virtual clusters that
-    /// turns out to be used by others becomes the operator's.
+    /// Until when the right is due; an error if it is not. Hands a definition of virtual clusters over to the operator if
+    /// others use it.
     async fn due(&self, kind: GroupResource<'_>, name: &str, definition: &HostObject) -> Result<Option<Instant>, Lack> {
         let spec = &definition.value()["spec"];
         let is_the_kind = spec["group"] == kind.group && spec["names"]["plural"] == kind.resource;

@@ -1,17 +1,17 @@
-//! What the labels of a host namespace have to be, so that a level of Pod Security is enforced in it.
+//! The labels of a host namespace that enforce a level of Pod Security.
 //!
-//! The engine writes them where it sees a whole Namespace. This is for everything else: namespaces from before the level
-//! was configured, and what patches and applies make of a namespace.
+//! The rewriting engine writes them if it sees a whole Namespace. This module handles the rest: namespaces that are older
+//! than the configuration of the level, and the results of patches and applies.
 
 use rewrite::pod_security::{ENFORCE, ENFORCE_VERSION, LATEST, Level, MARK, asked_key};
 use serde_json::{Map, Value};
 
-/// What the labels of a namespace say of Pod Security.
+/// The Pod Security state in the labels of a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Posture {
     /// The level that was configured when they were written.
     mark: Option<Level>,
-    /// Whether they are not what that level makes of what is asked for.
+    /// Whether they differ from what the level and the client's labels require.
     is_wrong: bool,
 }
 
@@ -27,13 +27,13 @@ impl Posture {
         Self { mark: Some(level), is_wrong }
     }
 
-    /// Whether this is what the labels say where `level` is configured.
+    /// Whether the labels are right if `level` is configured.
     pub(crate) fn is_right(self, level: Option<Level>) -> bool {
         self == Self { mark: level, is_wrong: false }
     }
 }
 
-/// The changes to these labels where `level` is configured, as a merge patch of them; `None` if they are right.
+/// The merge patch that corrects these labels if `level` is configured; `None` if they are right.
 pub(crate) fn correction(labels: &Value, level: Option<Level>) -> Option<Map<String, Value>> {
     if Posture::of(labels).is_right(level) {
         return None;
@@ -61,7 +61,7 @@ pub(crate) fn correction(labels: &Value, level: Option<Level>) -> Option<Map<Str
     Some(wanted)
 }
 
-/// What a client is told whose namespace with these labels gets a stricter level than it asks for.
+/// The warning for a client whose namespace with these labels gets a stricter level than it asks for.
 pub(crate) fn warning(labels: &Value, level: Level) -> Option<String> {
     let asked = text(labels, &asked(ENFORCE));
     let version = text(labels, &asked_version()).filter(|version| *version != LATEST);

@@ -1,10 +1,10 @@
-//! The host's ClusterRoles, as far as virtual clusters have to do with them: those that its API server makes by itself,
-//! which every virtual cluster shares, and those of the virtual clusters.
+//! The host's ClusterRoles that matter to virtual clusters: the default roles of its API server, which all virtual
+//! clusters share, and those of virtual clusters.
 //!
-//! Of the former, some take in the rules of others: `admin`, `edit`, `view`. What a virtual cluster's own roles add to
-//! them is that cluster's business only, so each has a copy of them.
+//! Some default roles are aggregated: `admin`, `edit`, `view`. A virtual cluster's own roles must be aggregated only
+//! within that cluster, so each cluster has a copy of them.
 //!
-//! They are watched once. What is *not* here: who may write them (the exchange).
+//! One watch serves all clusters. What is *not* here: who may write them (the exchange).
 //!
 //! Reading order: [`Roles`], [`sum`] (what rules are made of others'), [`aggregation`] (that the host has them),
 //! [`copies`], [`room`] (how many there may be).
@@ -41,7 +41,7 @@ const BOOTSTRAPPING: (&str, &str) = ("kubernetes.io/bootstrapping", "rbac-defaul
 /// Keeps what is known of ClusterRoles.
 #[derive(Debug, Default)]
 pub(crate) struct Roles {
-    /// Held for a look-up or a copy of references, whatever clients write.
+    /// Locked only for a look-up or a copy of references.
     known: Mutex<Known>,
     /// The names of the shared ones, which every request reads.
     names: ArcSwap<SharedRoles>,
@@ -69,7 +69,7 @@ struct Own {
     changes: u64,
 }
 
-/// Which roles a virtual cluster sees: how often they have changed.
+/// The version of the roles that a virtual cluster sees: the number of their changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version {
     shared: u64,
@@ -90,7 +90,7 @@ pub(crate) struct Role {
     pub(crate) weight: usize,
 }
 
-/// A rule of a ClusterRole. A client can write many, so they are kept as texts, which take a fraction of the memory.
+/// A rule of a ClusterRole. Clients can write many, so rules are kept as text, which needs a fraction of the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     /// The JSON.

@@ -1,22 +1,22 @@
-//! Founds virtual clusters on the host and keeps what they stand on: root namespaces, the four namespaces that every
-//! cluster has, and the bindings that make its cluster-wide rights effective in each of its namespaces.
+//! Provisions virtual clusters on the host, and reconciles what they consist of: root namespaces, the four namespaces
+//! that every cluster has, and the bindings that put cluster-wide rights into force in each namespace.
 //!
-//! RBAC on the host knows no scope between a namespace and everything. So a ClusterRoleBinding of a virtual cluster is a
-//! RoleBinding in its root namespace, and a *mirror* of it stands in every namespace of the virtual cluster. Clients
-//! never see mirrors. Nothing is bound for `vc:<cluster>:system:authenticated`: the host puts `system:authenticated`
-//! into every authenticated user's groups, impersonated ones too (`WithImpersonation` in apiserver/pkg/endpoints/filters),
-//! so discovery, version and self reviews work without us.
+//! RBAC on the host has no scope between one namespace and all namespaces. So a ClusterRoleBinding of a virtual cluster
+//! is a RoleBinding in its root namespace, with a *mirror* in every namespace of the virtual cluster. Clients never see
+//! mirrors. No binding is needed for `vc:<cluster>:system:authenticated`: the host adds `system:authenticated` to the
+//! groups of every authenticated user, including impersonated ones (`WithImpersonation` in
+//! apiserver/pkg/endpoints/filters), so discovery, version and self reviews work.
 //!
-//! Everything here is level-triggered: an event says only where to look, and what is found there is compared with what
-//! should be. Several agents may do the same work at once; whoever loses a race reads again.
-//! What is *not* here: ClusterRoleBindings that clients write (they arrive as RoleBindings in the root namespace).
+//! Everything here is level-triggered: an event only triggers a comparison of the current state with the desired state.
+//! Several agents may do the same work at once; the one that loses a race reads again. What is *not* here:
+//! ClusterRoleBindings that clients write (they arrive as RoleBindings in the root namespace).
 //!
-//! Reading order: [`Root`], `run` (the loop), `queue` (what is to be done when), `foundation` and `mirrors` (what is
-//! done), `attempts` (what clients' grants are tried with), `in_force` (what clients have just written), `unsettled`
-//! (what they have not seen through), `ending` (namespaces that are being deleted), `birth` (namespaces that were just
-//! made), `secure` (the levels of Pod Security), `annotate` (what admission policies read of each), `search` (those that
-//! somebody else has just made), `leave` (clusters that are not ours any more), `former` (what an earlier version has named
-//! otherwise), `binding` and `catalog` (what should be there), `paths`, `trouble`.
+//! Reading order: [`Root`], `run` (the loop), `queue` (the pending work), `foundation` and `mirrors` (the work),
+//! `attempts` (objects for dry runs of grants), `in_force` (bindings that clients have just written), `unsettled`
+//! (interrupted writes of clients), `ending` (namespaces that are being deleted), `birth` (namespaces that were just
+//! created), `secure` (levels of Pod Security), `annotate` (annotations for admission policies), `search` (namespaces
+//! that others have just created), `leave` (clusters that left the configuration), `former` (names of earlier versions),
+//! `binding` and `catalog` (the desired state), `paths`, `trouble`.
 
 mod annotate;
 mod attempts;
@@ -88,7 +88,7 @@ struct Shared<A> {
     namespaces: Arc<Namespaces>,
     roles: Arc<Roles>,
     clusters: watch::Sender<Arc<[ClusterName]>>,
-    /// What the namespaces of each cluster tell the admission policies.
+    /// The annotations of each cluster's namespaces for the admission policies.
     annotations: ArcSwap<HashMap<ClusterName, Annotations>>,
     catalog: Mutex<Catalog>,
     founding: watch::Sender<BTreeMap<ClusterName, Founding>>,
@@ -97,7 +97,7 @@ struct Shared<A> {
     levels: ArcSwap<Levels>,
 }
 
-/// Which level of Pod Security is enforced in each virtual cluster, if one is.
+/// The level of Pod Security that is enforced in each virtual cluster, if any.
 pub type Levels = HashMap<ClusterName, Level>;
 
 /// How far a virtual cluster is.
@@ -121,7 +121,7 @@ impl<A: HostApi> Root<A> {
         root
     }
 
-    /// From now on, enforces these levels of Pod Security. Takes effect with [`serve`](Self::serve).
+    /// Enforces these levels of Pod Security from the next [`serve`](Self::serve) on.
     pub fn enforce(&self, levels: Levels) {
         self.shared.levels.store(Arc::new(levels));
     }

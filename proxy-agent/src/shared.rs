@@ -1,4 +1,5 @@
-//! Objects that virtual clusters share: one on the host, of which each cluster has labels and annotations of its own.
+//! Objects that virtual clusters share: the host has one object, and each cluster has its own labels and annotations on
+//! it.
 //!
 //! | object | spec is written | is deleted |
 //! |---|---|---|
@@ -6,7 +7,7 @@
 //! | made by a cluster, which has it alone | by that cluster | with that cluster's delete |
 //! | had by several clusters | when all of them have asked for the same | with the last one's delete |
 //!
-//! What a cluster has made becomes the operator's ([`handover`]) once anybody else manages a part of it, or has custom
+//! An object of a cluster becomes the operator's ([`handover`]) once anybody else manages a part of it, or has custom
 //! resources of such a definition.
 //!
 //! `view` in `rewrite` says how labels and annotations are shown. Those that are too large for the host's object are stored

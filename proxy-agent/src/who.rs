@@ -1,13 +1,13 @@
-//! Who asks, and who that is on the host.
+//! Authentication: the caller, and the caller's identity on the host.
 //!
-//! [`Who::identify`] takes what proves an identity out of a request: the certificate that the proxy-server verified, or
-//! a bearer token that the host knows. [`HostUser`] is the only way to be somebody on the host, and it can be made only
-//! here: from a name that gets the prefix of its virtual cluster, or from a service account in a namespace that belongs
-//! to it. Other tokens of the host count only where the configuration says so ([`HostTokens`]). What is *not* here: what
-//! the caller may do ([`access`](crate::access)), and acting as somebody else ([`impersonate`](crate::impersonate)).
+//! [`Who::identify`] takes what proves an identity out of a request: the certificate that the proxy-server verified, or a
+//! bearer token that the host knows. [`HostUser`] is the only identity on the host, and only this module creates it: from
+//! a name that gets the prefix of its virtual cluster, or from a service account in a namespace of the virtual cluster.
+//! Other tokens of the host are accepted only if the configuration says so ([`HostTokens`]). What is *not* here: what the
+//! caller may do ([`access`](crate::access)), and acting as somebody else ([`impersonate`](crate::impersonate)).
 //!
-//! Reading order: [`Who::identify`], `credential` (what the headers hold), `token` (whom a token stands for),
-//! [`host_user`], `account`.
+//! Reading order: [`Who::identify`], `credential` (credentials in headers), `token` (the user of a token), [`host_user`],
+//! `account`.
 
 mod account;
 mod credential;

@@ -34,10 +34,10 @@ use crate::karmada::{Keeper, Wanted};
 use crate::limits::{Connections, Limits, Place};
 use crate::registry::{Clusters, Registry};
 
-/// Connections that a listener accepts beyond those that may be: so many may be ending.
+/// Connections that a listener accepts above its limit, because some are still closing.
 const ENDING: usize = 256;
 
-/// Tunnels of one agent: replicas, and several connections of each.
+/// The maximum number of tunnels of one agent: it may have replicas, each with several connections.
 const TUNNELS: usize = 64;
 
 /// A proxy-server that is bound but not running yet.
@@ -220,7 +220,7 @@ impl App {
     }
 }
 
-/// Serves a connection, if there is a place for it.
+/// Serves a connection, if the limits have room for it.
 fn with_place<F: Future<Output = ()>, S: FnOnce(TcpStream, Place) -> F>(
     connections: &Arc<Connections>,
     connection: Connection,

@@ -40,7 +40,7 @@ pub struct ProxyServerConfiguration {
     /// The clusters and who may serve them.
     #[serde(default)]
     pub clusters: Vec<Located<Cluster>>,
-    /// What clients may take.
+    /// Limits of clients.
     #[serde(default)]
     pub limits: Limits,
     /// Makes virtual clusters members of a Karmada control plane.

@@ -37,7 +37,7 @@ pub struct Connect {
     pub registry: Arc<Registry>,
     /// The virtual clusters' side of the connection.
     pub endpoint: Endpoint,
-    /// What clients may take.
+    /// Limits of clients.
     pub limits: Arc<Limits>,
     /// `<cluster>.<domain>` names a cluster.
     pub domain: Arc<str>,
@@ -55,14 +55,15 @@ struct Passage {
     _stream: StreamPlace,
 }
 
-/// For a physical cluster's agent to dial the API server: longer than it tries (`proxy-agent`'s `layer4`).
+/// The time for a physical cluster's agent to dial the API server: longer than the agent's own timeout (`proxy-agent`'s
+/// `layer4`).
 const DIALLING: Duration = Duration::from_secs(30);
 
 // === impl Connect ===
 
 impl Connect {
-    /// Serves one connection, which may be TLS already. HTTP/1.1 only: Go's clients cannot speak HTTP/2 to a proxy.
-    /// Its place is kept by what runs behind a CONNECT, too.
+    /// Serves one connection, which may be TLS already. HTTP/1.1 only: Go's clients cannot speak HTTP/2 to a proxy. A
+    /// connection behind a CONNECT keeps its place.
     pub async fn serve<S>(self, io: S, place: Place)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -88,7 +88,7 @@ struct Connection {
 
 /// A connection of either version of HTTP.
 trait Conversation: Future<Output = hyper::Result<()>> {
-    /// Lets requests end, and takes no others.
+    /// Lets running requests end, and accepts no others.
     fn close(self: Pin<&mut Self>);
 }
 
@@ -202,7 +202,7 @@ impl Endpoint {
         }
     }
 
-    /// Until either side ends it, or it is idle for too long.
+    /// Runs until either side ends the connection, or it is idle for too long.
     async fn converse<S>(&self, conversation: impl Conversation, turns: Option<Turns<S>>, requests: Requests)
     where
         S: AsyncWrite + Unpin,

@@ -1,11 +1,10 @@
 //! The cloud half of Atoll: clients in front, agents' tunnels behind.
 //!
-//! A request's way, in reading order: [`connect`] (the HTTP proxy that `proxy-url` names) or the direct listener, then
-//! [`endpoint`] (TLS, which cluster, who asks), then a [`tunnel`] out of the [`registry`]. What it may take on that way is
-//! counted in [`limits`]. Agents come in through [`agents`]. [`app`] puts the parts together, and [`status`] is what it says
-//! of them.
+//! The path of a request, in reading order: [`connect`] (the HTTP proxy that `proxy-url` names) or the direct listener,
+//! then [`endpoint`] (TLS, cluster, caller), then a [`tunnel`] from the [`registry`]. [`limits`] counts connections and
+//! requests. Agents connect to [`agents`]. [`app`] assembles the parts, and [`status`] reports their state.
 //!
-//! Beside it, [`karmada`] makes virtual clusters members of a control plane, if that is wanted.
+//! If configured, [`karmada`] makes virtual clusters members of a control plane.
 //!
 //! What is *not* here: Kubernetes bodies of clients. Nothing in this crate parses one, and it does not depend on
 //! `rewrite`.

@@ -1,13 +1,13 @@
-//! What clients may take of this process and of its tunnels, so that nobody can take the places of others.
+//! Limits of clients in this process and in its tunnels, so that no client can exhaust them for others.
 //!
 //! ```text
 //! connection -> Connections        in all, for each address, for each cluster, for each user
 //! request    -> Streams            for each user or address, for each cluster
 //!            -> Tunnel::open_for   for each cluster by its fair share of what the tunnel can carry
 //! ```
-//! A *proven* client has shown a certificate of the cluster, or a token that an agent has accepted. Everybody else is
-//! unproven, counts by address, and has a small part of all places: clients without credentials cannot take those of
-//! clients with them.
+//! A *proven* client has shown a certificate of the cluster, or a token that an agent has accepted. All other clients are
+//! unproven. They count by address, and have a small part of all places, so that they cannot exhaust the limits for
+//! proven clients.
 //!
 //! What is *not* here: the numbers ([`crate::config::Limits`]), and the refusals (of `endpoint` and `connect`).
 
@@ -31,7 +31,7 @@ use crate::config;
 /// The user of a cluster. Users of two clusters with one name are two users.
 pub type User = Arc<str>;
 
-/// Everything that is counted of clients.
+/// All counters of clients.
 #[derive(Debug)]
 pub struct Limits {
     /// Their connections.
@@ -40,7 +40,7 @@ pub struct Limits {
     pub streams: Arc<Streams>,
     /// Their tokens.
     pub tokens: Tokens,
-    /// Requests at once on one connection of HTTP/2.
+    /// Concurrent requests on one HTTP/2 connection.
     pub streams_per_connection: u32,
     refused: Family<Refused, ops::metrics::Counter>,
 }
@@ -56,7 +56,7 @@ ops::label_set! {
 // === impl Limits ===
 
 impl Limits {
-    /// Counts from nothing. `connections` says how many there may be.
+    /// Counters at zero. `connections` has the limits of connections.
     pub fn new(config: &config::Limits, connections: config::Connections, metrics: &Registry) -> Arc<Self> {
         let streams = Streams::new(*config.streams_per_user, *config.streams_per_address, *config.streams_per_cluster);
         let connections = Connections::new(connections);

@@ -1,6 +1,6 @@
-//! One agent's connection, as the requests see it: something that opens streams.
+//! The connection of one agent, on which requests open streams.
 //!
-//! No request waits in a queue here: where the tunnel has no place for it, it is refused at once.
+//! Requests do not queue here: if the tunnel has no room for a request, it is refused at once.
 
 mod capacity;
 
@@ -21,11 +21,11 @@ pub use capacity::Demand;
 pub(crate) use capacity::UNREAD;
 use capacity::{Capacity, Taken};
 
-/// Bytes of a request that `h2` takes from a client before they are read. As large as that of kube-apiserver
+/// The window of a request: bytes that `h2` accepts from a client before they are read. The same as in kube-apiserver
 /// (`resourceBody99Percentile` in apiserver's `server/secure_serving.go`).
 pub(crate) const CLIENT_WINDOW: u32 = 256 * 1024;
 
-/// For the connection to take one more stream. It does so at once, but for a moment in which many streams end.
+/// The time for the connection to accept one more stream. It normally does so at once, except while many streams end.
 const OPENING: Duration = Duration::from_secs(5);
 
 /// A live tunnel.
@@ -134,7 +134,7 @@ impl Tunnel {
         self.round_trip.store(micros, Ordering::Relaxed);
     }
 
-    /// Opens a stream of the proxy-server's own.
+    /// Opens a stream for the proxy-server itself.
     pub async fn open(self: &Arc<Self>, head: Request<()>, end_of_stream: bool) -> Result<Opened, OpenError> {
         self.open_with(None, head, end_of_stream).await
     }
@@ -200,7 +200,7 @@ impl Answer {
 // === impl Lease ===
 
 impl Lease {
-    /// The client has proven who it is.
+    /// Marks the client as proven.
     pub fn prove(&mut self) {
         if let Some(taken) = &mut self.taken {
             taken.prove();

@@ -1,11 +1,11 @@
 //! JSON patches (RFC 6902), read and applied as kube-apiserver does (`gopkg.in/evanphx/json-patch.v4`).
 //!
-//! The library is laxer than the RFC: indices count from the end if they are negative, `replace` makes a member that was
-//! not there, null is the same as nothing, and what stands before the first slash of a path is passed over. Like the
-//! library, this takes apart only what a path leads through. Everything else stays text, so numbers keep their form, and
-//! memory does not depend on what a value is made of.
+//! The library is laxer than the RFC: negative indices count from the end, `replace` creates a missing member, null is
+//! treated as absent, and text before the first slash of a path is ignored. Like the library, this module parses only the
+//! levels that a path leads through. Everything else stays text, so numbers keep their form, and memory does not depend
+//! on the content of a value.
 //!
-//! What a patch may cost is bounded: the bytes that are copied, as at kube-apiserver, and the work as a whole.
+//! The cost of a patch is bounded: the bytes that it copies, as in kube-apiserver, and its total work.
 
 mod document;
 
@@ -14,16 +14,17 @@ use bytes::Bytes;
 use crate::json::{Cursor, Edits, Fate, Malformed};
 use document::Document;
 
-/// The most operations of one patch (`maxJSONPatchOperations` in apiserver's `handlers/patch.go`).
+/// The maximum number of operations in a patch (`maxJSONPatchOperations` in apiserver's `handlers/patch.go`).
 const MAX_OPERATIONS: usize = 10_000;
 
-/// A patch that can be read; whether it can be applied is another matter.
+/// A well-formed patch. It may still not apply to an object.
 #[derive(Debug)]
 pub struct JsonPatch {
     operations: Vec<Operation>,
 }
 
-/// The body is none: no array of objects, too long, or with something else than text for `op`, `path` or `from`.
+/// The body is not a patch: it is not an array of objects, has too many operations, or `op`, `path` or `from` is not a
+/// string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a JSON patch")]
 pub struct NotAPatch;
@@ -67,12 +68,12 @@ impl JsonPatch {
         Ok(Self { operations })
     }
 
-    /// The pointers to all that is read or written.
+    /// The pointers to everything that the patch reads or writes.
     pub fn pointers(&self) -> impl Iterator<Item = &str> {
         self.operations.iter().flat_map(|operation| [&operation.path, &operation.from]).filter_map(Option::as_deref)
     }
 
-    /// The object, which is a JSON text, after the patch.
+    /// Applies the patch to an object, which is a JSON text.
     pub fn apply(&self, object: Bytes) -> Result<Bytes, DoesNotApply> {
         let mut document = Document::new(object);
         self.operations.iter().try_for_each(|operation| operation.apply(&mut document))?;
@@ -83,7 +84,7 @@ impl JsonPatch {
 // === impl Operation ===
 
 impl Operation {
-    /// Of a member that is there twice Go takes the last.
+    /// Like Go, takes the last of duplicate members.
     fn parse(body: &Bytes, cursor: &mut Cursor<'_>) -> Result<Self, NotAPatch> {
         let mut operation = Self::default();
         match cursor.peek()? {

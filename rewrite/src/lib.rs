@@ -6,11 +6,11 @@
 //! What is *not* here: sockets, HTTP, clocks, authorisation, and the decision which object may be asked for. The caller
 //! says which resource a body holds and what to filter by; this crate only reads and writes bytes.
 //!
-//! Reading order: [`name`] (the two kinds of names), [`mapping`] (how one becomes the other), [`json`] (scan and
-//! splice), [`program`] and [`schema`] (where names stand in a body), [`protobuf`] (both for the other encoding),
-//! [`guard`] (what is forced on pods and hidden again), [`pod_security`] (which level the host enforces), [`view`]
-//! (responses, host to virtual), [`request`] (virtual to host), [`json_patch`] (patches that are applied here), [`yaml`]
-//! (which becomes JSON).
+//! Reading order: [`name`] (the two kinds of names), [`mapping`] (how one becomes the other), [`json`] (scan and splice),
+//! [`program`] and [`schema`] (where names stand in a body), [`protobuf`] (both for the other encoding), [`guard`] (what
+//! is added to pods and hidden again), [`pod_security`] (the level that the host enforces), [`view`] (responses, host to
+//! virtual), [`request`] (virtual to host), [`json_patch`] (patches that are applied here), [`yaml`] (which becomes
+//! JSON).
 
 pub mod guard;
 pub mod json;

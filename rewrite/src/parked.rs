@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// What the prefix of a parked key ends with.
 const PARKED: &str = "parked.atoll.dev";
 
-/// What the key of a parked label has between the prefix and the name of the label.
+/// In the key of a parked label, the text between the prefix and the name of the label.
 pub(crate) const PARKED_INFIX: &[u8] = b".parked.atoll.dev/";
 
 /// The annotation that makes an API server overwrite a role with its own (`AutoUpdateAnnotationKey` in rbac/v1).

@@ -1,25 +1,24 @@
-//! Pod Security (`pod-security.kubernetes.io`) where the operator of the host enforces a level in a virtual cluster.
+//! Pod Security (`pod-security.kubernetes.io`), if the operator of the host enforces a level in a virtual cluster.
 //!
-//! The host gets the stricter of that level and the one that a client asks for. The labels with which clients ask are
-//! [parked](crate::parked): renaming is one to one, so the host works out what patches, applies and managed fields say of
-//! them. The labels that the host acts on belong to the agent, and clients never see them.
+//! The host enforces the stricter of that level and the one that a client asks for. The labels of clients are
+//! [parked](crate::parked): keys are renamed one to one, so the host itself processes them in patches, applies and
+//! managed fields. The labels that the host acts on belong to the agent, and clients never see them.
 //!
-//! What is *not* here: a virtual cluster without an enforced level, whose labels pass as they are.
+//! What is *not* here: virtual clusters without an enforced level, whose labels pass unchanged.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::parked::{parked, unparked};
 
-/// The label that says which level the host enforces (`EnforceLevelLabel` in pod-security-admission's
-/// `api/constants.go`).
+/// The label with the level that the host enforces (`EnforceLevelLabel` in pod-security-admission's `api/constants.go`).
 pub const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
-/// The label that says of which version of Kubernetes that level is (`EnforceVersionLabel`, ibidem).
+/// The label with the Kubernetes version of that level (`EnforceVersionLabel`, ibidem).
 pub const ENFORCE_VERSION: &str = "pod-security.kubernetes.io/enforce-version";
-/// The label of a host namespace that says which level the configuration enforces in it. Where it is, [`ENFORCE`] and
-/// [`ENFORCE_VERSION`] are the agent's, and those of the client are parked.
+/// The label of a host namespace with the level that the configuration enforces there. If it is set, [`ENFORCE`] and
+/// [`ENFORCE_VERSION`] belong to the agent, and those of the client are parked.
 pub const MARK: &str = "atoll.dev/pod-security";
-/// An older version of a level checks less, so none is pinned.
+/// Older versions of a level check less, so the version is never pinned.
 pub const LATEST: &str = "latest";
 
 /// A level of the Pod Security Standards, from the most lenient to the strictest.
@@ -33,33 +32,33 @@ pub enum Level {
     Restricted,
 }
 
-/// The text is no level.
+/// The text is not a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be one of privileged, baseline, restricted")]
 pub struct NotALevel;
 
-/// The text is no version that Pod Security knows.
+/// The text is not a version that Pod Security knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be \"latest\" or \"v1.x\"")]
 pub struct NotAVersion;
 
-/// Whether the agent writes this label where a level is enforced.
+/// Whether the agent writes this label if a level is enforced.
 pub fn is_enforced(key: &str) -> bool {
     matches!(key, ENFORCE | ENFORCE_VERSION)
 }
 
-/// The label under which the host keeps what a client asks for with `key`, if a level is enforced.
+/// The host's key of a client's label `key`, if a level is enforced.
 pub fn asked_key(key: &str) -> Option<String> {
     is_enforced(key).then(|| parked(key))
 }
 
-/// The label that a client sees instead of this one of the host.
+/// The key that clients see for this key of the host.
 pub fn shown_key(key: &str) -> Option<&'static str> {
     let shown = unparked(key)?;
     [ENFORCE, ENFORCE_VERSION].into_iter().find(|known| shown == *known)
 }
 
-/// Says what is wrong with a value that a client asks for, in Kubernetes' words (`ParseLevel` and `ParseVersion` in
+/// Validates a value of a client, with Kubernetes' error messages (`ParseLevel` and `ParseVersion` in
 /// pod-security-admission's `api/helpers.go`).
 pub fn check(key: &str, value: &str) -> Result<(), String> {
     if key == ENFORCE {
@@ -87,8 +86,8 @@ impl Level {
         }
     }
 
-    /// What the host enforces where this level is configured and a client asks for `asked`. What is no level the host
-    /// takes for the strictest.
+    /// The level that the host enforces if this one is configured and a client asks for `asked`. Like the host, treats an
+    /// invalid level as the strictest.
     #[must_use]
     pub fn with_asked(self, asked: Option<&str>) -> Self {
         asked.map_or(self, |asked| self.max(asked.parse().unwrap_or(Self::Restricted)))

@@ -4,8 +4,8 @@
 //! `api/validation/objectmeta.go`). All virtual clusters and the operator share this room, so an annotation holds only a
 //! small overlay. A larger one is stored elsewhere, and its annotation is a [`Pointer`].
 //!
-//! [`Pointers`] finds the pointers of one virtual cluster in what the host sends, so that the overlays can be put in their
-//! place before anything else reads the objects.
+//! [`Pointers`] finds the pointers of one virtual cluster in responses of the host, so that the overlays can replace them
+//! before anything else reads the objects.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,16 +16,16 @@ use memchr::memmem;
 use crate::ClusterName;
 use crate::name::OVERLAY_PREFIX;
 
-/// What a pointer begins with. An overlay in place is a JSON object.
+/// The prefix of a pointer. An inline overlay is a JSON object.
 const MARK: &str = "stored:";
 
 /// The digits of an identifier: 128 bits.
 const DIGITS: usize = 32;
 
-/// The longest pointer, quotes included: the mark, the identifier, and a digest of 256 bits.
+/// The maximum length of a pointer with its quotes: the mark, the identifier, and a digest of 256 bits.
 const MAX_POINTER: usize = MARK.len() + DIGITS + 1 + 64 + 2;
 
-/// The most white space around a colon. The host writes at most one space.
+/// The maximum white space around a colon. The host writes at most one space.
 const MAX_SPACE: usize = 8;
 
 /// Where an overlay is stored.
@@ -37,8 +37,8 @@ pub struct StoredId(String);
 pub struct Pointer {
     /// Where the overlay is.
     pub id: StoredId,
-    /// The digest of what the virtual cluster has asked for and did not get. Other clusters compare it with theirs, so it
-    /// stays in the annotation.
+    /// The digest of the virtual cluster's pending change. Other clusters compare it with theirs, so it stays in the
+    /// annotation.
     pub wish: Option<String>,
 }
 
@@ -60,7 +60,7 @@ pub enum Piece {
     Pointer(StoredId),
 }
 
-/// What stands behind a key.
+/// The value after a key.
 enum Value {
     Pointer(Range<usize>, StoredId),
     Other,
@@ -125,7 +125,7 @@ impl Pointers {
         Self { key: format!("\"{OVERLAY_PREFIX}{cluster}\"").into_bytes(), held: Vec::new() }
     }
 
-    /// Takes the next chunk, and gives all pieces that are known by now. It holds back no more than the longest key with its
+    /// Takes the next chunk, and passes on all pieces that are complete. It holds back at most the longest key with its
     /// pointer.
     pub fn push(&mut self, chunk: &Bytes, mut found: impl FnMut(Piece)) {
         let text = if self.held.is_empty() {
@@ -162,7 +162,7 @@ impl Pointers {
         self.held = text[end..].to_vec();
     }
 
-    /// The end of the text, if it was held back.
+    /// The rest of the text that was held back.
     pub fn finish(&mut self) -> Bytes {
         std::mem::take(&mut self.held).into()
     }
@@ -174,7 +174,7 @@ impl Pointers {
     }
 }
 
-/// What stands behind a key in JSON.
+/// Parses the value after a key in JSON.
 fn value(text: &[u8]) -> Value {
     let Some(colon) = behind_space(text) else { return cut_or_other(text) };
     if text[colon] != b':' {
@@ -196,13 +196,13 @@ fn value(text: &[u8]) -> Value {
     pointer.map_or(Value::Other, |pointer| Value::Pointer(start..start + 1 + end + 1, pointer.id))
 }
 
-/// Whether a value that is not whole may become a pointer.
+/// Whether an incomplete value may become a pointer.
 fn begins_like_pointer(value: &[u8]) -> bool {
     let compared = value.len().min(MARK.len());
     value[..compared] == MARK.as_bytes()[..compared]
 }
 
-/// Where the white space at the beginning of a text ends; nothing if the text ends with it, or if it is too long.
+/// Where the leading white space of a text ends; `None` if the text ends with it, or if it is too long.
 fn behind_space(text: &[u8]) -> Option<usize> {
     text.iter().take(MAX_SPACE + 1).position(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
 }

@@ -96,7 +96,7 @@ pub enum Place {
     Claim,
     /// The node that says whose the object is.
     OfNode,
-    /// `parentRef` of an IPAddress: a reference that says whose it is.
+    /// `parentRef` of an IPAddress: a reference to its owner.
     ParentReference,
     /// The annotation `apf.kubernetes.io/autoupdate-spec`, which says whether Kubernetes itself keeps the object.
     AutoupdateSpec,

@@ -63,7 +63,7 @@ pub struct View {
     lending: Option<Arc<Lending>>,
     /// What is shown of cluster roles and of shared objects, by the labels that the client knows.
     selecting: Option<Arc<LabelSelector>>,
-    /// Whether the labels of Pod Security on Namespaces are the agent's, and those of clients are parked.
+    /// Whether the agent owns the Pod Security labels of Namespaces, and those of clients are parked.
     enforces_pod_security: bool,
 }
 
@@ -97,7 +97,7 @@ impl View {
         }
     }
 
-    /// Shows the labels of Pod Security as clients have asked for them: a [level](crate::pod_security) is enforced.
+    /// Shows the Pod Security labels that clients wrote, because a [level](crate::pod_security) is enforced.
     #[must_use]
     pub fn enforcing_pod_security(mut self) -> Self {
         self.enforces_pod_security = true;

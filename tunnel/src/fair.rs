@@ -1,11 +1,11 @@
-//! What clusters have in common, in shares: the bytes of bodies that are held as a whole, the streams of a tunnel.
+//! Fair shares for clusters of a common resource: bytes of bodies that are held as a whole, or streams of a tunnel.
 //!
-//! Bodies stream wherever they can. Some cannot: a request body must be mapped before its first byte may go upstream, and
-//! the length of a protobuf list stands before the list. What is collected of such bodies is charged to the share of one
-//! cluster and to the total. A reservation that fails is the caller's to refuse (429 with `Retry-After`).
+//! Most bodies stream. Some cannot: a request body must be mapped before its first byte may go upstream, and protobuf
+//! lists are length-prefixed. The bytes of such bodies are charged to the share of one cluster and to the total. If a
+//! reservation fails, the caller must refuse the request (429 with `Retry-After`).
 //!
-//! A reservation never lets a cluster hold more than is free afterwards. So one greedy cluster leaves half of the total to
-//! the others, two leave a third, and a cluster that holds nothing always finds room.
+//! After a reservation, a cluster never holds more than is free. So one greedy cluster leaves half of the total to the
+//! others, two leave a third, and a cluster that holds nothing always finds room.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,15 +13,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// So many units of something, and the limit of each share. Clones are the same budget.
+/// A number of units, and the limit of each share. Clones are the same budget.
 #[derive(Clone)]
 pub struct FairBudget(Arc<Pool>);
 
-/// What one cluster may hold of a [`FairBudget`]. Clones are the same share.
+/// The share of one cluster in a [`FairBudget`]. Clones are the same share.
 #[derive(Clone)]
 pub struct Share {
     pool: Arc<Pool>,
-    /// Units that this share holds; it changes under the pool's lock only.
+    /// Units that this share holds. It changes only under the pool's lock.
     held: Arc<AtomicUsize>,
 }
 
@@ -72,12 +72,12 @@ impl fmt::Debug for FairBudget {
 // === impl Share ===
 
 impl Share {
-    /// Charges so many units; `None` if the share or the whole budget has no room for them.
+    /// Charges units; `None` if the share or the whole budget has no room for them.
     pub fn reserve(&self, units: usize) -> Option<Reservation> {
         self.take(units).then(|| Reservation { share: self.clone(), units })
     }
 
-    /// A reservation that holds nothing yet, to be grown.
+    /// An empty reservation, which can grow.
     pub fn nothing(&self) -> Reservation {
         Reservation { share: self.clone(), units: 0 }
     }
@@ -119,7 +119,7 @@ impl fmt::Debug for Share {
 // === impl Reservation ===
 
 impl Reservation {
-    /// Charges more; `false` if there is no room, and then the charge is as before.
+    /// Charges more units. If there is no room, returns `false` and leaves the charge unchanged.
     #[must_use]
     pub fn grow(&mut self, units: usize) -> bool {
         let grown = self.share.take(units);
@@ -129,7 +129,7 @@ impl Reservation {
         grown
     }
 
-    /// Takes so many units of the charge out into a reservation of their own, or all if there are fewer.
+    /// Splits units off into a reservation of their own, or all units if there are fewer.
     #[must_use]
     pub fn split(&mut self, units: usize) -> Self {
         let units = units.min(self.units);
@@ -142,7 +142,7 @@ impl Reservation {
         self.units
     }
 
-    /// Ties the charge to bytes: it is given back when the last clone or slice of them is dropped.
+    /// Ties the charge to bytes: it ends when the last clone or slice of them is dropped.
     #[must_use]
     pub fn attach(self, bytes: Bytes) -> Bytes {
         if self.units == 0 { bytes } else { Bytes::from_owner(Charged { bytes, _reservation: self }) }

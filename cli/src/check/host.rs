@@ -3,8 +3,8 @@
 //!
 //! They use the agent's own client, with the agent's credential unless another one is given, and write nothing.
 //!
-//! Reading order: [`ask`], [`rights`], then one module for each thing that is looked at; all but [`left`] and
-//! [`authorizer`] judge what was listed, and ask nothing.
+//! Reading order: [`ask`], [`rights`], then one module for each kind of object; all but [`left`] and [`authorizer`] judge
+//! what was listed, and ask nothing.
 
 mod admission;
 mod aggregation;

@@ -1,4 +1,5 @@
-//! What was found, as compilers say it: `FILE:LINE:COLUMN: message`, and how many at the end; or as a document.
+//! The report of a check: lines in the form of compilers, `FILE:LINE:COLUMN: message`, with totals at the end; or a JSON
+//! document.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -9,23 +10,23 @@ use serde_json::{Value, json};
 
 use super::weakness::{Check, Weakness};
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// What must be mended.
+    /// Problems that must be fixed.
     pub(super) mistakes: Problems,
-    /// What should be looked at.
+    /// Problems that should be reviewed.
     pub(super) warnings: Problems,
-    /// What weakens virtual clusters on their host; `None` if it was not looked for.
+    /// Weaknesses of the host; `None` if the check did not look for them.
     weaknesses: Option<Vec<Weakness>>,
     /// What the configuration's own reader said, which has counted beyond what it tells.
     told: Vec<ConfigErrors>,
 }
 
-/// How it is said.
+/// The output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// A line for each, and for a weakness another one that says what to do
+    /// One line per finding, and a second line with advice for a weakness
     #[default]
     Text,
     /// One document
@@ -85,7 +86,7 @@ impl Report {
         self.weaknesses.get_or_insert_default().extend(weaknesses);
     }
 
-    /// Writes everything but what is `accepted`; returns whether there was neither a mistake nor a weakness.
+    /// Writes all findings except `accepted` weaknesses. Returns whether there was neither a mistake nor a weakness.
     pub(super) fn write(
         self,
         file: &Path,

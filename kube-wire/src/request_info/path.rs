@@ -121,7 +121,7 @@ impl ParsedPath<'_> {
         self.subresource.as_deref() == Some("proxy")
     }
 
-    /// Whether whoever answers may know the method OPTIONS.
+    /// Whether the server behind this path may support OPTIONS.
     pub(super) fn takes_options(&self) -> bool {
         self.is_proxy() && self.group.is_empty() && matches!(&*self.resource, "pods" | "services")
     }

@@ -151,7 +151,7 @@ impl<'a> ResourceRequest<'a> {
             )
     }
 
-    /// Whether what is asked, and what is answered, is the business of a pod's, a service's or a node's own server.
+    /// Whether the server of a pod, a service or a node handles the request, so that neither body is a Kubernetes object.
     pub fn is_proxy(&self) -> bool {
         self.is_connect() && self.subresource() == Some("proxy")
     }

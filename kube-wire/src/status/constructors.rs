@@ -9,7 +9,8 @@ use crate::go_quote::GoQuoted;
 use crate::gvr::{GroupKind, GroupResource};
 use crate::media::{NotAcceptable, UnsupportedMediaType};
 
-/// What an API server says that has no room for one more request (`tooManyRequests` in apiserver's `filters/maxinflight.go`).
+/// The message of an API server that cannot take another request (`tooManyRequests` in apiserver's
+/// `filters/maxinflight.go`).
 pub const TOO_MANY_REQUESTS: &str = "Too many requests, please try again later.";
 
 /// Who was denied what: the attributes that authorisation looked at, in the caller's own names.

@@ -1,13 +1,13 @@
-//! A list of what a user may do: `SubjectRulesReviewStatus` of `k8s.io/api/authorization/v1`, as far as it is about paths.
-//! What a user may do with resources the host is asked about each time.
+//! The non-resource rules of a user: `SubjectRulesReviewStatus` of `k8s.io/api/authorization/v1`. Rights to resources are
+//! reviewed one by one.
 
 use std::fmt;
 
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// The most verbs and paths that are kept, and the most bytes of them. Kubernetes' own roles have about thirty. With less
-/// than all there are, a user may less.
+/// The maximum number of verbs and paths that are kept, and of their bytes. Kubernetes' own roles have about thirty.
+/// Dropping some only reduces rights.
 const MAX_TEXTS: usize = 10_000;
 const MAX_BYTES: usize = 512 << 10;
 
@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 512 << 10;
 pub struct Rules {
     /// On paths that are no resources.
     pub non_resource_rules: Vec<NonResourceRule>,
-    /// An authoriser could not say all, or it was too much: absence proves nothing.
+    /// The list is incomplete, because an authoriser could not list all rules, or because there were too many.
     pub incomplete: bool,
 }
 
@@ -29,7 +29,7 @@ struct Said {
     incomplete: bool,
 }
 
-/// Rules, as long as they are few and small.
+/// Rules, up to a number and size.
 #[derive(Default)]
 struct Bounded {
     rules: Vec<NonResourceRule>,

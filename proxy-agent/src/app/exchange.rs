@@ -27,7 +27,7 @@ use crate::shared::overlays::orphans;
 use crate::shared::{Definitions, Rules, handover};
 use crate::who::Who;
 
-/// How long the admission policies wait for namespaces to be annotated.
+/// The time that the admission policies wait for the annotations of namespaces.
 const ANNOTATING: Duration = Duration::from_secs(10);
 
 /// The parts that have to know which virtual clusters there are. Clones are the same.

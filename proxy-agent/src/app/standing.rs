@@ -18,10 +18,10 @@ use crate::status::{
     VirtualClusterStatus,
 };
 
-/// What is said of a cluster whose host has no admission policies.
+/// The status of a cluster whose host has no admission policies.
 const DIRECT_ACCESS: &str = "unsafe: its tokens can leave the virtual cluster when they are used directly at the host";
 
-/// What is said of a cluster whose host does not let its admission policies be tried.
+/// The status of a cluster if the agent cannot verify that the host enforces the admission policies.
 const UNVERIFIED: &str = "unverified: the agent cannot verify that the host enforces the admission policies";
 
 /// Who knows.

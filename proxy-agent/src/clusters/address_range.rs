@@ -1,10 +1,10 @@
-//! A range of IP addresses, as the configuration writes it: `203.0.113.0/24`, `2001:db8::/64`.
+//! A range of IP addresses in the notation of the configuration: `203.0.113.0/24`, `2001:db8::/64`.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// All addresses that share the first bits.
+/// All addresses with the same leading bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressRange {
     address: IpAddr,

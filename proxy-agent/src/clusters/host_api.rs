@@ -21,7 +21,7 @@ pub trait HostApi: Clone + Send + Sync + 'static {
     /// The same, but only the metadata of the objects.
     fn list_metadata(&self, path: &str, labels: &str) -> impl Future<Output = Result<Vec<Value>, ApiError>> + Send;
 
-    /// Whether there is one in a list that `is_one`; it is told the metadata only.
+    /// Whether `is_one` accepts the metadata of any object in a list.
     fn any(
         &self,
         path: &str,

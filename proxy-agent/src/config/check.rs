@@ -59,7 +59,7 @@ pub(super) fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
     }
 }
 
-/// Two clusters must not be able to have the same name on the host: see [`endings`].
+/// Two clusters must not derive the same host name: see [`endings`].
 fn check_endings(clusters: &[Located<VirtualCluster>], problems: &mut Problems) {
     let names: HashSet<_> = clusters.iter().map(|cluster| cluster.name.as_str()).collect();
     for cluster in clusters {
@@ -76,7 +76,7 @@ fn check_endings(clusters: &[Located<VirtualCluster>], problems: &mut Problems) 
     }
 }
 
-/// Custom resources are written under their names on the host where both keys say so.
+/// Both keys must allow writes of custom resources under their host names.
 fn check_shared(config: &ProxyAgentConfiguration, problems: &mut Problems) {
     let writable: HashSet<&str> = config.shared_objects.writable.iter().map(|kind| kind.as_str()).collect();
     let mut shared = HashSet::new();

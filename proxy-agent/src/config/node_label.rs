@@ -1,7 +1,7 @@
-//! Which labels a node may change on itself.
+//! Labels that a node may change on itself.
 //!
-//! A kubelet writes its own Node object. The admission plugin NodeRestriction keeps it from the labels of Kubernetes, but
-//! for a few, and leaves it all others: plugin/pkg/admission/noderestriction and kubelet's `pkg/apis/well_known_labels.go`.
+//! A kubelet writes its own Node object. The admission plugin NodeRestriction forbids it most labels of Kubernetes, and
+//! allows all others: plugin/pkg/admission/noderestriction and kubelet's `pkg/apis/well_known_labels.go`.
 
 use super::VirtualCluster;
 
@@ -19,13 +19,13 @@ const OF_KUBELETS: [&str; 11] = [
     "topology.kubernetes.io/region",
     "topology.kubernetes.io/zone",
 ];
-/// And prefixes that are a kubelet's.
+/// Prefixes of labels that a kubelet may set.
 const PREFIXES_OF_KUBELETS: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
 
 // === impl VirtualCluster ===
 
 impl VirtualCluster {
-    /// Whether a node can join the virtual cluster by itself: no label that its nodes have is kept from kubelets.
+    /// Whether a node can join the virtual cluster by itself, because a kubelet may set all labels of the node selector.
     pub fn trusts_nodes(&self) -> bool {
         self.labels().keys().all(|key| is_left_to_kubelets(key))
     }

@@ -1,8 +1,9 @@
 //! Server-side apply of a Namespace that does not exist, which creates it.
 //!
-//! An apply cannot demand that there is no such object, and a namespace of somebody else must never be taken over. So the
-//! namespace is created first, with nothing but what makes it the virtual cluster's; the host refuses that if the name is
-//! taken. Then the apply follows, by the client's manager. It was tried before, so that a refusal leaves nothing behind.
+//! An apply cannot require that the object does not exist, and must never take over a namespace of somebody else. So the
+//! agent first creates the namespace, with only the labels and annotations of the virtual cluster; the host refuses this
+//! if the name is taken. Then it sends the apply, with the client's field manager. It sends the apply as a dry run
+//! before, so that a refusal leaves nothing behind.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
@@ -26,7 +27,7 @@ use crate::refusal::Refusal;
 use crate::root::Growth;
 use crate::translate::{MAX_OBJECT, Show, Upstream};
 
-/// What is applied once the namespace is there.
+/// The apply that follows the creation of the namespace.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FirstApply {
     name: String,
@@ -36,7 +37,7 @@ pub(crate) struct FirstApply {
 }
 
 impl Asked<'_> {
-    /// An apply of a Namespace that the virtual cluster does not have. That the caller may patch it is known.
+    /// An apply of a Namespace that the virtual cluster does not have. The caller is authorised to patch it.
     pub(super) async fn apply_namespace(
         &self,
         request: &ResourceRequest<'_>,
@@ -137,7 +138,7 @@ impl Asked<'_> {
         Ok(response.map(Upstream::Stream))
     }
 
-    /// Deletes a namespace that nothing was applied to, and in which nobody has had a right yet.
+    /// Deletes the namespace of a failed apply. Nobody has had a right in it yet.
     async fn take_back(&self, created: &Value) {
         let name = created["metadata"]["name"].as_str().unwrap_or_default();
         let options = json!({"preconditions": {"uid": created["metadata"]["uid"]}});
@@ -161,8 +162,8 @@ fn taken(request: &ResourceRequest<'_>, name: &str) -> Status {
     Status::conflict(request.group_resource(), name, "its name on the host cluster is taken by another namespace")
 }
 
-/// The Namespace with what only Atoll writes. The apply names the labels too, with the same values. It does not name the
-/// annotations: its manager would own them, and its next apply would remove them.
+/// The Namespace with only Atoll's labels and annotations. The apply contains the labels too, with the same values. It
+/// does not contain the annotations: its manager would own them, and its next apply would remove them.
 fn bare(host: &HostNamespace, mapped: &Bytes, annotations: &Annotations) -> Result<Value, Refusal> {
     let mapped: Value = serde_json::from_slice(mapped).map_err(|error| Refusal::Unreadable(error.to_string()))?;
     let mut labels = mapped["metadata"]["labels"].clone();

@@ -1,7 +1,8 @@
 //! The phase `authorise`: whether the caller may make a request with this head.
 //!
-//! It comes before the body is read, and before the agent asks the host for anything else in its own name. So a caller
-//! without the right costs two reviews, which are cached, and nothing that the caller sends is kept or looked at.
+//! It runs before the agent reads the body, and before it asks the host for anything else with its own identity. So a
+//! caller without the right costs two reviews, which are cached, and the agent neither keeps nor parses anything that the
+//! caller sends.
 //!
 //! | request | who decides | where |
 //! |---|---|---|
@@ -12,8 +13,8 @@
 //! | of a pod's or a service's own server | a SubjectAccessReview, then the host again | that namespace |
 //! | cluster-scoped, or in all namespaces | a SubjectAccessReview | root namespace |
 //!
-//! What the head does not say is authorised where it is learned: that an update creates the object, or that an object
-//! grants rights.
+//! What the head does not show is authorised when it becomes known: for example, that an update creates the object, or
+//! that an object grants rights.
 
 use kube_wire::status::Denied;
 use kube_wire::{ResourceRequest, Status, Target, Verb};
@@ -24,16 +25,16 @@ use crate::access::{Attributes, Refused};
 use crate::refusal::Refusal;
 use crate::who::Caller;
 
-/// A request whose caller is known, and not yet what they may do.
+/// A request whose caller is authenticated, but not yet authorised.
 pub(crate) struct Identified<'a>(Asked<'a>);
 
-/// Where a request for a namespace goes on the host.
+/// The place on the host to which a request for a namespace goes.
 enum Place {
     /// The namespace belongs to the virtual cluster.
     Member(HostNamespace),
-    /// The index has no such namespace. Another agent may have made it a moment ago.
+    /// The index has no such namespace. Another agent may have just created it.
     Unknown(HostNamespace),
-    /// No namespace of the virtual cluster can have that name.
+    /// The virtual cluster cannot have a namespace of that name.
     Nowhere,
 }
 
@@ -49,7 +50,7 @@ impl<'a> Identified<'a> {
         &self.0.caller
     }
 
-    /// Lets the request go on if its caller may make it.
+    /// Continues the request if its caller is allowed to make it.
     pub(crate) async fn authorise(self) -> Result<Asked<'a>, Refusal> {
         let Self(mut asked) = self;
         match asked.info.target() {
@@ -96,8 +97,8 @@ impl Asked<'_> {
         self.allowed_everywhere(request).await
     }
 
-    /// In a namespace of the virtual cluster the host decides, since the request goes there as the caller. A request with
-    /// a body is reviewed first, because the agent collects the body.
+    /// In a namespace of the virtual cluster, the host decides, because the request goes there as the caller. For a
+    /// request with a body, the agent asks for a review first, because it collects the body.
     async fn authorise_in(&mut self, host: &HostNamespace) -> Result<(), Refusal> {
         self.learn_roles().await?;
         let Some(request) = self.info.resource() else { return Ok(()) };
@@ -117,7 +118,7 @@ impl Asked<'_> {
         self.demand_undirected(request)
     }
 
-    /// Looks for a namespace that the index does not have, for a caller who may make the request there or everywhere.
+    /// Looks up a namespace that the index does not have, if the caller may make the request there or in all namespaces.
     async fn authorise_in_unknown(&mut self, host: &HostNamespace) -> Result<(), Refusal> {
         let Some(request) = self.info.resource() else { return Ok(()) };
         let everywhere = self.allowed_everywhere(request).await;
@@ -134,7 +135,7 @@ impl Asked<'_> {
         everywhere
     }
 
-    /// The 403 of an API server.
+    /// The 403 response of an API server.
     fn denied(&self, request: &ResourceRequest<'_>) -> Status {
         let denied = Denied::Resource {
             user: self.caller.virtual_name(),
@@ -147,7 +148,7 @@ impl Asked<'_> {
         Status::forbidden(denied, "")
     }
 
-    /// Whether the caller may make the request, also where the host would decide that later.
+    /// Whether the caller may make the request, even if the host would decide this later.
     pub(super) async fn allowed(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
         match request.namespace().map(|name| self.place(name)) {
             Some(Place::Member(host)) => self.allowed_in(request, &host).await,
@@ -155,7 +156,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Whether the caller may do this in a namespace, where the agent does it.
+    /// Whether the caller may do this in a namespace, for writes that the agent sends itself.
     pub(super) async fn allowed_in(
         &self,
         request: &ResourceRequest<'_>,
@@ -165,7 +166,7 @@ impl Asked<'_> {
         Ok(self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?)
     }
 
-    /// Whether the caller may do this in all of the cluster: the root namespace's RBAC says.
+    /// Whether the caller may do this in the whole cluster: RBAC of the root namespace decides.
     pub(super) async fn allowed_everywhere(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
         let role = (request.group(), request.resource()) == (rbac::GROUP, "clusterroles");
         let role = request.name().filter(|_| role).map(|name| self.host_role(name));
@@ -174,14 +175,14 @@ impl Asked<'_> {
         Ok(self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?)
     }
 
-    /// Whether the caller may also create the object that an apply would create. An API server asks this where it knows that
-    /// nothing is there yet (`withAuthorization` in apiserver's `handlers/update.go`).
+    /// Whether the caller may also create the object that an apply would create. An API server checks this once it knows
+    /// that the object does not exist (`withAuthorization` in apiserver's `handlers/update.go`).
     pub(super) async fn may_create(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
         let attributes = Attributes { verb: Verb::Create.as_str(), ..self.attributes(request) };
         Ok(self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?)
     }
 
-    /// What is asked about this request, in the cluster scope.
+    /// The attributes of this request, in the cluster scope.
     pub(super) fn attributes<'r>(&'r self, request: &'r ResourceRequest<'_>) -> Attributes<'r> {
         Attributes {
             verb: request.verb().as_str(),
@@ -194,7 +195,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What is asked about this request, in a namespace of the host.
+    /// The attributes of this request, in a namespace of the host.
     pub(super) fn attributes_in<'r>(
         &'r self,
         request: &'r ResourceRequest<'_>,
@@ -206,7 +207,7 @@ impl Asked<'_> {
         Attributes { name, namespace, ..attributes }
     }
 
-    /// Requests that name cluster roles need to know which of them every cluster has.
+    /// Loads the names of shared ClusterRoles, for requests that contain names of ClusterRoles.
     async fn learn_roles(&mut self) -> Result<(), Refusal> {
         let Target::Resource(request) = self.info.target() else { return Ok(()) };
         if matches!(request.group(), rbac::GROUP | "authorization.k8s.io") && !self.cluster.roles().is_synced() {

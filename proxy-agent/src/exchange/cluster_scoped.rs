@@ -1,5 +1,5 @@
-//! Requests that are in no namespace, or in all of them: authorised in the root namespace (see `authorise`), then done in
-//! the agent's name.
+//! Cluster-scoped requests, and requests in all namespaces: authorised in the root namespace (see `authorise`), then sent
+//! with the agent's identity.
 
 use std::time::Duration;
 
@@ -35,8 +35,8 @@ use crate::translate::{MAX_OBJECT, Show, Upstream, encoding};
 /// Namespaces that no API server lets go (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Selects the APIServices that kube-apiserver makes for its own groups (`AutoRegisterManagedLabel` in kube-aggregator's
-/// `controllers/autoregister/autoregister_controller.go`). No Service of the host stands behind them.
+/// Selects the APIServices that kube-apiserver creates for its own groups (`AutoRegisterManagedLabel` in
+/// kube-aggregator's `controllers/autoregister/autoregister_controller.go`). No Service of the host serves them.
 const LOCAL_APIS: &str = "kube-aggregator.kubernetes.io/automanaged=onstart";
 
 /// How long a request waits for the agent to know the host's nodes.
@@ -94,7 +94,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What the host has, and the virtual cluster has nothing of. The host is asked all the same, so that columns and
+    /// A resource of which the virtual cluster has no objects. The request still goes to the host, so that columns,
     /// encodings, the resource version and the bookmarks of a watch are those of any API server.
     async fn nothing(&self, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
         if matches!(request.verb(), Verb::List | Verb::Watch) {
@@ -104,8 +104,8 @@ impl Asked<'_> {
         Err(Status::not_found(request.group_resource(), name).into())
     }
 
-    /// Not served, as far as is known, and the host says so. It is read, whatever was asked, and not shown if it is served
-    /// by now: nobody knows yet whose it is.
+    /// A resource that is not known to be served; the host returns the error. The agent sends a read instead of the
+    /// request, and hides the response if the host serves the resource by now, because its owner is not known yet.
     fn unknown(&self, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
         let target = format!("{}?limit=1", request.path().build());
         let mut upstream = self.upstream(Method::GET, &target, As::Agent, empty())?;
@@ -194,7 +194,7 @@ impl Asked<'_> {
                 Ok(plan) => Ok(plan),
                 Err(refusal) => {
                     let (identity, mapping) = (As::Agent, &self.mapping);
-                    // A path of nobody's, for what is wrong with the request alone.
+                    // A path without an owner, for errors that depend only on the request.
                     let nobody = SegmentName::new(NOBODYS).expect("a constant segment");
                     let path = request.path_with(None, Some(&nobody));
                     let upstream = Place { path: &path, identity, namespace: None, mapping };
@@ -287,7 +287,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Whether there is room for what makes mirrors more.
+    /// Whether the quota has room for more mirrors.
     pub(super) fn has_room(&self, request: &ResourceRequest<'_>, growth: Growth<'_>) -> Result<(), Refusal> {
         let room = self.parts.root.has_room(&self.cluster.name, growth);
         room.map_err(|full| forbidden(request, &full.to_string()))
@@ -353,8 +353,8 @@ fn is_hidden_by_metadata(request: &ResourceRequest<'_>) -> bool {
     )
 }
 
-/// Selects an object that does not exist, so that the host does not send what is left out here. Servers of aggregated APIs
-/// need not know this field.
+/// Selects an object that does not exist, so that the host does not send objects that would be filtered out. Servers of
+/// aggregated APIs may not support this field.
 fn select_nothing(request: &ResourceRequest<'_>, query: &mut Query<'_>) -> Result<(), Refusal> {
     if request.name().is_some() || schema::kind_of(request.group(), request.resource()).is_none() {
         return Ok(());

@@ -1,8 +1,9 @@
 //! Statuses that direct the host's control plane, on a host that is not known to enforce admission policies.
 //!
-//! Elsewhere a policy of the host protects the fields in question, and the rest of these statuses stays writable
-//! (`gate::policies`, which says why these). Without policies, whoever reaches the host's API server can write them; whoever
-//! reaches only the endpoint cannot. The agent refuses the whole subresource: what a patch would store, only the host knows.
+//! On other hosts, admission policies protect the relevant fields, and the rest of these statuses stays writable
+//! (`gate::policies` explains which fields). Without policies, anybody who reaches the host's API server can write them,
+//! but not through the endpoint. The agent refuses the whole subresource, because only the host knows what a patch would
+//! store.
 
 use kube_wire::{ResourceRequest, Verb};
 

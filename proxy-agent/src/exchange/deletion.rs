@@ -1,4 +1,4 @@
-//! What a delete says beside its path (`DeleteOptions` in apimachinery's `meta/v1`).
+//! The options of a delete (`DeleteOptions` in apimachinery's `meta/v1`).
 
 use bytes::Bytes;
 use http::Method;
@@ -18,7 +18,7 @@ use crate::refusal::{Ask, Refusal, Unmapped};
 pub(super) struct Deletion(Value);
 
 impl Asked<'_> {
-    /// Whether nothing is to be stored. `body` is that of a delete, which may say so too; other bodies hold no options.
+    /// Whether the request is a dry run. The body of a delete may say so too; other bodies have no options.
     pub(super) fn is_dry_run(&self, body: &Bytes) -> Result<bool, Refusal> {
         if self.info.method() == Method::DELETE {
             return Ok(self.deletion(body)?.is_dry_run());
@@ -26,7 +26,7 @@ impl Asked<'_> {
         Ok(WriteOptions::parse(self.info.query())?.dry_run)
     }
 
-    /// A body counts alone, even if it does not speak of what the query says; without a body the query counts
+    /// If there is a body, the query is ignored, even if the body lacks an option; without a body, the query counts
     /// (`DeleteResource` and `DeleteCollection` in apiserver's `handlers/delete.go`).
     pub(super) fn deletion(&self, body: &Bytes) -> Result<Deletion, Refusal> {
         if body.is_empty() {
@@ -103,7 +103,8 @@ impl Deletion {
         self.0["dryRun"].as_array().is_some_and(|stages| !stages.is_empty())
     }
 
-    /// What an object of this metadata does not meet, as `BeforeDelete` in apiserver's `registry/rest` says it.
+    /// The precondition that an object with this metadata fails, in the words of `BeforeDelete` in apiserver's
+    /// `registry/rest`.
     pub(super) fn unmet(&self, metadata: &Value) -> Option<String> {
         [("uid", "UID"), ("resourceVersion", "ResourceVersion")].into_iter().find_map(|(key, word)| {
             let given = self.0["preconditions"][key].as_str()?;

@@ -109,7 +109,7 @@ pub enum Passing {
     Claimed,
     /// Those of the virtual cluster's nodes.
     OfNodes,
-    /// Those that belong to what is in its namespaces: IPAddresses.
+    /// Those that belong to objects in its namespaces: IPAddresses.
     OfServices,
     /// Those that Kubernetes itself keeps: FlowSchemas and PriorityLevelConfigurations.
     Autoupdated,

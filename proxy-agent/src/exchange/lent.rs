@@ -1,5 +1,5 @@
-//! What a cluster shows that no client made and the host has once: Leases of nodes, Events about them, and the Service
-//! `kubernetes` with its endpoints. The host lends them, read-only.
+//! Objects of the host that a virtual cluster shows read-only: Leases of nodes, Events about nodes, and the Service
+//! `kubernetes` with its endpoints.
 //!
 //! | virtual namespace | shows | beside |
 //! |---|---|---|
@@ -7,9 +7,9 @@
 //! | `default` | Events about own nodes; Service, Endpoints and EndpointSlice `kubernetes` | its own |
 //! | none | the IPAddress of that Service | those of its own Services |
 //!
-//! A client sees one list, and one watch, with one `resourceVersion` and one `continue`. So it is one upstream: that of
-//! all namespaces, filtered while it streams, as for `--all-namespaces`. Two would have to be merged, and no token and
-//! no version would say where both are.
+//! A client sees one list, and one watch, with one `resourceVersion` and one `continue`. So there is one upstream
+//! request, for all namespaces, whose response is filtered while it streams, as for `--all-namespaces`. Two responses
+//! would have to be merged, and neither a token nor a version could represent the position in both.
 
 use http::Method;
 use kube_wire::request_info::ResourcePath;

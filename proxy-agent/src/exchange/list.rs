@@ -102,7 +102,7 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// The selector by the labels under which the host keeps what Namespaces ask of Pod Security.
+    /// The selector with the parked keys of Pod Security labels.
     fn parked_selector(
         &self,
         request: &ResourceRequest<'_>,

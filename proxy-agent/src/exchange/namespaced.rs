@@ -59,8 +59,8 @@ impl Asked<'_> {
         decision.is_ok_and(|decision| decision.allowed)
     }
 
-    /// In a namespace that does not exist here, and whose name does not go upstream. The caller has the right everywhere. An
-    /// API server does not check that a namespace exists before it lists what is in it.
+    /// A request in a namespace that does not exist here, and whose name must not go upstream. The caller has the right
+    /// in all namespaces. An API server does not check that a namespace exists before it lists its objects.
     fn nowhere(&self, request: &ResourceRequest<'_>, namespace: &str) -> Result<Plan, Refusal> {
         // Nothing is there to be deleted, and an empty list is the answer to that too.
         if !matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection) {

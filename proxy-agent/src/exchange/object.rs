@@ -33,8 +33,8 @@ struct Named {
     metadata: Option<Members<Metadata>>,
 }
 
-/// What is read of a JSON object, and of nothing else. The derived `Deserialize` of a structure takes an array for one,
-/// field by field; Kubernetes does not, and who looks for `metadata` in an array finds none.
+/// Reads a JSON object, and nothing else. The derived `Deserialize` of a structure also accepts an array, field by field;
+/// Kubernetes does not.
 #[derive(Default)]
 struct Members<T>(T);
 
@@ -125,11 +125,11 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
     }
 }
 
-/// What a body grows by that names little, in bytes.
+/// The growth of a body with few names, in bytes.
 const GROWTH: usize = 256;
 
-/// A mapped body. Names of the host are longer than those of a virtual cluster, so one of nothing but names grows tenfold;
-/// what the host would not take is not kept.
+/// A mapped body. Host names are longer than those of a virtual cluster, so a body of many names can grow tenfold. A body
+/// that the host would not accept is not built.
 struct Mapped {
     text: BytesMut,
     is_too_long: bool,

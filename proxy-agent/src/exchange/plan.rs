@@ -54,11 +54,11 @@ pub(crate) enum After {
     Nothing,
     /// A namespace was made: it gets its mirrors.
     Birth,
-    /// The labels of the Namespace at this path may have changed: what is enforced follows.
+    /// The labels of the Namespace at this path may have changed, so update what is enforced.
     Labelled(String),
-    /// A namespace was made for an apply, which follows.
+    /// A namespace was created for an apply, which follows.
     FirstApply(FirstApply),
-    /// A namespace would have been made by an apply, if there is none.
+    /// A dry run of an apply that would create a namespace.
     Tried,
     /// A Service was written, or could not be because a node port of it is taken.
     NodePorts,
@@ -79,8 +79,8 @@ pub(crate) enum As {
     Agent,
 }
 
-/// Headers that a client's request keeps on its way upstream. Everything else is about credentials, connections or
-/// proxies, and is left behind. What goes to a pod's or a service's own server keeps more: see [`is_end_to_end`].
+/// Headers of a client's request that go upstream. All others concern credentials, connections or proxies, and are
+/// dropped. Requests to the server of a pod or a service keep more: see [`is_end_to_end`].
 const KEPT: [HeaderName; 7] = [
     header::ACCEPT,
     header::CONTENT_TYPE,
@@ -91,7 +91,7 @@ const KEPT: [HeaderName; 7] = [
     HeaderName::from_static("traceparent"),
 ];
 
-/// What a URI may have, in bytes (`MAX_LEN` in the `uri` module of the crate `http`).
+/// The maximum length of a URI, in bytes (`MAX_LEN` in the `uri` module of the crate `http`).
 const LONGEST_TARGET: usize = 65_534;
 
 /// `TableOptions` in apimachinery's `pkg/apis/meta/v1/types.go`.
@@ -180,7 +180,7 @@ impl Asked<'_> {
     }
 }
 
-/// A target upstream. It may be longer than the client's: names of the host are, and parameters are added.
+/// An upstream target. It may be longer than the client's, because host names are longer, and parameters are added.
 pub(super) fn uri(target: &str) -> Result<Uri, Refusal> {
     target.parse().map_err(|_| {
         Refusal::from(if target.len() > LONGEST_TARGET {
@@ -192,9 +192,9 @@ pub(super) fn uri(target: &str) -> Result<Uri, Refusal> {
     })
 }
 
-/// Headers that an API server passes on to a pod's own server (`httputil.ReverseProxy`, behind `WithAuthentication` and
-/// `WithImpersonation` in apiserver's `pkg/endpoints/filters`): all but those about one connection (RFC 9110 section 7.6.1),
-/// the caller's credentials, and those by which it believes others who the caller is. Handshakes are made anew.
+/// Headers that an API server passes on to the server of a pod (`httputil.ReverseProxy`, behind `WithAuthentication` and
+/// `WithImpersonation` in apiserver's `pkg/endpoints/filters`): all but those about one connection (RFC 9110 section
+/// 7.6.1), the caller's credentials, and those by which it trusts others to name the caller. Handshakes are done again.
 fn is_end_to_end(name: &HeaderName) -> bool {
     const NEVER: [&str; 12] = [
         "authorization",

@@ -50,7 +50,7 @@ struct Tried {
     again: bool,
     /// The object as the host would store it.
     result: Value,
-    /// Whether it is not there yet.
+    /// Whether it does not exist yet.
     is_new: bool,
 }
 
@@ -86,7 +86,7 @@ impl Asked<'_> {
         Ok(Tried { request: upstream, again, result, is_new })
     }
 
-    /// Whether the host would make the object, and what it would store. Its refusal is the answer to the client.
+    /// The object that the host would store. If the host refuses it, the client gets this refusal.
     async fn result(&self, about: &ResourceRequest<'_>, dry: Request<RequestBody>) -> Result<(bool, Value), Refusal> {
         let response = self.parts.host.send(dry).await?;
         let is_new = response.status() == StatusCode::CREATED;
@@ -99,8 +99,9 @@ impl Asked<'_> {
         Ok((is_new, result))
     }
 
-    /// An update or an apply that makes its object takes the right to create it as well (`withAuthorization` in
-    /// apiserver's `handlers/update.go`). `host` is the object's name on the host, and `is_new` whether it is made.
+    /// An update or an apply that creates its object requires the right to create it too (`withAuthorization` in
+    /// apiserver's `handlers/update.go`). `host` is the object's host name, and `is_new` says whether the object is
+    /// created.
     async fn may_make(&self, request: &ResourceRequest<'_>, host: &str, is_new: bool) -> Result<(), Refusal> {
         if !is_new || request.verb() == Verb::Create {
             return Ok(());

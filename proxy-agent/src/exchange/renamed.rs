@@ -42,7 +42,7 @@ enum Holder {
 }
 
 impl Asked<'_> {
-    /// Finds out whether the request is about custom objects that are in no namespace, and how those are served.
+    /// Finds out whether the request is about cluster-scoped custom objects, and how those are served.
     pub(super) async fn learn_custom(&mut self) -> Result<(), Refusal> {
         self.learn_kinds();
         let Some(request) = self.info.resource() else { return Ok(()) };
@@ -233,8 +233,8 @@ impl Asked<'_> {
         Ok(plan)
     }
 
-    /// The body of a write. An apply may create the object only if the caller may: one who may not applies to the object that
-    /// is there now, and to no other.
+    /// The body of a write. An apply may create the object only if the caller may create it; otherwise, it can only
+    /// change the existing object.
     async fn applied(&self, request: &ResourceRequest<'_>, holder: Holder, body: &Bytes) -> Result<Bytes, Refusal> {
         let kind = BodyType::of_patch(content_type(&self.headers));
         if request.verb() != Verb::Patch || request.subresource().is_some() || kind != Ok(BodyType::ApplyYaml) {

@@ -1,8 +1,8 @@
-//! What follows a write of a Namespace where a level of Pod Security is enforced.
+//! Sets the Pod Security labels after a write of a Namespace, if a level is enforced.
 //!
-//! What patches and applies make of the labels that clients write only the host knows. So the labels that the host acts on
-//! are looked at afterwards, and set before the writer is answered. Until then the host enforces what it did before, which
-//! is never less than the configured level.
+//! Only the host knows the labels that result from patches and applies. So the agent checks the labels that the host acts
+//! on after the write, and sets them before it responds to the writer. Until then, the host enforces the previous level,
+//! which is never less than the configured one.
 
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
 impl Asked<'_> {
-    /// Sets what the host enforces in the namespace at `path`, which is in host names. The answer is the object as it is
-    /// then, in the form that the client asked for.
+    /// Sets the labels of the namespace at `path`, which is in host names. The response is the updated object, in the
+    /// form that the client requested.
     pub(super) async fn secured(
         &self,
         path: &str,
@@ -33,7 +33,7 @@ impl Asked<'_> {
         read.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(JSON));
         let live = self.parts.host.send(read).await?;
         if live.status() != StatusCode::OK {
-            // It is gone again.
+            // It was deleted meanwhile.
             return Ok(response.map(Upstream::Stream));
         }
         let live = self.collector().collect(live.into_body(), MAX_OBJECT).await?;
@@ -46,7 +46,7 @@ impl Asked<'_> {
             for (name, value) in [(header::ACCEPT, JSON), (header::CONTENT_TYPE, MERGE_PATCH)] {
                 request.headers_mut().insert(name, HeaderValue::from_static(value));
             }
-            // If it fails, the agent tries again by itself.
+            // If this fails, the reconciler tries again.
             let corrected = self.parts.host.send(request).await?;
             for warning in corrected.headers().get_all(header::WARNING) {
                 response.headers_mut().append(header::WARNING, warning.clone());
@@ -71,7 +71,7 @@ impl Asked<'_> {
         Ok(response.map(Upstream::Stream))
     }
 
-    /// Tells who asks for less than is enforced.
+    /// Warns a client that asks for less than is enforced.
     pub(super) fn warn_of_pod_security(&self, labels: &Value, headers: &mut HeaderMap) {
         let Some(level) = self.cluster.pod_security else { return };
         if let Some(warning) = pod_security::warning(labels, level).and_then(|text| warning(&text)) {

@@ -52,13 +52,13 @@ use crate::translate::{MAX_OBJECT, Show};
 /// The longest name of a manager (`FieldManagerMaxLength` in apimachinery's `meta/v1/validation`).
 const MAX_MANAGER: usize = 128;
 
-/// The manager of who has no name (`buildmanagerinfo.go` in apimachinery's `util/managedfields`).
+/// The field manager of an unknown client (`buildmanagerinfo.go` in apimachinery's `util/managedfields`).
 const UNKNOWN_MANAGER: &str = "unknown";
 
-/// What is written.
+/// The kind of object that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
-    /// An object of a kind of Kubernetes' own.
+    /// An object of a built-in kind.
     Kind(Kind),
     /// A custom object.
     Custom,
@@ -217,8 +217,8 @@ impl Asked<'_> {
         Ok(query)
     }
 
-    /// Who manages what is written, as the host knows it. `None` if the host is to refuse the name, or to miss one. What the
-    /// host takes from a virtual cluster always has the prefix: a manager without it is the operator.
+    /// The field manager on the host. `None` if the name is invalid or missing, so that the host refuses it. Managers of
+    /// virtual clusters always have the prefix: a manager without it is the operator.
     fn manager(&self) -> Result<Option<String>, Refusal> {
         let options = WriteOptions::parse(self.info.query())?;
         let mut named = &*options.field_manager;

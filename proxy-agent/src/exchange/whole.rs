@@ -56,7 +56,7 @@ impl Asked<'_> {
         Ok(mapper.ruled_by(Arc::new(self.cluster.namespace_rules.standing(labels))))
     }
 
-    /// The Namespace that a request is about, as the host has it; `None` if it is about something else, or there is none.
+    /// The host's Namespace of a request; `None` if the request is not about a Namespace, or it does not exist.
     async fn live_namespace(&self, request: &ResourceRequest<'_>) -> Result<Option<Metadata>, Refusal> {
         if !request.is_namespace() {
             return Ok(None);

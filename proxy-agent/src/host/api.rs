@@ -29,10 +29,10 @@ pub use selection::{Selection, Shape};
 /// (`--request-timeout`), except that it does not when it is stuck.
 const PATIENCE: Duration = Duration::from_secs(65);
 
-/// The largest answer that is read, in bytes. An object is smaller: etcd takes 1.5 MiB at once (`--max-request-bytes`).
+/// The maximum size of a response, in bytes. An object is smaller: etcd accepts at most 1.5 MiB (`--max-request-bytes`).
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
 
-/// The largest page that is read, in bytes: [`PAGE`] objects of 16 KB each. Parsed, it takes about ten times as much.
+/// The maximum size of a page, in bytes: [`PAGE`] objects of 16 KB each. Parsed, it needs about ten times as much.
 const MAX_PAGE: usize = 8 * 1024 * 1024;
 
 /// Objects per page of a list, unless they are large.
@@ -67,7 +67,7 @@ pub struct List {
     pub resource_version: String,
 }
 
-/// Where a page begins, and how many objects it is to have.
+/// The start of a page, and its maximum number of objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Position {
     /// None at the beginning of the list.
@@ -104,7 +104,7 @@ impl Api {
         }
     }
 
-    /// Whether there is one in a list that `is_one`. Keeps one page at a time.
+    /// Whether `is_one` accepts any object of a list. Holds one page at a time.
     pub async fn any(
         &self,
         path: &str,
@@ -162,7 +162,7 @@ impl Api {
         self.call(request, full(body.to_string())).await
     }
 
-    /// Reads a page of as many objects as [`MAX_PAGE`] allows, and at least of one.
+    /// Reads a page with as many objects as [`MAX_PAGE`] allows, and at least one.
     async fn page(&self, path: &str, selection: &Selection, from: &Position) -> Result<answer::Page, ApiError> {
         let mut limit = from.limit;
         let bytes = loop {
@@ -238,7 +238,7 @@ impl Api {
 // === impl Position ===
 
 impl Position {
-    /// After a page of `limit` objects at most. Where objects are large, the next ones may be so too.
+    /// After a page of at most `limit` objects. If objects are large, the next ones may be too.
     fn after(token: String, limit: u32) -> Self {
         Self { token: Some(token), limit: limit.saturating_mul(2).min(PAGE) }
     }

@@ -9,7 +9,7 @@ use protocol::Authority;
 /// A set of addresses with one port, or one host with one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// All addresses that share the first bits.
+    /// All addresses with the same leading bits.
     Network {
         /// Any address of the network.
         address: IpAddr,

@@ -1,8 +1,8 @@
-//! What the host's admission policies read of a virtual cluster: annotations of its Namespaces.
+//! Annotations of Namespaces from which the host's admission policies read the settings of a virtual cluster.
 //!
-//! One set of policies serves all virtual clusters. What differs between these is stored on the Namespace, which a policy
-//! reads as `namespaceObject`. CEL in Kubernetes parses neither JSON nor YAML, but it splits text. So the values are lists
-//! in which the separators cannot occur: the configuration accepts no other keys, values and ranges.
+//! One set of policies serves all virtual clusters. Their settings are stored on the Namespace, which a policy reads as
+//! `namespaceObject`. CEL in Kubernetes can split text, but cannot parse JSON or YAML. So the values are lists whose
+//! entries cannot contain the separators: the configuration accepts no other keys, values and ranges.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -19,13 +19,13 @@ pub const TOLERATIONS: &str = "atoll.dev/tolerations";
 /// The ranges in which Services may have external addresses: `203.0.113.0/24,2001:db8::/64`.
 pub const EXTERNAL_IPS: &str = "atoll.dev/external-ips";
 
-/// Which labels and annotations of the Namespace clients may not write: [`ProtectedKeys`], joined by commas.
+/// The labels and annotations of the Namespace that clients may not write: [`ProtectedKeys`], joined by commas.
 pub const PROTECTED: &str = "atoll.dev/protected-keys";
 
 /// All of them.
 pub const KEYS: [&str; 4] = [NODE_SELECTOR, TOLERATIONS, PROTECTED, EXTERNAL_IPS];
 
-/// The values of a Namespace, in the order of [`KEYS`]. What is absent or empty is `None`.
+/// The values of a Namespace, in the order of [`KEYS`]. Absent or empty values are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotations([Option<Arc<str>>; KEYS.len()]);
 
@@ -56,7 +56,7 @@ impl Annotations {
         KEYS.into_iter().zip(&self.0).filter_map(|(key, value)| Some((key, value.as_deref()?)))
     }
 
-    /// The Namespace with exactly these; `None` if it has them.
+    /// The Namespace with exactly these annotations; `None` if it has them already.
     pub fn repaired(&self, namespace: &Value) -> Option<Value> {
         if Self::of(namespace) == *self {
             return None;

@@ -18,7 +18,7 @@ pub(super) struct Record {
     /// The virtual cluster and the name in it that the labels say, if the host name agrees.
     pub(super) claim: Option<(ClusterName, VirtualNamespace)>,
     pub(super) posture: Posture,
-    /// What it tells the admission policies.
+    /// Its annotations for the admission policies.
     pub(super) annotations: Annotations,
 }
 

@@ -1,11 +1,11 @@
 //! Aggregated ClusterRoles: their rules are those of all roles that they select, within the virtual cluster.
 //!
-//! On the host nothing is aggregated, since neither the selectors nor the labels are there under their own names. So this
-//! does what kube-controller-manager does (`pkg/controller/clusterroleaggregation`), over the roles that the virtual
-//! cluster sees: its own, and those that every cluster has. Who wrote the selectors held all rights there are.
+//! The host does not aggregate them, because their selectors and labels have other keys there. So this module does what
+//! kube-controller-manager does (`pkg/controller/clusterroleaggregation`), for the roles that the virtual cluster sees:
+//! its own and the shared ones. The author of the selectors held all rights.
 //!
-//! Clients decide how much work that is. A virtual cluster is looked at when one of its roles has changed, on a thread of
-//! its own, and then rests for longer than that took; so none delays the others, or a request.
+//! Clients determine the amount of work. The agent aggregates a virtual cluster when one of its roles has changed, on a
+//! separate thread, and then pauses for longer than that took. So no cluster delays others, or a request.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -30,28 +30,28 @@ use crate::host::api::ApiError;
 const PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// How often as long as it was worked for a virtual cluster, that one rests.
+/// The pause of a virtual cluster, as a multiple of the time of its last work.
 const REST: u32 = 4;
 
-/// So many roles of one virtual cluster are written before the next one's turn.
+/// The maximum number of roles that are written for one virtual cluster before the next one's turn.
 const WRITES: usize = 32;
 
-/// What is to be done, and when.
+/// The pending work, and when to do it.
 #[derive(Default)]
 struct Work {
     clusters: HashMap<ClusterName, State>,
 }
 
-/// What is known of a virtual cluster.
+/// The state of a virtual cluster.
 #[derive(Default)]
 struct State {
-    /// The roles that were looked at, if all was done that followed.
+    /// The version of the roles that are fully processed.
     done: Option<Version>,
     /// Until then the cluster rests.
     rests: Option<Instant>,
     /// Roles that could not be written, by name.
     failed: HashMap<String, Failure>,
-    /// Roles that have no sum, of which the log says so already.
+    /// Roles that cannot be aggregated and were logged already.
     excessive: HashSet<String>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) async fn keep(api: impl HostApi, roles: Arc<Roles>, clusters: Arc<Vir
 // === impl Work ===
 
 impl Work {
-    /// Looks at each cluster once. Returns when to look again even if nothing changes.
+    /// Processes each cluster once. Returns when to run again even if nothing changes.
     async fn round(&mut self, api: &impl HostApi, roles: &Roles, clusters: &[ClusterName]) -> Option<Instant> {
         self.clusters.retain(|cluster, _| clusters.contains(cluster));
         let mut wake = None;
@@ -127,7 +127,7 @@ impl State {
         self.next_failure()
     }
 
-    /// What is no longer stale has neither failed nor is it excessive.
+    /// Forgets the state of roles that are no longer stale.
     fn forget_all_but(&mut self, stale: &[Stale]) {
         let names: HashSet<_> = stale.iter().map(|stale| &*stale.name).collect();
         self.failed.retain(|name, _| names.contains(&**name));
@@ -171,7 +171,7 @@ impl State {
     }
 }
 
-/// Gives a role its rules. If somebody else is faster, the role's change brings us back.
+/// Writes the rules of a role. If somebody else changes the role first, that change triggers another run.
 async fn write(api: &impl HostApi, cluster: &ClusterName, name: &str, rules: &[Rule]) -> Result<(), ApiError> {
     let Ok(name) = SegmentName::new(format!("vc:{cluster}:{name}")) else { return Ok(()) };
     let path =

@@ -1,8 +1,8 @@
-//! What an aggregated ClusterRole is to hold: the rules of all roles that it selects, each once, in the order of the
-//! selectors and of the names.
+//! The rules of an aggregated ClusterRole: the distinct rules of all roles that it selects, in the order of the selectors
+//! and of the names.
 //!
-//! Both the selectors and the roles are a client's, so the work is charged to a [`Budget`], and a sum that is larger than
-//! a role may be is none. This reads a [`Snapshot`] and holds no lock.
+//! Clients write both the selectors and the roles, so the work is charged to a [`Budget`], and a sum that exceeds the
+//! limits of a role is an error. This reads a [`Snapshot`] and holds no lock.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use super::{Role, Rule, Version};
 /// The rules of one role, in bytes of JSON. With its metadata it must fit into etcd (`--max-request-bytes`, 1.5 MiB).
 const MAX_BYTES: usize = 1 << 20;
 
-/// What the sums of one virtual cluster may cost together: a unit is a label that is looked at, or sixteen bytes that are
-/// read. All of it takes about a second.
+/// The budget for all sums of one virtual cluster: a unit is a compared label, or sixteen bytes that are read. The whole
+/// budget takes about a second.
 const BUDGET: u64 = 20_000_000;
 
-/// The roles that a virtual cluster sees, at one moment.
+/// The roles that a virtual cluster sees, at one point in time.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(super) version: Version,
@@ -30,17 +30,17 @@ pub(crate) struct Snapshot {
     pub(super) own: Vec<(String, Arc<Role>)>,
 }
 
-/// A role whose rules are not the sum that they should be.
+/// A role whose rules differ from the aggregated ones.
 #[derive(Debug, PartialEq)]
 pub(super) struct Stale {
     pub(super) cluster: ClusterName,
     /// Its name in the virtual cluster.
     pub(super) name: String,
-    /// What they are to be.
+    /// The aggregated rules.
     pub(super) sum: Result<Vec<Rule>, Excess>,
 }
 
-/// Why there is no sum.
+/// Why a role cannot be aggregated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Excess {
     #[error("the rules that it selects grant more than {MAX_PERMISSIONS} permissions")]
@@ -55,7 +55,7 @@ pub(super) enum Excess {
     Room(#[from] NoRoom),
 }
 
-/// What may still be spent.
+/// The remaining budget.
 struct Budget(u64);
 
 /// `AggregationRule` of rbac/v1.
@@ -87,7 +87,7 @@ struct Expression {
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// The aggregated roles of the cluster that are not as they should be.
+    /// The aggregated roles of the cluster whose rules are out of date.
     pub(super) fn stale(&self, cluster: &ClusterName) -> Vec<Stale> {
         self.stale_within(cluster, Budget(BUDGET))
     }
@@ -106,7 +106,7 @@ impl Snapshot {
 // === impl Role ===
 
 impl Role {
-    /// The rules that the role is to have; nothing if they are its own, or if what it selects cannot be understood.
+    /// The rules that the role should have; `None` if it is not aggregated, or if its selectors are invalid.
     fn sum(&self, own: &str, all: &BTreeMap<&str, &Self>, budget: &mut Budget) -> Result<Option<Vec<Rule>>, Excess> {
         let Some(aggregation) = &self.aggregation else { return Ok(None) };
         budget.spend_bytes(aggregation.len())?;
@@ -177,7 +177,7 @@ impl Selector {
         })
     }
 
-    /// How many comparisons it takes to match a role, at most.
+    /// The maximum number of comparisons to match a role.
     fn cost(&self) -> u64 {
         let labels = self.match_labels.as_ref().map_or(0, BTreeMap::len);
         let expressions = self.match_expressions.iter().flatten();
@@ -274,7 +274,7 @@ mod tests {
                 .collect()
         };
         assert_eq!(sum_of(&|number| each(number, 3333)), Ok(9999));
-        // What is there twice counts once.
+        // Duplicates count once.
         assert_eq!(sum_of(&|_| each(0, 5000)), Ok(5000));
         assert_eq!(sum_of(&|number| each(number, 3334)), Err(Excess::Permissions));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Keeps on each Namespace what the admission policies read of its virtual cluster.
+//! Maintains the annotations of Namespaces that the admission policies read.
 
 use rewrite::ClusterName;
 use serde_json::Value;
@@ -11,8 +11,8 @@ use crate::namespaces::{Annotations, Member, PATH};
 // === impl Root ===
 
 impl<A: HostApi> Root<A> {
-    /// Waits until every namespace of the virtual clusters has the annotations that its configuration says. Before, the
-    /// admission policies refuse pods in those that have none.
+    /// Waits until every namespace of the virtual clusters has the configured annotations. Before that, the admission
+    /// policies refuse pods in namespaces without annotations.
     pub async fn annotated(&self) {
         let namespaces = &self.shared.namespaces;
         let mut told = namespaces.subscribe();
@@ -25,7 +25,7 @@ impl<A: HostApi> Root<A> {
         }
     }
 
-    /// What namespaces of this cluster tell; `None` if it is not one of this agent's, and so not ours to say.
+    /// The annotations for namespaces of this cluster; `None` if this agent does not serve it.
     pub(super) fn annotations(&self, cluster: &ClusterName) -> Option<Annotations> {
         self.shared.annotations.load().get(cluster).cloned()
     }
@@ -34,7 +34,7 @@ impl<A: HostApi> Root<A> {
         self.annotations(&member.cluster).is_none_or(|wanted| wanted == member.annotations)
     }
 
-    /// Looks at one namespace of a cluster.
+    /// Reconciles the annotations of one namespace of a cluster.
     pub(super) async fn annotate_member(&self, member: &Member) -> Result<(), Trouble> {
         if self.has_its_annotations(member) {
             return Ok(());
@@ -46,7 +46,7 @@ impl<A: HostApi> Root<A> {
         }
     }
 
-    /// Gives a Namespace of the cluster its annotations, and returns it as it is then.
+    /// Writes the annotations of a Namespace of the cluster, and returns the updated Namespace.
     pub(super) async fn annotate(&self, cluster: &ClusterName, found: Value) -> Result<Value, Trouble> {
         let wanted = self.annotations(cluster);
         let Some(repaired) = wanted.and_then(|wanted| wanted.repaired(&found)) else { return Ok(found) };

@@ -16,7 +16,7 @@ const SET: &str = "true";
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Binding {
     pub(super) name: String,
-    /// That of the RoleBinding in the root namespace, as [`version`] reads it.
+    /// The resource version of the RoleBinding in the root namespace, from [`version`].
     pub(super) version: u64,
     subjects: Value,
     role_ref: Value,
@@ -108,7 +108,7 @@ impl Wanted {
         object
     }
 
-    /// How long what it says is, as JSON.
+    /// The length of its content as JSON.
     pub(super) fn bytes(&self) -> usize {
         self.name.len() + self.subjects.to_string().len() + self.role_ref.to_string().len()
     }
@@ -146,7 +146,7 @@ impl Wanted {
     }
 }
 
-/// The resource version of an object; one that is no number is older than all others.
+/// The resource version of an object. One that is not a number is older than all others.
 pub(super) fn version(object: &Value) -> u64 {
     object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok()).unwrap_or(0)
 }

@@ -17,7 +17,7 @@ struct Mirrors {
     administrators: Arc<Wanted>,
     by_binding: BTreeMap<String, Mirror>,
     is_complete: bool,
-    /// The newest version that the watch has told of.
+    /// The newest version that the watch has delivered.
     heard: u64,
 }
 
@@ -29,14 +29,14 @@ struct Mirror {
     wanted: Arc<Wanted>,
 }
 
-/// What a watch tells.
+/// An event of a watch.
 #[derive(Clone, Copy)]
 pub(super) enum Event<'a> {
     There(&'a Binding),
     Gone { name: &'a str, version: u64 },
 }
 
-/// The versions of bindings at one moment.
+/// The versions of bindings at one point in time.
 pub(super) struct Known(HashMap<String, u64>);
 
 // === impl Catalog ===
@@ -80,7 +80,8 @@ impl Catalog {
         }
     }
 
-    /// The watch has told of a binding in this version, or of its end. Returns whether that changes the mirrors.
+    /// Records that the watch delivered a binding in this version, or its deletion. Returns whether that changes the
+    /// mirrors.
     pub(super) fn tell(&mut self, cluster: &ClusterName, binding: Event<'_>) -> bool {
         let Some(mirrors) = self.0.get_mut(cluster) else { return false };
         match binding {
@@ -95,8 +96,8 @@ impl Catalog {
         }
     }
 
-    /// A binding was read. What was read may be older than what the watch has told since, and then it changes nothing: the
-    /// versions of one kind are in one order (KEP-5504).
+    /// Records a binding that was read. If it is older than what the watch has delivered since, it is ignored: resource
+    /// versions of one kind are comparable (KEP-5504).
     pub(super) fn read(&mut self, cluster: &ClusterName, binding: &Binding) -> bool {
         self.0.get_mut(cluster).is_some_and(|mirrors| {
             let is_old = mirrors.is_complete && binding.version <= mirrors.heard;
@@ -104,20 +105,20 @@ impl Catalog {
         })
     }
 
-    /// What is known of the bindings now; to be asked for before they are read.
+    /// The known versions of the bindings. Call this before reading them.
     pub(super) fn known(&self, cluster: &ClusterName) -> Known {
         let mirrors = self.0.get(cluster).into_iter().flat_map(|mirrors| &mirrors.by_binding);
         Known(mirrors.map(|(name, mirror)| (name.clone(), mirror.version)).collect())
     }
 
-    /// The binding was not found. If the watch has told of it since it was known, it is a new one and stays.
+    /// Records that the binding was not found. If the watch has delivered it since `known`, it is a new one and stays.
     pub(super) fn missing(&mut self, cluster: &ClusterName, binding: &str, known: &Known) -> bool {
         let Some(mirrors) = self.0.get_mut(cluster) else { return false };
         let version = mirrors.by_binding.get(binding).map(|mirror| mirror.version);
         version.is_some() && version == known.0.get(binding).copied() && mirrors.by_binding.remove(binding).is_some()
     }
 
-    /// All bindings were read, and these were there.
+    /// Records the result of a list of all bindings.
     pub(super) fn listed(&mut self, cluster: &ClusterName, bindings: &[Binding], known: &Known) {
         let gone: Vec<_> =
             known.0.keys().filter(|name| bindings.iter().all(|binding| binding.name != **name)).collect();
@@ -129,13 +130,13 @@ impl Catalog {
         }
     }
 
-    /// Whether a binding is new, or says more than the one of its name.
+    /// Whether a binding is new, or larger than the known one of its name.
     pub(super) fn is_growth(&self, cluster: &ClusterName, binding: &Binding) -> bool {
         let known = self.0.get(cluster).and_then(|mirrors| mirrors.by_binding.get(&binding.name));
         known.is_none_or(|known| binding.mirror().bytes() > known.bytes)
     }
 
-    /// How many bindings a cluster would have with this one in place of the one of its name, and how many bytes they say.
+    /// The number of bindings and their bytes, if this one replaced the one of its name.
     pub(super) fn weigh(&self, cluster: &ClusterName, with: Option<&Binding>) -> (usize, usize) {
         let Some(mirrors) = self.0.get(cluster) else { return (0, 0) };
         let others = mirrors.by_binding.iter().filter(|(name, _)| with.is_none_or(|binding| binding.name != **name));
@@ -221,7 +222,7 @@ mod tests {
         catalog.tell(&cluster, Event::Gone { name: "a", version: 7 });
         assert!(!catalog.read(&cluster, &binding("a", "view", 6)));
         assert_eq!(catalog.mirror(&cluster, "a"), None);
-        // What is newer than all that was told is news.
+        // A version that is newer than all delivered ones is a change.
         assert!(catalog.read(&cluster, &binding("a", "edit", 8)));
         let known = catalog.known(&cluster);
         assert!(catalog.missing(&cluster, "a", &known));

@@ -1,7 +1,7 @@
-//! The root namespace that an earlier version has made, where that gave it another name: what is in it moves.
+//! Moves the content of a root namespace that an earlier version created under another name.
 //!
-//! Namespaces of clients keep the name that they have. A root namespace cannot: its name follows from that of the virtual
-//! cluster wherever it is needed.
+//! Namespaces of clients keep their names. A root namespace cannot, because its name is always derived from that of the
+//! virtual cluster.
 
 use rewrite::{ClusterName, HostNamespace};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::clusters::host_api::HostApi;
 // === impl Root ===
 
 impl<A: HostApi> Root<A> {
-    /// Moves the bindings of clients, and then deletes the former root namespace. Until it is deleted, this is done again.
+    /// Moves the bindings of clients, and then deletes the former root namespace. This is repeated until it is deleted.
     pub(super) async fn move_in(&self, cluster: &ClusterName, root: &HostNamespace) -> Result<(), Trouble> {
         let Some(former) = HostNamespace::former_root(cluster) else { return Ok(()) };
         let api = &self.shared.api;
@@ -45,7 +45,7 @@ impl<A: HostApi> Root<A> {
     }
 }
 
-/// A client's binding for the new place; nothing if it is one that the agent makes by itself.
+/// A client's binding for the new root namespace; `None` if the agent created the binding itself.
 fn moved(binding: &Value, root: &HostNamespace) -> Option<Value> {
     let metadata = &binding["metadata"];
     if metadata["name"] == CLUSTER_ADMIN || Binding::of(binding).is_none() {

@@ -36,7 +36,7 @@ impl<A: HostApi> Root<A> {
         Ok(())
     }
 
-    /// With labels that say whose it is, and the level of Pod Security that is enforced in a new one.
+    /// With the labels of its cluster, and the level of Pod Security that is enforced in a new one.
     async fn ensure_namespace(
         &self,
         cluster: &ClusterName,

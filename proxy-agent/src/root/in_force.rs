@@ -27,7 +27,7 @@ const CANARY: &str = "atoll:canary";
 const WRITING: Duration = Duration::from_secs(5);
 /// How long to wait for a canary.
 const IN_FORCE: Duration = Duration::from_secs(1);
-/// How often a binding is read if the host does not answer.
+/// The number of attempts to read a binding if the host does not answer.
 const READS: u32 = 3;
 /// Namespaces that are written to at once.
 const AT_ONCE: usize = 8;
@@ -36,10 +36,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(2);
 /// No pause is longer.
 const LAST_PAUSE: Duration = Duration::from_millis(64);
 
-/// Which mirrors of a namespace are to be made right.
+/// The mirrors of a namespace to reconcile.
 #[derive(Clone)]
 enum Change {
-    /// That of this binding.
+    /// The mirror of this binding.
     One(String),
     All,
 }
@@ -47,8 +47,8 @@ enum Change {
 // === impl Root ===
 
 impl<A: HostApi> Root<A> {
-    /// A ClusterRoleBinding was written or deleted. Makes its mirrors what it is by now: somebody else may have changed it
-    /// in the same moment, and a deleted one grants what it granted until its finalizers are gone.
+    /// Reconciles the mirrors of a ClusterRoleBinding that was written or deleted, with its current state: somebody else
+    /// may have changed it at the same time, and a deleted one stays in force until its finalizers are gone.
     pub async fn written(&self, cluster: &ClusterName, name: &str) {
         let Some(path) = paths::binding(&HostNamespace::root(cluster), name) else { return };
         let known = self.catalog().known(cluster);
@@ -113,7 +113,7 @@ impl<A: HostApi> Root<A> {
                 }
                 let (root, change, cluster) = (self.clone(), change.clone(), cluster.clone());
                 working.spawn(async move {
-                    // As it is known when it is written.
+                    // The state at the time of the write.
                     let one = match &change {
                         Change::One(binding) => root.catalog().mirror(&cluster, binding),
                         Change::All => None,

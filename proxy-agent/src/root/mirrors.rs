@@ -14,13 +14,13 @@ use crate::clusters::host_api::HostApi;
 use crate::host::api::ApiError;
 use crate::namespaces::Phase;
 
-/// How often an object is read again because somebody else has changed it meanwhile.
+/// The maximum number of attempts if somebody else changes the object meanwhile.
 const ATTEMPTS: u32 = 5;
 
 // === impl Root ===
 
 impl<A: HostApi> Root<A> {
-    /// Looks at one namespace, whatever has happened in it or to it.
+    /// Reconciles one namespace.
     pub(super) async fn mirror(&self, host: &HostNamespace) -> Result<(), Trouble> {
         let Some(member) = self.shared.namespaces.member(host) else { return Ok(()) };
         self.annotate_member(&member).await?;

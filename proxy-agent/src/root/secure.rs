@@ -1,4 +1,4 @@
-//! Levels of Pod Security: the labels of each namespace, as the configuration and the namespace's writers want them.
+//! Reconciles the Pod Security labels of each namespace with the configuration and the client's labels.
 
 use rewrite::pod_security::Level;
 use rewrite::{ClusterName, HostNamespace};
@@ -10,7 +10,7 @@ use crate::clusters::host_api::HostApi;
 use crate::namespaces::Phase;
 use crate::pod_security::correction;
 
-/// How often an object is read again because somebody else has changed it meanwhile.
+/// The maximum number of attempts if somebody else changes the object meanwhile.
 const ATTEMPTS: u32 = 5;
 
 // === impl Root ===
@@ -21,7 +21,7 @@ impl<A: HostApi> Root<A> {
         self.shared.levels.load().get(cluster).copied()
     }
 
-    /// Makes the labels of one namespace say what is enforced in it.
+    /// Sets the labels of one namespace.
     pub(super) async fn secure(&self, host: &HostNamespace) -> Result<(), Trouble> {
         let Some(member) = self.shared.namespaces.member(host) else { return Ok(()) };
         let level = self.level(&member.cluster);

@@ -1,7 +1,7 @@
-//! Which virtual cluster has which definition of custom resources.
+//! The CustomResourceDefinitions of each virtual cluster.
 //!
-//! Every virtual cluster has the operator's definitions. A definition that belongs to virtual clusters alone exists for those
-//! that have it; to the others, there is no such resource.
+//! Every virtual cluster has the operator's definitions. A definition that belongs to virtual clusters alone exists only
+//! for those that have it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,9 +42,9 @@ type Known = HashMap<String, Definition>;
 #[derive(Debug)]
 struct Definition {
     uid: Arc<str>,
-    /// Who has it; `None` if it is the operator's, which everybody has.
+    /// The virtual clusters that have it; `None` if it belongs to the operator, so that all have it.
     owners: Option<BTreeSet<String>>,
-    /// Whether a virtual cluster has made it, and it is the operator's all the same.
+    /// Whether a virtual cluster created it, but it belongs to the operator by now.
     is_claimed: bool,
 }
 
@@ -110,7 +110,7 @@ impl Definitions {
         self.changes.subscribe()
     }
 
-    /// Differs whenever a definition has changed.
+    /// A number that changes whenever a definition does.
     pub(crate) fn generation(&self) -> u64 {
         *self.changes.borrow()
     }
@@ -121,7 +121,7 @@ impl Definitions {
         self.lock().get(name).map(|definition| definition.owners.is_some())
     }
 
-    /// Those that virtual clusters have made and that are the operator's by now.
+    /// Definitions that virtual clusters created and that belong to the operator by now.
     pub(crate) fn claimed(&self) -> Vec<String> {
         let known = self.lock();
         known.iter().filter(|(_, definition)| definition.is_claimed).map(|(name, _)| name.clone()).collect()
@@ -138,7 +138,7 @@ impl Definitions {
         self.lock().get(&name).is_some_and(|definition| definition.is_foreign(cluster))
     }
 
-    /// All that there is for others only, and what of the operator's is `unserved`.
+    /// All definitions that only others have, and those of the operator that are `unserved`.
     pub(crate) fn hidden_from(&self, cluster: &str, unserved: &BTreeSet<String>) -> Hidden {
         let mut hidden = Hidden::default();
         let mut seen = BTreeSet::new();

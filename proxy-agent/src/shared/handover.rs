@@ -1,7 +1,7 @@
-//! What becomes of a virtual cluster's definition that the host's operator uses too: it is the operator's from then on.
+//! Hands a virtual cluster's definition over to the host's operator, if the operator uses it too.
 //!
-//! Whoever manages a part of a definition, or has objects of it, relies on it, and must not lose it by what a virtual cluster
-//! does. So the label goes that makes the definition one of virtual clusters alone.
+//! Anybody who manages a part of a definition, or has objects of it, relies on it, and must not lose it because of a
+//! virtual cluster. So the agent removes the label by which the definition belongs to virtual clusters alone.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use super::{Definitions, HostObject};
 use crate::clusters::host_api::HostApi;
 use crate::host::api::ApiError;
 
-/// Definitions change often; they are looked at no more often than this.
+/// The minimum interval between two runs, because definitions change often.
 const PAUSE: Duration = Duration::from_secs(1);
-/// When the host is asked again that did not answer.
+/// The interval of retries if the host does not answer.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Hands every definition over that somebody else manages too, for ever.
+/// Hands over every definition that somebody else manages too, for ever.
 pub(crate) async fn keep(api: impl HostApi, definitions: &Definitions) {
     let mut changes = definitions.changes();
     loop {
@@ -41,9 +41,9 @@ pub(crate) async fn keep(api: impl HostApi, definitions: &Definitions) {
     }
 }
 
-/// Makes a definition the operator's. Whoever writes it meanwhile is looked at again.
+/// Hands a definition over to the operator. Tries again if somebody changes it meanwhile.
 pub(crate) async fn hand_over(api: &impl HostApi, name: &str, why: &str) -> Result<(), ApiError> {
-    // A name that no path can hold is nobody's.
+    // No definition has a name that is not a valid path segment.
     let Ok(name) = SegmentName::new(name.to_owned()) else { return Ok(()) };
     let path = format!("{}/{name}", super::DEFINITIONS);
     loop {
@@ -67,8 +67,7 @@ pub(crate) async fn hand_over(api: &impl HostApi, name: &str, why: &str) -> Resu
     }
 }
 
-/// The field manager of what the agent writes into the operator's objects; the prefix is
-/// [`rewrite::name::MANAGER_PREFIX`].
+/// The field manager of the agent's writes to the operator's objects; the prefix is [`rewrite::name::MANAGER_PREFIX`].
 pub(crate) const MANAGER: &str = "atoll:proxy-agent";
 
 #[cfg(test)]

@@ -7,12 +7,12 @@ use rewrite::pointer::{Pointer, StoredId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// What the API server calls the manager of all that was updated by the longest inactive managers of an object with more
-/// than ten (`capmanagers.go` in apimachinery's `util/managedfields`). Whoever of them is no virtual cluster was noticed
-/// before the tenth write, for each write looks.
+/// The manager into which the API server merges the oldest updates of an object with more than ten managers
+/// (`capmanagers.go` in apimachinery's `util/managedfields`). A manager among them that is not a virtual cluster was
+/// noticed before, because every write checks the managers.
 const ANCIENT: &str = "ancient-changes";
 
-/// States who has approved a definition in a protected group (`KubeAPIApprovedAnnotation` in apiextensions/v1).
+/// The approval of a definition in a protected group (`KubeAPIApprovedAnnotation` in apiextensions/v1).
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
 /// Labels or annotations.
@@ -22,8 +22,7 @@ pub(crate) type Keys = BTreeMap<String, String>;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HostObject {
     value: Value,
-    /// Where an overlay comes from that the annotation only points to, and that [`load`](HostObject::load) has put in its
-    /// place.
+    /// The origin of a stored overlay that [`load`](HostObject::load) has inserted in place of its pointer.
     stored: Option<Stored>,
 }
 
@@ -34,7 +33,8 @@ pub(crate) struct Stored {
     pub(crate) overlay: Overlay,
 }
 
-/// What one virtual cluster has of a shared object: the value of an annotation, or [stored](super::overlays) elsewhere.
+/// The overlay of one virtual cluster on a shared object: the value of an annotation, or [stored](super::overlays)
+/// elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Overlay {
@@ -79,12 +79,12 @@ impl HostObject {
         self.metadata()[key].as_str().unwrap_or_default()
     }
 
-    /// Whether a virtual cluster has made it. Otherwise it is the operator's.
+    /// Whether a virtual cluster created it. Otherwise it belongs to the operator.
     pub(crate) fn is_marked(&self) -> bool {
         !self.metadata()["labels"][SHARED_LABEL].is_null()
     }
 
-    /// Whether it belongs to virtual clusters alone: one of them has made it, and nobody else manages any of it.
+    /// Whether it belongs to virtual clusters alone: one of them created it, and nobody else manages a part of it.
     pub(crate) fn is_of_clusters(&self) -> bool {
         self.is_marked() && !is_managed_outside(self.metadata())
     }
@@ -94,8 +94,8 @@ impl HostObject {
         !self.is_marked() || self.overlay(cluster).is_some()
     }
 
-    /// What the cluster has of it. Of an overlay that is stored elsewhere, only the wish is known. What cannot be read is an
-    /// overlay all the same.
+    /// The overlay of the cluster. For an overlay that is stored elsewhere, only the pending change is known. An
+    /// unreadable annotation counts as an overlay too.
     pub(crate) fn overlay(&self, cluster: &str) -> Option<Overlay> {
         if let Some(pointer) = self.pointer(cluster) {
             return Some(Overlay { wish: pointer.wish, ..Overlay::default() });
@@ -103,7 +103,7 @@ impl HostObject {
         Some(serde_json::from_str(self.overlay_text(cluster)?).unwrap_or_default())
     }
 
-    /// Where the overlay of the cluster is, if it is stored elsewhere.
+    /// The pointer to the overlay of the cluster, if it is stored elsewhere.
     pub(crate) fn pointer(&self, cluster: &str) -> Option<Pointer> {
         Pointer::parse(self.overlay_text(cluster)?)
     }
@@ -112,23 +112,23 @@ impl HostObject {
         self.metadata()["annotations"][format!("{OVERLAY_PREFIX}{cluster}")].as_str()
     }
 
-    /// Puts the overlay of the cluster in the place of the pointer to it.
+    /// Replaces the pointer with the overlay of the cluster.
     pub(crate) fn load(&mut self, cluster: &str, pointer: Pointer, overlay: Overlay) {
         self.join(cluster, &Overlay { wish: pointer.wish, ..overlay.clone() });
         self.stored = Some(Stored { id: pointer.id, overlay });
     }
 
-    /// Where the overlay comes from that was put in place.
+    /// The origin of the inserted overlay.
     pub(crate) fn stored(&self) -> Option<&Stored> {
         self.stored.as_ref()
     }
 
-    /// Puts a pointer in the place of the cluster's overlay.
+    /// Replaces the cluster's overlay with a pointer.
     pub(crate) fn point(&mut self, cluster: &str, pointer: &Pointer) {
         self.annotate(cluster, pointer.to_string());
     }
 
-    /// Puts the pointer back that was in the place of the cluster's overlay.
+    /// Restores the pointer to the cluster's overlay.
     pub(crate) fn unload(&mut self, cluster: &str) {
         if let Some(Stored { id, .. }) = self.stored.take() {
             let wish = self.overlay(cluster).and_then(|overlay| overlay.wish);
@@ -157,8 +157,8 @@ impl HostObject {
         self.map("labels").insert(SHARED_LABEL.to_owned(), json!(""));
     }
 
-    /// Makes it the operator's, for good: everybody sees it, and no virtual cluster changes or deletes it. What each has
-    /// of it, it keeps. No virtual cluster manages its fields any more: the operator's next apply would conflict with that.
+    /// Hands it over to the operator for good: all clusters see it, and none can change or delete it. Their overlays
+    /// stay. Virtual clusters no longer manage its fields, because the operator's next apply would conflict with them.
     pub(crate) fn hand_over(&mut self) {
         self.map("labels").remove(SHARED_LABEL);
         self.map("annotations").retain(|key, _| !key.starts_with(LEFT_PREFIX));
@@ -248,13 +248,13 @@ impl HostObject {
     }
 }
 
-/// Whether an entry of `managedFields` is Atoll's: that of a virtual cluster, or that of its overlay.
+/// Whether an entry of `managedFields` belongs to Atoll: that of a virtual cluster, or that of its overlay.
 fn is_of_cluster(entry: &Value) -> bool {
     entry["manager"].as_str().is_some_and(|manager| manager.starts_with(MANAGER_PREFIX))
 }
 
-/// Whether somebody who is no virtual cluster manages a part of the object, other than its status and its finalizers,
-/// which the host's own controllers write.
+/// Whether anybody outside virtual clusters manages a part of the object other than its status and finalizers, which the
+/// host's own controllers write.
 fn is_managed_outside(metadata: &Value) -> bool {
     metadata["managedFields"].as_array().into_iter().flatten().any(|entry| {
         let is_ours = is_of_cluster(entry) || entry["manager"] == ANCIENT;
@@ -264,7 +264,7 @@ fn is_managed_outside(metadata: &Value) -> bool {
     })
 }
 
-/// Whether to manage this field is to own the object.
+/// Whether the manager of this field owns the object.
 fn is_claim(key: &str, value: &Value) -> bool {
     match key {
         "f:status" => false,

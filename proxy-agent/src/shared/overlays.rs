@@ -1,11 +1,10 @@
 //! Overlays that are too large for an annotation.
 //!
-//! The annotations of an object have room for 256 KiB in all, which the operator and all virtual clusters share. So a large
-//! overlay is a ConfigMap in the root namespace of its virtual cluster, and the annotation is a [`Pointer`] to it. Such a
-//! ConfigMap never changes. Another overlay is another ConfigMap, so a write to the object puts it in force, or does not, as
-//! a whole.
+//! The annotations of an object are limited to 256 KiB in total, which the operator and all virtual clusters share. So a
+//! large overlay is a ConfigMap in the root namespace of its virtual cluster, and the annotation is a [`Pointer`] to it.
+//! Such a ConfigMap never changes. A new overlay is a new ConfigMap, so a write to the object switches to it atomically.
 //!
-//! A ConfigMap that no pointer names any more is deleted with the write that replaces it, or by [`orphans`].
+//! The write that replaces a pointer deletes its ConfigMap; if this fails, [`orphans`] does.
 
 pub(crate) mod orphans;
 
@@ -21,24 +20,24 @@ use super::object::Overlay;
 use crate::clusters::host_api::HostApi;
 use crate::host::api::ApiError;
 
-/// The longest overlay in an annotation, in bytes: with this, 500 virtual clusters take half of the room.
+/// The maximum length of an overlay in an annotation, in bytes: 500 virtual clusters then need half of the limit.
 pub(crate) const MAX_IN_PLACE: usize = 256;
 
-/// The longest overlay, in bytes. Labels and annotations of one object are rarely longer than 256 KiB; with the keys that
-/// each manager applies, a ConfigMap has room for this (`MaxSecretSize` in core/validation).
+/// The maximum length of an overlay, in bytes. Labels and annotations of one object are rarely longer than 256 KiB, and a
+/// ConfigMap has room for them and the keys that each manager applies (`MaxSecretSize` in core/validation).
 pub(crate) const MAX_OVERLAY: usize = 512 * 1024;
 
 /// The label of the ConfigMaps.
 const LABEL: &str = "atoll.dev/overlay";
-/// The annotation that says which object the overlay is for, by its path.
+/// The annotation with the path of the overlay's object.
 const OF: &str = "atoll.dev/overlay-of";
 /// The member of `data`.
 const DATA: &str = "overlay";
 
-/// How many bytes of overlays are kept in memory, so that not every read of an object needs another read.
+/// The maximum bytes of cached overlays, so that not every read of an object needs a second read.
 const MAX_KEPT: usize = 16 * 1024 * 1024;
 
-/// Overlays that were read or written last.
+/// The cache of recently read or written overlays.
 #[derive(Debug, Default)]
 pub(crate) struct Overlays {
     kept: Mutex<Kept>,
@@ -55,12 +54,12 @@ struct Kept {
     size: usize,
 }
 
-/// What a write does to the place of an overlay, if it succeeds.
+/// How a successful write moves an overlay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moved {
-    /// It is here from now on. If the write fails, it is not needed.
+    /// The new place. If the write fails, it is not needed.
     pub(crate) to: Option<StoredId>,
-    /// It is no longer here.
+    /// The previous place, which is no longer used.
     pub(crate) from: Option<StoredId>,
 }
 
@@ -98,7 +97,7 @@ impl Overlays {
         Ok(id)
     }
 
-    /// An identifier for the answer to a dry run. Nothing is stored.
+    /// An identifier for the response to a dry run. Nothing is stored.
     pub(crate) fn try_out(&self, cluster: &ClusterName, overlay: &Overlay) -> StoredId {
         let id = StoredId::new(fastrand::u128(..));
         self.lock().keep((cluster.as_str().to_owned(), id.clone()), shown(overlay));
@@ -128,7 +127,7 @@ impl Kept {
     }
 }
 
-/// A stored overlay; nothing if it is gone. A watch may tell of an object as it was before.
+/// A stored overlay; `None` if it is deleted. A watch may deliver an older state of an object.
 pub(crate) async fn read(
     api: &impl HostApi,
     cluster: &ClusterName,
@@ -172,7 +171,7 @@ fn config_map(cluster: &ClusterName, id: &StoredId, path: &str, overlay: &Overla
     })
 }
 
-/// What a view reads of an overlay.
+/// The part of an overlay that a view reads.
 fn shown(overlay: &Overlay) -> Bytes {
     let Overlay { labels, annotations, .. } = overlay;
     let shown = Overlay { labels: labels.clone(), annotations: annotations.clone(), ..Overlay::default() };

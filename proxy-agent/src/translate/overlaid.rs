@@ -1,4 +1,4 @@
-//! Puts stored overlays in the place of their pointers, before anything else reads the host's answer.
+//! Replaces pointers with stored overlays, before anything else reads the host's response.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ pub(crate) type Read = Box<dyn Fn(StoredId) -> Reading + Send>;
 
 pub(crate) type Reading = Pin<Box<dyn Future<Output = Result<Bytes, HostBodyError>> + Send>>;
 
-/// A body of the host's, with overlays in place.
+/// A body of the host, with overlays inserted.
 pub(crate) struct Overlaid<B = HostBody> {
     body: B,
     /// Nothing if there are no overlays in it.
@@ -38,7 +38,7 @@ impl<B> Overlaid<B> {
         Self { body, places: None }
     }
 
-    /// The body with what `read` reads in the place of the pointers.
+    /// The body in which the results of `read` replace the pointers.
     pub(crate) fn new(body: B, pointers: Pointers, read: Read) -> Self {
         let places = Places { pointers, read, pieces: VecDeque::new(), reading: None, ended: false };
         Self { body, places: Some(places) }

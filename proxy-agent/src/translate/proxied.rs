@@ -1,8 +1,8 @@
-//! What a pod's or a service's own server answers, through the `proxy` subresource of an API server.
+//! Responses of the server of a pod or a service, through the `proxy` subresource of an API server.
 //!
-//! Its body is its own business in every status and media type. Of its headers one is the API server's: a `Location` on the
-//! same server is put below the path of the request (`rewriteURL` in apimachinery's `pkg/util/proxy/transport.go`), which is
-//! in host names.
+//! The body passes unchanged, regardless of status and media type. The API server changes one header: it puts a
+//! `Location` on the same server below the path of the request (`rewriteURL` in apimachinery's
+//! `pkg/util/proxy/transport.go`), which is in host names.
 
 use http::header::{HeaderMap, HeaderValue, LOCATION};
 

@@ -29,15 +29,15 @@ use events::Events;
 mod events;
 mod protobuf;
 
-/// How long an answer is held for a client that does not read it: as long as kube-apiserver lets a request take that is not
-/// long-running (`--request-timeout`).
+/// How long a response is held for a client that does not read it: the time limit of kube-apiserver for a request that is
+/// not long-running (`--request-timeout`).
 const HELD: Duration = Duration::from_secs(60);
 
 /// How an answer is shown.
 pub(crate) enum Show {
-    /// As it is, unless it is a Status of a failure: logs, discovery.
+    /// Unchanged, unless it is a Status of a failure: logs, discovery.
     Verbatim,
-    /// As it is, whatever it is: what a pod's own server says.
+    /// Unchanged in all cases: the response of a pod's server.
     Proxied(Proxied),
     /// One object; `only` says which labels it must have to be the cluster's.
     Object { program: Program, filter: Filter, only: Option<LabelSelector> },
@@ -64,7 +64,7 @@ pub(crate) enum Upstream {
 pub(crate) enum ShownBody {
     /// In one piece.
     Whole(Option<Bytes>),
-    /// In pieces, all of which are there: each is freed when it has been sent.
+    /// In pieces that are all complete: each is freed once it is sent.
     Pieces(VecDeque<Bytes>),
     /// As the host sends it.
     Verbatim(HostBody),
@@ -97,8 +97,8 @@ pub(crate) enum ShowError {
     Stream(#[source] rewrite::view::StreamError),
 }
 
-/// Shows an answer. Failures of the host's are Statuses whatever was asked for. What has to be looked at as a whole is
-/// charged to `collector`.
+/// Shows a response. Failures of the host are Statuses for every request. Bodies that must be held as a whole are charged
+/// to `collector`.
 pub(crate) async fn show(
     view: &View,
     show: Show,
@@ -258,7 +258,7 @@ impl Show {
         }
     }
 
-    /// Whether the engine has to see an answer with this status.
+    /// Whether the engine must process a response with this status.
     pub(crate) fn looks_at(&self, status: StatusCode) -> bool {
         match self {
             Self::Proxied(_) => false,
@@ -267,8 +267,8 @@ impl Show {
         }
     }
 
-    /// A failure with its `continue` token sealed. A token that has expired is answered with one that leads to the rest
-    /// of the list as it is now (`handleCompactedErrorForPaging` in apiserver's `storage/etcd3/errors.go`).
+    /// Seals the `continue` token of a failure. The response to an expired token has a new one, which continues with the
+    /// current list (`handleCompactedErrorForPaging` in apiserver's `storage/etcd3/errors.go`).
     fn sealed(&self, mut status: Status) -> Status {
         if let Self::List { seal, token, .. } = self
             && !status.metadata.continue_token.is_empty()
@@ -313,7 +313,7 @@ impl ShownBody {
         Self::Pieces(pieces.into())
     }
 
-    /// How long the client may take to read it, if it is held in memory.
+    /// The time that the client has to read the body, if it is held in memory.
     pub(crate) fn patience(&self) -> Option<Duration> {
         match self {
             Self::Whole(_) | Self::Pieces(_) => Some(HELD),

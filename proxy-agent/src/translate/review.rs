@@ -22,7 +22,7 @@ pub(crate) struct Answer {
     pub(crate) root: HostNamespace,
     /// What is put back into the answer.
     pub(crate) about: AskedAbout,
-    /// Which tokens the virtual cluster takes.
+    /// The host tokens that the virtual cluster accepts.
     pub(crate) host_tokens: Option<HostTokens>,
 }
 

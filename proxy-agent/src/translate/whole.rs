@@ -12,7 +12,7 @@ use tunnel::{Reservation, Share};
 use crate::clusters::Memory;
 use crate::refusal::Refusal;
 
-/// Seconds after which there may be room in a cluster's share.
+/// Seconds after which a cluster's share may have room again.
 const RETRY_AFTER: u32 = 1;
 
 /// A `Retry-After` would make clients repeat a write that was executed.
@@ -22,33 +22,33 @@ const UNKNOWN_OUTCOME: &str = "the request was sent to the API server, but the m
 /// Why a body is not there in one piece.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TooLarge<E> {
-    /// It is longer than allowed.
+    /// The body is too long.
     #[error("the body is longer than {0} bytes")]
     TooLarge(usize),
-    /// It broke off.
+    /// The body ended early.
     #[error("the body ended early")]
     Broken(#[source] E),
 }
 
-/// Why a body that is charged to a cluster's share was not collected.
+/// Why a charged body could not be collected.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CollectError<E> {
-    /// It is longer than allowed.
+    /// The body is too long.
     #[error("the body is longer than {0} bytes")]
     TooLarge(usize),
     /// The share, or the budget of all clusters, has no room for it.
     #[error("the memory for bodies is exhausted")]
     Exhausted,
-    /// It broke off.
+    /// The body ended early.
     #[error("the body ended early")]
     Broken(#[source] E),
 }
 
-/// Collects the answers that one request needs as a whole, and charges them to its cluster.
+/// Collects whole responses for one request, and charges them to its cluster.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Collector<'a> {
     memory: &'a Memory,
-    /// Whether the request had no effect, so that it may be sent again.
+    /// Whether the request has no effect, so that the client may repeat it.
     is_read: bool,
 }
 
@@ -81,7 +81,7 @@ where
     Ok(charge.attach(if first.is_empty() { all.into() } else { first }))
 }
 
-/// Grows by an eighth, not to twice the size: what is spare is charged to nobody.
+/// Grows by an eighth instead of doubling, because spare capacity is not charged.
 fn append(all: &mut Vec<u8>, chunk: &[u8]) {
     if all.capacity() - all.len() < chunk.len() {
         all.reserve_exact(chunk.len().max(all.len() / 8));
@@ -131,7 +131,7 @@ where
 // === impl Collector ===
 
 impl<'a> Collector<'a> {
-    /// For a request that changes nothing (`is_read`), or that has been executed.
+    /// For a request that changes nothing (`is_read`), or that was executed.
     pub(crate) fn new(memory: &'a Memory, is_read: bool) -> Self {
         Self { memory, is_read }
     }
@@ -148,34 +148,34 @@ impl<'a> Collector<'a> {
         })
     }
 
-    /// Bytes that were made of an answer, charged.
+    /// Charges bytes that were made from a response.
     pub(crate) fn charged(self, bytes: Bytes) -> Result<Bytes, Refusal> {
         let charge = self.memory.bodies.reserve(bytes.len()).ok_or_else(|| self.exhausted())?;
         Ok(charge.attach(bytes))
     }
 
-    /// Pieces as one, charged.
+    /// Concatenates and charges pieces.
     pub(crate) fn concat(self, pieces: &[Bytes]) -> Result<Bytes, Refusal> {
         self.charged(pieces.concat().into())
     }
 
-    /// The charge for a list, of nothing yet.
+    /// An empty charge for a list.
     pub(crate) fn list(self) -> Reservation {
         self.memory.lists.nothing()
     }
 
-    /// Charges as many bytes as are held.
+    /// Grows the charge to the bytes that are held.
     pub(crate) fn grow(self, charge: &mut Reservation, held: usize) -> Result<(), Refusal> {
         if charge.grow(held.saturating_sub(charge.units())) { Ok(()) } else { Err(self.exhausted()) }
     }
 
-    /// There is no room for the answer.
+    /// The refusal if there is no room for the response.
     pub(crate) fn exhausted(self) -> Refusal {
         if self.is_read { exhausted() } else { Status::timeout(UNKNOWN_OUTCOME, 0).into() }
     }
 }
 
-/// Says that there is no room for a body now. The request had no effect, and may be sent again.
+/// The refusal if there is no room for a body. The request had no effect, and may be repeated.
 pub(crate) fn exhausted() -> Refusal {
     Status::too_many_requests(TOO_MANY_REQUESTS, RETRY_AFTER).into()
 }

@@ -36,7 +36,7 @@ pub struct HostUser {
 #[error("a name that HTTP headers cannot carry")]
 pub struct Inexpressible;
 
-/// Groups without repetition, in order. A client can name many, so each is looked up in a set.
+/// Distinct groups, in order. A client can name many, so a set finds duplicates.
 #[derive(Default)]
 struct Groups {
     ordered: Vec<String>,

@@ -1,63 +1,63 @@
-//! What clients may take: numbers of connections and of streams.
+//! Limits of clients: numbers of connections and streams.
 
 use ops::config::{Located, Problems};
 use protocol::settings::MAX_STREAMS;
 use serde::Deserialize;
 
-/// Limits of clients. Those that are not there follow from the machine.
+/// Limits of clients. The defaults of missing ones depend on the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Limits {
     /// Connections of all clients.
     pub connections: Option<Located<usize>>,
-    /// Of them, those of one address that have not proven who they are.
+    /// Of these, unproven connections of one address.
     pub connections_per_address: Option<Located<usize>>,
-    /// Of them, those of the proven clients of one cluster.
+    /// Of these, connections of the proven clients of one cluster.
     pub connections_per_cluster: Option<Located<usize>>,
-    /// Of them, those of one user.
+    /// Of these, connections of one user.
     pub connections_per_user: Option<Located<usize>>,
-    /// Requests at once on one connection.
+    /// Concurrent requests on one connection.
     pub streams_per_connection: Located<u32>,
-    /// Requests at once of one user.
+    /// Concurrent requests of one user.
     pub streams_per_user: Located<usize>,
-    /// Requests at once of one address whose clients have not proven who they are.
+    /// Concurrent requests of the unproven clients of one address.
     pub streams_per_address: Located<usize>,
-    /// Requests at once to one cluster.
+    /// Concurrent requests to one cluster.
     pub streams_per_cluster: Located<usize>,
 }
 
-/// The numbers of connections, all of them known.
+/// The limits of connections, with all defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connections {
-    /// Of all peers of a kind.
+    /// Connections of all peers of a kind.
     pub all: usize,
-    /// Of one address whose peers have not proven who they are.
+    /// Unproven connections of one address.
     pub per_address: usize,
-    /// Of one cluster, of clients that have proven who they are.
+    /// Proven connections of one cluster.
     pub per_cluster: usize,
     /// Of one user.
     pub per_user: usize,
 }
 
-/// No more connections by default, however much memory there is.
+/// The maximum of the default, regardless of memory.
 const MOST: usize = 20_000;
 
-/// No fewer, however little there is.
+/// The minimum of the default, regardless of memory.
 const FEWEST: usize = 500;
 
-/// What an idle connection costs at most, TLS and HTTP/2 included, in bytes.
+/// The maximum memory of an idle connection in bytes, with TLS and HTTP/2.
 const IDLE: u64 = 80 * 1024;
 
-/// Idle connections of clients may take one in so many parts of memory, and those of agents another one.
+/// Idle connections of clients may take one in this many parts of memory, and those of agents another one.
 const PART_OF_MEMORY: u64 = 8;
 
-/// Files that are no connections of clients or agents.
+/// Open files other than connections of clients and agents.
 const OTHER_FILES: u64 = 128;
 
 // === impl Limits ===
 
 impl Limits {
-    /// The numbers of clients' connections on a machine with so much memory and so many files, where known.
+    /// The limits of client connections on a machine with this memory and number of open files, if known.
     pub fn connections(&self, memory: Option<u64>, files: Option<u64>) -> Connections {
         let all = self.connections.as_deref().copied().unwrap_or_else(|| fitting(memory, files));
         let or = |own: &Option<Located<usize>>, default: usize| own.as_deref().copied().unwrap_or(default).min(all);
@@ -86,7 +86,7 @@ impl Default for Limits {
     }
 }
 
-/// So many connections of one kind of peer fit into a machine.
+/// The number of connections of one kind of peer that fit into a machine.
 pub fn fitting(memory: Option<u64>, files: Option<u64>) -> usize {
     let by_memory = memory.map_or(MOST as u64, |memory| memory / PART_OF_MEMORY / IDLE);
     // Clients and agents each.

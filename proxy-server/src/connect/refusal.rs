@@ -55,7 +55,7 @@ pub(super) enum ConnectRefusal {
 // === impl ConnectRefusal ===
 
 impl ConnectRefusal {
-    /// Nothing came of an attempt to reach the API server.
+    /// The attempt to reach the API server timed out.
     pub(super) fn silent(cluster: &Cluster) -> Self {
         Self::Dial { cluster: cluster.name.clone(), fault: Some("the agent did not answer in time".to_owned()) }
     }

@@ -1,6 +1,6 @@
-//! The part of a request's path that comes before the tunnel: which cluster, who, and whether there is room.
+//! Admission of a request before the tunnel: its cluster, its caller, and the limits.
 //!
-//! No agent is asked before a request has its place.
+//! A request reaches an agent only after its limits are checked.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -23,13 +23,13 @@ use crate::config::Cluster;
 use crate::limits::{Limit, StreamPlace};
 use crate::tunnel::{Answer, Demand, Lease, OpenError, Tunnel, UNREAD};
 
-/// For a client that has not proven who it is to read its answer, which is short.
+/// The time for an unproven client to read its response, which is short.
 const UNPROVEN_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Heads up to so many bytes are charged to nobody.
+/// Heads up to this size are not charged.
 const SMALL_HEAD: usize = 16 * 1024;
 
-/// A request that has its place.
+/// An admitted request.
 #[derive(Debug)]
 pub(super) struct Admitted {
     /// Where it goes.
@@ -41,7 +41,7 @@ pub(super) struct Admitted {
     place: StreamPlace,
 }
 
-/// Decides where a request goes and on whose account.
+/// Decides to which cluster a request goes, and to which client it is charged.
 pub(super) fn admit(
     shared: &Shared,
     connection: &Connection,
@@ -71,19 +71,19 @@ pub(super) fn admit(
     Ok(Admitted { cluster, end, identity, caller, place })
 }
 
-/// The identity that a certificate proves. A certificate that is not this cluster's is refused even if a token is there
-/// as well: the client is not who it believes to be.
+/// The identity that a certificate proves. A certificate of another cluster is refused even if the request has a token
+/// too, because the client would act as somebody else than it expects.
 fn who(shared: &Shared, connection: &Connection, cluster: &Cluster) -> Result<Option<Identity>, Refusal> {
     let ca = shared.client_cas.get(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
     Ok(connection.peer.identify(&ca.borrow(), SystemTime::now())?)
 }
 
-/// Bytes of a body that may be unread at once, by its length.
+/// The bytes of a body that may be unread at a time, by its length.
 pub(super) fn unread_body(length: Option<u64>) -> usize {
     length.map_or(UNREAD, |length| usize::try_from(length).unwrap_or(UNREAD).min(UNREAD))
 }
 
-/// Bytes of a head that are charged.
+/// The bytes of a head that are charged.
 fn charged_head(headers: &HeaderMap) -> usize {
     let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     if bytes > SMALL_HEAD { bytes } else { 0 }
@@ -92,12 +92,12 @@ fn charged_head(headers: &HeaderMap) -> usize {
 // === impl Admitted ===
 
 impl Admitted {
-    /// Whether the client has shown no credential at all.
+    /// Whether the client has shown no credential.
     pub(super) fn is_anonymous(&self) -> bool {
         self.caller.is_anonymous()
     }
 
-    /// The head of the request as the agent gets it.
+    /// The head of the request for the agent.
     pub(super) fn head<B>(&mut self, request: &mut Request<B>) -> Result<Request<()>, Refusal> {
         let mut head = Request::new(());
         let headers = request.headers_mut();
@@ -121,7 +121,8 @@ impl Admitted {
         Ok(head)
     }
 
-    /// Opens its stream. `body` is how much of its body may be unread at once, if there is one.
+    /// Opens the stream of the request. `body` is the number of bytes of its body that may be unread at a time, if it has
+    /// one.
     pub(super) async fn open(
         &self,
         shared: &Shared,
@@ -141,7 +142,7 @@ impl Admitted {
         }
     }
 
-    /// The agent's answer says who the caller is.
+    /// Learns from the agent's response who the caller is.
     pub(super) fn heard<B>(
         &mut self,
         shared: &Shared,
@@ -150,14 +151,14 @@ impl Admitted {
         lease: &mut Lease,
     ) {
         let Some(user) = self.caller.heard(&shared.limits, response.status(), response.headers()) else { return };
-        // Where that user has too many connections, the next request on this one is told.
+        // If that user has too many connections, the next request on this one is refused.
         let _ = connection.place.prove(Some(&self.cluster.name), &user);
         self.place.prove(Arc::clone(&user));
         lease.prove();
     }
 
-    /// What the answer holds until the client has it. The connection of a client that has not proven who it is ends if that
-    /// takes too long.
+    /// The resources that the response holds until the client has read it. If that takes too long, the connection of an
+    /// unproven client ends.
     pub(super) fn hold(
         self,
         shared: &Shared,

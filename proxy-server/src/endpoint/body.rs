@@ -21,16 +21,16 @@ pub(super) enum ResponseBody {
     Tunnel { inbound: Inbound, _held: Held, end: End },
 }
 
-/// What an answer holds until its last byte is gone, and its request is over.
+/// The resources that a response holds until it is sent and its request has ended.
 #[derive(Debug)]
 pub(super) struct Held {
     /// The stream's place on the tunnel.
     pub(super) _lease: Lease,
-    /// The request's place among those of clients.
+    /// The request's place in the limits of clients.
     pub(super) _place: StreamPlace,
-    /// Ends what is left of the request's body.
+    /// Ends the rest of the request body.
     pub(super) _upload: Option<DropGuard>,
-    /// Spares the connection of a client that has not proven who it is.
+    /// Dropping it cancels the timeout of an unproven client.
     pub(super) _watched: Option<DropGuard>,
 }
 

@@ -1,7 +1,7 @@
-//! On whose account a request is, before anybody has authenticated it.
+//! To which client a request is charged, before the agent has authenticated it.
 //!
-//! A certificate proves who a client is, here and now. Of a token only the agent can tell; its answer counts for further
-//! requests. What is decided here is what a request may take, and nothing else.
+//! A certificate proves the identity of a client at once. Only the agent can verify a token; its response counts for
+//! later requests. This decides only which limits apply, and nothing else.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ pub(super) struct Caller {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Token {
     digest: u64,
-    /// The agent's answer will not name whose token it is, but whom its owner acts as.
+    /// The agent's response will name the impersonated user, and not the owner of the token.
     impersonates: bool,
 }
 
-/// How a token is sent where headers cannot be set (`protocolPrefix` in apiserver's
+/// The WebSocket subprotocol that carries a token if a client cannot set headers (`protocolPrefix` in apiserver's
 /// `authentication/request/websocket/protocol.go`).
 const TOKEN_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 
@@ -35,7 +35,7 @@ const ANONYMOUS: &str = "system:anonymous";
 // === impl Caller ===
 
 impl Caller {
-    /// By what the client has shown to the cluster.
+    /// The caller, by the credential that it has shown to the cluster.
     pub(super) fn of(limits: &Limits, cluster: &ClusterName, identity: Option<&Identity>, headers: &HeaderMap) -> Self {
         if let Some(identity) = identity {
             return Self { user: Some(identity.user.as_str().into()), token: None };
@@ -46,23 +46,23 @@ impl Caller {
         Self { user: limits.tokens.user(digest), token: Some(Token { digest, impersonates }) }
     }
 
-    /// Whether the client has shown nothing at all. Such a caller may do no more than ask for the version and for health, and
-    /// agents do not read what it sends.
+    /// Whether the client has shown no credential. Such a caller can only read version and health, and agents do not read
+    /// its bodies.
     pub(super) fn is_anonymous(&self) -> bool {
         self.user.is_none() && self.token.is_none()
     }
 
-    /// Who has proven to be somebody.
+    /// The user, if proven.
     pub(super) fn user(&self) -> Option<&User> {
         self.user.as_ref()
     }
 
-    /// Whose account it is.
+    /// The client to which the request is charged.
     pub(super) fn client(&self, network: Network) -> Client {
         self.user.as_ref().map_or(Client::Unproven(network), |user| Client::User(Arc::clone(user)))
     }
 
-    /// Hears what the agent says with its answer; returns who has proven to be somebody just now.
+    /// Learns from the agent's response. Returns the user if this response proves it.
     pub(super) fn heard(&self, limits: &Limits, status: StatusCode, headers: &HeaderMap) -> Option<User> {
         let Token { digest, impersonates } = self.token?;
         if status == StatusCode::UNAUTHORIZED {
@@ -79,7 +79,7 @@ impl Caller {
     }
 }
 
-/// The token in a request, or what may be one: an agent decides.
+/// The token in a request, or text that may be one; the agent verifies it.
 fn credential(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = headers.get(header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
     let is_bearer = |value: &&[u8]| value.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "));

@@ -18,11 +18,11 @@ use super::upload::Upload;
 use super::{Connection, Shared, head, upgrade};
 use crate::tunnel::{Answer, Lease};
 
-/// For an agent to answer the head of a request that is not long-running. Longer than any such request of Kubernetes' own
-/// may take before its first byte (60 s, `--request-timeout`), so that it only ends what is lost.
+/// The time for an agent to send the response head of a request that is not long-running. Kubernetes allows such a
+/// request 60 s until its first byte (`--request-timeout`), so this longer time ends only lost requests.
 const PATIENCE: Duration = Duration::from_secs(75);
 
-/// Route, who, limits, tunnel; and whatever went wrong becomes a Status.
+/// Admits and forwards a request. An error becomes a Status.
 pub(super) async fn forward(shared: &Shared, request: Request<Incoming>, connection: &Connection) -> Response<Logged> {
     let running = connection.requests.begin();
     let accept = request.headers().get(header::ACCEPT).cloned();
@@ -102,8 +102,8 @@ pub(super) async fn answered(
     }
 }
 
-/// As kube-apiserver sees it (`LongRunningFunc` in kubernetes' `pkg/controlplane/apiserver/config.go`). What a pod answers may
-/// begin when the pod has read an upload of any length.
+/// Like `LongRunningFunc` in kubernetes' `pkg/controlplane/apiserver/config.go`. The server of a pod may respond only
+/// after it has read an upload of any length.
 fn is_long_running(method: &Method, uri: &Uri) -> bool {
     RequestInfo::parse(method, uri.path(), uri.query()).is_ok_and(|info| {
         info.resource().is_some_and(|request| {

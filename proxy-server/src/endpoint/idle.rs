@@ -1,4 +1,4 @@
-//! Connections on which nothing is asked.
+//! Idle connections.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// From the end of the handshake to the head of the first request, as kube-apiserver waits for one (`ReadHeaderTimeout` in
+/// The time from the end of the handshake to the head of the first request, as in kube-apiserver (`ReadHeaderTimeout` in
 /// apiserver's `server/secure_serving.go`).
 const FIRST: Duration = super::HEADER_PATIENCE;
 
-/// From the end of the last request to the next one (`IdleTimeout` there).
+/// The time from the end of the last request to the next one (`IdleTimeout` there).
 const IDLE: Duration = Duration::from_secs(90);
 
-/// For a connection to end that was told to.
+/// The time for a connection to end after its client was told that it closes.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// The requests on one connection that have not ended.
+/// The running requests of one connection.
 #[derive(Clone, Debug)]
 pub(super) struct Requests(Arc<Counts>);
 
@@ -31,11 +31,11 @@ struct Counts {
     ended: AtomicU64,
 }
 
-/// One of them.
+/// A running request.
 #[derive(Debug)]
 pub(super) struct Running(Requests);
 
-/// Finds out that a connection is idle.
+/// Detects that a connection is idle.
 #[derive(Debug)]
 pub(super) struct Idle {
     requests: Requests,
@@ -52,16 +52,16 @@ enum State {
 /// What to do with an idle connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Tell the client that it ends.
+    /// Tell the client that the connection closes.
     Close,
-    /// End it.
+    /// Close the connection.
     Drop,
 }
 
 // === impl Requests ===
 
 impl Requests {
-    /// Of a connection whose handshake has just ended.
+    /// For a connection whose handshake has just ended.
     pub(super) fn new() -> Self {
         Self(Arc::new(Counts { since: Instant::now(), running: AtomicUsize::new(0), ended: AtomicU64::new(0) }))
     }
@@ -71,7 +71,7 @@ impl Requests {
         Running(self.clone())
     }
 
-    /// Until when the connection may be silent.
+    /// The time until which the connection may be silent.
     fn deadline(&self) -> Instant {
         let Counts { since, running, ended } = &*self.0;
         match (running.load(Ordering::Relaxed), ended.load(Ordering::Relaxed)) {
@@ -100,8 +100,8 @@ impl Idle {
         Self { requests, due, state: State::Serving }
     }
 
-    /// Ready when the connection has been silent for too long, and again if it has not ended then. A request does not touch
-    /// the timer: how long ago the last one was is looked at when the time has come.
+    /// Ready when the connection has been silent for too long, and again if it has not ended after that. A request does
+    /// not reset the timer; when the timer fires, the time since the last request decides.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Verdict> {
         loop {
             ready!(self.due.as_mut().poll(cx));

@@ -13,7 +13,7 @@ use crate::limits::Limit;
 use crate::registry::NoAgent;
 use crate::tunnel::TunnelError;
 
-/// Seconds after which a client may find an agent again, or a place.
+/// Seconds after which an agent or a place may be available again.
 const RETRY_AFTER: u32 = 1;
 
 /// Why a request got no further than here.
@@ -49,7 +49,7 @@ pub(super) enum Refusal {
     /// The agent's, or the host's.
     #[error("the agent did not answer in time")]
     Silent,
-    /// The client's, or that of others of the same cluster.
+    /// A limit of the client or of the cluster.
     #[error("{TOO_MANY_REQUESTS}")]
     TooMany(Limit),
 }

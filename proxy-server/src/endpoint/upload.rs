@@ -1,8 +1,8 @@
-//! A request's body, from the client into the tunnel, and what becomes of the rest of it.
+//! Forwards a request body from the client into the tunnel, and discards the rest when the request has ended.
 //!
-//! An answer ends its request, whether the body of that was read or not. Over HTTP/2 the client is then told to stop
-//! (RST_STREAM with NO_ERROR, RFC 9113 section 8.1). Over HTTP/1.1 the connection is closed, and the answer would be lost
-//! with it if the client were still sending: so a little more is read first, as Go's servers do (`rstAvoidanceDelay` and
+//! A response ends its request, even if the body was not read. Over HTTP/2, the client is then told to stop (RST_STREAM
+//! with NO_ERROR, RFC 9113 section 8.1). Over HTTP/1.1, the connection closes, and a client that is still sending could
+//! lose the response. So a part of the rest is read first, as in Go's servers (`rstAvoidanceDelay` and
 //! `maxPostHandlerReadBytes` in net/http's server.go).
 
 use std::future::poll_fn;
@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::debug;
 use tunnel::outbound::send_body;
 
-/// How much more of a body is read when its request is over, in bytes.
+/// Bytes of a body that are still read after its request has ended.
 const FORGOTTEN: usize = 256 * 1024;
 
 /// How long that may take.
@@ -46,7 +46,7 @@ impl Upload {
         self.body.is_end_stream()
     }
 
-    /// Sends it, until it ends or the guard is dropped.
+    /// Sends the body until it ends or the guard is dropped.
     pub(super) fn send(mut self, sender: SendStream<Bytes>, tasks: &Tasks) -> DropGuard {
         let over = CancellationToken::new();
         let ended = over.clone();
@@ -61,7 +61,7 @@ impl Upload {
         over.drop_guard()
     }
 
-    /// Nobody wants it.
+    /// Discards the body.
     pub(super) fn forget(self, tasks: &Tasks) {
         if self.lingers && !self.is_empty() {
             tasks.spawn("request body", self.linger());

@@ -234,7 +234,7 @@ where
     Ok(bytes.freeze())
 }
 
-/// What the answer says, for logs and events: an agent may send anything.
+/// The message of a response, for logs and events; an agent may send anything.
 fn message(body: &[u8]) -> String {
     let said = Status::from_json(body).map(|status| status.message).unwrap_or_default();
     let said = if said.is_empty() { body } else { said.as_bytes() };

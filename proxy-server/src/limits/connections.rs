@@ -1,8 +1,8 @@
 //! Connections of one kind of peer: clients, or agents.
 //!
-//! A connection costs memory and a file descriptor before anything is known of it. So a new one takes the place of an old
-//! one that has not proven anything, where all places are taken: of the address that has most of them, the oldest. One that
-//! has proven who it is keeps its place until it ends.
+//! A connection costs memory and a file descriptor before its client is known. So if the limit is reached, a new
+//! connection replaces an unproven one: the oldest of the address that has most of them. A proven connection keeps its
+//! place until it ends.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
@@ -16,11 +16,11 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use super::{Limit, Network, User};
 use crate::config;
 
-/// A connection that is younger is not ended for a newer one: it may be about to prove who it is. Were it, a thousand honest
-/// peers that come at once would end each other's handshakes for ever.
+/// A younger connection is not closed in favour of a newer one, because its client may be about to authenticate.
+/// Otherwise, a thousand legitimate peers that connect at once would end each other's handshakes for ever.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Of all places, unproven connections always find one in so many.
+/// One in this many places is always available to unproven connections.
 const UNPROVEN_PART: usize = 10;
 
 /// The connections of all listeners for one kind of peer.
@@ -30,7 +30,7 @@ pub struct Connections {
     state: Mutex<State>,
 }
 
-/// A connection's place. Clones are the same place: it is free when the last one is dropped.
+/// The place of a connection. Clones are the same place, which is free when the last one is dropped.
 #[derive(Clone, Debug)]
 pub struct Place(Arc<Held>);
 
@@ -43,7 +43,7 @@ struct Held {
     standing: Mutex<Standing>,
 }
 
-/// What is known of a connection's client.
+/// The state of a connection's client.
 #[derive(Clone, Debug)]
 enum Standing {
     Unproven,
@@ -51,7 +51,7 @@ enum Standing {
     Passage,
 }
 
-/// Who has proven itself on a connection. Agents are of no cluster.
+/// The proven user of a connection. Agents belong to no cluster.
 type Owner = (Option<ClusterName>, User);
 
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ struct State {
     passages_of: HashMap<Network, usize>,
     /// The oldest of an address is the first.
     unproven: HashMap<Network, BTreeMap<u64, Unproven>>,
-    /// How many each address has in `unproven`.
+    /// The number of connections of each address in `unproven`.
     crowds: BTreeSet<(usize, Network)>,
     next: u64,
 }
@@ -78,12 +78,12 @@ struct Unproven {
 // === impl Connections ===
 
 impl Connections {
-    /// With so many places at once.
+    /// With these limits.
     pub fn new(most: config::Connections) -> Arc<Self> {
         Arc::new(Self { most, state: Mutex::default() })
     }
 
-    /// A place for a new connection. `None`: all are taken, and none can be taken away.
+    /// A place for a new connection. `None` if all are taken, and none can be replaced.
     pub fn admit(self: &Arc<Self>, network: Network) -> Option<Place> {
         let mut state = self.state();
         if state.unproven.get(&network).is_some_and(|own| own.len() >= self.most.per_address) {
@@ -101,7 +101,7 @@ impl Connections {
         Some(Place(Arc::new(Held { connections: Arc::clone(self), network, number, evicted, standing })))
     }
 
-    /// Connections at this moment.
+    /// The current number of connections.
     pub fn count(&self) -> usize {
         self.state().all
     }
@@ -119,13 +119,13 @@ impl Place {
         self.0.network
     }
 
-    /// Whether the client has proven who it is.
+    /// Whether the client is proven.
     pub fn is_proven(&self) -> bool {
         matches!(*self.0.standing(), Standing::User(_))
     }
 
-    /// The client has proven who it is. The place is that user's from now on, unless the user or the cluster has as many as
-    /// it may have. What a connection is proven to be once, it stays.
+    /// Marks the client as proven. From now on, the place counts for that user, unless the user or the cluster has
+    /// reached its limit. A proven connection stays proven.
     pub fn prove(&self, cluster: Option<&ClusterName>, user: &User) -> Result<(), Limit> {
         let mut standing = self.0.standing();
         if !matches!(*standing, Standing::Unproven) {
@@ -154,8 +154,8 @@ impl Place {
         Ok(())
     }
 
-    /// The connection leads to a physical cluster, which does not tell who its clients are. Half of all places are for such
-    /// connections at most.
+    /// Marks the connection as one to a physical cluster, whose clients are not known here. At most half of all places
+    /// are for such connections.
     pub fn pass(&self) -> Result<(), Limit> {
         let mut standing = self.0.standing();
         let (connections, network) = (&self.0.connections, self.0.network);
@@ -173,7 +173,7 @@ impl Place {
         Ok(())
     }
 
-    /// Ends the connection unless its client proves who it is before.
+    /// Closes the connection unless its client is proven before.
     pub fn evict(&self) {
         let mut state = self.0.connections.state();
         if state.leave(self.0.network, self.0.number) {
@@ -182,7 +182,7 @@ impl Place {
         }
     }
 
-    /// Ends when the connection must.
+    /// Completes when the connection must end.
     pub fn evicted(&self) -> WaitForCancellationFutureOwned {
         self.0.evicted.clone().cancelled_owned()
     }
@@ -230,7 +230,7 @@ impl State {
         self.crowds.insert((own.len(), network));
     }
 
-    /// Takes a connection off the unproven ones; `false` if it was not there.
+    /// Removes a connection from the unproven ones; `false` if it was not there.
     fn leave(&mut self, network: Network, number: u64) -> bool {
         let Some(own) = self.unproven.get_mut(&network) else { return false };
         let before = own.len();
@@ -246,7 +246,7 @@ impl State {
         true
     }
 
-    /// Ends the oldest connection of an address, if it is old enough.
+    /// Closes the oldest connection of an address, if it is old enough.
     fn evict(&mut self, network: Network) -> Option<()> {
         let (number, oldest) = self.unproven.get(&network)?.first_key_value()?;
         if oldest.since.elapsed() < GRACE {
@@ -260,7 +260,7 @@ impl State {
     }
 }
 
-/// The last one takes its entry away: the maps are no larger than what is open.
+/// Removes the entry with the last one, so that the maps are no larger than needed.
 fn take_one<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;

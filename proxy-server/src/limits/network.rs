@@ -1,4 +1,4 @@
-//! Addresses of clients, as far as they tell clients apart.
+//! Addresses by which clients are distinguished.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,4 +1,4 @@
-//! Streams: requests that have no answer yet, or not all of it.
+//! Streams: requests whose response has not ended.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,7 +9,7 @@ use protocol::ClusterName;
 
 use super::{Network, User};
 
-/// Of a cluster's streams, those of unproven clients have one in so many.
+/// Unproven clients may have one in this many of a cluster's streams.
 const UNPROVEN_PART: usize = 10;
 
 /// The streams of all clients.
@@ -21,18 +21,18 @@ pub struct Streams {
     counts: Mutex<Counts>,
 }
 
-/// On whose account a stream is.
+/// The client to which a stream is charged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Client {
-    /// Somebody who has proven who it is.
+    /// A proven user.
     User(User),
-    /// Somebody else.
+    /// An unproven client.
     Unproven(Network),
     /// Bytes to a physical cluster, whose API server authenticates its own clients.
     Passage,
 }
 
-/// The limit that a stream would exceed.
+/// A limit that a stream would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Limit {
     /// Of one user, in one cluster.
@@ -49,7 +49,7 @@ pub enum Limit {
     Connections,
 }
 
-/// A place among the streams; dropping it makes room for another.
+/// The place of a stream; dropping it frees the place.
 #[derive(Debug)]
 pub struct StreamPlace {
     streams: Arc<Streams>,
@@ -73,12 +73,12 @@ struct OfCluster {
 // === impl Streams ===
 
 impl Streams {
-    /// With so many places at once for each user of a cluster, for each address of unproven clients, and for each cluster.
+    /// With limits for each user of a cluster, for each address of unproven clients, and for each cluster.
     pub fn new(per_user: usize, per_address: usize, per_cluster: usize) -> Arc<Self> {
         Arc::new(Self { per_user, per_address, per_cluster, counts: Mutex::default() })
     }
 
-    /// Takes a place, or says which limit is reached.
+    /// Takes a place, or returns the limit that is reached.
     pub fn enter(self: &Arc<Self>, cluster: &ClusterName, client: Client) -> Result<StreamPlace, Limit> {
         let mut counts = self.counts();
         let Counts { clusters, addresses } = &mut *counts;
@@ -103,7 +103,7 @@ impl Streams {
         Ok(StreamPlace { streams: Arc::clone(self), cluster: cluster.clone(), client })
     }
 
-    /// Streams at this moment.
+    /// The current number of streams.
     pub fn count(&self) -> usize {
         self.counts().clusters.values().map(|of_cluster| of_cluster.all).sum()
     }
@@ -116,13 +116,13 @@ impl Streams {
 // === impl StreamPlace ===
 
 impl StreamPlace {
-    /// Whether the client has proven who it is.
+    /// Whether the client is proven.
     pub fn is_proven(&self) -> bool {
         matches!(self.client, Client::User(_))
     }
 
-    /// The client has proven who it is. The stream counts as that user's from now on, even where that is one too many: it may
-    /// have had effects already.
+    /// Marks the client as proven. From now on, the stream counts for that user, even above the limit, because the
+    /// request may have had effects already.
     pub fn prove(&mut self, user: User) {
         let mut counts = self.streams.counts();
         let Counts { clusters, addresses } = &mut *counts;
@@ -172,7 +172,7 @@ fn count<K: Eq + Hash>(counts: &HashMap<K, usize>, key: &K) -> usize {
     counts.get(key).copied().unwrap_or_default()
 }
 
-/// The last one takes its entry away: the maps are no larger than what is open.
+/// Removes the entry with the last one, so that the maps are no larger than needed.
 fn take_one<K>(entry: Entry<'_, K, usize>) {
     if let Entry::Occupied(mut entry) = entry {
         *entry.get_mut() -= 1;

@@ -1,8 +1,7 @@
-//! Bearer tokens that an agent has accepted a short time ago.
+//! Bearer tokens that an agent has recently accepted.
 //!
-//! Only the agent can tell whether a token is good. Its answer says as whom the request was made, and for a while further
-//! requests with that token count as that user's. This decides what a request may take, and nothing else: the agent
-//! authenticates every request again.
+//! Only the agent can verify a token. Its response names the user, and for some time, later requests with that token
+//! count for this user. This decides only which limits apply: the agent authenticates every request again.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -14,16 +13,16 @@ use tokio::time::Instant;
 
 use super::User;
 
-/// How long an agent's word is good for.
+/// How long an accepted token counts as proven.
 const FRESH: Duration = Duration::from_secs(300);
 
-/// Tokens that are remembered. Who is forgotten proves itself again with the next request.
+/// The maximum number of remembered tokens. A forgotten token is proven again with its next request.
 const MOST: usize = 20_000;
 
 /// The tokens of all clusters.
 #[derive(Debug, Default)]
 pub struct Tokens {
-    /// Keys the digests, so that nobody can make two tokens with one.
+    /// The key of the digests, so that nobody can construct two tokens with the same digest.
     hasher: RandomState,
     known: Mutex<HashMap<u64, Known>>,
 }
@@ -37,7 +36,7 @@ struct Known {
 // === impl Tokens ===
 
 impl Tokens {
-    /// Stands for a credential of a cluster's client. The credential itself is not kept.
+    /// The digest of a credential of a cluster's client. The credential itself is not kept.
     pub fn digest(&self, cluster: &ClusterName, credential: &[u8]) -> u64 {
         self.hasher.hash_one((cluster.as_str(), credential))
     }
@@ -48,7 +47,7 @@ impl Tokens {
         known.get(&digest).filter(|known| known.since.elapsed() < FRESH).map(|known| User::clone(&known.user))
     }
 
-    /// An agent has accepted it.
+    /// Records that an agent has accepted the token.
     pub fn learn(&self, digest: u64, user: User) {
         let mut known = self.known();
         if known.len() >= MOST && !known.contains_key(&digest) {
@@ -60,7 +59,7 @@ impl Tokens {
         known.insert(digest, Known { user, since: Instant::now() });
     }
 
-    /// An agent has refused it.
+    /// Records that an agent has refused the token.
     pub fn forget(&self, digest: u64) {
         self.known().remove(&digest);
     }

@@ -1,4 +1,4 @@
-//! What the streams of one tunnel may take, in fair shares of its clusters.
+//! The capacity of one tunnel, in fair shares of its clusters.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,22 +7,23 @@ use ::tunnel::{FairBudget, Reservation, Share};
 use protocol::ClusterName;
 use protocol::settings::{MAX_STREAMS, STREAM_WINDOW};
 
-/// Streams that clients never get: the proxy-server's own are few, and must always find a place.
+/// Streams that are reserved for the proxy-server itself.
 const OWN: usize = 100;
 
-/// Of a tunnel's streams, those of unproven clients have one in so many.
+/// Unproven clients may have one in this many of a tunnel's streams.
 const UNPROVEN_PART: usize = 10;
 
-/// Bytes of requests that all clients of a tunnel may have unread at the agent, and on the way to it.
+/// The unread bytes of requests that all clients of a tunnel may have at the agent, and on the way to it.
 const UPLOADS: usize = 128 * 1024 * 1024;
 
-/// The same of all unproven clients. Agents refuse them before they read more.
+/// The same for all unproven clients. Agents refuse them before they read more.
 const UNPROVEN_UPLOADS: usize = 16 * 1024 * 1024;
 
-/// Bytes that a request of any length may have unread: the window of its stream in the tunnel, and that of the client's.
+/// The unread bytes that a request of any length may have: the windows of its stream in the tunnel and of the client's
+/// stream.
 pub(crate) const UNREAD: usize = STREAM_WINDOW as usize + super::CLIENT_WINDOW as usize;
 
-/// What clients share on one tunnel.
+/// The resources that clients share on one tunnel.
 #[derive(Debug)]
 pub(super) struct Capacity {
     streams: FairBudget,
@@ -41,23 +42,23 @@ struct Shares {
     unproven_uploads: Share,
 }
 
-/// What a stream is going to take.
+/// The demand of a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand<'c> {
     /// For whom.
     pub cluster: &'c ClusterName,
-    /// Whether the client has proven who it is.
+    /// Whether the client is proven.
     pub is_proven: bool,
-    /// Bytes of the request that may be unread at once.
+    /// Bytes of the request that may be unread at a time.
     pub unread: usize,
 }
 
-/// What a stream has taken, until this is dropped.
+/// The resources of a stream, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Taken {
     _stream: Reservation,
     _unread: Reservation,
-    /// What it counts for besides as long as the client is unproven.
+    /// The additional reservations while the client is unproven.
     unproven: Option<(Reservation, Reservation)>,
 }
 
@@ -76,7 +77,7 @@ impl Capacity {
         }
     }
 
-    /// Takes what a stream needs; `None` if the cluster has no room for it in its share.
+    /// Reserves the demand of a stream; `None` if the cluster's share has no room for it.
     pub(super) fn take(&self, demand: Demand<'_>) -> Option<Taken> {
         let shares = self.shares(demand.cluster);
         let stream = shares.streams.reserve(1)?;
@@ -108,7 +109,7 @@ impl Capacity {
 // === impl Taken ===
 
 impl Taken {
-    /// The client has proven who it is.
+    /// Marks the client as proven.
     pub(super) fn prove(&mut self) {
         self.unproven = None;
     }

@@ -1,22 +1,22 @@
-//! What a text would be in memory.
+//! Estimates the memory of a parsed JSON text.
 //!
-//! `[{"":0},{"":0},...]` takes eight bytes for each object, and a tree of such objects some hundred times that. A body of
-//! 3 MiB, which every API server takes, would be 250 MiB.
+//! `[{"":0},{"":0},...]` has eight bytes for each object, and a parsed tree needs about a hundred times as much: a body
+//! of 3 MiB, which every API server accepts, would need 250 MiB.
 
 use memchr::{memchr2, memchr3_iter};
 
-/// An object with one member, as a tree: a leaf of a B-tree has room for eleven.
+/// An object with one member: a leaf of a B-tree has room for eleven.
 const OBJECT: usize = 640;
 /// An array with one element: a vector grows to four.
 const ARRAY: usize = 160;
 /// One more member or element, with its key.
 const MORE: usize = 120;
 
-/// The most that a tree of a body may weigh: several times what a definition of custom resources of 1.5 MiB does, which is
-/// the most that etcd takes.
+/// The limit for the tree of a body: several times the weight of a CustomResourceDefinition of 1.5 MiB, the limit of
+/// etcd.
 pub const MAX_WEIGHT: usize = 64 * 1024 * 1024;
 
-/// Bytes that a tree of this JSON text takes, roughly, and not less. The text need not be JSON.
+/// A rough upper estimate of the bytes of the parsed tree. The text need not be valid JSON.
 pub fn weight(text: &[u8]) -> usize {
     let mut weight = text.len();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! A JSON text of which only what paths lead through is taken apart.
+//! A JSON text that is parsed only along the paths of a patch.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use bytes::Bytes;
 use super::DoesNotApply;
 use crate::json::{Cursor, Edits, Fate, Fault, Malformed, Step, quoted};
 
-/// What is not there.
+/// An absent value.
 pub(super) const NULL: Bytes = Bytes::from_static(b"null");
 
-/// Bytes that all copies of one patch may have (`JSONPatchMaxCopyBytes` in apiserver's `server/config.go`).
+/// The maximum bytes that all copies of one patch may have (`JSONPatchMaxCopyBytes` in apiserver's `server/config.go`).
 const MAX_COPIED: usize = 3 * 1024 * 1024;
-/// The most segments of a path. What is taken apart is no deeper than that, so neither is any recursion here.
+/// The maximum number of segments of a path. It bounds the parsed depth, and so every recursion here.
 const MAX_SEGMENTS: usize = 256;
-/// Levels of two values that are compared.
+/// The maximum depth of a comparison of two values.
 const MAX_COMPARED: usize = 256;
-/// The most members and elements that are taken apart for one patch: far more than an object of 1.5 MiB, etcd's limit,
-/// has beside the paths of any patch.
+/// The maximum number of members and elements that one patch may parse: far more than the paths of a patch meet in an
+/// object of 1.5 MiB, the limit of etcd.
 const MAX_MEMBERS: usize = 1 << 19;
-/// The most work of one patch, in bytes that are scanned, written or moved: less than a quarter of a second.
+/// The maximum work of one patch, in bytes that are scanned, written or moved: less than a quarter of a second.
 const MAX_WORK: usize = 128 * 1024 * 1024;
-/// What moving one element of an array counts.
+/// The cost of moving one element of an array.
 const ELEMENT: usize = size_of::<Node>();
 
 /// An object that is patched.
@@ -38,7 +38,7 @@ enum Node {
     Array(Vec<Self>),
 }
 
-/// What one patch may still cost.
+/// The remaining budget of one patch.
 struct Left {
     copied: usize,
     members: usize,
@@ -100,7 +100,7 @@ impl Document {
         Ok(())
     }
 
-    /// A copy of what is at a path.
+    /// A copy of the value at a path.
     pub(super) fn copy(&mut self, path: &str) -> Result<Bytes, DoesNotApply> {
         let text = self.text_at(path)?;
         self.left.copied = self.left.copied.checked_sub(text.len()).ok_or(DoesNotApply)?;
@@ -116,7 +116,7 @@ impl Document {
         self.root.text(&mut self.left)
     }
 
-    /// What is at a path, or nothing.
+    /// The value at a path, or an absent value.
     fn text_at(&mut self, path: &str) -> Result<Bytes, DoesNotApply> {
         let (container, key) = find(&mut self.root, path, &mut self.left)?;
         let found = match container {
@@ -131,7 +131,7 @@ impl Document {
 // === impl Node ===
 
 impl Node {
-    /// The node as text. What is text already is not copied.
+    /// The node as text. A node that is text already is not copied.
     fn text(&self, left: &mut Left) -> Result<Bytes, DoesNotApply> {
         if let Self::Text(text) = self {
             return Ok(text.clone());
@@ -170,7 +170,7 @@ impl Node {
         }
     }
 
-    /// Takes one level apart. What is no container is left.
+    /// Parses one level. Scalars stay as they are.
     fn open(&mut self, left: &mut Left) -> Result<(), DoesNotApply> {
         let Self::Text(text) = self else { return Ok(()) };
         *self = match text.first() {
@@ -198,7 +198,7 @@ impl Left {
     }
 }
 
-/// The object or array that the last segment of a path is in, and that segment.
+/// The object or array that contains the last segment of a path, and that segment.
 fn find<'n>(root: &'n mut Node, path: &str, left: &mut Left) -> Result<(&'n mut Node, String), DoesNotApply> {
     let (path, last) = path.rsplit_once('/').ok_or(DoesNotApply)?;
     let mut found = root;
@@ -235,7 +235,8 @@ fn decoded(segment: &str) -> String {
     segment.replace("~1", "/").replace("~0", "~")
 }
 
-/// Whether two values are equal (`lazyNode.equal` of the library): members in any order, scalars as they are written.
+/// Whether two values are equal (`lazyNode.equal` of the library): the order of members does not matter, and scalars are
+/// compared as text.
 fn are_equal(one: &Bytes, other: &Bytes, depth: usize, left: &mut Left) -> Result<bool, DoesNotApply> {
     if one == other {
         return Ok(true);
@@ -272,7 +273,7 @@ fn are_equal(one: &Bytes, other: &Bytes, depth: usize, left: &mut Left) -> Resul
     }
 }
 
-/// The members of the object that a text is. Of two with one key the last counts, as for Go.
+/// The members of the object in a text. Of duplicate keys the last counts, as in Go.
 fn members_of(text: &Bytes, left: &mut Left) -> Result<BTreeMap<String, Bytes>, DoesNotApply> {
     left.work(text.len())?;
     let mut members = BTreeMap::new();
@@ -286,7 +287,7 @@ fn members_of(text: &Bytes, left: &mut Left) -> Result<BTreeMap<String, Bytes>, 
     Ok(members)
 }
 
-/// The elements of the array that a text is.
+/// The elements of the array in a text.
 fn elements_of(text: &Bytes, left: &mut Left) -> Result<Vec<Bytes>, DoesNotApply> {
     left.work(text.len())?;
     let mut elements = Vec::new();

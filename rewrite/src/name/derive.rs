@@ -12,27 +12,28 @@ use super::{ClusterName, HostNamespace, Label, MAX_LABEL, VirtualNamespace};
 /// Root namespaces begin with this; nothing that is derived from a virtual name may.
 const ROOT_PREFIX: &str = "atoll-root-";
 
-/// What a name that does not fit is shortened with.
+/// The digits of the digest that ends a shortened name.
 #[derive(Clone, Copy)]
 struct Digits {
-    /// One for each value of so many bits of the digest.
+    /// One digit for each value of a group of bits of the digest.
     alphabet: &'static [u8],
     bits: usize,
     count: usize,
 }
 
-/// 100 bits: nobody can choose a name that another one leads to as well. The digits are those of RFC 4648's base32, so that
-/// a name keeps as many characters of its own as possible.
+/// 100 bits: nobody can construct a collision. The alphabet is base32 of RFC 4648, so that a name keeps as many of its
+/// own characters as possible.
 const DIGITS: Digits = Digits { alphabet: b"abcdefghijklmnopqrstuvwxyz234567", bits: 5, count: 20 };
 
-/// 40 bits, which a client can search through: no new namespace is named so. A name in this form is not in the other one,
-/// whose last 20 characters hold no hyphen.
+/// 40 bits, which a client can search exhaustively, so no new namespace gets such a name. The two forms differ: in the
+/// new one, the last 20 characters contain no hyphen.
 const FORMER_DIGITS: Digits = Digits { alphabet: b"0123456789abcdef", bits: 4, count: 10 };
 
-/// What follows each hyphen of a virtual cluster's name: no other virtual cluster of the same host may be called so.
+/// The suffixes after each hyphen of a virtual cluster's name. No other virtual cluster of the same host may have one of
+/// these names.
 ///
-/// Namespace `a-b` of `c` and namespace `a` of `b-c` have the same host name, `a-b-c`. The second one to be created is
-/// refused. But an object with a finalizer outlives a namespace that is finalized by force, so the first one could leave a
+/// Namespace `a-b` of `c` and namespace `a` of `b-c` have the same host name, `a-b-c`. The second one cannot be created.
+/// But an object with a finalizer outlives a namespace that is finalized by force, so the first cluster could leave a
 /// RoleBinding there for the second.
 pub fn endings(cluster: &str) -> impl Iterator<Item = &str> {
     cluster.match_indices('-').map(|(at, _)| &cluster[at + 1..])
@@ -46,8 +47,8 @@ impl HostNamespace {
         Self::join(name.as_str(), cluster, "", DIGITS)
     }
 
-    /// The host name that earlier versions have given, if it is another one. Namespaces that are called so still belong to
-    /// their cluster; no new one is made.
+    /// The host name that earlier versions derived, if it differs. Existing namespaces with such a name still belong to
+    /// their cluster; no new one gets such a name.
     pub fn derive_formerly(name: &VirtualNamespace, cluster: &ClusterName) -> Option<Self> {
         is_long(name.as_str(), cluster).then(|| Self::join(name.as_str(), cluster, "", FORMER_DIGITS))
     }
@@ -58,7 +59,7 @@ impl HostNamespace {
         Self::join(ROOT_PREFIX.trim_end_matches('-'), cluster, "root", DIGITS)
     }
 
-    /// The root namespace that earlier versions have made, if it is another one.
+    /// The name of the root namespace in earlier versions, if it differs.
     pub fn former_root(cluster: &ClusterName) -> Option<Self> {
         let name = ROOT_PREFIX.trim_end_matches('-');
         is_long(name, cluster).then(|| Self::join(name, cluster, "root", FORMER_DIGITS))
@@ -89,7 +90,7 @@ impl HostNamespace {
     }
 }
 
-/// Whether the two together are no label.
+/// Whether the two together are too long for a label.
 fn is_long(name: &str, cluster: &ClusterName) -> bool {
     name.len() + 1 + cluster.as_str().len() > MAX_LABEL
 }

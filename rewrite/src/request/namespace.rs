@@ -16,7 +16,7 @@ pub struct NamespaceRules {
     pub(super) labels: Vec<(String, String)>,
     pub(super) annotations: Vec<(String, String)>,
     enforced: Option<Level>,
-    /// Whether the labels that the host enforces are among `labels`, and not made of what the body asks for.
+    /// Whether `labels` has the labels that the host enforces, so that they do not depend on the body.
     is_standing: bool,
 }
 
@@ -41,28 +41,28 @@ enum Field {
 pub(super) struct Kept {
     entries: Vec<(String, String)>,
     has: Vec<bool>,
-    /// The level of Pod Security that is asked for.
+    /// The Pod Security level that the body asks for.
     asked: Option<String>,
-    /// A key that is not to be there, or not with this value.
+    /// A key that is not allowed, or has an invalid value.
     refused: Option<(String, Reason)>,
 }
 
 // === impl NamespaceRules ===
 
 impl Default for NamespaceRules {
-    /// The keys that are protected if the configuration does not say which, none of which is set.
+    /// The keys that are protected by default. None of them is set.
     fn default() -> Self {
         Self::new(ProtectedKeys::default())
     }
 }
 
 impl NamespaceRules {
-    /// Protects these keys of labels and annotations. Atoll's own are always protected.
+    /// Protects these keys of labels and annotations. Atoll's own keys are always protected.
     pub fn new(protected: ProtectedKeys) -> Self {
         Self { protected, labels: Vec::new(), annotations: Vec::new(), enforced: None, is_standing: false }
     }
 
-    /// The same rules where the host enforces `level`, or a stricter one that a client asks for.
+    /// The same rules if the host enforces `level`, or a stricter one that a client asks for.
     #[must_use]
     pub fn enforcing(mut self, level: Option<Level>) -> Self {
         self.enforced = level;
@@ -94,8 +94,8 @@ impl NamespaceRules {
         }
     }
 
-    /// The same rules for an apply to a Namespace that has these labels. What an apply leaves out it may take away, and so
-    /// it names what the host enforces, as it is: what follows from the patched object is not known before.
+    /// The same rules for an apply to a Namespace with these labels. An apply removes fields that it omits, so it must
+    /// repeat the labels that the host enforces. It repeats them unchanged, because the patched object is not known yet.
     #[must_use]
     pub fn standing(&self, labels: impl IntoIterator<Item = (String, String)>) -> Self {
         let is_enforced = |(key, _): &(String, String)| pod_security::is_enforced(key) || key == pod_security::MARK;
@@ -103,14 +103,14 @@ impl NamespaceRules {
         Self { labels, is_standing: true, ..self.clone() }
     }
 
-    /// The labels by which the host enforces a level, if they are made of what a body asks for.
+    /// The labels by which the host enforces a level, if they depend on the body.
     pub(super) fn enforced_labels(&self, asked: Option<&str>) -> impl Iterator<Item = (String, String)> + use<> {
         let level = self.enforced.filter(|_| !self.is_standing);
         let labels = level.map(|level| level.labels(asked));
         labels.into_iter().flatten().map(|(key, value)| (key.to_owned(), value.to_owned()))
     }
 
-    /// The key under which the host keeps a label, if it is not the client's.
+    /// The host's key of a label, if it differs from the client's.
     pub(super) fn asked_key(&self, key: &str) -> Option<String> {
         self.enforced.and_then(|_| pod_security::asked_key(key))
     }
@@ -135,7 +135,7 @@ impl Kept {
         }
     }
 
-    /// Takes note of what is asked of Pod Security.
+    /// Records a Pod Security label of the body.
     pub(super) fn ask(&mut self, key: &str, value: &str) {
         if let Err(detail) = pod_security::check(key, value) {
             self.refused = Some((key.to_owned(), Reason::PodSecurity { value: value.to_owned(), detail }));
@@ -259,7 +259,7 @@ impl Writer<'_> {
         self.protected_map(Field::Annotations, Kept::new(kept), cursor, edits)
     }
 
-    /// What has to be added to a map.
+    /// The entries to add to a map.
     fn missing(&self, kept: Kept, field: Field) -> Result<Vec<(String, String)>, Refusal> {
         let enforced = self.request.rules.enforced_labels(kept.asked());
         let mut missing = kept.missing()?;
@@ -299,7 +299,7 @@ impl Writer<'_> {
             let key = text.decode();
             let parked = self.request.rules.asked_key(&key).filter(|_| field == Field::Labels);
             if key == METADATA_NAME_LABEL || parked.is_some() {
-                // What was looked at is what Kubernetes will see.
+                // The checked bytes are those that Kubernetes will read.
                 if seen.iter().any(|seen| *seen == key) {
                     return Err(Refusal::from(Reason::Duplicate));
                 }
@@ -329,7 +329,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether what clients never see has this key.
+/// Whether the key is one that clients never see.
 fn is_ours(key: &str) -> bool {
     key.starts_with(HIDDEN_PREFIX) || pod_security::shown_key(key).is_some()
 }

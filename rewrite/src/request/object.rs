@@ -30,7 +30,7 @@ pub(super) struct Writer<'r> {
     pub(super) in_revision: bool,
     /// Whether a group was seen in a list of them.
     pub(super) has_groups: bool,
-    /// What the rules grant that were seen.
+    /// The number of permissions that the rules grant so far.
     pub(super) permissions: u64,
 }
 

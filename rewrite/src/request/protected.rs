@@ -1,15 +1,15 @@
-//! Labels and annotations of Namespaces that are not the client's to write.
+//! Labels and annotations of Namespaces that clients may not write.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// What gives access to the host, whatever else is configured: to devices (`AdminAccess` in resource/v1), and the node
+/// Keys that give access to the host in every configuration: to devices (`AdminAccess` in resource/v1), and the node
 /// selectors and tolerations of the `PodNodeSelector` and `PodTolerationRestriction` plugins.
 pub const PROTECTED: [&str; 2] = ["resource.kubernetes.io/admin-access", "scheduler.alpha.kubernetes.io/*"];
 
-/// What tools of the host's operator go by, if the configuration does not say: a tenant that could write these would leave
-/// a policy, a project or a quota of the operator.
+/// Keys on which tools of the host's operator rely; the default of the configuration. A tenant that could write them
+/// could leave a policy, a project or a quota of the operator.
 pub const PROTECTED_BY_DEFAULT: [&str; 10] = [
     // Gatekeeper: `admission.gatekeeper.sh/ignore` exempts a namespace.
     "admission.gatekeeper.sh/*",
@@ -32,7 +32,7 @@ pub const PROTECTED_BY_DEFAULT: [&str; 10] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtectedKeys(Arc<[KeyPattern]>);
 
-/// A key, or a part of one with `*` for anything before or behind it.
+/// A key, or a part of one with `*` for any text before or after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyPattern {
     /// `KEY`
@@ -45,7 +45,7 @@ pub enum KeyPattern {
     Part(String),
 }
 
-/// The text is no pattern of keys.
+/// The text is not a pattern of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the key of a label or annotation (one `*` is allowed at the beginning, and one at the end)")]
 pub struct NotAPattern;
@@ -53,7 +53,7 @@ pub struct NotAPattern;
 // === impl ProtectedKeys ===
 
 impl ProtectedKeys {
-    /// These, and those that are protected always.
+    /// These patterns, and the keys that are always protected.
     pub fn new(patterns: impl IntoIterator<Item = KeyPattern>) -> Self {
         let always = PROTECTED.map(|pattern| pattern.parse().expect("a constant pattern"));
         Self(always.into_iter().chain(patterns).collect())
@@ -64,7 +64,7 @@ impl ProtectedKeys {
         self.0.iter().any(|pattern| pattern.matches(key))
     }
 
-    /// All patterns, for who says the same in another language.
+    /// All patterns, to translate them to another language.
     pub fn patterns(&self) -> impl Iterator<Item = &KeyPattern> {
         self.0.iter()
     }

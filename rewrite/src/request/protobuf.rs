@@ -43,7 +43,7 @@ struct Mapper<'r, 'b> {
     is_token: bool,
     /// What is parked of the ClusterRole in hand.
     aggregation: Option<String>,
-    /// What the rules grant that were seen.
+    /// The number of permissions that the rules grant so far.
     permissions: u64,
 }
 

@@ -83,7 +83,7 @@ pub enum Reason {
     /// The label or annotation is not the client's to write.
     #[error("Forbidden: managed by the operator of the host cluster")]
     Protected,
-    /// The value of a label of Pod Security is none.
+    /// The value of a Pod Security label is invalid.
     #[error("Invalid value: {value:?}: {detail}")]
     PodSecurity {
         /// What the body asks for.
@@ -96,12 +96,12 @@ pub enum Reason {
         "names of namespaces and of clusterroles need a rule of their own in a virtual cluster, which is about nothing else"
     )]
     MixedNames,
-    /// The rules of a role grant more than one role may.
+    /// The rules of a role grant more permissions than a role may.
     #[error(
         "must grant at most {MAX_PERMISSIONS} combinations of a verb, an API group, a resource and a name in all rules; use \"*\", or several roles"
     )]
     TooManyPermissions {
-        /// What they grant up to the rule that is refused.
+        /// The number of permissions up to the refused rule.
         sum: u64,
     },
     /// A name that the host would make up cannot be mapped.

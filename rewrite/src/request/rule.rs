@@ -1,4 +1,4 @@
-//! Rules of roles: the names of namespaces and of cluster roles in them, and how much they grant.
+//! Rules of roles: the names of namespaces and cluster roles in them, and the number of permissions that they grant.
 
 use bytes::Bytes;
 
@@ -8,12 +8,12 @@ use crate::json::{Cursor, Edits, Fate, quoted};
 use crate::name::is_label;
 use crate::program::Names;
 
-/// The most permissions that the rules of one role may grant. An API server compares them one by one with those of the
-/// caller (`ConfirmNoEscalation` in pkg/registry/rbac/validation), so a role of a few kilobytes could take all its memory.
-/// The `admin` of Kubernetes grants some hundreds; `*` counts as one.
+/// The maximum number of permissions that the rules of one role may grant. An API server compares them one by one with
+/// those of the caller (`ConfirmNoEscalation` in pkg/registry/rbac/validation), so a role of a few kilobytes could
+/// exhaust its memory. The role `admin` of Kubernetes grants some hundreds; `*` counts as one.
 pub const MAX_PERMISSIONS: u64 = 10_000;
 
-/// How long the lists of a rule are.
+/// The lengths of the lists of a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleLengths {
     /// Of `verbs`.
@@ -31,8 +31,8 @@ pub struct RuleLengths {
 // === impl RuleLengths ===
 
 impl RuleLengths {
-    /// How many permissions an API server makes of the rule (`BreakdownRule` in component-helpers'
-    /// auth/rbac/validation/policy_comparator.go). A rule that grants nothing counts as one: it takes its place all the same.
+    /// The number of permissions into which an API server expands the rule (`BreakdownRule` in component-helpers'
+    /// auth/rbac/validation/policy_comparator.go). A rule that grants nothing counts as one, because it needs memory too.
     pub fn permissions(self) -> u64 {
         let product = |lengths: &[usize]| lengths.iter().fold(1, |product: u64, of| product.saturating_mul(*of as u64));
         let resources = product(&[self.verbs, self.groups, self.resources, self.names.max(1)]);
@@ -40,7 +40,7 @@ impl RuleLengths {
     }
 }
 
-/// Adds what a rule grants to what those before it grant.
+/// Adds the permissions of a rule to the sum.
 pub(super) fn add_permissions(sum: &mut u64, rule: RuleLengths) -> Result<(), Refusal> {
     *sum = sum.saturating_add(rule.permissions());
     if *sum > MAX_PERMISSIONS { Err(Reason::TooManyPermissions { sum: *sum }.into()) } else { Ok(()) }

@@ -21,9 +21,9 @@ pub enum Filter {
     ByClaim,
     /// Those of the virtual cluster's own nodes: for what has one.
     ByNode,
-    /// Those whose parent is in a namespace that belongs to the virtual cluster: for IPAddresses.
+    /// Those whose parent is in a namespace of the virtual cluster: for IPAddresses.
     ByParent,
-    /// Those that Kubernetes itself makes and keeps, and nobody has changed: for FlowSchemas and
+    /// Those that Kubernetes itself creates and maintains, and nobody has changed: for FlowSchemas and
     /// PriorityLevelConfigurations.
     Autoupdated,
     /// Those that are the virtual cluster's own or every cluster's: for ClusterRoles, and for custom objects that are in
@@ -161,7 +161,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The annotation that says whether Kubernetes keeps the object's specification as it was shipped
+    /// The annotation that says whether Kubernetes maintains the object's default specification
     /// (`AutoUpdateAnnotationKey` in k8s.io/api `flowcontrol/v1/types.go`).
     pub(super) fn autoupdate_spec(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         if cursor.peek()? != b'"' {
@@ -171,7 +171,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Decides by that annotation, if that is what decides.
+    /// Decides by that annotation, if the filter uses it.
     pub(super) fn decide_by_autoupdate(&mut self, value: &[u8]) {
         if self.filter == Filter::Autoupdated {
             self.decide(value == b"true");

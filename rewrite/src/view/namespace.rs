@@ -5,17 +5,17 @@ use crate::json::{Cursor, Edits, Fate, Malformed, Text};
 use crate::name::{HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL};
 use crate::pod_security;
 
-/// What stands in a set of managed fields for the map that has the keys (`MakePathElement` and `Set` of
-/// structured-merge-diff). No label or annotation is called so.
+/// In managed fields, the entry for the map itself (`MakePathElement` and `Set` of structured-merge-diff). No label or
+/// annotation can have this key.
 pub(super) const ITSELF: &str = ".";
 
 /// How a key of a map is shown.
 enum Key {
-    /// Not at all, nor its value.
+    /// Hidden, with its value.
     Hidden,
     /// As it is.
     Itself,
-    /// As another one.
+    /// Under another key.
     As(String),
 }
 
@@ -70,7 +70,7 @@ impl Reader<'_> {
         self.keys_shown(cursor, edits, |key| if hidden(key) { Key::Hidden } else { Key::Itself }, names_it)
     }
 
-    /// Shows the keys of a map, which goes if nothing is left of it but itself (`.` in managed fields).
+    /// Shows the keys of a map, and removes the map if only the entry for itself is left (`.` in managed fields).
     fn keys_shown(
         &mut self,
         cursor: &mut Cursor<'_>,

@@ -191,7 +191,7 @@ impl Reader<'_> {
         (self.filter == Filter::ByRole).then(|| self.role.verdict(self.view.selecting.as_deref()))
     }
 
-    /// Visits the keys of a map, which goes if nothing is left of it but itself.
+    /// Visits the keys of a map, and removes the map if only the entry for itself is left.
     fn renamed_keys<'a>(
         &mut self,
         cursor: &mut Cursor<'a>,

@@ -1,4 +1,5 @@
-//! Objects that virtual clusters share: one on the host, of which each has labels and annotations of its own.
+//! Objects that virtual clusters share: the host has one object, and each cluster has its own labels and annotations on
+//! it.
 //!
 //! | on the host | who sees it | with which labels and annotations |
 //! |---|---|---|
@@ -6,8 +7,8 @@
 //! | with it | who has an overlay | those of the overlay |
 //!
 //! An overlay is an annotation, [`OVERLAY_PREFIX`] and the cluster's name: JSON with `labels` and `annotations`. So there
-//! is one object, one resource version and one watch, whoever changes what. A large overlay is stored elsewhere, and is put
-//! in place [before](crate::pointer) the view reads the object.
+//! is one object, one resource version and one watch, regardless of who changes what. A large overlay is stored
+//! elsewhere, and is inserted [before](crate::pointer) the view reads the object.
 
 use std::collections::BTreeMap;
 

@@ -50,7 +50,7 @@ enum Column {
     NodeSelector,
     /// `namespace/name` of what has claimed the object.
     Claim,
-    /// `resource/namespace/name` of what the object belongs to.
+    /// `resource/namespace/name` of the object's owner.
     Parent,
     /// The node that the object is of.
     Node,

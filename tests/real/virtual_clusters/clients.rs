@@ -1,5 +1,4 @@
-//! The clients that programs are made of: client-go in every form, controller-runtime, kube-rs, the Python client,
-//! Argo CD's cache.
+//! Client libraries: client-go in every form, controller-runtime, kube-rs, the Python client, Argo CD's cache.
 
 use std::process::Command;
 

@@ -8,7 +8,7 @@ use super::{BEIJING, namespace};
 /// The longest label of DNS (RFC 1123 section 2.1): no room is left for the cluster's name on the host.
 const LONGEST: usize = 63;
 
-/// What a URI may have, in bytes: names of the host and further parameters do not fit any more.
+/// The maximum length of a URI, in bytes: names of the host and further parameters do not fit any more.
 const LONGEST_TARGET: usize = 65_534;
 
 pub(super) fn targets_at_the_limit_are_answered(site: &VirtualSite) -> anyhow::Result<()> {

@@ -55,8 +55,8 @@ pub(super) fn are_restored(site: &VirtualSite) -> anyhow::Result<()> {
     })
 }
 
-/// A policy for what is in a namespace decides nothing about what is in none: RBAC does. It may allow a name only, which the
-/// policies do not ask for.
+/// A policy for namespaced objects does not apply to cluster-scoped ones: RBAC decides. It may allow a single name, which
+/// the policies do not check.
 pub(super) fn leave_what_is_in_no_namespace(site: &VirtualSite) -> anyhow::Result<()> {
     // No client is served before the policies are in force.
     site.administrator(BEIJING, Way::Path)?.ok(&["get", "namespaces"])?;

@@ -1,4 +1,4 @@
-//! Label selectors in objects of the host, and what a tenant can do about them.
+//! Label selectors in objects of the host, and the labels in them that tenants may set.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The labels of a namespace.
 pub(super) type Labels = BTreeMap<String, String>;
 
-/// Reads a `metav1.LabelSelector`. What is none selects nothing that we know of.
+/// Reads a `metav1.LabelSelector`. Invalid parts are ignored.
 pub(super) fn requirements(selector: &Value) -> Vec<Requirement> {
     let labels = selector["matchLabels"].as_object().into_iter().flatten();
     let equal = labels.map(|(key, value)| (key.as_str(), Test::Equals(value.as_str().unwrap_or_default().to_owned())));
@@ -25,7 +25,7 @@ pub(super) fn requirements(selector: &Value) -> Vec<Requirement> {
         };
         Some((expression["key"].as_str()?, test))
     });
-    // The API server has validated them.
+    // The API server has validated the selector.
     equal.chain(expressions).filter_map(|(key, test)| Requirement::new(key, test).ok()).collect()
 }
 

@@ -82,8 +82,8 @@ struct AccessStatus {
     evaluation_error: String,
 }
 
-/// Of what the host says to an answer, in bytes. It names the role that allows or forbids, and names of roles have no
-/// limit of their own; answers are remembered.
+/// The maximum length of the host's reason, in bytes. It names a role, whose name has no limit of its own, and answers
+/// are cached.
 const MAX_REASON: usize = 1024;
 
 /// The body of a TokenReview. Holds the token: to be sent and dropped.

@@ -136,7 +136,7 @@ fn shown_text(asked: &Asked<'_>, request: &ResourceRequest<'_>, object: &Bytes) 
     Ok(pieces.concat().into())
 }
 
-/// The object without what is at a pointer, if anything is.
+/// The object without the value at a pointer, if it exists.
 fn without(object: Bytes, pointer: &str) -> Bytes {
     let patch = format!(r#"[{{"op":"remove","path":"{pointer}"}}]"#);
     let patch = JsonPatch::parse(&patch.into()).expect("a patch of one operation");

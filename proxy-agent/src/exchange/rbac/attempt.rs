@@ -26,7 +26,7 @@ use crate::root::ATTEMPT;
 /// What stands before the rules in the sentence of `ConfirmNoEscalation`.
 const NOT_HELD: &str = "is attempting to grant RBAC permissions not currently held:\n";
 
-/// How many paths with a verb a refusal names.
+/// The maximum number of paths that a refusal names.
 const MOST_SAID: usize = 100;
 
 /// Refuses a ClusterRole that grants what its writer does not hold.
@@ -167,8 +167,8 @@ fn not_granted(asked: &Asked<'_>, request: &ResourceRequest<'_>, name: &str, mis
     Status::forbidden_because(request.group_resource(), name, &sentence).into()
 }
 
-/// What of rules about paths is not held, as `CompactString` in pkg/apis/rbac/v1/helpers.go prints it: each path and verb
-/// once, and the first [`MOST_SAID`] of them. A rule has as many as the product of its lists.
+/// The path rules that the caller lacks, as printed by `CompactString` in pkg/apis/rbac/v1/helpers.go: each pair of path
+/// and verb once, and only the first [`MOST_SAID`]. A rule has as many pairs as the product of its lists.
 fn lacking(held: &Rules, rules: &[&Value]) -> Vec<String> {
     let mut missing = Vec::new();
     let mut said = HashSet::new();
@@ -190,7 +190,7 @@ fn lacking(held: &Rules, rules: &[&Value]) -> Vec<String> {
     missing
 }
 
-/// The texts in a list, each once.
+/// The distinct texts in a list.
 fn distinct(list: &Value) -> Vec<&str> {
     let mut seen = HashSet::new();
     list.as_array().into_iter().flatten().filter_map(Value::as_str).filter(|text| seen.insert(*text)).collect()

@@ -8,9 +8,9 @@ use crate::exchange::Asked;
 pub(in crate::exchange) enum Written {
     /// A ClusterRole, or several.
     Role,
-    /// The ClusterRoleBinding of this name, which may be gone now.
+    /// The ClusterRoleBinding of this name, which may be deleted by now.
     Binding(String),
-    /// One or several ClusterRoleBindings, and only the host knows which.
+    /// One or several ClusterRoleBindings; only the host knows which.
     Bindings,
 }
 

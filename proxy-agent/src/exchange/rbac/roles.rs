@@ -20,8 +20,8 @@ use crate::refusal::Refusal;
 use crate::roles::Role;
 use crate::translate::Show;
 
-/// The largest ClusterRole that is written: its rules, labels and annotations, in bytes of JSON. The agent knows all of a
-/// virtual cluster's, to aggregate them. Kubernetes' own have some ten thousand.
+/// The maximum size of a ClusterRole: its rules, labels and annotations, in bytes of JSON. The agent holds all
+/// ClusterRoles of a virtual cluster, to aggregate them. Kubernetes' own roles have up to about ten thousand bytes.
 const MAX_BYTES: usize = 512 << 10;
 
 /// Why one of Kubernetes' own roles is not written.
@@ -155,7 +155,7 @@ impl Asked<'_> {
     }
 }
 
-/// How large a ClusterRole is, without what the host adds to it.
+/// The size of a ClusterRole, without fields that the host adds.
 fn size(role: &Value) -> usize {
     let metadata = &role["metadata"];
     [&role["rules"], &metadata["labels"], &metadata["annotations"]].map(|part| part.to_string().len()).iter().sum()

@@ -15,13 +15,13 @@ use crate::access::paths::PathClass;
 use crate::exchange::object::Object;
 use crate::refusal::{Ask, Refusal, Unmapped};
 
-/// The most groups that a review may name.
+/// The maximum number of groups in a review.
 pub(super) const MAX_GROUPS: usize = 1000;
 
-/// What an access review asks (`k8s.io/api/authorization/v1`).
+/// The question of an access review (`k8s.io/api/authorization/v1`).
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Question {
-    /// Whom it is about; the caller, if nobody.
+    /// The subject; `None` for the caller.
     pub(super) subject: Option<Subject>,
     pub(super) resource: Option<Attributes>,
     pub(super) path: Option<Path>,
@@ -30,9 +30,9 @@ pub(super) struct Question {
 /// Whose rights a review asks about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum About {
-    /// The caller's. The specification has no user and no groups; what stands there is ignored, as by kube-apiserver.
+    /// The rights of the caller. As in kube-apiserver, user and groups of the specification are ignored.
     Caller,
-    /// Those of whom the specification names.
+    /// The rights of the user and groups in the specification.
     Named,
 }
 
@@ -46,14 +46,14 @@ pub(super) struct Subject {
     groups: Groups,
 }
 
-/// The first of the groups, of which no more than [`MAX_GROUPS`] are kept, and how many there are.
+/// The first [`MAX_GROUPS`] groups, and the number of all groups.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Groups {
     kept: Vec<String>,
     named: usize,
 }
 
-/// What every specification has.
+/// The common fields of all specifications.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Asked {
@@ -155,7 +155,7 @@ impl Subject {
         &self.groups.kept
     }
 
-    /// A review about others that names nobody is refused by the host.
+    /// The host refuses a review about others that names nobody.
     fn names_anybody(&self) -> bool {
         !self.user.is_empty() || self.groups.named > 0
     }

@@ -55,7 +55,7 @@ impl Asked<'_> {
         Ok(Wanted { applied: Some(result["metadata"]["managedFields"].clone()), result, metadata })
     }
 
-    /// What the names of this cluster's managers begin with on the host.
+    /// The prefix of this cluster's field managers on the host.
     pub(super) fn manager_prefix(&self) -> String {
         format!("{MANAGER_PREFIX}{}:", self.cluster.name)
     }

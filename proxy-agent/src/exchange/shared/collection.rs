@@ -14,8 +14,8 @@ use crate::refusal::Refusal;
 use crate::shared::HostObject;
 
 impl Asked<'_> {
-    /// Deletes the selected objects. The answer lists those that are left, because they have finalizers. An object of the
-    /// operator's stays: the other objects are deleted, and then the request is refused.
+    /// Deletes the selected objects. The response lists those that remain, because they have finalizers. An object of the
+    /// operator stays: the agent deletes the others, and then refuses the request.
     pub(super) async fn leave_collection(
         &self,
         request: &ResourceRequest<'_>,

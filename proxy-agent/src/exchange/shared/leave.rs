@@ -1,5 +1,5 @@
-//! Deletes: a cluster gives up what it has of an object, and the last one takes the object with it, unless it is the
-//! operator's.
+//! Deletes: a cluster gives up its overlay of an object. The last one deletes the object, unless it belongs to the
+//! operator.
 
 mod instances;
 
@@ -29,7 +29,7 @@ impl Asked<'_> {
         self.leave(request, written, name, &request.path().build(), body).await
     }
 
-    /// Gives up what the cluster has of the object of this name, which is at `path`.
+    /// Gives up the cluster's overlay of the object of this name at `path`.
     pub(super) async fn leave(
         &self,
         request: &ResourceRequest<'_>,
@@ -64,8 +64,8 @@ impl Asked<'_> {
         self.leave_to_others(request, path, &live, &gone, &deletion)
     }
 
-    /// The operator has made the object, or uses it: what the cluster has of it goes. That everybody sees it from now on is
-    /// no reason for a client to wait until it is gone: kubectl waits for an object by its uid.
+    /// The operator created the object or uses it, so only the cluster's overlay is removed. The client still sees the
+    /// object, but does not wait for its deletion: kubectl waits by uid.
     fn leave_to_operator(
         &self,
         request: &ResourceRequest<'_>,

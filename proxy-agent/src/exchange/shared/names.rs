@@ -22,7 +22,7 @@ struct Names {
 }
 
 impl Asked<'_> {
-    /// Refuses a definition that could not be served because of one that the virtual cluster does not see.
+    /// Refuses a definition that the host could not serve because of one that the virtual cluster does not see.
     pub(super) async fn free_names(&self, request: &ResourceRequest<'_>, definition: &Value) -> Result<(), Refusal> {
         let spec = &definition["spec"];
         let (group, wanted) = (spec["group"].as_str().unwrap_or_default(), Names::of(&spec["names"]));

@@ -1,8 +1,8 @@
 //! Writes to the subresource `status` of a definition.
 //!
-//! The status is that of the host's object, so a virtual cluster may write it only if no other cluster has the definition.
-//! What the host's controllers conclude from all definitions of a group stays as it is: with a forged `acceptedNames`, a
-//! definition would take a name of the operator's.
+//! The status is that of the host's object, so a virtual cluster may write it only if no other cluster has the
+//! definition. Fields that the host's controllers derive from all definitions of a group cannot be changed: with a forged
+//! `acceptedNames`, a definition could take a name of the operator's.
 
 use http::Method;
 use kube_wire::{ResourceRequest, Status, Verb};
@@ -16,10 +16,10 @@ use crate::exchange::plan::Plan;
 use crate::refusal::Refusal;
 use crate::shared::HostObject;
 
-/// The answer where other virtual clusters have the definition too.
+/// The refusal if other virtual clusters have the definition too.
 const OTHERS: &str = "other virtual clusters of this host share it, so none of them can write its status";
 
-/// The conditions that controllers of apiextensions-apiserver keep (`CustomResourceDefinitionConditionType` in
+/// The conditions that controllers of apiextensions-apiserver maintain (`CustomResourceDefinitionConditionType` in
 /// apiextensions/v1).
 const HOSTS_CONDITIONS: [&str; 5] =
     ["Established", "NamesAccepted", "NonStructuralSchema", "Terminating", "KubernetesAPIApprovalPolicyConformant"];
@@ -58,7 +58,7 @@ impl Asked<'_> {
     }
 }
 
-/// The status as the client wants it, with what the host's controllers have written.
+/// The status that the client requests, with the fields of the host's controllers.
 fn status(live: &Value, wanted: &Value) -> Value {
     let conditions = |status: &Value, of_host: bool| -> Vec<Value> {
         let all = status["conditions"].as_array().into_iter().flatten();

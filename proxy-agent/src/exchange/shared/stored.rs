@@ -28,7 +28,7 @@ impl Asked<'_> {
         Ok(object)
     }
 
-    /// Stores the overlay that the object will have, if it is too large to be in place.
+    /// Stores the new overlay of the object, if it is too large for the annotation.
     pub(super) async fn store_overlay(
         &self,
         request: &ResourceRequest<'_>,
@@ -78,7 +78,7 @@ impl Asked<'_> {
         Ok(Moved { to: Some(id), from: before.map(|before| before.id) })
     }
 
-    /// Deletes the overlay that a write has made useless. What is left by an accident is an orphan.
+    /// Deletes the overlay that a write has replaced. If this fails, the overlay is an orphan.
     pub(in crate::exchange) async fn settle_overlay(&self, moved: Moved, status: StatusCode) {
         let useless = if status.is_success() { moved.from } else { moved.to };
         if let Some(id) = useless
@@ -88,7 +88,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The host's answer with overlays in place, if there are overlays in what is shown.
+    /// The host's response with overlays inserted, if the response can have overlays.
     pub(in crate::exchange) fn overlaid(&self, shown: &Show, response: Response<Upstream>) -> Response<Upstream> {
         if !shown.is_of_shared() {
             return response;

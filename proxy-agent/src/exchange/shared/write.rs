@@ -201,8 +201,8 @@ impl Asked<'_> {
         Ok(plan)
     }
 
-    /// Writes the client's labels and annotations into the object. What somebody else manages too is the operator's from
-    /// now on.
+    /// Writes the client's labels and annotations into the object. An object that somebody else manages too now belongs
+    /// to the operator.
     fn overlay(&self, object: &mut HostObject, wanted: &Wanted) -> Result<(), Refusal> {
         let cluster = self.cluster.name.as_str();
         let is_of_clusters = object.is_of_clusters();
@@ -226,7 +226,7 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// Makes a definition that is used by others the operator's.
+    /// Hands a definition that others use over to the operator.
     async fn hand_over(&self, name: &str) -> Result<(), Refusal> {
         if WriteOptions::parse(self.info.query())?.dry_run {
             return Ok(());

@@ -43,7 +43,7 @@ struct ListMeta {
 // === impl Page ===
 
 impl Page {
-    /// `limit` is how many objects were asked for.
+    /// `limit` is the number of requested objects.
     pub(super) fn read(bytes: &[u8], limit: u32) -> Result<Self, ApiError> {
         let list: ListForm = serde_json::from_slice(bytes).map_err(ApiError::Json)?;
         let token = list.metadata.next.filter(|token| !token.is_empty());

@@ -1,4 +1,4 @@
-//! Stored overlays that no object points to: their object is gone, or a write failed half-way.
+//! Stored overlays that no object points to, because their object is deleted or a write failed half-way.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -14,10 +14,11 @@ use super::{LABEL, OF};
 use crate::clusters::host_api::HostApi;
 use crate::host::api::ApiError;
 
-/// How often they are looked for. A write takes far less from the overlay to its object, so what was an orphan twice is one.
+/// The interval of searches. A write stores its object far sooner after its overlay, so an overlay without an object in
+/// two searches is an orphan.
 const PAUSE: Duration = Duration::from_secs(600);
 
-/// Deletes those of these virtual clusters, for ever.
+/// Deletes the orphans of these virtual clusters, for ever.
 pub(crate) async fn keep(api: impl HostApi, clusters: impl Fn() -> Vec<ClusterName>) {
     let mut suspects = HashSet::new();
     loop {
@@ -32,8 +33,8 @@ pub(crate) async fn keep(api: impl HostApi, clusters: impl Fn() -> Vec<ClusterNa
     }
 }
 
-/// Deletes the orphans among the suspects, by path, and returns those that are orphans for the first time. Only root
-/// namespaces are looked at, because nobody but the agent writes there.
+/// Deletes the orphans among the suspects, by path, and returns those that are found for the first time. It searches only
+/// root namespaces, because only the agent writes there.
 async fn sweep(
     api: &impl HostApi,
     clusters: &[ClusterName],
@@ -103,14 +104,14 @@ mod tests {
         }
         let other =
             overlays.store(&host, &ke, "/apis/gone.example.com/v1/things/x", &Overlay::default()).await.unwrap();
-        // Whoever writes such a ConfigMap elsewhere does not get it deleted.
+        // A ConfigMap in any other namespace is not deleted.
         let elsewhere = "/api/v1/namespaces/edge-ke/configmaps/x";
         let metadata = json!({"name": "x", "labels": {"atoll.dev/overlay": ""}});
         host.put(elsewhere, json!({"metadata": metadata}));
         let pointer = |id: &StoredId| format!("stored:{id}");
         host.put(of, json!({"metadata": {"name": "x", "annotations": {"overlay.atoll.dev/ke": pointer(&stored[0])}}}));
         let late = async {
-            // What is in use by the time of the second look stays.
+            // An overlay that is in use in the second search stays.
             sleep(PAUSE + PAUSE / 2).await;
             assert!(host.lock().objects.contains_key(&path(&ke, &stored[1])), "no second look");
             let annotations = json!({"overlay.atoll.dev/ke": pointer(&stored[1])});

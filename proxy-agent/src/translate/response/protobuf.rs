@@ -73,7 +73,7 @@ pub(super) async fn show(
     }
 }
 
-/// A refusal of the host's is a Status.
+/// Reads a refusal of the host, which is a Status.
 async fn failure(
     view: &View,
     show: &Show,
@@ -99,8 +99,8 @@ fn whole(view: &View, program: &Program, filter: Filter, body: &Bytes) -> Result
     })
 }
 
-/// Reads a list to its end. Nothing has gone out before, so one that is too long, or for which there is no memory now, is
-/// refused like anything else. What is charged for it is given back piece by piece, as the client reads.
+/// Reads a list to its end. No response has been sent yet, so a list that is too long, or for which there is no memory,
+/// is refused normally. Its charge is released piece by piece, as the client reads.
 async fn collect(
     mut list: ProtoListStream,
     upstream: HostBody,

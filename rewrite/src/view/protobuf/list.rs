@@ -29,7 +29,7 @@ const ITEMS: u32 = 2;
 /// `ListMeta` in apimachinery's meta/v1 generated.proto.
 const CONTINUE: u32 = 3;
 const REMAINING: u32 = 4;
-/// A piece of the list is no longer than this, unless one item is.
+/// The maximum length of a piece of the list, unless one item is longer.
 const PIECE: usize = 64 << 10;
 /// Fields of the envelope beside the list are shorter than this.
 const SHORT: usize = 4 << 10;
@@ -54,7 +54,7 @@ pub struct ProtoListStream {
     tail: Vec<u8>,
 }
 
-/// Bytes in pieces, so that whoever sends them can free each one when it is sent.
+/// Bytes in pieces, so that the sender can free each piece once it is sent.
 #[derive(Default)]
 struct Kept {
     pieces: Vec<Bytes>,
@@ -136,12 +136,12 @@ impl ProtoListStream {
         Ok(())
     }
 
-    /// Bytes held now: what will be shown, and what has come of the next item.
+    /// Bytes held now: the output so far, and the received part of the next item.
     pub fn held(&self) -> usize {
         self.list.len + self.pending.len()
     }
 
-    /// Says that there are no more chunks, and gives the list, in pieces.
+    /// Ends the input, and returns the list in pieces.
     pub fn finish(self) -> Result<Vec<Bytes>, StreamError> {
         let whole = matches!(self.state, State::Tail) && self.pending.is_empty();
         if !whole {
@@ -288,14 +288,14 @@ impl std::fmt::Debug for ProtoListStream {
 // === impl Kept ===
 
 impl Kept {
-    /// Lets `write` add about so many bytes.
+    /// Lets `write` add about this many bytes.
     fn push(&mut self, about: usize, write: impl FnOnce(&mut Vec<u8>)) {
         if !self.open.is_empty() && self.open.len() + about > PIECE {
             self.pieces.push(std::mem::take(&mut self.open).into());
         }
         let needed = self.open.len() + about;
         if self.open.capacity() < needed {
-            // Not above a piece by doubling: what is spare would be kept with it.
+            // Does not double beyond a piece, because the spare capacity would be kept with it.
             let capacity = (2 * self.open.capacity()).min(PIECE).max(needed);
             self.open.reserve_exact(capacity - self.open.len());
         }

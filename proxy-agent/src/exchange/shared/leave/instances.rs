@@ -1,4 +1,4 @@
-//! The custom resources of a definition. Those of a cluster go before the definition does, as on any API server
+//! The custom resources of a definition. Those of a cluster are deleted before the definition, as on any API server
 //! (`customResourceDefinitionStorage.Delete` and the finalizer beside it in apiextensions-apiserver).
 
 use std::collections::BTreeSet;
@@ -27,8 +27,8 @@ const REMAINING: &str =
     "its custom resources are being deleted, and some still have finalizers: try again when those are gone";
 
 impl Asked<'_> {
-    /// Whether there are custom resources of a definition that no virtual cluster has made which has the definition: then
-    /// somebody else relies on it.
+    /// Whether a definition has custom resources that none of its virtual clusters created, so that somebody else uses
+    /// it.
     pub(in crate::exchange::shared) async fn is_used_outside(&self, definition: &HostObject) -> Result<bool, Refusal> {
         let Some(instances) = Instances::of(definition) else { return Ok(false) };
         instances.any_outside(&self.api(), definition).await.map_err(|error| unknown(&error))
