@@ -25,6 +25,7 @@ const EVERY_OBJECT: [(&str, &str); 3] = [
 fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)] {
     match (group, kind) {
         ("", "Binding") => &[("target", "BindingTarget")],
+        ("authentication.k8s.io", "TokenRequest") => &[("spec.boundObjectRef", "BoundObject")],
         ("", "Namespace") => &[
             ("metadata", "NamespaceMeta"),
             ("metadata.name", "OwnName"),

@@ -90,6 +90,8 @@ pub enum Place {
     Reference,
     /// `target` of a Binding.
     BindingTarget,
+    /// The object that a token is bound to: a Pod or Secret of its namespace, or a Node.
+    BoundObject,
     /// A subject of a role binding: a reference, or a user or group.
     Subject,
     /// `claimRef` of a PersistentVolume: a reference that says whose it is.
@@ -271,7 +273,8 @@ impl Program {
     /// The path of the field that names the node of a pod, as field errors write it.
     pub fn node_field(&self) -> Option<String> {
         let path = |place| self.root.path_to(place);
-        path(Place::NodeName).or_else(|| path(Place::BindingTarget).map(|target| target + ".name"))
+        let name = |place| path(place).map(|reference| reference + ".name");
+        path(Place::NodeName).or_else(|| name(Place::BindingTarget)).or_else(|| name(Place::BoundObject))
     }
 
     /// The same places of objects that virtual clusters share. They are shown in JSON only: what a cluster sees of them is

@@ -146,6 +146,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("a_new_namespace_takes_writes_at_once", Welcome, burst::a_new_namespace_takes_writes_at_once),
         own("host_tokens_are_told_apart", host_tokens::are_told_apart_where_they_are_taken),
         case("host_tokens_are_refused", Welcome, host_tokens::are_refused),
+        case("credentials_are_bound_to_own_nodes", Welcome, credentials::are_bound_to_own_nodes),
         case("credentials_end_at_their_cluster", Welcome, credentials::end_at_their_cluster),
         case("errors_heads_have_no_body", Welcome, errors::heads_have_no_body),
         case("errors_bodies_are_read_as_go_reads_them", Welcome, errors::bodies_are_read_as_go_reads_them),

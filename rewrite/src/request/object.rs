@@ -126,6 +126,7 @@ impl Visitor for Writer<'_> {
             Place::IdentityElement => self.group(cursor, edits)?,
             Place::Reference
             | Place::BindingTarget
+            | Place::BoundObject
             | Place::Subject
             | Place::Claim
             | Place::ParentReference

@@ -125,6 +125,7 @@ impl<'b> Mapper<'_, 'b> {
             Some(
                 place @ (Place::Reference
                 | Place::BindingTarget
+                | Place::BoundObject
                 | Place::Subject
                 | Place::RoleRef
                 | Place::Claim

@@ -33,6 +33,7 @@ impl Named {
         match place {
             // Even without a kind, as `assignPod` in pkg/registry/core/pod takes it.
             Place::BindingTarget => Self::Node,
+            Place::BoundObject if says("Node") => Self::Node,
             Place::Subject if says("User") || says("Group") => Self::Identity,
             Place::Reference | Place::Claim | Place::EventObject if says("Namespace") => Self::Namespace,
             Place::ResourceAttributes if says("namespaces") => Self::Namespace,

@@ -144,6 +144,12 @@ fn nodes_are_reported() {
     assert_eq!(nodes("pods", json!({"spec": {"nodeName": ""}})), [""; 0]);
     assert_eq!(nodes("Binding", json!({"target": {"name": "n1", "kind": "Node"}})), ["n1"]);
     assert_eq!(nodes("Binding", json!({"target": {"name": "n1"}})), ["n1"]);
+    let bound = |kind: &str| {
+        let body = json!({"spec": {"boundObjectRef": {"kind": kind, "apiVersion": "v1", "name": "n1"}}});
+        map_text(&request(), "authentication.k8s.io", "TokenRequest", &body.to_string()).unwrap().1.nodes
+    };
+    assert_eq!(bound("Node"), ["n1"]);
+    assert_eq!(bound("Pod"), [""; 0]);
 }
 
 #[test]

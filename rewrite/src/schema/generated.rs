@@ -38,56 +38,56 @@ pub(super) static KINDS: &[Row] = &[
     Row { group: "apps", versions: &["v1"], kind: "ReplicaSet", resource: "replicasets", places: P11 },
     Row { group: "apps", versions: &["v1"], kind: "StatefulSet", resource: "statefulsets", places: P22 },
     Row { group: "authentication.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "SelfSubjectReview", resource: "selfsubjectreviews", places: P23 },
-    Row { group: "authentication.k8s.io", versions: &["v1"], kind: "TokenRequest", resource: "tokenrequests", places: P1 },
-    Row { group: "authentication.k8s.io", versions: &["v1", "v1beta1"], kind: "TokenReview", resource: "tokenreviews", places: P24 },
-    Row { group: "authorization.k8s.io", versions: &["v1"], kind: "LocalSubjectAccessReview", resource: "localsubjectaccessreviews", places: P25 },
-    Row { group: "authorization.k8s.io", versions: &["v1beta1"], kind: "LocalSubjectAccessReview", resource: "localsubjectaccessreviews", places: P26 },
-    Row { group: "authorization.k8s.io", versions: &["v1", "v1beta1"], kind: "SelfSubjectAccessReview", resource: "selfsubjectaccessreviews", places: P27 },
-    Row { group: "authorization.k8s.io", versions: &["v1", "v1beta1"], kind: "SelfSubjectRulesReview", resource: "selfsubjectrulesreviews", places: P28 },
-    Row { group: "authorization.k8s.io", versions: &["v1"], kind: "SubjectAccessReview", resource: "subjectaccessreviews", places: P29 },
-    Row { group: "authorization.k8s.io", versions: &["v1beta1"], kind: "SubjectAccessReview", resource: "subjectaccessreviews", places: P30 },
+    Row { group: "authentication.k8s.io", versions: &["v1"], kind: "TokenRequest", resource: "tokenrequests", places: P24 },
+    Row { group: "authentication.k8s.io", versions: &["v1", "v1beta1"], kind: "TokenReview", resource: "tokenreviews", places: P25 },
+    Row { group: "authorization.k8s.io", versions: &["v1"], kind: "LocalSubjectAccessReview", resource: "localsubjectaccessreviews", places: P26 },
+    Row { group: "authorization.k8s.io", versions: &["v1beta1"], kind: "LocalSubjectAccessReview", resource: "localsubjectaccessreviews", places: P27 },
+    Row { group: "authorization.k8s.io", versions: &["v1", "v1beta1"], kind: "SelfSubjectAccessReview", resource: "selfsubjectaccessreviews", places: P28 },
+    Row { group: "authorization.k8s.io", versions: &["v1", "v1beta1"], kind: "SelfSubjectRulesReview", resource: "selfsubjectrulesreviews", places: P29 },
+    Row { group: "authorization.k8s.io", versions: &["v1"], kind: "SubjectAccessReview", resource: "subjectaccessreviews", places: P30 },
+    Row { group: "authorization.k8s.io", versions: &["v1beta1"], kind: "SubjectAccessReview", resource: "subjectaccessreviews", places: P31 },
     Row { group: "autoscaling", versions: &["v1", "v2"], kind: "HorizontalPodAutoscaler", resource: "horizontalpodautoscalers", places: P1 },
     Row { group: "autoscaling", versions: &["v1"], kind: "Scale", resource: "scales", places: P1 },
-    Row { group: "batch", versions: &["v1", "v1beta1"], kind: "CronJob", resource: "cronjobs", places: P31 },
+    Row { group: "batch", versions: &["v1", "v1beta1"], kind: "CronJob", resource: "cronjobs", places: P32 },
     Row { group: "batch", versions: &["v1"], kind: "Job", resource: "jobs", places: P11 },
-    Row { group: "certificates.k8s.io", versions: &["v1", "v1beta1"], kind: "CertificateSigningRequest", resource: "certificatesigningrequests", places: P32 },
+    Row { group: "certificates.k8s.io", versions: &["v1", "v1beta1"], kind: "CertificateSigningRequest", resource: "certificatesigningrequests", places: P33 },
     Row { group: "certificates.k8s.io", versions: &["v1alpha1", "v1beta1"], kind: "ClusterTrustBundle", resource: "clustertrustbundles", places: P1 },
     Row { group: "certificates.k8s.io", versions: &["v1beta1"], kind: "PodCertificateRequest", resource: "podcertificaterequests", places: P1 },
-    Row { group: "coordination.k8s.io", versions: &["v1", "v1beta1"], kind: "Lease", resource: "leases", places: P33 },
+    Row { group: "coordination.k8s.io", versions: &["v1", "v1beta1"], kind: "Lease", resource: "leases", places: P34 },
     Row { group: "coordination.k8s.io", versions: &["v1alpha2", "v1beta1"], kind: "LeaseCandidate", resource: "leasecandidates", places: P1 },
-    Row { group: "discovery.k8s.io", versions: &["v1", "v1beta1"], kind: "EndpointSlice", resource: "endpointslices", places: P34 },
-    Row { group: "events.k8s.io", versions: &["v1", "v1beta1"], kind: "Event", resource: "events", places: P35 },
-    Row { group: "flowcontrol.apiserver.k8s.io", versions: &["v1", "v1beta1", "v1beta2", "v1beta3"], kind: "FlowSchema", resource: "flowschemas", places: P36 },
-    Row { group: "flowcontrol.apiserver.k8s.io", versions: &["v1", "v1beta1", "v1beta2", "v1beta3"], kind: "PriorityLevelConfiguration", resource: "prioritylevelconfigurations", places: P37 },
+    Row { group: "discovery.k8s.io", versions: &["v1", "v1beta1"], kind: "EndpointSlice", resource: "endpointslices", places: P35 },
+    Row { group: "events.k8s.io", versions: &["v1", "v1beta1"], kind: "Event", resource: "events", places: P36 },
+    Row { group: "flowcontrol.apiserver.k8s.io", versions: &["v1", "v1beta1", "v1beta2", "v1beta3"], kind: "FlowSchema", resource: "flowschemas", places: P37 },
+    Row { group: "flowcontrol.apiserver.k8s.io", versions: &["v1", "v1beta1", "v1beta2", "v1beta3"], kind: "PriorityLevelConfiguration", resource: "prioritylevelconfigurations", places: P38 },
     Row { group: "internal.apiserver.k8s.io", versions: &["v1alpha1"], kind: "StorageVersion", resource: "storageversions", places: P1 },
-    Row { group: "metrics.k8s.io", versions: &["v1alpha1", "v1beta1"], kind: "NodeMetrics", resource: "nodes", places: P38 },
+    Row { group: "metrics.k8s.io", versions: &["v1alpha1", "v1beta1"], kind: "NodeMetrics", resource: "nodes", places: P39 },
     Row { group: "metrics.k8s.io", versions: &["v1alpha1", "v1beta1"], kind: "PodMetrics", resource: "pods", places: P1 },
-    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IPAddress", resource: "ipaddresses", places: P39 },
+    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IPAddress", resource: "ipaddresses", places: P40 },
     Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "Ingress", resource: "ingresses", places: P1 },
-    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IngressClass", resource: "ingressclasses", places: P40 },
-    Row { group: "networking.k8s.io", versions: &["v1"], kind: "NetworkPolicy", resource: "networkpolicies", places: P41 },
+    Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "IngressClass", resource: "ingressclasses", places: P41 },
+    Row { group: "networking.k8s.io", versions: &["v1"], kind: "NetworkPolicy", resource: "networkpolicies", places: P42 },
     Row { group: "networking.k8s.io", versions: &["v1", "v1beta1"], kind: "ServiceCIDR", resource: "servicecidrs", places: P1 },
     Row { group: "node.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RuntimeClass", resource: "runtimeclasses", places: P1 },
     Row { group: "policy", versions: &["v1", "v1beta1"], kind: "Eviction", resource: "evictions", places: P1 },
     Row { group: "policy", versions: &["v1", "v1beta1"], kind: "PodDisruptionBudget", resource: "poddisruptionbudgets", places: P1 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRole", resource: "clusterroles", places: P42 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRoleBinding", resource: "clusterrolebindings", places: P43 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "Role", resource: "roles", places: P44 },
-    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RoleBinding", resource: "rolebindings", places: P45 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRole", resource: "clusterroles", places: P43 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "ClusterRoleBinding", resource: "clusterrolebindings", places: P44 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "Role", resource: "roles", places: P45 },
+    Row { group: "rbac.authorization.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "RoleBinding", resource: "rolebindings", places: P46 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "DeviceClass", resource: "deviceclasses", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1alpha3", "v1beta2"], kind: "DeviceTaintRule", resource: "devicetaintrules", places: P1 },
     Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaim", resource: "resourceclaims", places: P1 },
-    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaimTemplate", resource: "resourceclaimtemplates", places: P46 },
+    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceClaimTemplate", resource: "resourceclaimtemplates", places: P47 },
     Row { group: "resource.k8s.io", versions: &["v1alpha3"], kind: "ResourcePoolStatusRequest", resource: "resourcepoolstatusrequests", places: P1 },
-    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceSlice", resource: "resourceslices", places: P47 },
+    Row { group: "resource.k8s.io", versions: &["v1", "v1beta1", "v1beta2"], kind: "ResourceSlice", resource: "resourceslices", places: P48 },
     Row { group: "scheduling.k8s.io", versions: &["v1alpha2"], kind: "PodGroup", resource: "podgroups", places: P1 },
     Row { group: "scheduling.k8s.io", versions: &["v1", "v1beta1"], kind: "PriorityClass", resource: "priorityclasses", places: P1 },
     Row { group: "scheduling.k8s.io", versions: &["v1alpha2"], kind: "Workload", resource: "workloads", places: P1 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSIDriver", resource: "csidrivers", places: P1 },
-    Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSINode", resource: "csinodes", places: P38 },
+    Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSINode", resource: "csinodes", places: P39 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "CSIStorageCapacity", resource: "csistoragecapacities", places: P1 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "StorageClass", resource: "storageclasses", places: P1 },
-    Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttachment", resource: "volumeattachments", places: P48 },
+    Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttachment", resource: "volumeattachments", places: P49 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttributesClass", resource: "volumeattributesclasses", places: P1 },
     Row { group: "storagemigration.k8s.io", versions: &["v1beta1"], kind: "StorageVersionMigration", resource: "storageversionmigrations", places: P1 },
 ];
@@ -376,25 +376,22 @@ const P23: &[(&str, Place)] = &[
 const P24: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
+    ("spec.boundObjectRef", Place::BoundObject),
     ("status.conditions[].message", Place::Message),
-    ("status.user.groups[]", Place::IdentityElement),
-    ("status.user.username", Place::Identity),
 ];
 
 const P25: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
-    ("spec.groups[]", Place::IdentityElement),
-    ("spec.resourceAttributes", Place::ResourceAttributes),
-    ("spec.user", Place::Identity),
     ("status.conditions[].message", Place::Message),
-    ("status.evaluationError", Place::Message),
-    ("status.reason", Place::Message),
+    ("status.user.groups[]", Place::IdentityElement),
+    ("status.user.username", Place::Identity),
 ];
 
 const P26: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
+    ("spec.groups[]", Place::IdentityElement),
     ("spec.resourceAttributes", Place::ResourceAttributes),
     ("spec.user", Place::Identity),
     ("status.conditions[].message", Place::Message),
@@ -403,6 +400,16 @@ const P26: &[(&str, Place)] = &[
 ];
 
 const P27: &[(&str, Place)] = &[
+    ("metadata.namespace", Place::OwnNamespace),
+    ("metadata.ownerReferences[]", Place::Reference),
+    ("spec.resourceAttributes", Place::ResourceAttributes),
+    ("spec.user", Place::Identity),
+    ("status.conditions[].message", Place::Message),
+    ("status.evaluationError", Place::Message),
+    ("status.reason", Place::Message),
+];
+
+const P28: &[(&str, Place)] = &[
     ("metadata.managedFields[].fieldsV1.f:spec.f:resourceAttributes.f:namespace", Place::OwnedAskedNamespace),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
@@ -412,7 +419,7 @@ const P27: &[(&str, Place)] = &[
     ("status.reason", Place::Message),
 ];
 
-const P28: &[(&str, Place)] = &[
+const P29: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.namespace", Place::AskedNamespace),
@@ -421,7 +428,7 @@ const P28: &[(&str, Place)] = &[
     ("status.resourceRules[]", Place::ShownRule),
 ];
 
-const P29: &[(&str, Place)] = &[
+const P30: &[(&str, Place)] = &[
     ("metadata.managedFields[].fieldsV1.f:spec.f:resourceAttributes.f:namespace", Place::OwnedAskedNamespace),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
@@ -433,7 +440,7 @@ const P29: &[(&str, Place)] = &[
     ("status.reason", Place::Message),
 ];
 
-const P30: &[(&str, Place)] = &[
+const P31: &[(&str, Place)] = &[
     ("metadata.managedFields[].fieldsV1.f:spec.f:resourceAttributes.f:namespace", Place::OwnedAskedNamespace),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
@@ -444,7 +451,7 @@ const P30: &[(&str, Place)] = &[
     ("status.reason", Place::Message),
 ];
 
-const P31: &[(&str, Place)] = &[
+const P32: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.jobTemplate.metadata.namespace", Place::Namespace),
@@ -468,7 +475,7 @@ const P31: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P32: &[(&str, Place)] = &[
+const P33: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.groups[]", Place::IdentityElement),
@@ -476,7 +483,7 @@ const P32: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P33: &[(&str, Place)] = &[
+const P34: &[(&str, Place)] = &[
     ("metadata.name", Place::LentName),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
@@ -485,7 +492,7 @@ const P33: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P34: &[(&str, Place)] = &[
+const P35: &[(&str, Place)] = &[
     ("endpoints[].targetRef", Place::Reference),
     ("metadata.name", Place::LentName),
     ("metadata.namespace", Place::OwnNamespace),
@@ -493,7 +500,7 @@ const P34: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P35: &[(&str, Place)] = &[
+const P36: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("note", Place::Message),
@@ -503,7 +510,7 @@ const P35: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P36: &[(&str, Place)] = &[
+const P37: &[(&str, Place)] = &[
     ("metadata.annotations.apf\\.kubernetes\\.io/autoupdate-spec", Place::AutoupdateSpec),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
@@ -514,35 +521,35 @@ const P36: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P37: &[(&str, Place)] = &[
+const P38: &[(&str, Place)] = &[
     ("metadata.annotations.apf\\.kubernetes\\.io/autoupdate-spec", Place::AutoupdateSpec),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P38: &[(&str, Place)] = &[
+const P39: &[(&str, Place)] = &[
     ("metadata.name", Place::OfNode),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P39: &[(&str, Place)] = &[
+const P40: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.parentRef", Place::ParentReference),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P40: &[(&str, Place)] = &[
+const P41: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.parameters", Place::Reference),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P41: &[(&str, Place)] = &[
+const P42: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.egress[].to[].namespaceSelector", Place::NamespaceSelector),
@@ -550,7 +557,7 @@ const P41: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P42: &[(&str, Place)] = &[
+const P43: &[(&str, Place)] = &[
     ("aggregationRule", Place::AggregationRule),
     ("metadata", Place::RoleMeta),
     ("metadata.annotations", Place::RoleAnnotations),
@@ -565,7 +572,7 @@ const P42: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P43: &[(&str, Place)] = &[
+const P44: &[(&str, Place)] = &[
     ("kind", Place::BindingKind),
     ("metadata.annotations", Place::HiddenKeys),
     ("metadata.labels", Place::HiddenKeys),
@@ -578,14 +585,14 @@ const P43: &[(&str, Place)] = &[
     ("subjects[]", Place::Subject),
 ];
 
-const P44: &[(&str, Place)] = &[
+const P45: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("rules[]", Place::Rule),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P45: &[(&str, Place)] = &[
+const P46: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("roleRef", Place::RoleRef),
@@ -593,7 +600,7 @@ const P45: &[(&str, Place)] = &[
     ("subjects[]", Place::Subject),
 ];
 
-const P46: &[(&str, Place)] = &[
+const P47: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.metadata.namespace", Place::Namespace),
@@ -601,14 +608,14 @@ const P46: &[(&str, Place)] = &[
     ("status.conditions[].message", Place::Message),
 ];
 
-const P47: &[(&str, Place)] = &[
+const P48: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.nodeName", Place::OfNode),
     ("status.conditions[].message", Place::Message),
 ];
 
-const P48: &[(&str, Place)] = &[
+const P49: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.nodeName", Place::OfNode),

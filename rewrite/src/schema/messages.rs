@@ -5,157 +5,156 @@ use crate::protobuf::descriptor::{Descriptor, FieldDescriptor, Holds, Shape};
 
 /// The message of each kind, by group, version and kind.
 pub(super) static KINDS: &[(&str, &str, &str, &Descriptor)] = &[
-    ("", "v1", "Binding", &M212),
-    ("", "v1", "ComponentStatus", &M97),
-    ("", "v1", "ConfigMap", &M57),
-    ("", "v1", "Endpoints", &M211),
-    ("", "v1", "Event", &M80),
-    ("", "v1", "LimitRange", &M148),
-    ("", "v1", "Namespace", &M149),
-    ("", "v1", "Node", &M150),
-    ("", "v1", "PersistentVolume", &M153),
-    ("", "v1", "PersistentVolumeClaim", &M152),
-    ("", "v1", "Pod", &M155),
-    ("", "v1", "PodTemplate", &M213),
-    ("", "v1", "ReplicationController", &M156),
-    ("", "v1", "ResourceQuota", &M157),
-    ("", "v1", "Secret", &M58),
-    ("", "v1", "Service", &M158),
-    ("", "v1", "ServiceAccount", &M105),
-    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", &M107),
-    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding", &M106),
-    ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", &M214),
-    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", &M109),
-    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", &M108),
-    ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", &M215),
-    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicy", &M111),
-    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicyBinding", &M110),
-    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicy", &M113),
-    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicyBinding", &M112),
-    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicy", &M115),
-    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicyBinding", &M114),
-    ("admissionregistration.k8s.io", "v1beta1", "MutatingWebhookConfiguration", &M216),
-    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicy", &M117),
-    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicyBinding", &M116),
-    ("admissionregistration.k8s.io", "v1beta1", "ValidatingWebhookConfiguration", &M217),
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", &M204),
-    ("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition", &M205),
-    ("apiregistration.k8s.io", "v1", "APIService", &M206),
-    ("apiregistration.k8s.io", "v1beta1", "APIService", &M207),
-    ("apps", "v1", "ControllerRevision", &M59),
-    ("apps", "v1", "DaemonSet", &M119),
-    ("apps", "v1", "Deployment", &M120),
-    ("apps", "v1", "ReplicaSet", &M121),
-    ("apps", "v1", "StatefulSet", &M122),
-    ("authentication.k8s.io", "v1", "SelfSubjectReview", &M208),
-    ("authentication.k8s.io", "v1", "TokenRequest", &M123),
-    ("authentication.k8s.io", "v1", "TokenReview", &M124),
-    ("authentication.k8s.io", "v1alpha1", "SelfSubjectReview", &M209),
-    ("authentication.k8s.io", "v1beta1", "SelfSubjectReview", &M210),
-    ("authentication.k8s.io", "v1beta1", "TokenReview", &M125),
-    ("authorization.k8s.io", "v1", "LocalSubjectAccessReview", &M128),
-    ("authorization.k8s.io", "v1", "SelfSubjectAccessReview", &M126),
-    ("authorization.k8s.io", "v1", "SelfSubjectRulesReview", &M127),
-    ("authorization.k8s.io", "v1", "SubjectAccessReview", &M128),
-    ("authorization.k8s.io", "v1beta1", "LocalSubjectAccessReview", &M131),
-    ("authorization.k8s.io", "v1beta1", "SelfSubjectAccessReview", &M129),
-    ("authorization.k8s.io", "v1beta1", "SelfSubjectRulesReview", &M130),
-    ("authorization.k8s.io", "v1beta1", "SubjectAccessReview", &M131),
-    ("autoscaling", "v1", "HorizontalPodAutoscaler", &M132),
-    ("autoscaling", "v1", "Scale", &M133),
-    ("autoscaling", "v2", "HorizontalPodAutoscaler", &M134),
-    ("batch", "v1", "CronJob", &M135),
-    ("batch", "v1", "Job", &M137),
-    ("batch", "v1beta1", "CronJob", &M138),
-    ("certificates.k8s.io", "v1", "CertificateSigningRequest", &M139),
-    ("certificates.k8s.io", "v1alpha1", "ClusterTrustBundle", &M140),
-    ("certificates.k8s.io", "v1beta1", "CertificateSigningRequest", &M141),
-    ("certificates.k8s.io", "v1beta1", "ClusterTrustBundle", &M142),
-    ("certificates.k8s.io", "v1beta1", "PodCertificateRequest", &M143),
-    ("coordination.k8s.io", "v1", "Lease", &M144),
-    ("coordination.k8s.io", "v1alpha2", "LeaseCandidate", &M145),
-    ("coordination.k8s.io", "v1beta1", "Lease", &M147),
-    ("coordination.k8s.io", "v1beta1", "LeaseCandidate", &M146),
-    ("discovery.k8s.io", "v1", "EndpointSlice", &M62),
-    ("discovery.k8s.io", "v1beta1", "EndpointSlice", &M63),
-    ("events.k8s.io", "v1", "Event", &M98),
-    ("events.k8s.io", "v1beta1", "Event", &M98),
-    ("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", &M159),
-    ("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", &M160),
-    ("flowcontrol.apiserver.k8s.io", "v1beta1", "FlowSchema", &M161),
-    ("flowcontrol.apiserver.k8s.io", "v1beta1", "PriorityLevelConfiguration", &M162),
-    ("flowcontrol.apiserver.k8s.io", "v1beta2", "FlowSchema", &M163),
-    ("flowcontrol.apiserver.k8s.io", "v1beta2", "PriorityLevelConfiguration", &M164),
-    ("flowcontrol.apiserver.k8s.io", "v1beta3", "FlowSchema", &M165),
-    ("flowcontrol.apiserver.k8s.io", "v1beta3", "PriorityLevelConfiguration", &M166),
-    ("internal.apiserver.k8s.io", "v1alpha1", "StorageVersion", &M118),
-    ("networking.k8s.io", "v1", "IPAddress", &M167),
-    ("networking.k8s.io", "v1", "Ingress", &M169),
-    ("networking.k8s.io", "v1", "IngressClass", &M168),
-    ("networking.k8s.io", "v1", "NetworkPolicy", &M170),
-    ("networking.k8s.io", "v1", "ServiceCIDR", &M171),
-    ("networking.k8s.io", "v1beta1", "IPAddress", &M172),
-    ("networking.k8s.io", "v1beta1", "Ingress", &M174),
-    ("networking.k8s.io", "v1beta1", "IngressClass", &M173),
-    ("networking.k8s.io", "v1beta1", "ServiceCIDR", &M175),
-    ("node.k8s.io", "v1", "RuntimeClass", &M97),
-    ("node.k8s.io", "v1alpha1", "RuntimeClass", &M176),
-    ("node.k8s.io", "v1beta1", "RuntimeClass", &M97),
-    ("policy", "v1", "Eviction", &M97),
-    ("policy", "v1", "PodDisruptionBudget", &M177),
-    ("policy", "v1beta1", "Eviction", &M97),
-    ("policy", "v1beta1", "PodDisruptionBudget", &M178),
+    ("", "v1", "Binding", &M214),
+    ("", "v1", "ComponentStatus", &M99),
+    ("", "v1", "ConfigMap", &M59),
+    ("", "v1", "Endpoints", &M213),
+    ("", "v1", "Event", &M82),
+    ("", "v1", "LimitRange", &M150),
+    ("", "v1", "Namespace", &M151),
+    ("", "v1", "Node", &M152),
+    ("", "v1", "PersistentVolume", &M155),
+    ("", "v1", "PersistentVolumeClaim", &M154),
+    ("", "v1", "Pod", &M157),
+    ("", "v1", "PodTemplate", &M215),
+    ("", "v1", "ReplicationController", &M158),
+    ("", "v1", "ResourceQuota", &M159),
+    ("", "v1", "Secret", &M60),
+    ("", "v1", "Service", &M160),
+    ("", "v1", "ServiceAccount", &M107),
+    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", &M109),
+    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding", &M108),
+    ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", &M216),
+    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", &M111),
+    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", &M110),
+    ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", &M217),
+    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicy", &M113),
+    ("admissionregistration.k8s.io", "v1alpha1", "MutatingAdmissionPolicyBinding", &M112),
+    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicy", &M115),
+    ("admissionregistration.k8s.io", "v1alpha1", "ValidatingAdmissionPolicyBinding", &M114),
+    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicy", &M117),
+    ("admissionregistration.k8s.io", "v1beta1", "MutatingAdmissionPolicyBinding", &M116),
+    ("admissionregistration.k8s.io", "v1beta1", "MutatingWebhookConfiguration", &M218),
+    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicy", &M119),
+    ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicyBinding", &M118),
+    ("admissionregistration.k8s.io", "v1beta1", "ValidatingWebhookConfiguration", &M219),
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", &M206),
+    ("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition", &M207),
+    ("apiregistration.k8s.io", "v1", "APIService", &M208),
+    ("apiregistration.k8s.io", "v1beta1", "APIService", &M209),
+    ("apps", "v1", "ControllerRevision", &M61),
+    ("apps", "v1", "DaemonSet", &M121),
+    ("apps", "v1", "Deployment", &M122),
+    ("apps", "v1", "ReplicaSet", &M123),
+    ("apps", "v1", "StatefulSet", &M124),
+    ("authentication.k8s.io", "v1", "SelfSubjectReview", &M210),
+    ("authentication.k8s.io", "v1", "TokenRequest", &M125),
+    ("authentication.k8s.io", "v1", "TokenReview", &M126),
+    ("authentication.k8s.io", "v1alpha1", "SelfSubjectReview", &M211),
+    ("authentication.k8s.io", "v1beta1", "SelfSubjectReview", &M212),
+    ("authentication.k8s.io", "v1beta1", "TokenReview", &M127),
+    ("authorization.k8s.io", "v1", "LocalSubjectAccessReview", &M130),
+    ("authorization.k8s.io", "v1", "SelfSubjectAccessReview", &M128),
+    ("authorization.k8s.io", "v1", "SelfSubjectRulesReview", &M129),
+    ("authorization.k8s.io", "v1", "SubjectAccessReview", &M130),
+    ("authorization.k8s.io", "v1beta1", "LocalSubjectAccessReview", &M133),
+    ("authorization.k8s.io", "v1beta1", "SelfSubjectAccessReview", &M131),
+    ("authorization.k8s.io", "v1beta1", "SelfSubjectRulesReview", &M132),
+    ("authorization.k8s.io", "v1beta1", "SubjectAccessReview", &M133),
+    ("autoscaling", "v1", "HorizontalPodAutoscaler", &M134),
+    ("autoscaling", "v1", "Scale", &M135),
+    ("autoscaling", "v2", "HorizontalPodAutoscaler", &M136),
+    ("batch", "v1", "CronJob", &M137),
+    ("batch", "v1", "Job", &M139),
+    ("batch", "v1beta1", "CronJob", &M140),
+    ("certificates.k8s.io", "v1", "CertificateSigningRequest", &M141),
+    ("certificates.k8s.io", "v1alpha1", "ClusterTrustBundle", &M142),
+    ("certificates.k8s.io", "v1beta1", "CertificateSigningRequest", &M143),
+    ("certificates.k8s.io", "v1beta1", "ClusterTrustBundle", &M144),
+    ("certificates.k8s.io", "v1beta1", "PodCertificateRequest", &M145),
+    ("coordination.k8s.io", "v1", "Lease", &M146),
+    ("coordination.k8s.io", "v1alpha2", "LeaseCandidate", &M147),
+    ("coordination.k8s.io", "v1beta1", "Lease", &M149),
+    ("coordination.k8s.io", "v1beta1", "LeaseCandidate", &M148),
+    ("discovery.k8s.io", "v1", "EndpointSlice", &M64),
+    ("discovery.k8s.io", "v1beta1", "EndpointSlice", &M65),
+    ("events.k8s.io", "v1", "Event", &M100),
+    ("events.k8s.io", "v1beta1", "Event", &M100),
+    ("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", &M161),
+    ("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", &M162),
+    ("flowcontrol.apiserver.k8s.io", "v1beta1", "FlowSchema", &M163),
+    ("flowcontrol.apiserver.k8s.io", "v1beta1", "PriorityLevelConfiguration", &M164),
+    ("flowcontrol.apiserver.k8s.io", "v1beta2", "FlowSchema", &M165),
+    ("flowcontrol.apiserver.k8s.io", "v1beta2", "PriorityLevelConfiguration", &M166),
+    ("flowcontrol.apiserver.k8s.io", "v1beta3", "FlowSchema", &M167),
+    ("flowcontrol.apiserver.k8s.io", "v1beta3", "PriorityLevelConfiguration", &M168),
+    ("internal.apiserver.k8s.io", "v1alpha1", "StorageVersion", &M120),
+    ("networking.k8s.io", "v1", "IPAddress", &M169),
+    ("networking.k8s.io", "v1", "Ingress", &M171),
+    ("networking.k8s.io", "v1", "IngressClass", &M170),
+    ("networking.k8s.io", "v1", "NetworkPolicy", &M172),
+    ("networking.k8s.io", "v1", "ServiceCIDR", &M173),
+    ("networking.k8s.io", "v1beta1", "IPAddress", &M174),
+    ("networking.k8s.io", "v1beta1", "Ingress", &M176),
+    ("networking.k8s.io", "v1beta1", "IngressClass", &M175),
+    ("networking.k8s.io", "v1beta1", "ServiceCIDR", &M177),
+    ("node.k8s.io", "v1", "RuntimeClass", &M99),
+    ("node.k8s.io", "v1alpha1", "RuntimeClass", &M178),
+    ("node.k8s.io", "v1beta1", "RuntimeClass", &M99),
+    ("policy", "v1", "Eviction", &M99),
+    ("policy", "v1", "PodDisruptionBudget", &M179),
+    ("policy", "v1beta1", "Eviction", &M99),
+    ("policy", "v1beta1", "PodDisruptionBudget", &M180),
     ("rbac.authorization.k8s.io", "v1", "ClusterRole", &M5),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", &M99),
-    ("rbac.authorization.k8s.io", "v1", "Role", &M102),
-    ("rbac.authorization.k8s.io", "v1", "RoleBinding", &M99),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", &M101),
+    ("rbac.authorization.k8s.io", "v1", "Role", &M104),
+    ("rbac.authorization.k8s.io", "v1", "RoleBinding", &M101),
     ("rbac.authorization.k8s.io", "v1alpha1", "ClusterRole", &M6),
-    ("rbac.authorization.k8s.io", "v1alpha1", "ClusterRoleBinding", &M100),
-    ("rbac.authorization.k8s.io", "v1alpha1", "Role", &M103),
-    ("rbac.authorization.k8s.io", "v1alpha1", "RoleBinding", &M100),
+    ("rbac.authorization.k8s.io", "v1alpha1", "ClusterRoleBinding", &M102),
+    ("rbac.authorization.k8s.io", "v1alpha1", "Role", &M105),
+    ("rbac.authorization.k8s.io", "v1alpha1", "RoleBinding", &M102),
     ("rbac.authorization.k8s.io", "v1beta1", "ClusterRole", &M7),
-    ("rbac.authorization.k8s.io", "v1beta1", "ClusterRoleBinding", &M101),
-    ("rbac.authorization.k8s.io", "v1beta1", "Role", &M104),
-    ("rbac.authorization.k8s.io", "v1beta1", "RoleBinding", &M101),
-    ("resource.k8s.io", "v1", "DeviceClass", &M179),
-    ("resource.k8s.io", "v1", "ResourceClaim", &M180),
-    ("resource.k8s.io", "v1", "ResourceClaimTemplate", &M181),
-    ("resource.k8s.io", "v1", "ResourceSlice", &M182),
-    ("resource.k8s.io", "v1alpha3", "DeviceTaintRule", &M183),
-    ("resource.k8s.io", "v1alpha3", "ResourcePoolStatusRequest", &M184),
-    ("resource.k8s.io", "v1beta1", "DeviceClass", &M185),
-    ("resource.k8s.io", "v1beta1", "ResourceClaim", &M186),
-    ("resource.k8s.io", "v1beta1", "ResourceClaimTemplate", &M187),
-    ("resource.k8s.io", "v1beta1", "ResourceSlice", &M188),
-    ("resource.k8s.io", "v1beta2", "DeviceClass", &M189),
-    ("resource.k8s.io", "v1beta2", "DeviceTaintRule", &M190),
-    ("resource.k8s.io", "v1beta2", "ResourceClaim", &M191),
-    ("resource.k8s.io", "v1beta2", "ResourceClaimTemplate", &M192),
-    ("resource.k8s.io", "v1beta2", "ResourceSlice", &M193),
-    ("scheduling.k8s.io", "v1", "PriorityClass", &M97),
-    ("scheduling.k8s.io", "v1alpha2", "PodGroup", &M194),
-    ("scheduling.k8s.io", "v1alpha2", "Workload", &M195),
-    ("scheduling.k8s.io", "v1beta1", "PriorityClass", &M97),
-    ("storage.k8s.io", "v1", "CSIDriver", &M196),
-    ("storage.k8s.io", "v1", "CSINode", &M197),
-    ("storage.k8s.io", "v1", "CSIStorageCapacity", &M97),
-    ("storage.k8s.io", "v1", "StorageClass", &M97),
-    ("storage.k8s.io", "v1", "VolumeAttachment", &M198),
-    ("storage.k8s.io", "v1", "VolumeAttributesClass", &M97),
-    ("storage.k8s.io", "v1alpha1", "CSIStorageCapacity", &M97),
-    ("storage.k8s.io", "v1alpha1", "VolumeAttachment", &M199),
-    ("storage.k8s.io", "v1alpha1", "VolumeAttributesClass", &M97),
-    ("storage.k8s.io", "v1beta1", "CSIDriver", &M200),
-    ("storage.k8s.io", "v1beta1", "CSINode", &M201),
-    ("storage.k8s.io", "v1beta1", "CSIStorageCapacity", &M97),
-    ("storage.k8s.io", "v1beta1", "StorageClass", &M97),
-    ("storage.k8s.io", "v1beta1", "VolumeAttachment", &M202),
-    ("storage.k8s.io", "v1beta1", "VolumeAttributesClass", &M97),
-    ("storagemigration.k8s.io", "v1beta1", "StorageVersionMigration", &M203),
+    ("rbac.authorization.k8s.io", "v1beta1", "ClusterRoleBinding", &M103),
+    ("rbac.authorization.k8s.io", "v1beta1", "Role", &M106),
+    ("rbac.authorization.k8s.io", "v1beta1", "RoleBinding", &M103),
+    ("resource.k8s.io", "v1", "DeviceClass", &M181),
+    ("resource.k8s.io", "v1", "ResourceClaim", &M182),
+    ("resource.k8s.io", "v1", "ResourceClaimTemplate", &M183),
+    ("resource.k8s.io", "v1", "ResourceSlice", &M184),
+    ("resource.k8s.io", "v1alpha3", "DeviceTaintRule", &M185),
+    ("resource.k8s.io", "v1alpha3", "ResourcePoolStatusRequest", &M186),
+    ("resource.k8s.io", "v1beta1", "DeviceClass", &M187),
+    ("resource.k8s.io", "v1beta1", "ResourceClaim", &M188),
+    ("resource.k8s.io", "v1beta1", "ResourceClaimTemplate", &M189),
+    ("resource.k8s.io", "v1beta1", "ResourceSlice", &M190),
+    ("resource.k8s.io", "v1beta2", "DeviceClass", &M191),
+    ("resource.k8s.io", "v1beta2", "DeviceTaintRule", &M192),
+    ("resource.k8s.io", "v1beta2", "ResourceClaim", &M193),
+    ("resource.k8s.io", "v1beta2", "ResourceClaimTemplate", &M194),
+    ("resource.k8s.io", "v1beta2", "ResourceSlice", &M195),
+    ("scheduling.k8s.io", "v1", "PriorityClass", &M99),
+    ("scheduling.k8s.io", "v1alpha2", "PodGroup", &M196),
+    ("scheduling.k8s.io", "v1alpha2", "Workload", &M197),
+    ("scheduling.k8s.io", "v1beta1", "PriorityClass", &M99),
+    ("storage.k8s.io", "v1", "CSIDriver", &M198),
+    ("storage.k8s.io", "v1", "CSINode", &M199),
+    ("storage.k8s.io", "v1", "CSIStorageCapacity", &M99),
+    ("storage.k8s.io", "v1", "StorageClass", &M99),
+    ("storage.k8s.io", "v1", "VolumeAttachment", &M200),
+    ("storage.k8s.io", "v1", "VolumeAttributesClass", &M99),
+    ("storage.k8s.io", "v1alpha1", "CSIStorageCapacity", &M99),
+    ("storage.k8s.io", "v1alpha1", "VolumeAttachment", &M201),
+    ("storage.k8s.io", "v1alpha1", "VolumeAttributesClass", &M99),
+    ("storage.k8s.io", "v1beta1", "CSIDriver", &M202),
+    ("storage.k8s.io", "v1beta1", "CSINode", &M203),
+    ("storage.k8s.io", "v1beta1", "CSIStorageCapacity", &M99),
+    ("storage.k8s.io", "v1beta1", "StorageClass", &M99),
+    ("storage.k8s.io", "v1beta1", "VolumeAttachment", &M204),
+    ("storage.k8s.io", "v1beta1", "VolumeAttributesClass", &M99),
+    ("storagemigration.k8s.io", "v1beta1", "StorageVersionMigration", &M205),
 ];
 
 // k8s.io.api.apiserverinternal.v1alpha1.StorageVersionSpec
-// k8s.io.api.authentication.v1.TokenRequestSpec
 // k8s.io.api.authentication.v1.TokenRequestStatus
 // k8s.io.api.authentication.v1.TokenReviewSpec
 // k8s.io.api.authentication.v1beta1.TokenReviewSpec
@@ -212,48 +211,48 @@ static M0: Descriptor = Descriptor { fields: &[
 // k8s.io.api.batch.v1.CronJobStatus
 // k8s.io.api.batch.v1beta1.CronJobStatus
 static M1: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "active", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M16) },
+    FieldDescriptor { key: "active", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M17) },
 ] };
 
 // k8s.io.api.core.v1.NodeConfigStatus
 static M2: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "active", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M52) },
-    FieldDescriptor { key: "assigned", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M52) },
-    FieldDescriptor { key: "lastKnownGood", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M52) },
+    FieldDescriptor { key: "active", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M54) },
+    FieldDescriptor { key: "assigned", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M54) },
+    FieldDescriptor { key: "lastKnownGood", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M54) },
 ] };
 
 // k8s.io.api.core.v1.EndpointSubset
 static M3: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "addresses", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M232) },
-    FieldDescriptor { key: "notReadyAddresses", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M232) },
+    FieldDescriptor { key: "addresses", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M234) },
+    FieldDescriptor { key: "notReadyAddresses", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M234) },
 ] };
 
 // k8s.io.api.core.v1.PodSpec
 static M4: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "affinity", numbers: &[18], shape: Shape::One, holds: Holds::Message(&M239) },
+    FieldDescriptor { key: "affinity", numbers: &[18], shape: Shape::One, holds: Holds::Message(&M241) },
     FieldDescriptor { key: "nodeName", numbers: &[10], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "nodeSelector", numbers: &[7], shape: Shape::Map, holds: Holds::Text },
     FieldDescriptor { key: "tolerations", numbers: &[22], shape: Shape::Many, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "volumes", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M65) },
+    FieldDescriptor { key: "volumes", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M67) },
 ] };
 
 // k8s.io.api.rbac.v1.ClusterRole
 static M5: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "aggregationRule", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M21) },
+    FieldDescriptor { key: "aggregationRule", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M23) },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
 ] };
 
 // k8s.io.api.rbac.v1alpha1.ClusterRole
 static M6: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "aggregationRule", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M21) },
+    FieldDescriptor { key: "aggregationRule", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M23) },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M12) },
 ] };
 
 // k8s.io.api.rbac.v1beta1.ClusterRole
 static M7: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "aggregationRule", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M21) },
+    FieldDescriptor { key: "aggregationRule", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M23) },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
 ] };
@@ -263,10 +262,10 @@ static M8: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "annotations", numbers: &[12], shape: Shape::Map, holds: Holds::Text },
     FieldDescriptor { key: "generateName", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "labels", numbers: &[11], shape: Shape::Map, holds: Holds::Text },
-    FieldDescriptor { key: "managedFields", numbers: &[17], shape: Shape::Many, holds: Holds::Message(&M14) },
+    FieldDescriptor { key: "managedFields", numbers: &[17], shape: Shape::Many, holds: Holds::Message(&M15) },
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "ownerReferences", numbers: &[13], shape: Shape::Many, holds: Holds::Message(&M15) },
+    FieldDescriptor { key: "ownerReferences", numbers: &[13], shape: Shape::Many, holds: Holds::Message(&M16) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.ResourcePolicyRule
@@ -308,8 +307,15 @@ static M12: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "verbs", numbers: &[1], shape: Shape::Many, holds: Holds::Text },
 ] };
 
-// k8s.io.api.rbac.v1alpha1.Subject
+// k8s.io.api.authentication.v1.BoundObjectReference
 static M13: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "apiVersion", numbers: &[2], shape: Shape::One, holds: Holds::Text },
+    FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
+    FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
+] };
+
+// k8s.io.api.rbac.v1alpha1.Subject
+static M14: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "apiVersion", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
@@ -317,20 +323,20 @@ static M13: Descriptor = Descriptor { fields: &[
 ] };
 
 // k8s.io.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry
-static M14: Descriptor = Descriptor { fields: &[
+static M15: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "apiVersion", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "fieldsV1", numbers: &[7, 1], shape: Shape::One, holds: Holds::Json },
 ] };
 
 // k8s.io.apimachinery.pkg.apis.meta.v1.OwnerReference
-static M15: Descriptor = Descriptor { fields: &[
+static M16: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "apiVersion", numbers: &[5], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.ObjectReference
-static M16: Descriptor = Descriptor { fields: &[
+static M17: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "apiVersion", numbers: &[5], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
@@ -338,111 +344,116 @@ static M16: Descriptor = Descriptor { fields: &[
 ] };
 
 // k8s.io.api.core.v1.PersistentVolumeSpec
-static M17: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "azureFile", numbers: &[2, 13], shape: Shape::One, holds: Holds::Message(&M254) },
-    FieldDescriptor { key: "cephfs", numbers: &[2, 9], shape: Shape::One, holds: Holds::Message(&M259) },
-    FieldDescriptor { key: "cinder", numbers: &[2, 8], shape: Shape::One, holds: Holds::Message(&M257) },
-    FieldDescriptor { key: "claimRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M16) },
-    FieldDescriptor { key: "csi", numbers: &[2, 22], shape: Shape::One, holds: Holds::Message(&M54) },
-    FieldDescriptor { key: "flexVolume", numbers: &[2, 12], shape: Shape::One, holds: Holds::Message(&M256) },
-    FieldDescriptor { key: "glusterfs", numbers: &[2, 4], shape: Shape::One, holds: Holds::Message(&M64) },
-    FieldDescriptor { key: "iscsi", numbers: &[2, 7], shape: Shape::One, holds: Holds::Message(&M255) },
-    FieldDescriptor { key: "rbd", numbers: &[2, 6], shape: Shape::One, holds: Holds::Message(&M260) },
-    FieldDescriptor { key: "scaleIO", numbers: &[2, 19], shape: Shape::One, holds: Holds::Message(&M256) },
-    FieldDescriptor { key: "storageos", numbers: &[2, 21], shape: Shape::One, holds: Holds::Message(&M258) },
+static M18: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "azureFile", numbers: &[2, 13], shape: Shape::One, holds: Holds::Message(&M256) },
+    FieldDescriptor { key: "cephfs", numbers: &[2, 9], shape: Shape::One, holds: Holds::Message(&M261) },
+    FieldDescriptor { key: "cinder", numbers: &[2, 8], shape: Shape::One, holds: Holds::Message(&M259) },
+    FieldDescriptor { key: "claimRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M17) },
+    FieldDescriptor { key: "csi", numbers: &[2, 22], shape: Shape::One, holds: Holds::Message(&M56) },
+    FieldDescriptor { key: "flexVolume", numbers: &[2, 12], shape: Shape::One, holds: Holds::Message(&M258) },
+    FieldDescriptor { key: "glusterfs", numbers: &[2, 4], shape: Shape::One, holds: Holds::Message(&M66) },
+    FieldDescriptor { key: "iscsi", numbers: &[2, 7], shape: Shape::One, holds: Holds::Message(&M257) },
+    FieldDescriptor { key: "rbd", numbers: &[2, 6], shape: Shape::One, holds: Holds::Message(&M262) },
+    FieldDescriptor { key: "scaleIO", numbers: &[2, 19], shape: Shape::One, holds: Holds::Message(&M258) },
+    FieldDescriptor { key: "storageos", numbers: &[2, 21], shape: Shape::One, holds: Holds::Message(&M260) },
+] };
+
+// k8s.io.api.authentication.v1.TokenRequestSpec
+static M19: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "boundObjectRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M13) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingWebhook
 // k8s.io.api.admissionregistration.v1.ValidatingWebhook
-static M18: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M261) },
+static M20: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M263) },
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespaceSelector", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingWebhook
 // k8s.io.api.admissionregistration.v1beta1.ValidatingWebhook
-static M19: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M262) },
+static M21: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M264) },
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespaceSelector", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.WebhookConversion
-static M20: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M263) },
+static M22: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "clientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M265) },
 ] };
 
 // k8s.io.api.rbac.v1.AggregationRule
 // k8s.io.api.rbac.v1alpha1.AggregationRule
 // k8s.io.api.rbac.v1beta1.AggregationRule
-static M21: Descriptor = Descriptor { fields: &[
+static M23: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "clusterRoleSelectors", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.batch.v1.JobStatus
-static M22: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M96) },
+static M24: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M98) },
 ] };
 
 // k8s.io.api.certificates.v1.CertificateSigningRequestStatus
-static M23: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M25: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M96) },
 ] };
 
 // k8s.io.api.certificates.v1beta1.CertificateSigningRequestStatus
-static M24: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M94) },
+static M26: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M96) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.FlowSchemaStatus
-static M25: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M27: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.PriorityLevelConfigurationStatus
-static M26: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M28: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta1.FlowSchemaStatus
-static M27: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M29: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta1.PriorityLevelConfigurationStatus
-static M28: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M30: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta2.FlowSchemaStatus
-static M29: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M31: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta2.PriorityLevelConfigurationStatus
-static M30: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M32: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta3.FlowSchemaStatus
-static M31: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M33: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta3.PriorityLevelConfigurationStatus
-static M32: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M34: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus
-static M33: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M35: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinitionStatus
-static M34: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M36: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.certificates.v1beta1.PodCertificateRequestStatus
@@ -452,265 +463,265 @@ static M34: Descriptor = Descriptor { fields: &[
 // k8s.io.api.resource.v1beta2.DeviceTaintRuleStatus
 // k8s.io.api.scheduling.v1alpha2.PodGroupStatus
 // k8s.io.api.storagemigration.v1beta1.StorageVersionMigrationStatus
-static M35: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M96) },
+static M37: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M98) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIServiceStatus
-static M36: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M38: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIServiceStatus
-static M37: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M39: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.apps.v1.DaemonSetStatus
-static M38: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[10], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M40: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[10], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.apps.v1.StatefulSetStatus
-static M39: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[10], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M41: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[10], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.core.v1.NamespaceStatus
-static M40: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M96) },
+static M42: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M98) },
 ] };
 
 // k8s.io.api.core.v1.PodStatus
-static M41: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M96) },
+static M43: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M98) },
 ] };
 
 // k8s.io.api.core.v1.ServiceStatus
-static M42: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M96) },
+static M44: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M98) },
 ] };
 
 // k8s.io.api.apiserverinternal.v1alpha1.StorageVersionStatus
-static M43: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M96) },
+static M45: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M98) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicyStatus
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicyStatus
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicyStatus
 // k8s.io.api.resource.v1alpha3.ResourcePoolStatusRequestStatus
-static M44: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M96) },
+static M46: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M98) },
 ] };
 
 // k8s.io.api.core.v1.NodeStatus
-static M45: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M96) },
+static M47: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M98) },
     FieldDescriptor { key: "config", numbers: &[11], shape: Shape::One, holds: Holds::Message(&M2) },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolumeClaimStatus
-static M46: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M96) },
+static M48: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M98) },
 ] };
 
 // k8s.io.api.apps.v1.DeploymentStatus
-static M47: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M49: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.apps.v1.ReplicaSetStatus
-static M48: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M50: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.autoscaling.v2.HorizontalPodAutoscalerStatus
-static M49: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M51: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.core.v1.ReplicationControllerStatus
-static M50: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M95) },
+static M52: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[6], shape: Shape::Many, holds: Holds::Message(&M97) },
 ] };
 
 // k8s.io.api.policy.v1.PodDisruptionBudgetStatus
 // k8s.io.api.policy.v1beta1.PodDisruptionBudgetStatus
-static M51: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conditions", numbers: &[7], shape: Shape::Many, holds: Holds::Message(&M96) },
+static M53: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conditions", numbers: &[7], shape: Shape::Many, holds: Holds::Message(&M98) },
 ] };
 
 // k8s.io.api.core.v1.NodeConfigSource
-static M52: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "configMap", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M221) },
+static M54: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "configMap", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M223) },
 ] };
 
 // k8s.io.api.core.v1.NodeSpec
-static M53: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "configSource", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M52) },
+static M55: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "configSource", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M54) },
 ] };
 
 // k8s.io.api.core.v1.CSIPersistentVolumeSource
-static M54: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "controllerExpandSecretRef", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M219) },
-    FieldDescriptor { key: "controllerPublishSecretRef", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M219) },
-    FieldDescriptor { key: "nodeExpandSecretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M219) },
-    FieldDescriptor { key: "nodePublishSecretRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M219) },
-    FieldDescriptor { key: "nodeStageSecretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M219) },
+static M56: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "controllerExpandSecretRef", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M221) },
+    FieldDescriptor { key: "controllerPublishSecretRef", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M221) },
+    FieldDescriptor { key: "nodeExpandSecretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M221) },
+    FieldDescriptor { key: "nodePublishSecretRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M221) },
+    FieldDescriptor { key: "nodeStageSecretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec
-static M55: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conversion", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M278) },
+static M57: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conversion", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M280) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinitionSpec
-static M56: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "conversion", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M279) },
+static M58: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "conversion", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M281) },
 ] };
 
 // k8s.io.api.core.v1.ConfigMap
-static M57: Descriptor = Descriptor { fields: &[
+static M59: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "data", numbers: &[2], shape: Shape::Map, holds: Holds::Text },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.core.v1.Secret
-static M58: Descriptor = Descriptor { fields: &[
+static M60: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "data", numbers: &[2], shape: Shape::Map, holds: Holds::Text },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "type", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.apps.v1.ControllerRevision
-static M59: Descriptor = Descriptor { fields: &[
+static M61: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "data", numbers: &[2, 1], shape: Shape::One, holds: Holds::Json },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolumeClaimSpec
-static M60: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "dataSourceRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M85) },
+static M62: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "dataSourceRef", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M87) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicySpec
-static M61: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "egress", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M271) },
-    FieldDescriptor { key: "ingress", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M69) },
+static M63: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "egress", numbers: &[3], shape: Shape::Many, holds: Holds::Message(&M273) },
+    FieldDescriptor { key: "ingress", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M71) },
 ] };
 
 // k8s.io.api.discovery.v1.EndpointSlice
-static M62: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M234) },
+static M64: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M236) },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.discovery.v1beta1.EndpointSlice
-static M63: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M234) },
+static M65: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "endpoints", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M236) },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.core.v1.GlusterfsPersistentVolumeSource
-static M64: Descriptor = Descriptor { fields: &[
+static M66: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "endpointsNamespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.Volume
-static M65: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "ephemeral", numbers: &[2, 29], shape: Shape::One, holds: Holds::Message(&M276) },
+static M67: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "ephemeral", numbers: &[2, 29], shape: Shape::One, holds: Holds::Message(&M278) },
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "storageos", numbers: &[2, 27], shape: Shape::One, holds: Holds::Message(&M277) },
+    FieldDescriptor { key: "storageos", numbers: &[2, 27], shape: Shape::One, holds: Holds::Message(&M279) },
 ] };
 
 // k8s.io.api.authorization.v1.SubjectAccessReviewStatus
 // k8s.io.api.authorization.v1beta1.SubjectAccessReviewStatus
-static M66: Descriptor = Descriptor { fields: &[
+static M68: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "evaluationError", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "reason", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.authorization.v1.SubjectRulesReviewStatus
-static M67: Descriptor = Descriptor { fields: &[
+static M69: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "evaluationError", numbers: &[4], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "resourceRules", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M11) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SubjectRulesReviewStatus
-static M68: Descriptor = Descriptor { fields: &[
+static M70: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "evaluationError", numbers: &[4], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "resourceRules", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M11) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicyIngressRule
-static M69: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "from", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M226) },
+static M71: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "from", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M228) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.Subject
-static M70: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M218) },
+static M72: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M220) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M221) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M218) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M223) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M220) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta1.Subject
-static M71: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M218) },
+static M73: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M220) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M221) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M218) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M223) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M220) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta2.Subject
-static M72: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M218) },
+static M74: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M220) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M221) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M218) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M223) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M220) },
 ] };
 
 // k8s.io.api.flowcontrol.v1beta3.Subject
-static M73: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M218) },
+static M75: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "group", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M220) },
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M221) },
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M218) },
+    FieldDescriptor { key: "serviceAccount", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M223) },
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M220) },
 ] };
 
 // k8s.io.api.authentication.v1.UserInfo
 // k8s.io.api.authentication.v1beta1.UserInfo
-static M74: Descriptor = Descriptor { fields: &[
+static M76: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "groups", numbers: &[3], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "username", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.authorization.v1.SubjectAccessReviewSpec
-static M75: Descriptor = Descriptor { fields: &[
+static M77: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "groups", numbers: &[4], shape: Shape::Many, holds: Holds::Text },
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M223) },
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M225) },
     FieldDescriptor { key: "user", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.certificates.v1.CertificateSigningRequestSpec
 // k8s.io.api.certificates.v1beta1.CertificateSigningRequestSpec
-static M76: Descriptor = Descriptor { fields: &[
+static M78: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "groups", numbers: &[4], shape: Shape::Many, holds: Holds::Text },
     FieldDescriptor { key: "username", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.ServiceSpec
-static M77: Descriptor = Descriptor { fields: &[
+static M79: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "healthCheckNodePort", numbers: &[12], shape: Shape::One, holds: Holds::Number },
-    FieldDescriptor { key: "ports", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M220) },
+    FieldDescriptor { key: "ports", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M222) },
     FieldDescriptor { key: "type", numbers: &[4], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.coordination.v1.LeaseSpec
 // k8s.io.api.coordination.v1beta1.LeaseSpec
-static M78: Descriptor = Descriptor { fields: &[
+static M80: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "holderIdentity", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "preferredHolder", numbers: &[7], shape: Shape::One, holds: Holds::Text },
 ] };
@@ -718,33 +729,33 @@ static M78: Descriptor = Descriptor { fields: &[
 // k8s.io.api.storage.v1.VolumeAttachmentSource
 // k8s.io.api.storage.v1alpha1.VolumeAttachmentSource
 // k8s.io.api.storage.v1beta1.VolumeAttachmentSource
-static M79: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "inlineVolumeSpec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M17) },
+static M81: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "inlineVolumeSpec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M18) },
 ] };
 
 // k8s.io.api.core.v1.Event
-static M80: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "involvedObject", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M16) },
+static M82: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "involvedObject", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M17) },
     FieldDescriptor { key: "message", numbers: &[4], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "related", numbers: &[13], shape: Shape::One, holds: Holds::Message(&M16) },
+    FieldDescriptor { key: "related", numbers: &[13], shape: Shape::One, holds: Holds::Message(&M17) },
     FieldDescriptor { key: "reportingInstance", numbers: &[15], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "type", numbers: &[9], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.batch.v1.CronJobSpec
-static M81: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M136) },
+static M83: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M138) },
 ] };
 
 // k8s.io.api.batch.v1beta1.CronJobSpec
-static M82: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M136) },
+static M84: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "jobTemplate", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M138) },
 ] };
 
 // k8s.io.api.rbac.v1.Subject
 // k8s.io.api.rbac.v1beta1.Subject
-static M83: Descriptor = Descriptor { fields: &[
+static M85: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
@@ -753,13 +764,13 @@ static M83: Descriptor = Descriptor { fields: &[
 // k8s.io.api.rbac.v1.RoleRef
 // k8s.io.api.rbac.v1alpha1.RoleRef
 // k8s.io.api.rbac.v1beta1.RoleRef
-static M84: Descriptor = Descriptor { fields: &[
+static M86: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.TypedObjectReference
-static M85: Descriptor = Descriptor { fields: &[
+static M87: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
@@ -767,7 +778,7 @@ static M85: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.networking.v1.IngressClassParametersReference
 // k8s.io.api.networking.v1beta1.IngressClassParametersReference
-static M86: Descriptor = Descriptor { fields: &[
+static M88: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "kind", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "name", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[5], shape: Shape::One, holds: Holds::Text },
@@ -775,51 +786,51 @@ static M86: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicySpec
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicySpec
-static M87: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M225) },
+static M89: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M227) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicySpec
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicySpec
-static M88: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M225) },
+static M90: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M227) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicySpec
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicySpec
-static M89: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M225) },
+static M91: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchConstraints", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M227) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec
-static M90: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M225) },
-    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M219) },
+static M92: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M227) },
+    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicyBindingSpec
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicyBindingSpec
-static M91: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M225) },
-    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M219) },
+static M93: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M227) },
+    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicyBindingSpec
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicyBindingSpec
-static M92: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M225) },
-    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M219) },
+static M94: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "matchResources", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M227) },
+    FieldDescriptor { key: "paramRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolumeStatus
-static M93: Descriptor = Descriptor { fields: &[
+static M95: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "message", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.certificates.v1.CertificateSigningRequestCondition
 // k8s.io.api.certificates.v1beta1.CertificateSigningRequestCondition
-static M94: Descriptor = Descriptor { fields: &[
+static M96: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "message", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "type", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
@@ -842,7 +853,7 @@ static M94: Descriptor = Descriptor { fields: &[
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinitionCondition
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIServiceCondition
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIServiceCondition
-static M95: Descriptor = Descriptor { fields: &[
+static M97: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "message", numbers: &[5], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "type", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
@@ -854,7 +865,7 @@ static M95: Descriptor = Descriptor { fields: &[
 // k8s.io.api.core.v1.PersistentVolumeClaimCondition
 // k8s.io.api.core.v1.PodCondition
 // k8s.io.apimachinery.pkg.apis.meta.v1.Condition
-static M96: Descriptor = Descriptor { fields: &[
+static M98: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "message", numbers: &[6], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "type", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
@@ -877,805 +888,805 @@ static M96: Descriptor = Descriptor { fields: &[
 // k8s.io.api.storage.v1beta1.CSIStorageCapacity
 // k8s.io.api.storage.v1beta1.StorageClass
 // k8s.io.api.storage.v1beta1.VolumeAttributesClass
-static M97: Descriptor = Descriptor { fields: &[
+static M99: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
 ] };
 
 // k8s.io.api.events.v1.Event
 // k8s.io.api.events.v1beta1.Event
-static M98: Descriptor = Descriptor { fields: &[
+static M100: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "note", numbers: &[10], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "regarding", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M16) },
-    FieldDescriptor { key: "related", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M16) },
+    FieldDescriptor { key: "regarding", numbers: &[8], shape: Shape::One, holds: Holds::Message(&M17) },
+    FieldDescriptor { key: "related", numbers: &[9], shape: Shape::One, holds: Holds::Message(&M17) },
     FieldDescriptor { key: "reportingInstance", numbers: &[5], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "type", numbers: &[11], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.rbac.v1.ClusterRoleBinding
 // k8s.io.api.rbac.v1.RoleBinding
-static M99: Descriptor = Descriptor { fields: &[
+static M101: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M84) },
-    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M83) },
+    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M86) },
+    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M85) },
 ] };
 
 // k8s.io.api.rbac.v1alpha1.ClusterRoleBinding
 // k8s.io.api.rbac.v1alpha1.RoleBinding
-static M100: Descriptor = Descriptor { fields: &[
+static M102: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M84) },
-    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M13) },
+    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M86) },
+    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M14) },
 ] };
 
 // k8s.io.api.rbac.v1beta1.ClusterRoleBinding
 // k8s.io.api.rbac.v1beta1.RoleBinding
-static M101: Descriptor = Descriptor { fields: &[
+static M103: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M84) },
-    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M83) },
+    FieldDescriptor { key: "roleRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M86) },
+    FieldDescriptor { key: "subjects", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M85) },
 ] };
 
 // k8s.io.api.rbac.v1.Role
-static M102: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
-] };
-
-// k8s.io.api.rbac.v1alpha1.Role
-static M103: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M12) },
-] };
-
-// k8s.io.api.rbac.v1beta1.Role
 static M104: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
 ] };
 
-// k8s.io.api.core.v1.ServiceAccount
+// k8s.io.api.rbac.v1alpha1.Role
 static M105: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "secrets", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M16) },
+    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M12) },
+] };
+
+// k8s.io.api.rbac.v1beta1.Role
+static M106: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "rules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M10) },
+] };
+
+// k8s.io.api.core.v1.ServiceAccount
+static M107: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "secrets", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M17) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicyBinding
-static M106: Descriptor = Descriptor { fields: &[
+static M108: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M90) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M92) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingAdmissionPolicy
-static M107: Descriptor = Descriptor { fields: &[
+static M109: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M87) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M89) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding
-static M108: Descriptor = Descriptor { fields: &[
+static M110: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M92) },
+] };
+
+// k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicy
+static M111: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M89) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M46) },
+] };
+
+// k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicyBinding
+static M112: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M93) },
+] };
+
+// k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicy
+static M113: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M90) },
 ] };
 
-// k8s.io.api.admissionregistration.v1.ValidatingAdmissionPolicy
-static M109: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M87) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M44) },
-] };
-
-// k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicyBinding
-static M110: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M91) },
-] };
-
-// k8s.io.api.admissionregistration.v1alpha1.MutatingAdmissionPolicy
-static M111: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M88) },
-] };
-
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicyBinding
-static M112: Descriptor = Descriptor { fields: &[
+static M114: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M91) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M93) },
 ] };
 
 // k8s.io.api.admissionregistration.v1alpha1.ValidatingAdmissionPolicy
-static M113: Descriptor = Descriptor { fields: &[
+static M115: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M88) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M44) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M90) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M46) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicyBinding
-static M114: Descriptor = Descriptor { fields: &[
+static M116: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M92) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M94) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingAdmissionPolicy
-static M115: Descriptor = Descriptor { fields: &[
+static M117: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M89) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M91) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicyBinding
-static M116: Descriptor = Descriptor { fields: &[
+static M118: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M92) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M94) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.ValidatingAdmissionPolicy
-static M117: Descriptor = Descriptor { fields: &[
+static M119: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M89) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M44) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M91) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M46) },
 ] };
 
 // k8s.io.api.apiserverinternal.v1alpha1.StorageVersion
-static M118: Descriptor = Descriptor { fields: &[
+static M120: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M43) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M45) },
 ] };
 
 // k8s.io.api.apps.v1.DaemonSet
-static M119: Descriptor = Descriptor { fields: &[
+static M121: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M267) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M38) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M269) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M40) },
 ] };
 
 // k8s.io.api.apps.v1.Deployment
-static M120: Descriptor = Descriptor { fields: &[
+static M122: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M268) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M47) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M270) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M49) },
 ] };
 
 // k8s.io.api.apps.v1.ReplicaSet
-static M121: Descriptor = Descriptor { fields: &[
+static M123: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M268) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M48) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M270) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M50) },
 ] };
 
 // k8s.io.api.apps.v1.StatefulSet
-static M122: Descriptor = Descriptor { fields: &[
+static M124: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M269) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M39) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M271) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M41) },
 ] };
 
 // k8s.io.api.authentication.v1.TokenRequest
-static M123: Descriptor = Descriptor { fields: &[
+static M125: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M19) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.authentication.v1.TokenReview
-static M124: Descriptor = Descriptor { fields: &[
+static M126: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M273) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M275) },
 ] };
 
 // k8s.io.api.authentication.v1beta1.TokenReview
-static M125: Descriptor = Descriptor { fields: &[
+static M127: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M274) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M276) },
 ] };
 
 // k8s.io.api.authorization.v1.SelfSubjectAccessReview
-static M126: Descriptor = Descriptor { fields: &[
+static M128: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M243) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M66) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M245) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M68) },
 ] };
 
 // k8s.io.api.authorization.v1.SelfSubjectRulesReview
-static M127: Descriptor = Descriptor { fields: &[
+static M129: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M224) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M67) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M226) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M69) },
 ] };
 
 // k8s.io.api.authorization.v1.LocalSubjectAccessReview
 // k8s.io.api.authorization.v1.SubjectAccessReview
-static M128: Descriptor = Descriptor { fields: &[
+static M130: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M75) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M66) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M77) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M68) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SelfSubjectAccessReview
-static M129: Descriptor = Descriptor { fields: &[
+static M131: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M244) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M66) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M246) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M68) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SelfSubjectRulesReview
-static M130: Descriptor = Descriptor { fields: &[
+static M132: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M224) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M68) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M226) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M70) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.LocalSubjectAccessReview
 // k8s.io.api.authorization.v1beta1.SubjectAccessReview
-static M131: Descriptor = Descriptor { fields: &[
+static M133: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M245) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M66) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M247) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M68) },
 ] };
 
 // k8s.io.api.autoscaling.v1.HorizontalPodAutoscaler
-static M132: Descriptor = Descriptor { fields: &[
+static M134: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.autoscaling.v1.Scale
-static M133: Descriptor = Descriptor { fields: &[
+static M135: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.autoscaling.v2.HorizontalPodAutoscaler
-static M134: Descriptor = Descriptor { fields: &[
+static M136: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M49) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M51) },
 ] };
 
 // k8s.io.api.batch.v1.CronJob
-static M135: Descriptor = Descriptor { fields: &[
+static M137: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M81) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M83) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M1) },
 ] };
 
 // k8s.io.api.batch.v1.JobTemplateSpec
 // k8s.io.api.batch.v1beta1.JobTemplateSpec
-static M136: Descriptor = Descriptor { fields: &[
+static M138: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M270) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M272) },
 ] };
 
 // k8s.io.api.batch.v1.Job
-static M137: Descriptor = Descriptor { fields: &[
+static M139: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M270) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M22) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M272) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M24) },
 ] };
 
 // k8s.io.api.batch.v1beta1.CronJob
-static M138: Descriptor = Descriptor { fields: &[
+static M140: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M82) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M84) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M1) },
 ] };
 
 // k8s.io.api.certificates.v1.CertificateSigningRequest
-static M139: Descriptor = Descriptor { fields: &[
+static M141: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M76) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M23) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M78) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M25) },
 ] };
 
 // k8s.io.api.certificates.v1alpha1.ClusterTrustBundle
-static M140: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-] };
-
-// k8s.io.api.certificates.v1beta1.CertificateSigningRequest
-static M141: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M76) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M24) },
-] };
-
-// k8s.io.api.certificates.v1beta1.ClusterTrustBundle
 static M142: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.api.certificates.v1beta1.PodCertificateRequest
+// k8s.io.api.certificates.v1beta1.CertificateSigningRequest
 static M143: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M233) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M78) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M26) },
+] };
+
+// k8s.io.api.certificates.v1beta1.ClusterTrustBundle
+static M144: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.certificates.v1beta1.PodCertificateRequest
+static M145: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M235) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M37) },
 ] };
 
 // k8s.io.api.coordination.v1.Lease
-static M144: Descriptor = Descriptor { fields: &[
+static M146: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M78) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M80) },
 ] };
 
 // k8s.io.api.coordination.v1alpha2.LeaseCandidate
-static M145: Descriptor = Descriptor { fields: &[
+static M147: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.coordination.v1beta1.LeaseCandidate
-static M146: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-] };
-
-// k8s.io.api.coordination.v1beta1.Lease
-static M147: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M78) },
-] };
-
-// k8s.io.api.core.v1.LimitRange
 static M148: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.api.core.v1.Namespace
+// k8s.io.api.coordination.v1beta1.Lease
 static M149: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M80) },
+] };
+
+// k8s.io.api.core.v1.LimitRange
+static M150: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M40) },
+] };
+
+// k8s.io.api.core.v1.Namespace
+static M151: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M42) },
 ] };
 
 // k8s.io.api.core.v1.Node
-static M150: Descriptor = Descriptor { fields: &[
+static M152: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M53) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M45) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M55) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M47) },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolumeClaimTemplate
-static M151: Descriptor = Descriptor { fields: &[
+static M153: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M60) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M62) },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolumeClaim
-static M152: Descriptor = Descriptor { fields: &[
+static M154: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M60) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M46) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M62) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M48) },
 ] };
 
 // k8s.io.api.core.v1.PersistentVolume
-static M153: Descriptor = Descriptor { fields: &[
+static M155: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M17) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M93) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M18) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M95) },
 ] };
 
 // k8s.io.api.core.v1.PodTemplateSpec
-static M154: Descriptor = Descriptor { fields: &[
+static M156: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M4) },
 ] };
 
 // k8s.io.api.core.v1.Pod
-static M155: Descriptor = Descriptor { fields: &[
+static M157: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M4) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M41) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M43) },
 ] };
 
 // k8s.io.api.core.v1.ReplicationController
-static M156: Descriptor = Descriptor { fields: &[
+static M158: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M268) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M50) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M270) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M52) },
 ] };
 
 // k8s.io.api.core.v1.ResourceQuota
-static M157: Descriptor = Descriptor { fields: &[
+static M159: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.core.v1.Service
-static M158: Descriptor = Descriptor { fields: &[
+static M160: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M77) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M42) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M79) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M44) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.FlowSchema
-static M159: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M250) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M25) },
-] };
-
-// k8s.io.api.flowcontrol.v1.PriorityLevelConfiguration
-static M160: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M272) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M26) },
-] };
-
-// k8s.io.api.flowcontrol.v1beta1.FlowSchema
 static M161: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M251) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M252) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M27) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta1.PriorityLevelConfiguration
+// k8s.io.api.flowcontrol.v1.PriorityLevelConfiguration
 static M162: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M272) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M274) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M28) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta2.FlowSchema
+// k8s.io.api.flowcontrol.v1beta1.FlowSchema
 static M163: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M252) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M253) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M29) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta2.PriorityLevelConfiguration
+// k8s.io.api.flowcontrol.v1beta1.PriorityLevelConfiguration
 static M164: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M272) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M274) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M30) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta3.FlowSchema
+// k8s.io.api.flowcontrol.v1beta2.FlowSchema
 static M165: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M253) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M254) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M31) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta3.PriorityLevelConfiguration
+// k8s.io.api.flowcontrol.v1beta2.PriorityLevelConfiguration
 static M166: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M272) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M274) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M32) },
 ] };
 
-// k8s.io.api.networking.v1.IPAddress
+// k8s.io.api.flowcontrol.v1beta3.FlowSchema
 static M167: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M255) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M33) },
+] };
+
+// k8s.io.api.flowcontrol.v1beta3.PriorityLevelConfiguration
+static M168: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M274) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M34) },
+] };
+
+// k8s.io.api.networking.v1.IPAddress
+static M169: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M239) },
+] };
+
+// k8s.io.api.networking.v1.IngressClass
+static M170: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M237) },
 ] };
 
-// k8s.io.api.networking.v1.IngressClass
-static M168: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M235) },
-] };
-
 // k8s.io.api.networking.v1.Ingress
-static M169: Descriptor = Descriptor { fields: &[
+static M171: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicy
-static M170: Descriptor = Descriptor { fields: &[
+static M172: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M61) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M63) },
 ] };
 
 // k8s.io.api.networking.v1.ServiceCIDR
-static M171: Descriptor = Descriptor { fields: &[
+static M173: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M37) },
 ] };
 
 // k8s.io.api.networking.v1beta1.IPAddress
-static M172: Descriptor = Descriptor { fields: &[
+static M174: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M240) },
+] };
+
+// k8s.io.api.networking.v1beta1.IngressClass
+static M175: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M238) },
 ] };
 
-// k8s.io.api.networking.v1beta1.IngressClass
-static M173: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M236) },
-] };
-
 // k8s.io.api.networking.v1beta1.Ingress
-static M174: Descriptor = Descriptor { fields: &[
+static M176: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.networking.v1beta1.ServiceCIDR
-static M175: Descriptor = Descriptor { fields: &[
+static M177: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M37) },
 ] };
 
 // k8s.io.api.node.v1alpha1.RuntimeClass
-static M176: Descriptor = Descriptor { fields: &[
+static M178: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.policy.v1.PodDisruptionBudget
-static M177: Descriptor = Descriptor { fields: &[
+static M179: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M51) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M53) },
 ] };
 
 // k8s.io.api.policy.v1beta1.PodDisruptionBudget
-static M178: Descriptor = Descriptor { fields: &[
+static M180: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M51) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M53) },
 ] };
 
 // k8s.io.api.resource.v1.DeviceClass
-static M179: Descriptor = Descriptor { fields: &[
+static M181: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.resource.v1.ResourceClaim
-static M180: Descriptor = Descriptor { fields: &[
+static M182: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.resource.v1.ResourceClaimTemplate
-static M181: Descriptor = Descriptor { fields: &[
+static M183: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M97) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M99) },
 ] };
 
 // k8s.io.api.resource.v1.ResourceSlice
-static M182: Descriptor = Descriptor { fields: &[
+static M184: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M228) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M230) },
 ] };
 
 // k8s.io.api.resource.v1alpha3.DeviceTaintRule
-static M183: Descriptor = Descriptor { fields: &[
+static M185: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M37) },
 ] };
 
 // k8s.io.api.resource.v1alpha3.ResourcePoolStatusRequest
-static M184: Descriptor = Descriptor { fields: &[
+static M186: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M44) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M46) },
 ] };
 
 // k8s.io.api.resource.v1beta1.DeviceClass
-static M185: Descriptor = Descriptor { fields: &[
+static M187: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.resource.v1beta1.ResourceClaim
-static M186: Descriptor = Descriptor { fields: &[
+static M188: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.resource.v1beta1.ResourceClaimTemplate
-static M187: Descriptor = Descriptor { fields: &[
+static M189: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M97) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M99) },
 ] };
 
 // k8s.io.api.resource.v1beta1.ResourceSlice
-static M188: Descriptor = Descriptor { fields: &[
+static M190: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M228) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M230) },
 ] };
 
 // k8s.io.api.resource.v1beta2.DeviceClass
-static M189: Descriptor = Descriptor { fields: &[
+static M191: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.resource.v1beta2.DeviceTaintRule
-static M190: Descriptor = Descriptor { fields: &[
+static M192: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M37) },
 ] };
 
 // k8s.io.api.resource.v1beta2.ResourceClaim
-static M191: Descriptor = Descriptor { fields: &[
+static M193: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.resource.v1beta2.ResourceClaimTemplate
-static M192: Descriptor = Descriptor { fields: &[
+static M194: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M97) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M99) },
 ] };
 
 // k8s.io.api.resource.v1beta2.ResourceSlice
-static M193: Descriptor = Descriptor { fields: &[
+static M195: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M228) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M230) },
 ] };
 
 // k8s.io.api.scheduling.v1alpha2.PodGroup
-static M194: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
-] };
-
-// k8s.io.api.scheduling.v1alpha2.Workload
-static M195: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-] };
-
-// k8s.io.api.storage.v1.CSIDriver
 static M196: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M37) },
 ] };
 
-// k8s.io.api.storage.v1.CSINode
+// k8s.io.api.scheduling.v1alpha2.Workload
 static M197: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.api.storage.v1.VolumeAttachment
+// k8s.io.api.storage.v1.CSIDriver
 static M198: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M229) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.api.storage.v1alpha1.VolumeAttachment
+// k8s.io.api.storage.v1.CSINode
 static M199: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M230) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.api.storage.v1beta1.CSIDriver
+// k8s.io.api.storage.v1.VolumeAttachment
 static M200: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-] };
-
-// k8s.io.api.storage.v1beta1.CSINode
-static M201: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
-] };
-
-// k8s.io.api.storage.v1beta1.VolumeAttachment
-static M202: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M231) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.api.storagemigration.v1beta1.StorageVersionMigration
+// k8s.io.api.storage.v1alpha1.VolumeAttachment
+static M201: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M232) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.storage.v1beta1.CSIDriver
+static M202: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
+] };
+
+// k8s.io.api.storage.v1beta1.CSINode
 static M203: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M242) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition
+// k8s.io.api.storage.v1beta1.VolumeAttachment
 static M204: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M55) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M33) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M233) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
-// k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinition
+// k8s.io.api.storagemigration.v1beta1.StorageVersionMigration
 static M205: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M56) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M34) },
-] };
-
-// k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIService
-static M206: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M265) },
-    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M36) },
-] };
-
-// k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIService
-static M207: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M266) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M244) },
     FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M37) },
 ] };
 
-// k8s.io.api.authentication.v1.SelfSubjectReview
+// k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition
+static M206: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M57) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M35) },
+] };
+
+// k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinition
+static M207: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M58) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M36) },
+] };
+
+// k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIService
 static M208: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M275) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M267) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M38) },
+] };
+
+// k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIService
+static M209: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "spec", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M268) },
+    FieldDescriptor { key: "status", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M39) },
+] };
+
+// k8s.io.api.authentication.v1.SelfSubjectReview
+static M210: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
+    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M277) },
 ] };
 
 // k8s.io.api.authentication.v1alpha1.SelfSubjectReview
-static M209: Descriptor = Descriptor { fields: &[
+static M211: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M275) },
+    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M277) },
 ] };
 
 // k8s.io.api.authentication.v1beta1.SelfSubjectReview
-static M210: Descriptor = Descriptor { fields: &[
+static M212: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M275) },
+    FieldDescriptor { key: "status", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M277) },
 ] };
 
 // k8s.io.api.core.v1.Endpoints
-static M211: Descriptor = Descriptor { fields: &[
+static M213: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
     FieldDescriptor { key: "subsets", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M3) },
 ] };
 
 // k8s.io.api.core.v1.Binding
-static M212: Descriptor = Descriptor { fields: &[
+static M214: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "target", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M16) },
+    FieldDescriptor { key: "target", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M17) },
 ] };
 
 // k8s.io.api.core.v1.PodTemplate
-static M213: Descriptor = Descriptor { fields: &[
+static M215: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M154) },
+    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M156) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MutatingWebhookConfiguration
-static M214: Descriptor = Descriptor { fields: &[
+static M216: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M18) },
+    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M20) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.ValidatingWebhookConfiguration
-static M215: Descriptor = Descriptor { fields: &[
+static M217: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M18) },
+    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M20) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.MutatingWebhookConfiguration
-static M216: Descriptor = Descriptor { fields: &[
+static M218: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M19) },
+    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M21) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.ValidatingWebhookConfiguration
-static M217: Descriptor = Descriptor { fields: &[
+static M219: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "metadata", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M8) },
-    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M19) },
+    FieldDescriptor { key: "webhooks", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M21) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.GroupSubject
@@ -1686,7 +1697,7 @@ static M217: Descriptor = Descriptor { fields: &[
 // k8s.io.api.flowcontrol.v1beta2.UserSubject
 // k8s.io.api.flowcontrol.v1beta3.GroupSubject
 // k8s.io.api.flowcontrol.v1beta3.UserSubject
-static M218: Descriptor = Descriptor { fields: &[
+static M220: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
@@ -1694,13 +1705,13 @@ static M218: Descriptor = Descriptor { fields: &[
 // k8s.io.api.admissionregistration.v1alpha1.ParamRef
 // k8s.io.api.admissionregistration.v1beta1.ParamRef
 // k8s.io.api.core.v1.SecretReference
-static M219: Descriptor = Descriptor { fields: &[
+static M221: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.ServicePort
-static M220: Descriptor = Descriptor { fields: &[
+static M222: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "nodePort", numbers: &[5], shape: Shape::One, holds: Holds::Number },
     FieldDescriptor { key: "port", numbers: &[3], shape: Shape::One, holds: Holds::Number },
@@ -1718,14 +1729,14 @@ static M220: Descriptor = Descriptor { fields: &[
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.ServiceReference
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.ServiceReference
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.ServiceReference
-static M221: Descriptor = Descriptor { fields: &[
+static M223: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[2], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.networking.v1.ParentReference
 // k8s.io.api.networking.v1beta1.ParentReference
-static M222: Descriptor = Descriptor { fields: &[
+static M224: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[4], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "resource", numbers: &[2], shape: Shape::One, holds: Holds::Text },
@@ -1733,7 +1744,7 @@ static M222: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.authorization.v1.ResourceAttributes
 // k8s.io.api.authorization.v1beta1.ResourceAttributes
-static M223: Descriptor = Descriptor { fields: &[
+static M225: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[7], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "resource", numbers: &[5], shape: Shape::One, holds: Holds::Text },
@@ -1741,24 +1752,24 @@ static M223: Descriptor = Descriptor { fields: &[
 
 // k8s.io.api.authorization.v1.SelfSubjectRulesReviewSpec
 // k8s.io.api.authorization.v1beta1.SelfSubjectRulesReviewSpec
-static M224: Descriptor = Descriptor { fields: &[
+static M226: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespace", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.admissionregistration.v1.MatchResources
 // k8s.io.api.admissionregistration.v1alpha1.MatchResources
 // k8s.io.api.admissionregistration.v1beta1.MatchResources
-static M225: Descriptor = Descriptor { fields: &[
+static M227: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespaceSelector", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicyPeer
-static M226: Descriptor = Descriptor { fields: &[
+static M228: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespaceSelector", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.core.v1.PodAffinityTerm
-static M227: Descriptor = Descriptor { fields: &[
+static M229: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "namespaceSelector", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M0) },
     FieldDescriptor { key: "namespaces", numbers: &[2], shape: Shape::Many, holds: Holds::Text },
 ] };
@@ -1766,286 +1777,286 @@ static M227: Descriptor = Descriptor { fields: &[
 // k8s.io.api.resource.v1.ResourceSliceSpec
 // k8s.io.api.resource.v1beta1.ResourceSliceSpec
 // k8s.io.api.resource.v1beta2.ResourceSliceSpec
-static M228: Descriptor = Descriptor { fields: &[
+static M230: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "nodeSelector", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.storage.v1.VolumeAttachmentSpec
-static M229: Descriptor = Descriptor { fields: &[
+static M231: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M79) },
+    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M81) },
 ] };
 
 // k8s.io.api.storage.v1alpha1.VolumeAttachmentSpec
-static M230: Descriptor = Descriptor { fields: &[
+static M232: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M79) },
+    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M81) },
 ] };
 
 // k8s.io.api.storage.v1beta1.VolumeAttachmentSpec
-static M231: Descriptor = Descriptor { fields: &[
+static M233: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[3], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M79) },
+    FieldDescriptor { key: "source", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M81) },
 ] };
 
 // k8s.io.api.core.v1.EndpointAddress
-static M232: Descriptor = Descriptor { fields: &[
+static M234: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[4], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "targetRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M16) },
+    FieldDescriptor { key: "targetRef", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M17) },
 ] };
 
 // k8s.io.api.certificates.v1beta1.PodCertificateRequestSpec
-static M233: Descriptor = Descriptor { fields: &[
+static M235: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[6], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.discovery.v1.Endpoint
 // k8s.io.api.discovery.v1beta1.Endpoint
-static M234: Descriptor = Descriptor { fields: &[
+static M236: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "nodeName", numbers: &[6], shape: Shape::One, holds: Holds::Text },
-    FieldDescriptor { key: "targetRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M16) },
+    FieldDescriptor { key: "targetRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M17) },
 ] };
 
 // k8s.io.api.networking.v1.IngressClassSpec
-static M235: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M86) },
+static M237: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M88) },
 ] };
 
 // k8s.io.api.networking.v1beta1.IngressClassSpec
-static M236: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M86) },
+static M238: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parameters", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M88) },
 ] };
 
 // k8s.io.api.networking.v1.IPAddressSpec
-static M237: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M222) },
+static M239: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M224) },
 ] };
 
 // k8s.io.api.networking.v1beta1.IPAddressSpec
-static M238: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M222) },
+static M240: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "parentRef", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M224) },
 ] };
 
 // k8s.io.api.core.v1.Affinity
-static M239: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "podAffinity", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M241) },
-    FieldDescriptor { key: "podAntiAffinity", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M241) },
+static M241: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "podAffinity", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M243) },
+    FieldDescriptor { key: "podAntiAffinity", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M243) },
 ] };
 
 // k8s.io.api.core.v1.WeightedPodAffinityTerm
-static M240: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "podAffinityTerm", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M227) },
+static M242: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "podAffinityTerm", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M229) },
 ] };
 
 // k8s.io.api.core.v1.PodAffinity
 // k8s.io.api.core.v1.PodAntiAffinity
-static M241: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "preferredDuringSchedulingIgnoredDuringExecution", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M240) },
-    FieldDescriptor { key: "requiredDuringSchedulingIgnoredDuringExecution", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M227) },
+static M243: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "preferredDuringSchedulingIgnoredDuringExecution", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M242) },
+    FieldDescriptor { key: "requiredDuringSchedulingIgnoredDuringExecution", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M229) },
 ] };
 
 // k8s.io.api.storagemigration.v1beta1.StorageVersionMigrationSpec
-static M242: Descriptor = Descriptor { fields: &[
+static M244: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "resource", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M0) },
 ] };
 
 // k8s.io.api.authorization.v1.SelfSubjectAccessReviewSpec
-static M243: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M223) },
+static M245: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M225) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SelfSubjectAccessReviewSpec
-static M244: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M223) },
+static M246: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M225) },
 ] };
 
 // k8s.io.api.authorization.v1beta1.SubjectAccessReviewSpec
-static M245: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M223) },
+static M247: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "resourceAttributes", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M225) },
     FieldDescriptor { key: "user", numbers: &[3], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.flowcontrol.v1.PolicyRulesWithSubjects
-static M246: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
-    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M70) },
-] };
-
-// k8s.io.api.flowcontrol.v1beta1.PolicyRulesWithSubjects
-static M247: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
-    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M71) },
-] };
-
-// k8s.io.api.flowcontrol.v1beta2.PolicyRulesWithSubjects
 static M248: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
     FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M72) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta3.PolicyRulesWithSubjects
+// k8s.io.api.flowcontrol.v1beta1.PolicyRulesWithSubjects
 static M249: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
     FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M73) },
 ] };
 
-// k8s.io.api.flowcontrol.v1.FlowSchemaSpec
+// k8s.io.api.flowcontrol.v1beta2.PolicyRulesWithSubjects
 static M250: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M246) },
+    FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
+    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M74) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta1.FlowSchemaSpec
+// k8s.io.api.flowcontrol.v1beta3.PolicyRulesWithSubjects
 static M251: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M247) },
+    FieldDescriptor { key: "resourceRules", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M9) },
+    FieldDescriptor { key: "subjects", numbers: &[1], shape: Shape::Many, holds: Holds::Message(&M75) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta2.FlowSchemaSpec
+// k8s.io.api.flowcontrol.v1.FlowSchemaSpec
 static M252: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M248) },
 ] };
 
-// k8s.io.api.flowcontrol.v1beta3.FlowSchemaSpec
+// k8s.io.api.flowcontrol.v1beta1.FlowSchemaSpec
 static M253: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M249) },
 ] };
 
-// k8s.io.api.core.v1.AzureFilePersistentVolumeSource
+// k8s.io.api.flowcontrol.v1beta2.FlowSchemaSpec
 static M254: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M250) },
+] };
+
+// k8s.io.api.flowcontrol.v1beta3.FlowSchemaSpec
+static M255: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "rules", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M251) },
+] };
+
+// k8s.io.api.core.v1.AzureFilePersistentVolumeSource
+static M256: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "secretNamespace", numbers: &[4], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.ISCSIPersistentVolumeSource
-static M255: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M219) },
+static M257: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[10], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.api.core.v1.FlexPersistentVolumeSource
 // k8s.io.api.core.v1.ScaleIOPersistentVolumeSource
-static M256: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M219) },
+static M258: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.api.core.v1.CinderPersistentVolumeSource
-static M257: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M219) },
+static M259: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[4], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.api.core.v1.StorageOSPersistentVolumeSource
-static M258: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M16) },
+static M260: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M17) },
     FieldDescriptor { key: "volumeNamespace", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.core.v1.CephFSPersistentVolumeSource
-static M259: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M219) },
+static M261: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[5], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.api.core.v1.RBDPersistentVolumeSource
-static M260: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "secretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M219) },
+static M262: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "secretRef", numbers: &[7], shape: Shape::One, holds: Holds::Message(&M221) },
 ] };
 
 // k8s.io.api.admissionregistration.v1.WebhookClientConfig
-static M261: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M221) },
+static M263: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M223) },
 ] };
 
 // k8s.io.api.admissionregistration.v1beta1.WebhookClientConfig
-static M262: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M221) },
+static M264: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M223) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig
-static M263: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M221) },
+static M265: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M223) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.WebhookClientConfig
-static M264: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M221) },
+static M266: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M223) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1.APIServiceSpec
-static M265: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M221) },
+static M267: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M223) },
 ] };
 
 // k8s.io.kube_aggregator.pkg.apis.apiregistration.v1beta1.APIServiceSpec
-static M266: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M221) },
+static M268: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "service", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M223) },
 ] };
 
 // k8s.io.api.apps.v1.DaemonSetSpec
-static M267: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M154) },
+static M269: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M156) },
 ] };
 
 // k8s.io.api.apps.v1.DeploymentSpec
 // k8s.io.api.apps.v1.ReplicaSetSpec
 // k8s.io.api.core.v1.ReplicationControllerSpec
-static M268: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M154) },
+static M270: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M156) },
 ] };
 
 // k8s.io.api.apps.v1.StatefulSetSpec
-static M269: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M154) },
-    FieldDescriptor { key: "volumeClaimTemplates", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M152) },
+static M271: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[3], shape: Shape::One, holds: Holds::Message(&M156) },
+    FieldDescriptor { key: "volumeClaimTemplates", numbers: &[4], shape: Shape::Many, holds: Holds::Message(&M154) },
 ] };
 
 // k8s.io.api.batch.v1.JobSpec
-static M270: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "template", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M154) },
+static M272: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "template", numbers: &[6], shape: Shape::One, holds: Holds::Message(&M156) },
 ] };
 
 // k8s.io.api.networking.v1.NetworkPolicyEgressRule
-static M271: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "to", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M226) },
+static M273: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "to", numbers: &[2], shape: Shape::Many, holds: Holds::Message(&M228) },
 ] };
 
 // k8s.io.api.flowcontrol.v1.PriorityLevelConfigurationSpec
 // k8s.io.api.flowcontrol.v1beta1.PriorityLevelConfigurationSpec
 // k8s.io.api.flowcontrol.v1beta2.PriorityLevelConfigurationSpec
 // k8s.io.api.flowcontrol.v1beta3.PriorityLevelConfigurationSpec
-static M272: Descriptor = Descriptor { fields: &[
+static M274: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "type", numbers: &[1], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.authentication.v1.TokenReviewStatus
-static M273: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M74) },
+static M275: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M76) },
 ] };
 
 // k8s.io.api.authentication.v1beta1.TokenReviewStatus
-static M274: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M74) },
+static M276: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "user", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M76) },
 ] };
 
 // k8s.io.api.authentication.v1.SelfSubjectReviewStatus
 // k8s.io.api.authentication.v1alpha1.SelfSubjectReviewStatus
 // k8s.io.api.authentication.v1beta1.SelfSubjectReviewStatus
-static M275: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "userInfo", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M74) },
+static M277: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "userInfo", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M76) },
 ] };
 
 // k8s.io.api.core.v1.EphemeralVolumeSource
-static M276: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "volumeClaimTemplate", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M151) },
+static M278: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "volumeClaimTemplate", numbers: &[1], shape: Shape::One, holds: Holds::Message(&M153) },
 ] };
 
 // k8s.io.api.core.v1.StorageOSVolumeSource
-static M277: Descriptor = Descriptor { fields: &[
+static M279: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "volumeNamespace", numbers: &[2], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion
-static M278: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "webhook", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M20) },
+static M280: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "webhook", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M22) },
 ] };
 
 // k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceConversion
-static M279: Descriptor = Descriptor { fields: &[
-    FieldDescriptor { key: "webhookClientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M264) },
+static M281: Descriptor = Descriptor { fields: &[
+    FieldDescriptor { key: "webhookClientConfig", numbers: &[2], shape: Shape::One, holds: Holds::Message(&M266) },
 ] };

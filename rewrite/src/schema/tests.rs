@@ -36,7 +36,7 @@ fn every_message_is_one_that_can_be_mapped() {
         match message.place {
             None | Some(Place::NamespaceSelector | Place::Tolerations | Place::AggregationRule) => {}
             Some(Place::RoleMeta) => holds(&["name", "labels", "annotations"]),
-            Some(Place::RoleRef) => holds(&["kind", "name"]),
+            Some(Place::RoleRef | Place::BoundObject) => holds(&["kind", "name"]),
             Some(Place::NamespaceMeta) => holds(&["name", "generateName", "labels", "annotations"]),
             Some(Place::PodSpec) => holds(&["nodeSelector", "tolerations", "nodeName"]),
             Some(Place::Reference | Place::Claim | Place::EventObject) => assert!(message.number("name").is_some()),
@@ -111,6 +111,7 @@ fn every_place_of_a_response_has_its_number() {
                                 | Place::ShownRule
                                 | Place::Reference
                                 | Place::BindingTarget
+                                | Place::BoundObject
                                 | Place::Subject
                                 | Place::Claim
                                 | Place::ParentReference

@@ -177,7 +177,7 @@ impl Visitor for Reader<'_> {
             Place::IdentityElement if !self.identity(cursor, edits)? => return Ok(Fate::Remove),
             Place::IdentityElement => {}
             Place::Message => self.message(cursor, edits)?,
-            Place::Reference | Place::BindingTarget => self.reference(cursor, edits)?,
+            Place::Reference | Place::BindingTarget | Place::BoundObject => self.reference(cursor, edits)?,
             Place::Subject => self.subject(cursor, edits)?,
             Place::Rule | Place::ShownRule => self.rule(cursor, edits)?,
             Place::Claim => self.claim(cursor, edits)?,

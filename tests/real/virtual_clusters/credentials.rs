@@ -2,6 +2,7 @@
 
 use anyhow::{Context, ensure};
 use atoll_tests::{VirtualSite, Way};
+use serde_json::json;
 
 use super::{BEIJING, HANGZHOU};
 
@@ -31,6 +32,28 @@ pub(super) fn end_at_their_cluster(site: &VirtualSite) -> anyhow::Result<()> {
                     .refused(401, "Unauthorized", "Unauthorized")
                     .with_context(|| format!("{what}, {way:?}, {path}"))?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// A token names the node that it is bound to, and is given only if there is one.
+pub(super) fn are_bound_to_own_nodes(site: &VirtualSite) -> anyhow::Result<()> {
+    let curl = site.curl(BEIJING, Way::Path)?;
+    let path = "/api/v1/namespaces/kube-system/serviceaccounts/default/token";
+    for (node, code) in [("beijing-1", 201), ("hangzhou-1", 422), ("nowhere-1", 422)] {
+        let bound = json!({"kind": "Node", "apiVersion": "v1", "name": node});
+        let request = json!({
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": bound},
+        });
+        let answer = curl.send("POST", path, &request.to_string())?;
+        ensure!(answer.code == code, "{node}: {} {}", answer.code, answer.body);
+        if code == 422 {
+            answer.refused(
+                422,
+                "Invalid",
+                &format!("spec.boundObjectRef.name: Invalid value: \"{node}\": not a node"),
+            )?;
         }
     }
     Ok(())

@@ -11,6 +11,8 @@ use crate::gate::policy::{cluster_rule, literal, rule, validation, variable};
 /// A scheduler chooses the node of a pod, and obeys the node selector. Who names a node does so through the endpoint, where
 /// the agent checks that the node is the cluster's own. A controller of the host passes on what was named there.
 ///
+/// A token that is bound to a node tells its reader which one, and that it exists.
+///
 /// The StatefulSet controller makes pods from ControllerRevisions (`ApplyRevision` in pkg/controller/statefulset), so the
 /// template in those counts too.
 pub(super) fn named() -> Value {
@@ -19,12 +21,14 @@ pub(super) fn named() -> Value {
         rule("", &["bindings", "pods", "pods/binding", "podtemplates", "replicationcontrollers"], &all),
         rule("apps", &["controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"], &all),
         rule("batch", &["cronjobs", "jobs"], &all),
+        rule("", &["serviceaccounts/token"], &["CREATE"]),
     ];
     let named = "[object, oldObject].map(it, it == null ? '' : it.?spec.?nodeName\
         .or(it.?spec.?template.?spec.?nodeName)\
         .or(it.?template.?spec.?nodeName)\
         .or(it.?spec.?jobTemplate.?spec.?template.?spec.?nodeName)\
         .or(it.?data.?spec.?template.?spec.?nodeName)\
+        .or(it.?spec.?boundObjectRef.?kind.orValue('') == 'Node' ? it.spec.boundObjectRef.?name : optional.none())\
         .orValue(''))";
     let binds = "request.resource.resource == 'bindings' || request.?subResource.orValue('') == 'binding'";
     json!({
@@ -36,7 +40,7 @@ pub(super) fn named() -> Value {
         "validations": [validation(
             "!(variables.binds || variables.named[0] != '' && variables.named[0] != variables.named[1]) \
              || variables.through || variables.everywhere",
-            "a pod of a virtual cluster gets its node from a scheduler; to name one, use the cluster's endpoint",
+            "a pod of a virtual cluster gets its node from a scheduler; to name one, also for a token, use the cluster's endpoint",
         )],
     })
 }

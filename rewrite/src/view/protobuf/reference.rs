@@ -43,7 +43,7 @@ impl ObjectReader<'_, '_> {
                 Ok(())
             }
             Place::Reference if self.is_renamed(message, range)? => self.renamed(message, range),
-            Place::Reference | Place::BindingTarget | Place::Claim | Place::ParentReference => {
+            Place::Reference | Place::BindingTarget | Place::BoundObject | Place::Claim | Place::ParentReference => {
                 self.referred(message, range)
             }
             Place::EventObject => {
