@@ -18,7 +18,7 @@ use arc_swap::ArcSwap;
 use kube_wire::selector::LabelSelector;
 use kube_wire::selector::LabelSelectorError;
 use rewrite::pod_security::Level;
-use rewrite::request::{NamespaceRules, ProtectedKeys};
+use rewrite::request::NamespaceRules;
 use rewrite::view::DEFAULT_LIST_LIMIT;
 use rewrite::{Guard, HostNamespace, Mapping};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,7 @@ use tunnel::{FairBudget, Share};
 
 use crate::config;
 use crate::host_tokens::{BadPrefix, HostTokens};
+use crate::namespaces::annotations::Reserved;
 use crate::namespaces::{Annotations, Namespaces};
 use crate::nodes::own::{AllNodes, OwnNodes};
 use crate::roles::Roles;
@@ -48,7 +49,7 @@ pub struct VirtualClusters {
     roles: Arc<Roles>,
     bodies: FairBudget,
     lists: FairBudget,
-    protected: ProtectedKeys,
+    reserved: Reserved,
 }
 
 /// The virtual clusters of one configuration.
@@ -147,10 +148,10 @@ impl VirtualClusters {
     pub fn new<'c>(
         configured: impl IntoIterator<Item = &'c config::VirtualCluster>,
         namespaces: &Arc<Namespaces>,
-        protected: ProtectedKeys,
+        reserved: Reserved,
     ) -> Result<Self, ClusterError> {
         let clusters = Self {
-            protected,
+            reserved,
             by_name: ArcSwap::default(),
             namespaces: Arc::clone(namespaces),
             nodes: Arc::default(),
@@ -256,10 +257,10 @@ impl VirtualCluster {
         Ok(Self {
             nodes: OwnNodes::new(labels.clone(), Arc::clone(&all.nodes)),
             node_selector: NodeSelector { text: labels.to_string().into(), labels },
-            annotations: Annotations::new(&guard, &all.protected, external_ips),
+            annotations: Annotations::new(&guard, &all.reserved, external_ips),
             guard: Arc::new(guard),
             namespace_rules: Arc::new(
-                NamespaceRules::new(all.protected.clone()).enforcing(config.pod_security.level()),
+                NamespaceRules::new(all.reserved.keys.clone()).enforcing(config.pod_security.level()),
             ),
             pod_security: config.pod_security.level(),
             root: HostNamespace::root(&name),

@@ -15,6 +15,7 @@ use rewrite::pod_security::Level;
 use rewrite::request::{PROTECTED_BY_DEFAULT, ProtectedKeys};
 use serde::Deserialize;
 
+use crate::namespaces::annotations::Reserved;
 pub use crate::policy::Custom;
 use crate::policy::Customs;
 use crate::shared::Kind;
@@ -229,6 +230,12 @@ impl ProxyAgentConfiguration {
     /// How custom resources without namespaces are served.
     pub(crate) fn customs(&self) -> Customs {
         Customs::new(self.custom_resources.iter().map(|custom| (custom.resource.clone(), custom.objects)))
+    }
+
+    /// What clients may not write in namespaces of virtual clusters.
+    pub fn reserved(&self) -> Reserved {
+        let resources = self.custom_resources.iter().filter(|custom| !custom.objects.is_written());
+        Reserved { keys: self.protected_keys(), resources: resources.map(|custom| custom.resource.clone()).collect() }
     }
 
     /// Labels and annotations of Namespaces that clients may not write.

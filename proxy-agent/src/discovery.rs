@@ -153,6 +153,11 @@ impl Discovery {
         self.customs.of(name, is_of_clusters)
     }
 
+    /// Whether the operator of the host keeps clients from writing this resource, in namespaces or without.
+    pub(crate) fn is_reserved(&self, GroupResource { group, resource }: GroupResource<'_>) -> bool {
+        self.customs.is_reserved(&format!("{resource}.{group}"))
+    }
+
     /// How this resource is served, if it is known to be a custom one without namespaces.
     pub(crate) fn known_custom(&self, resource: GroupResource<'_>) -> Option<Custom> {
         let GroupResource { group, resource } = resource;

@@ -37,7 +37,7 @@ pub(crate) enum Class {
     Empty(&'static str),
 }
 
-/// How a custom resource without namespaces is served.
+/// How a custom resource is served that the configuration lists, or that has no namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Custom {
@@ -80,6 +80,11 @@ impl Customs {
     pub(crate) fn of(&self, name: &str, is_of_clusters: bool) -> Custom {
         let otherwise = if is_of_clusters { Custom::Renamed } else { Custom::Hidden };
         self.by_name.get(name).copied().unwrap_or(otherwise)
+    }
+
+    /// Whether the configuration lists the resource as one that no client writes, in namespaces or without.
+    pub(crate) fn is_reserved(&self, name: &str) -> bool {
+        self.by_name.get(name).is_some_and(|custom| !custom.is_written())
     }
 
     /// Whether the configuration says.

@@ -23,6 +23,7 @@ const SHARED: &str = "sharedObjects: {writable: [customresourcedefinitions.apiex
                       {resource: wheels.custom.example.com, objects: renamed}, \
                       {resource: chains.custom.example.com, objects: renamed}, \
                       {resource: levers.custom.example.com, objects: read}, \
+                      {resource: devices.custom.example.com, objects: read}, \
                       {resource: pulleys.custom.example.com, objects: shared}]";
 
 /// A host cluster, a proxy-server, and an agent with the rights of `configs/kubernetes/agent-rbac.yaml`.

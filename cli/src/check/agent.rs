@@ -30,7 +30,7 @@ pub(super) fn check(config: &ProxyAgentConfiguration, opens_host: bool, report: 
     report.server_anchors("identity.serverCA", &identity.server_ca);
     let namespaces = Arc::new(Namespaces::new([]));
     for cluster in &config.virtual_clusters {
-        if let Err(error) = VirtualClusters::new([&**cluster], &namespaces, config.protected_keys()) {
+        if let Err(error) = VirtualClusters::new([&**cluster], &namespaces, config.reserved()) {
             report.mistake(cluster, chain(&error));
         }
         trusted_nodes(cluster, report);

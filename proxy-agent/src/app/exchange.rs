@@ -55,7 +55,7 @@ pub(super) fn open(
     let names = config.virtual_clusters.iter().map(|cluster| crate::clusters::engine_name(&cluster.name));
     let namespaces = Arc::new(Namespaces::new(names));
     let listed = config.virtual_clusters.iter().map(|cluster| &**cluster);
-    let clusters = VirtualClusters::new(listed, &namespaces, config.protected_keys())?;
+    let clusters = VirtualClusters::new(listed, &namespaces, config.reserved())?;
     let clusters = Arc::new(clusters);
     let root = Root::new(api.clone(), Arc::clone(&namespaces), &clusters);
     let accepted = Accepted {

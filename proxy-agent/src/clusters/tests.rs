@@ -1,7 +1,6 @@
 use std::collections::BTreeMap;
 
 use rewrite::VirtualNamespace;
-use rewrite::request::ProtectedKeys;
 use serde_json::json;
 
 use super::*;
@@ -22,7 +21,7 @@ fn configured(name: &str, labels: &[(&str, &str)]) -> config::VirtualCluster {
 fn the_configuration_becomes_clusters() {
     let namespaces = Arc::new(Namespaces::new([]));
     let clusters = [configured("ke-beijing", &[("zone", "b"), ("location", "beijing")])];
-    let clusters = VirtualClusters::new(&clusters, &namespaces, ProtectedKeys::default()).unwrap();
+    let clusters = VirtualClusters::new(&clusters, &namespaces, Reserved::default()).unwrap();
     let cluster = clusters.get(&"ke-beijing".parse().unwrap()).unwrap();
     assert_eq!(&*cluster.node_selector.text, "location=beijing,zone=b");
     assert_eq!(cluster.root.as_str(), "atoll-root-ke-beijing");
@@ -40,7 +39,7 @@ fn the_configuration_becomes_clusters() {
 fn a_label_that_no_node_can_have_is_refused() {
     let namespaces = Arc::new(Namespaces::new([]));
     let clusters = [configured("ke-beijing", &[("location", "bei jing")])];
-    let error = VirtualClusters::new(&clusters, &namespaces, ProtectedKeys::default()).unwrap_err();
+    let error = VirtualClusters::new(&clusters, &namespaces, Reserved::default()).unwrap_err();
     assert!(matches!(error.reason, ClusterReason::NodeSelector(_)));
 }
 
@@ -49,7 +48,7 @@ fn an_address_range_is_refused_by_its_position() {
     let namespaces = Arc::new(Namespaces::new([]));
     let mut cluster = configured("ke-beijing", &[("location", "beijing")]);
     cluster.external_ips.push("10.0.0.1/8".to_owned());
-    let error = VirtualClusters::new(&[cluster], &namespaces, ProtectedKeys::default()).unwrap_err();
+    let error = VirtualClusters::new(&[cluster], &namespaces, Reserved::default()).unwrap_err();
     assert!(matches!(error.reason, ClusterReason::ExternalIp { index: 1, .. }));
 }
 
@@ -58,6 +57,6 @@ fn a_toleration_is_refused_by_its_position() {
     let namespaces = Arc::new(Namespaces::new([]));
     let mut cluster = configured("ke-beijing", &[("location", "beijing")]);
     cluster.tolerations.push(json!({"kee": "edge"}));
-    let error = VirtualClusters::new(&[cluster], &namespaces, ProtectedKeys::default()).unwrap_err();
+    let error = VirtualClusters::new(&[cluster], &namespaces, Reserved::default()).unwrap_err();
     assert!(matches!(error.reason, ClusterReason::Toleration { index: 1, .. }));
 }

@@ -273,7 +273,7 @@ impl Agent {
         let names = config.virtual_clusters.iter().map(|cluster| engine_name(&cluster.name));
         let namespaces = Arc::new(Namespaces::new(names));
         let clusters = config.virtual_clusters.iter().map(|cluster| &**cluster);
-        let clusters = Arc::new(VirtualClusters::new(clusters, &namespaces, config.protected_keys())?);
+        let clusters = Arc::new(VirtualClusters::new(clusters, &namespaces, config.reserved())?);
         let definitions = Arc::new(Definitions::default());
         let parts = Parts {
             access: Access::new(host.clone()),

@@ -9,12 +9,14 @@ use rewrite::view::Filter;
 use rewrite::{HostNamespace, VirtualNamespace};
 
 use super::body::{Body, content_type};
+use super::cluster_scoped::forbidden;
 use super::list::NOBODYS;
 use super::own_words::Upstream;
 use super::plan::{After, As, Plan, program};
 use super::review::Kind;
 use super::{Asked, mirrors, node_ports};
 use crate::host::empty;
+use crate::policy;
 use crate::refusal::Refusal;
 use crate::shared::Moved;
 use crate::translate::{Proxied, Show};
@@ -23,6 +25,9 @@ const NAMESPACES: GroupResource<'_> = GroupResource { group: "", resource: "name
 
 impl Asked<'_> {
     pub(super) async fn namespaced(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+        if !request.verb().is_read() && self.parts.discovery.is_reserved(request.group_resource()) {
+            return Err(forbidden(request, policy::HIDDEN));
+        }
         let name = request.namespace().unwrap_or_default();
         let Ok(namespace) = VirtualNamespace::new(name) else { return self.nowhere(request, name) };
         // The host name is somebody else's: here there is no such namespace.

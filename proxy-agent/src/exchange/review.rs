@@ -21,7 +21,7 @@ use super::own_words::Upstream;
 use super::plan::{As, Plan, group_kind, program};
 use crate::access::paths::PathClass;
 use crate::host::full;
-use crate::policy;
+use crate::policy::{self, Custom};
 use crate::refusal::Refusal;
 use crate::translate::{Answer, Ruling, Show};
 use crate::who::HostUser;
@@ -136,6 +136,7 @@ impl Asked<'_> {
             }
             let withheld = match self.parts.discovery.known_custom(resource) {
                 Some(custom) => policy::withheld_custom(custom, verb),
+                None if self.parts.discovery.is_reserved(resource) => policy::withheld_custom(Custom::Hidden, verb),
                 None => policy::withheld(resource, subresource, verb),
             };
             return Ok(withheld.map_or(Ruling::Host, Ruling::Withheld));

@@ -6,6 +6,7 @@
 //! host. `tests/real` tries the expressions on real API servers.
 
 mod claims;
+mod customs;
 mod namespaces;
 mod nodes;
 mod pods;
@@ -34,6 +35,7 @@ pub(super) fn all(served: Served, node_labels: &BTreeSet<String>) -> Vec<Object>
             ("statuses.atoll.dev", statuses::kept()),
             ("services.atoll.dev", services::addressed(served.has_cidr)),
             ("claims.atoll.dev", claims::free()),
+            ("customs.atoll.dev", customs::kept()),
         ] {
             objects.extend(Kind::Validating.objects(version, name, &spec));
         }

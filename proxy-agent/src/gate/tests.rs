@@ -1,10 +1,10 @@
 use rewrite::Guard;
-use rewrite::request::ProtectedKeys;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::*;
+use crate::namespaces::annotations::Reserved;
 use crate::namespaces::{self, Annotations};
 use crate::root::testing::FakeHost;
 
@@ -35,7 +35,7 @@ fn put_root(host: &FakeHost, cluster: &str, label: &str) {
     let guard = Guard::new([(label.to_owned(), "b".to_owned())], []);
     let name = format!("atoll-root-{cluster}");
     let namespace = json!({"metadata": {"name": name}});
-    let namespace = Annotations::new(&guard, &ProtectedKeys::default(), [""; 0]).repaired(&namespace).unwrap();
+    let namespace = Annotations::new(&guard, &Reserved::default(), [""; 0]).repaired(&namespace).unwrap();
     host.put(&format!("{}/{name}", namespaces::PATH), namespace);
 }
 

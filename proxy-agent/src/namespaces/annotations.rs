@@ -22,8 +22,20 @@ pub const EXTERNAL_IPS: &str = "atoll.dev/external-ips";
 /// The labels and annotations of the Namespace that clients may not write: [`ProtectedKeys`], joined by commas.
 pub const PROTECTED: &str = "atoll.dev/protected-keys";
 
+/// Which custom resources of the namespace clients may not write: `devices.devices.kubeedge.io`, joined by commas.
+pub const RESERVED: &str = "atoll.dev/reserved-resources";
+
 /// All of them.
-pub const KEYS: [&str; 4] = [NODE_SELECTOR, TOLERATIONS, PROTECTED, EXTERNAL_IPS];
+pub const KEYS: [&str; 5] = [NODE_SELECTOR, TOLERATIONS, PROTECTED, EXTERNAL_IPS, RESERVED];
+
+/// What the operator of the host lets no client write, in the namespaces of all virtual clusters of an agent.
+#[derive(Clone, Debug, Default)]
+pub struct Reserved {
+    /// Labels and annotations of the Namespaces.
+    pub keys: ProtectedKeys,
+    /// Custom resources, as `plural.group`.
+    pub resources: Vec<String>,
+}
 
 /// The values of a Namespace, in the order of [`KEYS`]. Absent or empty values are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,15 +45,16 @@ pub struct Annotations([Option<Arc<str>>; KEYS.len()]);
 
 impl Annotations {
     /// Those of a virtual cluster.
-    pub fn new(guard: &Guard, protected: &ProtectedKeys, external_ips: impl IntoIterator<Item = impl Display>) -> Self {
+    pub fn new(guard: &Guard, reserved: &Reserved, external_ips: impl IntoIterator<Item = impl Display>) -> Self {
         let selector = guard.selector().map(|(key, value)| format!("{key}={value}"));
         let tolerations = guard.tolerated().map(|it| {
             let seconds = it.seconds.map_or_else(String::new, |seconds| seconds.to_string());
             format!("{}:{}:{}:{}:{seconds}", it.key, it.operator, it.value, it.effect)
         });
-        let patterns = protected.patterns().map(ToString::to_string);
+        let patterns = reserved.keys.patterns().map(ToString::to_string);
         let ranges = external_ips.into_iter().map(|range| range.to_string());
-        Self([joined(selector), joined(tolerations), joined(patterns), joined(ranges)])
+        let resources = reserved.resources.iter().cloned();
+        Self([joined(selector), joined(tolerations), joined(patterns), joined(ranges), joined(resources)])
     }
 
     /// Those of a Namespace object.
@@ -99,10 +112,11 @@ mod tests {
         let labels = [("location", "beijing"), ("node-role.kubernetes.io/edge", "")];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
         let gone = Toleration { effect: "NoExecute".to_owned(), seconds: Some(30), ..Toleration::of_key("gone") };
-        let protected =
-            ProtectedKeys::new(["example.com/*", "*.example.org/*"].map(|pattern| pattern.parse().unwrap()));
+        let keys = ProtectedKeys::new(["example.com/*", "*.example.org/*"].map(|pattern| pattern.parse().unwrap()));
+        let reserved =
+            Reserved { keys, resources: ["widgets.example.com", "devices.example.org"].map(str::to_owned).into() };
         let guard = Guard::new(labels, [Toleration::of_key("edge"), gone]);
-        Annotations::new(&guard, &protected, ["203.0.113.0/24", "2001:db8::/64"])
+        Annotations::new(&guard, &reserved, ["203.0.113.0/24", "2001:db8::/64"])
     }
 
     #[test]
@@ -115,6 +129,7 @@ mod tests {
                 "resource.kubernetes.io/admin-access,scheduler.alpha.kubernetes.io/*,example.com/*,*.example.org/*",
             ),
             (EXTERNAL_IPS, "203.0.113.0/24,2001:db8::/64"),
+            (RESERVED, "widgets.example.com,devices.example.org"),
         ];
         assert_eq!(annotations().entries().collect::<Vec<_>>(), expected);
         let mut keys = BTreeSet::new();

@@ -7,10 +7,12 @@ use atoll_tests::kubectl::SOON;
 use atoll_tests::{Kubectl, VirtualSite, Way, eventually};
 use serde_json::{Value, json};
 
+use super::gate::thief;
 use super::{BEIJING, HANGZHOU, Listed};
 
-pub(super) const TRIALS: [Listed; 5] = [
+pub(super) const TRIALS: [Listed; 6] = [
     ("operators_kinds_are_not_written", kinds_are_not_written),
+    ("operators_kinds_in_namespaces_are_not_written", kinds_in_namespaces_are_not_written),
     ("operators_kinds_are_taken_over", kinds_are_taken_over),
     ("operators_definitions_survive_who_came_first", definitions_survive_who_came_first),
     ("operators_definitions_survive_with_objects", definitions_survive_with_objects),
@@ -104,6 +106,42 @@ fn kinds_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
     let said = administrator.run_with(&["create", "-f", "-"], &pwn)?;
     ensure!(said.code != 0 && said.stderr.contains("no matches for kind"), "{said:?}");
     host.ok(&["delete", "crd", &name])?;
+    Ok(())
+}
+
+/// A kind of the operator's with namespaces is read in those of a virtual cluster, and not written, where the configuration says
+/// so; another kind goes on as before.
+fn kinds_in_namespaces_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
+    const NAME: &str = "operators";
+    let (host, administrator) = (site.host().kubectl(), site.administrator(BEIJING, Way::Proxy)?);
+    let thief = thief(site, NAME)?;
+    let host_name = format!("{NAME}-{BEIJING}");
+    let group = "custom.example.com";
+    for plural in ["devices", "gadgets"] {
+        let name = format!("{plural}.{group}");
+        host.ok_with(&["create", "-f", "-"], &definition(plural, group, "Namespaced", "operator").to_string())?;
+        eventually(SOON, || host.ok(&["get", &name]))?;
+        eventually(SOON, || administrator.ok(&["get", &name, "-n", NAME]))?;
+        host.ok_with(&["create", "-f", "-", "-n", &host_name], &object(plural, group, &json!({"name": "real"})))?;
+    }
+    let why = "the operator of the host cluster keeps this resource from virtual clusters";
+    for (kubectl, namespace) in [(&thief, &host_name[..]), (&administrator, NAME)] {
+        let mine =
+            |plural| object(plural, group, &json!({"name": format!("mine-{namespace}"), "namespace": namespace}));
+        ensure!(kubectl.ok(&["get", &format!("devices.{group}"), "-n", namespace])?.contains("real"));
+        for output in [
+            kubectl.run_with(&["create", "-f", "-"], &mine("devices"))?,
+            kubectl.run(&["label", &format!("devices.{group}"), "real", "mine=yes", "-n", namespace])?,
+            kubectl.run(&["delete", &format!("devices.{group}"), "real", "-n", namespace, "--wait=false"])?,
+        ] {
+            ensure!(output.code != 0 && output.stderr.contains(why), "{output:?}");
+        }
+        kubectl.ok_with(&["create", "-f", "-"], &mine("gadgets"))?;
+    }
+    let review = ["auth", "can-i", "create", &format!("devices.{group}"), "-n", NAME];
+    ensure!(administrator.run(&review)?.stdout.starts_with("no"), "reviews promise what is refused");
+    host.ok(&["delete", "crd", &format!("devices.{group}"), &format!("gadgets.{group}")])?;
+    administrator.ok(&["delete", "namespace", NAME, "--wait=false"])?;
     Ok(())
 }
 

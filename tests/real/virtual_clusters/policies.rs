@@ -11,8 +11,9 @@ use super::gate::{pod, says, thief};
 use super::{BEIJING, CLUSTERS, namespace};
 
 /// All policies of Atoll, however many virtual clusters there are.
-const VALIDATING: [&str; 10] = [
+const VALIDATING: [&str; 11] = [
     "claims.atoll.dev",
+    "customs.atoll.dev",
     "namespaces.atoll.dev",
     "node-labels.atoll.dev",
     "nodes.atoll.dev",

@@ -12,7 +12,6 @@ use kube_wire::RequestInfo;
 use ops::drain::Tasks;
 use ops::files::Watched;
 use protocol::identity::Identity;
-use rewrite::request::ProtectedKeys;
 use rewrite::view::Certificate;
 use serde_json::{Value, json};
 
@@ -28,6 +27,7 @@ use crate::gate::{Accepted, Gate};
 use crate::host::Host;
 use crate::host::api::{Api, Change};
 use crate::namespaces::Namespaces;
+use crate::namespaces::annotations::Reserved;
 use crate::nodes::Nodes;
 use crate::own_rights::OwnRights;
 use crate::root::Root;
@@ -71,7 +71,7 @@ impl World {
         let names = config.virtual_clusters.iter().map(|cluster| crate::clusters::engine_name(&cluster.name));
         let namespaces = Arc::new(Namespaces::new(names));
         let clusters = config.virtual_clusters.iter().map(|cluster| &**cluster);
-        let clusters = Arc::new(VirtualClusters::new(clusters, &namespaces, ProtectedKeys::default()).unwrap());
+        let clusters = Arc::new(VirtualClusters::new(clusters, &namespaces, Reserved::default()).unwrap());
         let definitions = Arc::new(Definitions::default());
         let parts = Parts {
             access: Access::new(host.clone()),

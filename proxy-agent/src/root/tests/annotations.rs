@@ -1,14 +1,13 @@
 //! What the admission policies read of a virtual cluster, on each of its namespaces.
 
 use rewrite::Guard;
-use rewrite::request::ProtectedKeys;
 
 use super::*;
-use crate::namespaces::annotations::NODE_SELECTOR;
+use crate::namespaces::annotations::{NODE_SELECTOR, Reserved};
 
 fn annotations(location: &str) -> Annotations {
     let guard = Guard::new([("location".to_owned(), location.to_owned())], []);
-    Annotations::new(&guard, &ProtectedKeys::default(), [""; 0])
+    Annotations::new(&guard, &Reserved::default(), [""; 0])
 }
 
 fn annotated(host: &FakeHost) -> Root<FakeHost> {

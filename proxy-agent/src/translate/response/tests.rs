@@ -1,7 +1,6 @@
 use std::collections::BTreeMap;
 
 use http_body_util::BodyExt as _;
-use rewrite::request::ProtectedKeys;
 use rewrite::schema::program_for;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -15,6 +14,7 @@ use crate::clusters::{Memory, VirtualClusters};
 use crate::config;
 use crate::host::api::Change;
 use crate::namespaces::Namespaces;
+use crate::namespaces::annotations::Reserved;
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -87,7 +87,7 @@ impl Watched {
             host_tokens: None,
             external_ips: Vec::new(),
         };
-        let clusters = VirtualClusters::new([&config], &namespaces, ProtectedKeys::default()).unwrap();
+        let clusters = VirtualClusters::new([&config], &namespaces, Reserved::default()).unwrap();
         let cluster = clusters.get(&config.name).unwrap();
         let view = View::new(cluster.mapping());
         let watch = WatchStream::new(view, program_for("", "v1", "pods"), Filter::ByNamespace);

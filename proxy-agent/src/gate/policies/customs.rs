@@ -1,0 +1,27 @@
+//! Custom resources that the operator of the host keeps from virtual clusters.
+
+use serde_json::{Value, json};
+
+use super::vocabulary::{annotation, everywhere, in_members};
+use crate::gate::policy::{rule, validation, variable};
+use crate::namespaces::annotations::RESERVED;
+
+/// Kubernetes' own groups in which much is written. They have no custom resources.
+const BUILT_IN: [&str; 6] = ["", "apps", "batch", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io"];
+
+/// Only who may write such objects in every namespace writes them in those of a virtual cluster: a controller of the host acts
+/// with its own rights on what they name, for instance on the node of a Device of KubeEdge.
+pub(super) fn kept() -> Value {
+    let mut constraints = in_members(&[rule("*", &["*/*"], &["CREATE", "UPDATE", "DELETE"])]);
+    constraints["excludeResourceRules"] = BUILT_IN.iter().map(|group| rule(group, &["*/*"], &["*"])).collect();
+    json!({
+        "failurePolicy": "Fail",
+        "matchConstraints": constraints,
+        "variables": [variable("reserved", &annotation(RESERVED)), everywhere()],
+        "validations": [validation(
+            "!(request.resource.resource + '.' + request.resource.group in variables.reserved.split(',')) \
+             || variables.everywhere",
+            "the operator of the host cluster keeps this resource from virtual clusters",
+        )],
+    })
+}
