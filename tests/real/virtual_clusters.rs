@@ -104,6 +104,8 @@ pub(crate) fn trials() -> Vec<Trial> {
             apply::who_cannot_see_the_guard_has_no_conflict_over_it,
         ),
         case("an_applier_keeps_its_selector", Welcome, apply::an_applier_keeps_its_selector),
+        case("an_apply_takes_no_selector", Welcome, apply::the_selector_stays_whatever_is_called_like_it),
+        case("an_apply_need_not_have_metadata", Welcome, apply::an_apply_need_not_have_metadata),
         case("control_plane_statuses_of_pods", Welcome, control_plane::statuses_of_pods),
         case("control_plane_addresses_of_services", Welcome, control_plane::addresses_of_services),
         case("control_plane_volumes_of_claims", Welcome, control_plane::volumes_of_claims),

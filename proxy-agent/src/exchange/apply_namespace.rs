@@ -48,7 +48,7 @@ impl Asked<'_> {
         let create = Attributes { verb: "create", ..self.attributes(request) };
         self.parts.access.demand(&self.mapping, &self.caller, &create).await?;
         let options = WriteOptions::parse(self.info.query())?;
-        let json = named(request, self.yaml(body)?);
+        let json = named(self, request, self.yaml(body)?)?;
         let own = Object::Json(json.clone()).name()?.name;
         if own != name.as_str() {
             // `checkName` in apiserver's `handlers/rest.go`.

@@ -59,7 +59,8 @@ impl Asked<'_> {
 
     /// In the agent's name: who may write need not be allowed to read, and nothing of it is shown.
     async fn live_service(&self, request: &ResourceRequest<'_>, path: &str) -> Result<Option<Value>, Refusal> {
-        let path = path.strip_suffix("/status").unwrap_or(path);
+        let suffix = request.subresource().map(|name| format!("/{name}")).unwrap_or_default();
+        let path = path.strip_suffix(&suffix).unwrap_or(path);
         let mut read = self.upstream(Method::GET, path, As::Agent, empty())?;
         read.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         let response = self.parts.host.send(read).await?;

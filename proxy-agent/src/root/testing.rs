@@ -389,13 +389,14 @@ fn is_in(path: &str, collection: &str) -> bool {
     path.strip_prefix(collection).and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| !name.contains('/'))
 }
 
-/// `KEY`, `KEY=VALUE`, `KEY in (VALUE,VALUE)` or `KEY notin (VALUE,VALUE)`.
+/// `KEY`, `!KEY`, `KEY=VALUE` or `KEY in (VALUE,VALUE)`.
 fn has_label(object: &Value, label: &str) -> bool {
     let labels = &object["metadata"]["labels"];
-    if let Some((key, rest)) = label.split_once(' ') {
-        let (operator, values) = rest.split_once(' ').unwrap();
-        let mut values = values.trim_matches(['(', ')']).split(',');
-        return values.any(|value| labels[key] == value) == (operator == "in");
+    if let Some((key, values)) = label.split_once(" in ") {
+        return values.trim_matches(['(', ')']).split(',').any(|value| labels[key] == value);
+    }
+    if let Some(key) = label.strip_prefix('!') {
+        return labels[key].is_null();
     }
     label.is_empty()
         || match label.split_once('=') {

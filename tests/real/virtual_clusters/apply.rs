@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use super::guard::{stored, workload};
 use super::{BEIJING, namespace};
 
+const APPLY: &str = "application/apply-patch+yaml";
+
 fn apply(kubectl: &Kubectl, manager: &str, manifest: &str) -> anyhow::Result<()> {
     let manager = format!("--field-manager={manager}");
     kubectl.ok_with(&["apply", "--server-side", &manager, "-f", "-"], manifest)?;
@@ -80,5 +82,51 @@ pub(super) fn who_cannot_see_the_guard_has_no_conflict_over_it(site: &VirtualSit
     let manifest = ["apply", "--server-side", "--field-manager=three", "-f", "-"];
     let refused = kubectl.run_with(&manifest, &other)?;
     ensure!(refused.stderr.contains("conflict with \"two\": .spec.template.spec.nodeSelector"), "{refused:?}");
+    Ok(())
+}
+
+/// An annotation that is called like the selector does not own it, and what only the host could read is not passed on.
+pub(super) fn the_selector_stays_whatever_is_called_like_it(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    kubectl.ok_with(&["create", "-f", "-"], &namespace("likeness"))?;
+    let plain = workload("Deployment", "likeness", "web", &Value::Null);
+    apply(&kubectl, "one", &plain)?;
+    kubectl.ok(&["annotate", "deployment", "web", "-n", "likeness", "nodeSelector=x"])?;
+    apply(&kubectl, "one", &plain)?;
+    let guard = json!({"location": "beijing"});
+    let left = stored(site, "likeness", "web")?;
+    ensure!(left == guard, "an annotation took it: {left}");
+    let path = "/apis/apps/v1/namespaces/likeness/deployments/web?fieldManager=one&force=true";
+    for annotation in ["1e999".to_owned(), format!("{}{}", "[".repeat(200), "]".repeat(200))] {
+        let unread = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": {"a": 1}}});
+        let unread = unread.to_string().replace("{\"a\":1}", &format!("{{\"a\":{annotation}}}"));
+        let answer = site.curl(BEIJING, Way::Proxy)?.send_as("PATCH", path, APPLY, &unread)?;
+        ensure!(answer.code == 400, "{}: {}", answer.code, answer.body);
+        ensure!(stored(site, "likeness", "web")? == guard, "what is not read took it");
+    }
+    Ok(())
+}
+
+/// Whose an object is, its label says, and the manager that created it owns the label.
+pub(super) fn an_apply_need_not_have_metadata(site: &VirtualSite) -> anyhow::Result<()> {
+    let (kubectl, host) = (site.administrator(BEIJING, Way::Proxy)?, site.host().kubectl());
+    let curl = site.curl(BEIJING, Way::Proxy)?;
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": []});
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/bare?fieldManager=one";
+    let mut named = role.clone();
+    named["metadata"] = json!({"name": "bare"});
+    apply(&kubectl, "one", &named.to_string())?;
+    for metadata in [Some(Value::Null), Some(json!({})), None] {
+        let mut role = role.clone();
+        if let Some(metadata) = &metadata {
+            role["metadata"] = metadata.clone();
+        }
+        let answer = curl.send_as("PATCH", path, APPLY, &role.to_string())?;
+        ensure!(answer.code == 200, "{metadata:?}: {}", answer.body);
+        let jsonpath = "jsonpath={.metadata.labels.atoll\\.dev/virtual-cluster}";
+        let cluster = host.ok(&["get", "clusterrole", &format!("vc:{BEIJING}:bare"), "-o", jsonpath])?;
+        ensure!(cluster == BEIJING, "{metadata:?}: {cluster:?}");
+        kubectl.ok(&["get", "clusterrole", "bare"])?;
+    }
     Ok(())
 }

@@ -74,6 +74,15 @@ pub(super) fn the_same_goes_to_all(site: &VirtualSite) -> anyhow::Result<()> {
         ensure!(again.stderr.contains("sprockets.custom.example.com \"one\" already exists"), "{again:?}");
         kubectl.ok_with(&["apply", "-f", "-"], &object("Sprocket", "two", size))?;
         kubectl.ok_with(&["apply", "--server-side", "-f", "-"], &object("Sprocket", "three", size))?;
+        // Again, without its name.
+        let path = "/apis/custom.example.com/v1/sprockets/three?fieldManager=kubectl";
+        let mut bare: Value = serde_json::from_str(&object("Sprocket", "three", size))?;
+        bare["metadata"] = json!({"labels": {"tier": "front"}});
+        let apply = "application/apply-patch+yaml";
+        let answer = site.curl(cluster, Way::Proxy)?.send_as("PATCH", path, apply, &bare.to_string())?;
+        ensure!(answer.code == 200, "{} {}", answer.code, answer.body);
+        let kept = read(&host, "sprockets", &format!("three.{cluster}"))?;
+        ensure!(kept["metadata"]["labels"]["atoll.dev/virtual-cluster"] == *cluster, "{kept}");
         let stored = read(&host, "sprockets", &format!("one.{cluster}"))?;
         ensure!(stored["metadata"]["labels"]["atoll.dev/virtual-cluster"] == *cluster, "{stored}");
     }

@@ -12,8 +12,8 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
-use kube_wire::ResourceRequest;
 use kube_wire::query::WriteOptions;
+use kube_wire::{ResourceRequest, Status};
 use rewrite::{Guard, VirtualNamespace};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -22,7 +22,7 @@ use super::super::Asked;
 use super::super::node_ports::Form;
 use super::super::plan::As;
 use super::last_applied::as_stored;
-use super::{GUARDED, Patched, pod_spec, resolve};
+use super::{GUARDED, LABELLED, Patched, pod_spec, resolve};
 use crate::host::{empty, full};
 use crate::refusal::Refusal;
 use crate::translate::MAX_OBJECT;
@@ -34,6 +34,7 @@ const TOLERATIONS: &str = "tolerations";
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Metadata {
+    uid: String,
     resource_version: String,
     managed_fields: Vec<Entry>,
 }
@@ -51,6 +52,8 @@ struct Live {
     metadata: Metadata,
     /// The keys of its node selector.
     keys: Vec<String>,
+    /// Where the specification of its pods is.
+    pointer: &'static str,
 }
 
 /// An apply as it goes upstream.
@@ -61,7 +64,7 @@ pub(super) async fn apply(
     path: &str,
     body: &Bytes,
 ) -> Result<Patched, Refusal> {
-    let json = named(request, asked.yaml(body)?);
+    let json = named(asked, request, asked.yaml(body)?)?;
     let json = asked.with_node_ports(Form::Apply, &as_stored(asked, request, path, json).await?);
     let mapper = asked.apply_mapper(request, namespace).await?;
     let guarded = request.subresource().is_none() && GUARDED.contains(&(request.group(), request.resource()));
@@ -72,7 +75,7 @@ pub(super) async fn apply(
     let options = WriteOptions::parse(asked.info.query())?;
     let manager = &options.field_manager;
     let mapper = mapper.partial();
-    let guarded = live.with_guard(&asked.cluster.guard, pod_spec(request.resource()), manager, &json);
+    let guarded = live.with_guard(&asked.cluster.guard, manager, parsed(&json)?);
     if let Some(without) = without_selector(request, &json)
         && !options.force
         && live.is_hidden(asked)
@@ -83,7 +86,7 @@ pub(super) async fn apply(
         let without = asked.map(request, &asked.program(request), mapper.clone(), &without).await?;
         resolve::try_apply(asked, request, path, without).await?;
         // Then only the hidden field is taken over, in the object that was looked at.
-        let json = with_resource_version(&guarded, &live.metadata.resource_version);
+        let json = live.in_this_version(guarded);
         let mapped = asked.map(request, &asked.program(request), mapper, &json).await?;
         let mut query = asked.info.query().borrowed();
         query.set("force", "true");
@@ -94,21 +97,35 @@ pub(super) async fn apply(
     let shares = [SELECTOR, TOLERATIONS]
         .into_iter()
         .any(|field| live.is_applied_by(field, manager) && live.is_owned_by_others(field, manager));
-    let guarded = if shares { with_resource_version(&guarded, &live.metadata.resource_version) } else { guarded };
+    let guarded = if shares { live.in_this_version(guarded) } else { Bytes::from(guarded.to_string()) };
     let patched = asked.sent(path, full(asked.map(request, &asked.program(request), mapper, &guarded).await?))?;
     Ok(Patched { again: shares, ..patched })
 }
 
-/// A Namespace with its name, which makes its labels what they must be: an apply need not say it.
-pub(in crate::exchange) fn named(request: &ResourceRequest<'_>, json: Bytes) -> Bytes {
-    let Some(name) = request.path_name().filter(|_| request.is_namespace()) else { return json };
-    let Ok(mut object) = serde_json::from_slice::<Value>(&json) else { return json };
-    let Some(metadata) = made_at(&mut object, "/metadata") else { return json };
+/// An object whose labels make it the cluster's, with its name: an apply need not say it. Where there is metadata, the engine
+/// adds the labels. Without them, the host would take them from the object (`prune` in structured-merge-diff's
+/// `merge/update.go`).
+pub(in crate::exchange) fn named(
+    asked: &Asked<'_>,
+    request: &ResourceRequest<'_>,
+    json: Bytes,
+) -> Result<Bytes, Refusal> {
+    let is_labelled = LABELLED.contains(&(request.group(), request.resource())) || asked.is_renamed();
+    let Some(name) = request.path_name().filter(|_| is_labelled) else { return Ok(json) };
+    let mut object = parsed(&json)?;
+    let Some(metadata) = made_at(&mut object, "/metadata") else { return Ok(json) };
     if metadata.get("name").is_some_and(|own| !own.is_null() && own != "") {
-        return json;
+        return Ok(json);
     }
     metadata.insert("name".to_owned(), name.into());
-    object.to_string().into()
+    Ok(object.to_string().into())
+}
+
+/// The body of an apply. What cannot be read here may be read by the host: a number that is too large for one is a string in
+/// YAML.
+fn parsed(json: &[u8]) -> Result<Value, Refusal> {
+    let bad = |error: serde_json::Error| Status::bad_request(format!("error decoding YAML: {error}"));
+    serde_json::from_slice(json).map_err(|error| bad(error).into())
 }
 
 /// In the agent's name: who may apply need not be allowed to read, and nothing of it is shown.
@@ -125,7 +142,7 @@ async fn live(asked: &Asked<'_>, request: &ResourceRequest<'_>, path: &str) -> R
     let selector = pod(request, &mut object).and_then(|pod| pod.get(SELECTOR)).and_then(Value::as_object);
     let keys = selector.map(|selector| selector.keys().cloned().collect()).unwrap_or_default();
     let metadata = serde_json::from_value(object["metadata"].take()).map_err(|error| unreadable(error.to_string()))?;
-    Ok(Some(Live { metadata, keys }))
+    Ok(Some(Live { metadata, keys, pointer: pod_spec(request.resource()) }))
 }
 
 /// The specification of the pods that an object describes.
@@ -153,15 +170,6 @@ fn made(value: &mut Value) -> Option<&mut Map<String, Value>> {
     value.as_object_mut()
 }
 
-/// The same apply, if nobody else writes in between. A version that the client names stays.
-fn with_resource_version(json: &Bytes, version: &str) -> Bytes {
-    let Ok(mut object) = serde_json::from_slice::<Value>(json) else { return json.clone() };
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.entry("resourceVersion").or_insert_with(|| version.into());
-    }
-    object.to_string().into()
-}
-
 // === impl Live ===
 
 impl Live {
@@ -171,18 +179,20 @@ impl Live {
         !self.keys.is_empty() && self.keys.iter().all(|key| guard.iter().any(|guarded| guarded.key() == key))
     }
 
-    /// The same apply by `manager`, with the guard where the table above says so. The pods' specification is at the
-    /// `pointer`.
-    fn with_guard(&self, guard: &Guard, pointer: &str, manager: &str, json: &Bytes) -> Bytes {
-        let Ok(mut object) = serde_json::from_slice::<Value>(json) else { return json.clone() };
+    /// The same apply by `manager`, to this object and no other, with the guard where the table above says so.
+    fn with_guard(&self, guard: &Guard, manager: &str, mut object: Value) -> Value {
+        // Where the object is gone, the apply would create one without the guard.
+        if let Some(metadata) = made_at(&mut object, "/metadata") {
+            metadata.entry("uid").or_insert_with(|| self.metadata.uid.as_str().into());
+        }
         // A null is a value, too: it empties the field.
-        let named = |field: &str| object.pointer(pointer).is_some_and(|pod| pod.get(field).is_some());
+        let named = |field: &str| object.pointer(self.pointer).is_some_and(|pod| pod.get(field).is_some());
         let [selector, tolerations] =
             [SELECTOR, TOLERATIONS].map(|field| named(field) || self.is_only_owned(field, manager));
         if !selector && !tolerations {
-            return json.clone();
+            return object;
         }
-        let Some(pod) = made_at(&mut object, pointer) else { return json.clone() };
+        let Some(pod) = made_at(&mut object, self.pointer) else { return object };
         if selector && let Some(selector) = made(pod.entry(SELECTOR).or_insert(Value::Null)) {
             for (key, value) in guard.selector() {
                 let held = selector.entry(key).or_insert(Value::Null);
@@ -197,6 +207,14 @@ impl Live {
             if tolerations.is_null() {
                 *tolerations = Value::Array(Vec::new());
             }
+        }
+        object
+    }
+
+    /// The same apply, if nobody else writes in between. A version that the client names stays.
+    fn in_this_version(&self, mut object: Value) -> Bytes {
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.entry("resourceVersion").or_insert_with(|| self.metadata.resource_version.as_str().into());
         }
         object.to_string().into()
     }
@@ -214,7 +232,7 @@ impl Live {
     }
 
     fn is_owned(&self, field: &str, who: impl Fn(&Entry) -> bool) -> bool {
-        self.metadata.managed_fields.iter().any(|entry| who(entry) && has_field(&entry.fields_v1, field))
+        self.metadata.managed_fields.iter().any(|entry| who(entry) && entry.has_field(self.pointer, field))
     }
 }
 
@@ -224,15 +242,11 @@ impl Entry {
     fn is_apply_of(&self, manager: &str) -> bool {
         self.operation == "Apply" && self.manager == manager
     }
-}
 
-/// Whether `f:FIELD` is anywhere in the fields of a pod-bearing kind: it has one such place.
-fn has_field(fields: &Value, field: &str) -> bool {
-    match fields {
-        Value::Object(members) => members
-            .iter()
-            .any(|(key, value)| key.strip_prefix("f:").is_some_and(|key| key == field) || has_field(value, field)),
-        _ => false,
+    /// Whether it owns this field of the object at the `pointer`. A label may be called like the field.
+    fn has_field(&self, pointer: &str, field: &str) -> bool {
+        let mut path = pointer.split('/').skip(1).chain([field]);
+        path.try_fold(&self.fields_v1, |fields, key| fields.get(format!("f:{key}"))).is_some()
     }
 }
 

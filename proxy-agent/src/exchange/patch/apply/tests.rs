@@ -16,12 +16,11 @@ fn sent(owners: &[(&str, &str, &[&str])], spec: &Value) -> Value {
             .collect::<Map<_, _>>()}}}),
     };
     let metadata = Metadata { managed_fields: owners.iter().map(entry).collect(), ..Metadata::default() };
-    let live = Live { metadata, keys: Vec::new() };
+    let live = Live { metadata, keys: Vec::new(), pointer: POINTER };
     let guard = Guard::new([("location".into(), "beijing".into())], [Toleration::of_key("edge")]);
     let json =
         if spec.is_null() { json!({"kind": "Deployment"}) } else { json!({"spec": {"template": {"spec": spec}}}) };
-    let sent = live.with_guard(&guard, POINTER, "me", &json.to_string().into());
-    serde_json::from_slice::<Value>(&sent).unwrap().pointer(POINTER).cloned().unwrap_or_default()
+    live.with_guard(&guard, "me", json).pointer(POINTER).cloned().unwrap_or_default()
 }
 
 #[test]
@@ -55,4 +54,35 @@ fn only_who_would_remove_the_guard_sends_it_unasked() {
     let selector = json!({"nodeSelector": {"location": "beijing"}});
     let owners: [(&str, &str, &[&str]); 2] = [("me", "Apply", both), ("you", "Apply", &[TOLERATIONS])];
     assert_eq!(sent(&owners, &json!({})), selector);
+}
+
+#[test]
+fn a_label_that_is_called_like_the_field_is_another_field() {
+    let label = json!({"f:metadata": {"f:annotations": {"f:nodeSelector": {}}}, "f:spec": {"f:nodeSelector": {}}});
+    let entry = Entry { manager: "you".into(), operation: "Update".into(), fields_v1: label };
+    assert!(!entry.has_field(POINTER, SELECTOR));
+    let field = json!({"f:spec": {"f:template": {"f:spec": {"f:nodeSelector": {}}}}});
+    assert!(Entry { fields_v1: field, ..entry }.has_field(POINTER, SELECTOR));
+}
+
+#[test]
+fn an_apply_is_to_the_object_that_was_looked_at() {
+    let metadata = Metadata { uid: "1".into(), resource_version: "2".into(), ..Metadata::default() };
+    let live = Live { metadata, keys: Vec::new(), pointer: POINTER };
+    let guard = Guard::new([("location".into(), "beijing".into())], []);
+    let sent = live.with_guard(&guard, "me", json!({"kind": "Deployment"}));
+    assert_eq!(sent, json!({"kind": "Deployment", "metadata": {"uid": "1"}}));
+    let sent: Value = serde_json::from_slice(&live.in_this_version(sent)).unwrap();
+    assert_eq!(sent["metadata"], json!({"uid": "1", "resourceVersion": "2"}));
+    // A client may say which one it means.
+    assert_eq!(live.with_guard(&guard, "me", json!({"metadata": {"uid": "3"}}))["metadata"]["uid"], "3");
+}
+
+#[test]
+fn what_only_the_host_can_read_is_refused() {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for body in [r#"{"a": 1e999}"#, &deep] {
+        let Err(Refusal::Status(status)) = parsed(body.as_bytes()) else { panic!("{body}") };
+        assert_eq!(status.code, 400);
+    }
 }
