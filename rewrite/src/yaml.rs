@@ -28,8 +28,18 @@ const MAX_NODES: usize = 500_000;
 pub struct Converted {
     /// The text.
     pub json: Vec<u8>,
-    /// Keys that are there twice. The last one counts, unless fields are validated strictly.
-    pub duplicates: Vec<String>,
+    /// Duplicate keys. The last one counts, unless fields are validated strictly.
+    pub duplicates: Vec<Duplicate>,
+}
+
+/// A member of a mapping with the key of another member.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: key {key:?} already set in map")]
+pub struct Duplicate {
+    /// The key.
+    pub key: String,
+    /// The line on which its value begins, as yaml/v2 reports it (`setMapIndex` in `decode.go`).
+    pub line: u32,
 }
 
 /// Why a document is not converted.
@@ -74,7 +84,9 @@ pub enum YamlError {
 pub(crate) struct Document<'t> {
     text: &'t str,
     items: Vec<Item>,
-    /// Scalars that are not as they stand in the text.
+    /// The line on which each item begins.
+    lines: Vec<u32>,
+    /// Scalars whose value differs from the text.
     unescaped: Vec<String>,
 }
 
@@ -139,7 +151,7 @@ impl<'t> Document<'t> {
         options.flow_nesting_limit = MAX_NESTING;
         options.block_nesting_limit = MAX_NESTING;
         options.set_emit_comments(false);
-        let mut document = Self { text, items: Vec::new(), unescaped: Vec::new() };
+        let mut document = Self { text, items: Vec::new(), lines: Vec::new(), unescaped: Vec::new() };
         let mut anchors = HashMap::new();
         let mut open: Vec<(usize, StructureStyle)> = Vec::new();
         for event in Parser::new_from_str_with_options(text, options) {
@@ -192,6 +204,7 @@ impl<'t> Document<'t> {
                 }
                 _ => {}
             }
+            document.lines.resize(document.items.len(), number(span.start.line()));
         }
         Ok(document)
     }
@@ -209,6 +222,10 @@ impl<'t> Document<'t> {
 
     fn item(&self, at: u32) -> Item {
         self.items[at as usize]
+    }
+
+    fn line(&self, at: u32) -> u32 {
+        self.lines[at as usize]
     }
 
     /// The number behind the node at `at`.

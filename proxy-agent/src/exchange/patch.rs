@@ -22,7 +22,7 @@ use kube_wire::{ResourceRequest, Status};
 use rewrite::VirtualNamespace;
 use rewrite::json::{Cursor, Edits, Fate, MAX_WEIGHT, Malformed, weight};
 use rewrite::json_patch::JsonPatch;
-use rewrite::yaml::YamlError;
+use rewrite::yaml::{Duplicate, YamlError};
 
 use super::Asked;
 use super::body::{content_type, same_name};
@@ -127,14 +127,17 @@ impl Asked<'_> {
     /// An object in YAML as JSON. What is there twice is an error or a warning, as the client wants it (KEP-2885).
     pub(super) fn yaml(&self, body: &Bytes) -> Result<Bytes, Refusal> {
         let (json, duplicates) = converted(body)?;
-        let says = |key: &String| format!("key {key:?} already set in map");
-        match (duplicates.first(), &*WriteOptions::parse(self.info.query())?.field_validation) {
-            (None, _) | (_, "Ignore") => {}
-            (Some(key), "Strict") => {
-                let status = Status::bad_request(format!("error strict decoding YAML: {}", says(key)));
-                return Err(Unmapped::refusal(status, Ask::KubeApiserver));
+        let told = duplicates.iter().map(ToString::to_string);
+        match &*WriteOptions::parse(self.info.query())?.field_validation {
+            "Strict" if !duplicates.is_empty() => {
+                let message = format!(
+                    "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
+                    told.collect::<Vec<_>>().join("\n  ")
+                );
+                return Err(Unmapped::refusal(Status::bad_request(message), Ask::KubeApiserver));
             }
-            _ => self.warn(duplicates.iter().map(says)),
+            "Ignore" => {}
+            _ => self.warn(told),
         }
         Ok(json)
     }
@@ -192,8 +195,8 @@ pub(super) fn yaml_to_json(body: &Bytes) -> Result<Bytes, Refusal> {
     converted(body).map(|(json, _)| json)
 }
 
-/// The same, with keys that are there twice.
-fn converted(body: &Bytes) -> Result<(Bytes, Vec<String>), Refusal> {
+/// The same, with the duplicate keys.
+fn converted(body: &Bytes) -> Result<(Bytes, Vec<Duplicate>), Refusal> {
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
         && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
     {

@@ -60,7 +60,18 @@ fn documents_become_what_go_makes_of_them() {
         };
         assert_eq!(found, expected, "{text}");
     }
-    assert_eq!(to_json(b"a: 1\na: 2\nb: {c: 1, c: 2}").unwrap().duplicates, ["a", "c"]);
+}
+
+/// As yaml/v2 says it.
+#[test]
+fn duplicates_are_told_with_their_lines() {
+    let text = "\na: 1\na: 2\nb: {c: 1, c: 2}\nd:\n  e: 1\nd:\n  e: 1\n";
+    let told: Vec<_> = to_json(text.as_bytes()).unwrap().duplicates.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [("3", "a"), ("4", "c"), ("8", "d")]
+            .map(|(line, key)| { format!("line {line}: key \"{key}\" already set in map") })
+    );
 }
 
 /// Ten levels of ten aliases each would be ten billion nodes.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::scalar::{Value, is_merge, resolve};
-use super::{Converted, Document, Item, YamlError};
+use super::{Converted, Document, Duplicate, Item, YamlError};
 
 /// Levels of the JSON, with all aliases: as many as Go's `encoding/json` reads.
 const MAX_DEPTH: usize = 10_000;
@@ -18,8 +18,8 @@ pub(super) struct Writer<'d, 't> {
     document: &'d Document<'t>,
     limit: usize,
     out: Vec<u8>,
-    duplicates: Vec<String>,
-    /// What is open, outermost first.
+    duplicates: Vec<Duplicate>,
+    /// The open collections, outermost first.
     open: Vec<Open<'d>>,
     /// Aliases that are open: where they stand, and how many collections were open before.
     aliases: Vec<(u32, usize)>,
@@ -131,6 +131,7 @@ impl<'d, 't> Writer<'d, 't> {
                 }
             }
         }
+        self.duplicates.sort_by_key(|duplicate| duplicate.line);
         Ok(Converted { json: self.out, duplicates: self.duplicates })
     }
 
@@ -216,7 +217,8 @@ impl<'d, 't> Writer<'d, 't> {
                 return Err(YamlError::Ambiguous("a key that occurs both as a string and as another type"));
             }
             if self.duplicates.len() < MANY {
-                self.duplicates.push(pair[0].key.clone().into_owned());
+                let line = self.document.line(pair[0].value);
+                self.duplicates.push(Duplicate { key: pair[0].key.clone().into_owned(), line });
             }
         }
         members.dedup_by(|later, kept| later.key == kept.key);
