@@ -1,8 +1,9 @@
-//! Which resources the host serves, as far as a decision needs it: is it namespaced, what is its kind, and is it custom.
+//! The resources that the host serves, with what decisions need: whether they are namespaced, their kind, and whether
+//! they are custom.
 //!
-//! [`Discovery::keep`] reads it every minute, and when a definition of custom resources has changed. A look-up is answered from
-//! what was read last, however old that is, and reads again only for a resource that is not there. Only authorised requests
-//! look anything up.
+//! [`Discovery::keep`] reads discovery every minute, and when a CustomResourceDefinition changes. A look-up uses the last
+//! result, regardless of its age, and reads again only if it lacks the resource. Only authorised requests look up
+//! resources.
 
 mod read;
 
@@ -22,13 +23,13 @@ use crate::policy::{Custom, Customs};
 use crate::shared::Definitions;
 pub(crate) use read::DiscoveryError;
 
-/// The interval between two reads that nobody asked for.
+/// The interval of periodic reads.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Unknown resources are looked for this often, whoever asks for them.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long one read may take, and how long a look-up waits for the read of another.
+/// The timeout of a read, and of a look-up that waits for another's read.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What is known of one resource.
@@ -66,7 +67,7 @@ struct Known {
     resources: Resources,
 }
 
-/// How the custom resources without namespaces that were read are served, while the definitions are as they are.
+/// How the cluster-scoped custom resources are served, for one generation of the definitions.
 struct Served {
     known: Arc<Known>,
     definitions: u64,
@@ -131,7 +132,7 @@ impl Discovery {
         Ok(self.last(resource))
     }
 
-    /// What was read last of a resource.
+    /// The last known state of a resource.
     fn last(&self, resource: GroupVersionResource<'_>) -> Option<Resource> {
         self.known.load().as_ref().and_then(|known| known.resources.get(resource).cloned())
     }
@@ -142,13 +143,13 @@ impl Discovery {
         Ok(())
     }
 
-    /// How a custom resource without namespaces is served, by the name of its definition; `None` if this agent does not know
+    /// How a cluster-scoped custom resource is served, by the name of its definition; `None` if this agent does not know
     /// the definition.
     pub(crate) fn custom(&self, name: &str) -> Option<Custom> {
         Some(self.custom_of(name, self.definitions.is_of_clusters(name)?))
     }
 
-    /// The same for a definition of which it is known whether it belongs to virtual clusters alone.
+    /// The same if the caller knows whether the definition belongs to virtual clusters alone.
     pub(crate) fn custom_of(&self, name: &str, is_of_clusters: bool) -> Custom {
         self.customs.of(name, is_of_clusters)
     }
@@ -158,7 +159,7 @@ impl Discovery {
         self.customs.is_reserved(&format!("{resource}.{group}"))
     }
 
-    /// How this resource is served, if it is known to be a custom one without namespaces.
+    /// How this resource is served, if it is known to be a cluster-scoped custom resource.
     pub(crate) fn known_custom(&self, resource: GroupResource<'_>) -> Option<Custom> {
         let GroupResource { group, resource } = resource;
         let known = self.known.load();

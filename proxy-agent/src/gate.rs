@@ -1,24 +1,24 @@
-//! Admission policies on the host: they hold for who uses a token of a virtual cluster directly against the host, and once
-//! more for what comes through the endpoint.
+//! Admission policies on the host. They apply to tokens of a virtual cluster that are used directly at the host, and also
+//! to requests through the endpoint.
 //!
-//! A service account's token is the host's own. Who has one can bypass the endpoint. RBAC still keeps the token in the
-//! namespaces of the virtual cluster, but within these it could give the Namespace the label of another cluster, or a pod
-//! the node of another site. Policies of the host refuse that (KEP-3488, ValidatingAdmissionPolicy, since 1.30). Where the
-//! host has MutatingAdmissionPolicy (KEP-3962, since 1.36), one adds the node selector to every pod, also to those that an
-//! operator of the host makes of a custom resource.
+//! The token of a service account is a token of the host, so its holder can bypass the endpoint. RBAC restricts the token
+//! to the namespaces of the virtual cluster. There, it could still set the label of another cluster on the Namespace, or
+//! assign a pod to a node of another site. Policies of the host refuse that (KEP-3488, ValidatingAdmissionPolicy, since
+//! 1.30). If the host has MutatingAdmissionPolicy (KEP-3962, since 1.36), one policy adds the node selector to every pod,
+//! including pods that a controller of the host creates for a custom resource.
 //!
-//! What comes through an endpoint carries `vc:<cluster>:system:authenticated`, a group that only the agent gives. The host's
-//! own controllers and administrators have rights in every namespace. Everybody else is refused.
+//! Requests through an endpoint have the group `vc:<cluster>:system:authenticated`, which only the agent sets. The host's
+//! own controllers and administrators have rights in all namespaces. Everybody else is refused.
 //!
-//! There is one set of policies for all virtual clusters of the host: every request to the host is matched against every
-//! policy. What differs between virtual clusters stands on their Namespaces
+//! One set of policies serves all virtual clusters of the host, because an API server matches every request against every
+//! policy. Annotations of the Namespaces hold the settings of each virtual cluster
 //! ([`annotations`](crate::namespaces::annotations)).
 //!
 //! Level-triggered like [`root`](crate::root): policies are applied again when one changes, and several agents may do the
 //! same work at once.
 //!
-//! Reading order: [`Gate`], `policies` (what is on the host), `policy` (how it is written), `served` (what of it the host
-//! knows), `probe` (whether it is in force), `changes` (that somebody has changed it), `former` (what earlier versions left).
+//! Reading order: [`Gate`], `policies` (their content), `policy` (their form), `served` (what the host supports), `probe`
+//! (whether they are in force), `changes` (changes by others), `former` (policies of earlier versions).
 
 mod changes;
 mod former;
@@ -46,16 +46,16 @@ use served::Served;
 /// The label of everything here.
 const LABEL: &str = "atoll.dev/gate";
 
-/// After this long everything is applied again, whether or not a change was told.
+/// The interval in which everything is applied again, even without a change.
 const PERIOD: Duration = Duration::from_secs(600);
 /// Two passes are at least so far apart: agents of two versions may not agree on what should be there.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long clients wait for the first verdict.
+/// The time that clients wait for the first verdict.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 /// The longest pause after failures.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Keeps the policies of the host in force. Clones are the same.
+/// Keeps the policies of the host in force. Clones share their state.
 pub struct Gate<A> {
     shared: Arc<Shared<A>>,
 }
@@ -67,16 +67,16 @@ struct Shared<A> {
     standing: watch::Sender<Standing>,
 }
 
-/// Which shortcomings of the host the configuration accepts.
+/// The shortcomings of the host that the configuration accepts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Accepted {
     /// The host does not enforce the policies.
     pub unsafe_direct_access: bool,
-    /// The host does not let the agent find out whether it enforces them.
+    /// The agent cannot verify whether the host enforces them.
     pub unverified_policies: bool,
 }
 
-/// How far the policies are.
+/// The state of the policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Not looked at yet, or not in force yet.
@@ -87,15 +87,16 @@ pub enum Standing {
         /// Whether the host also puts the guard into pods.
         guards: bool,
     },
-    /// The policies are there. Whether the host enforces them cannot be found out, and the configuration accepts that.
+    /// The policies are installed. The agent cannot verify that the host enforces them, and the configuration accepts
+    /// that.
     Unverified,
-    /// The host has no such policies or does not enforce them, and the configuration says that this is accepted.
+    /// The host does not support or does not enforce the policies, and the configuration accepts that.
     Open,
-    /// They could not be made, and why; it is tried again.
+    /// Installing the policies failed, for this reason. The agent tries again.
     Failed(Arc<str>),
 }
 
-/// Why the policies are not there.
+/// Why the policies are not in force.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
     #[error(transparent)]
@@ -130,16 +131,15 @@ impl<A: HostApi> Gate<A> {
         Self { shared: Arc::new(Shared { api, accepted, namespaces, standing }) }
     }
 
-    /// How far the policies are.
+    /// The state of the policies.
     pub fn standing(&self) -> Standing {
         self.shared.standing.borrow().clone()
     }
 
-    /// The same, once there is a first verdict: a moment after the agent has started there is none, and its clients had
-    /// better wait than be refused.
+    /// The same, after the first verdict. Just after the start there is none, and clients wait instead of being refused.
     pub async fn first_standing(&self) -> Standing {
         let mut standing = self.shared.standing.subscribe();
-        // Whether it came in time or not, what is known then is the answer.
+        // On a timeout, the current state is the answer.
         let _ = timeout(FIRST_LOOK, standing.wait_for(|standing| *standing != Standing::Pending)).await;
         self.standing()
     }
@@ -180,7 +180,7 @@ impl<A: HostApi> Gate<A> {
         }
     }
 
-    /// Writes the policies. Returns what the host serves, and the revision of what was written.
+    /// Writes the policies. Returns what the host supports, and the revision of the written policies.
     async fn install(&self, node_labels: &BTreeSet<String>) -> Result<(Served, String), Trouble> {
         let api = &self.shared.api;
         let served = served::read(api).await?;
@@ -200,7 +200,7 @@ impl<A: HostApi> Gate<A> {
         Ok((served, revision))
     }
 
-    /// Whether the host enforces by now what was written. Returns whether all is well.
+    /// Verifies whether the host enforces the written policies. Returns whether all is well.
     async fn look(&self, served: Served, revision: &str) -> bool {
         let verdict = match served.validating {
             Some(_) => probe::probe(&self.shared.api, revision).await,
@@ -226,7 +226,7 @@ impl<A: HostApi> Gate<A> {
         }
     }
 
-    /// Waits until virtual clusters select their nodes by other labels than these.
+    /// Waits until virtual clusters select their nodes by labels other than these.
     async fn other_node_labels(&self, told: &mut Subscription, known: &BTreeSet<String>) {
         loop {
             match told.next().await {
@@ -240,7 +240,7 @@ impl<A: HostApi> Gate<A> {
         }
     }
 
-    /// What is in force stays so while the host cannot be asked.
+    /// Policies in force stay so while the host cannot be reached.
     fn fail(&self, trouble: &Trouble) {
         let reason: Arc<str> = trouble.to_string().into();
         if let Standing::Shut { .. } = self.standing() {

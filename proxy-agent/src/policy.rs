@@ -1,8 +1,8 @@
-//! What is done with each cluster-scoped resource: one table.
+//! How each cluster-scoped resource is served: one table.
 //!
-//! Namespaced resources need no entry: the host's RBAC decides in their namespace. What is not in the table is never
-//! written, since nothing may reach the host unmapped, and its lists are empty. So an administrator can list and watch
-//! every kind that discovery advertises, as clients that keep a cache of a whole cluster do.
+//! Namespaced resources need no entry: the host's RBAC decides in their namespace. Resources that are not in the table
+//! are never written, since nothing may reach the host unmapped, and their lists are empty. So an administrator can list
+//! and watch every kind that discovery advertises, as clients that keep a cache of a whole cluster do.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub(crate) enum Class {
     Addresses,
     /// APIServices: those of kube-apiserver's own groups; read-only.
     LocalApis,
-    /// FlowSchemas and PriorityLevelConfigurations: those that Kubernetes itself keeps; read-only.
+    /// FlowSchemas and PriorityLevelConfigurations: those that Kubernetes itself maintains; read-only.
     Autoupdated,
     /// ClusterRoles: own ones under another name, and those that every cluster has.
     Roles,
@@ -33,7 +33,7 @@ pub(crate) enum Class {
     Shared,
     /// Asked of the host with names mapped both ways.
     Review,
-    /// There is nothing to read, whatever the host has, and why nothing is written.
+    /// Always empty, regardless of the host, with the reason why writes are refused.
     Empty(&'static str),
 }
 
@@ -41,11 +41,11 @@ pub(crate) enum Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Custom {
-    /// All see the host's objects; nobody writes them.
+    /// All clusters see the host's objects; none can write them.
     Read,
     /// Each virtual cluster has objects of its own, under other names on the host.
     Renamed,
-    /// All see the host's objects, and share with each other those that they make, as they share PriorityClasses.
+    /// All clusters see the host's objects, and share the objects that they create, as for PriorityClasses.
     Shared,
     /// The resource is not served.
     Hidden,
@@ -58,14 +58,14 @@ pub(crate) struct Customs {
     by_name: HashMap<String, Custom>,
 }
 
-/// Why the agent itself may not do what a client may.
+/// The refusal if the agent lacks a right that the client has.
 pub(crate) const NOT_GIVEN: &str =
     "the operator of the host cluster has not granted the proxy-agent the right to write it";
 
-/// Why one of those that the configuration hides is not written.
+/// The refusal of a write to a resource that the configuration hides.
 pub(crate) const HIDDEN: &str = "the operator of the host cluster does not offer this resource to virtual clusters";
 
-/// What is said of everything that is not in the table.
+/// The refusal for resources that are not in the table.
 pub(crate) const UNKNOWN: &str = "this cluster-scoped resource is not served by virtual clusters";
 
 // === impl Customs ===
@@ -75,8 +75,9 @@ impl Customs {
         Self { by_name: served.into_iter().collect() }
     }
 
-    /// How the resource of the definition `name` is served. If the configuration does not say, its definition decides: the
-    /// objects of a kind that virtual clusters brought are theirs, and what the operator brought acts on the whole host.
+    /// How the resource of the definition `name` is served. If the configuration does not list it, its owner decides:
+    /// objects of kinds that virtual clusters created belong to them, and objects of the operator's kinds can act on the
+    /// whole host.
     pub(crate) fn of(&self, name: &str, is_of_clusters: bool) -> Custom {
         let otherwise = if is_of_clusters { Custom::Renamed } else { Custom::Hidden };
         self.by_name.get(name).copied().unwrap_or(otherwise)
@@ -87,7 +88,7 @@ impl Customs {
         self.by_name.get(name).is_some_and(|custom| !custom.is_written())
     }
 
-    /// Whether the configuration says.
+    /// Whether the configuration lists it.
     pub(crate) fn lists(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
@@ -182,7 +183,7 @@ pub(crate) fn withheld(resource: GroupResource<'_>, subresource: &str, verb: &st
     }
 }
 
-/// The same for a custom resource without namespaces.
+/// The same for a cluster-scoped custom resource.
 pub(crate) fn withheld_custom(custom: Custom, verb: &str) -> Option<&'static str> {
     let is_read = matches!(verb, "get" | "list" | "watch");
     let is_known = is_read || matches!(verb, "create" | "update" | "patch" | "delete" | "deletecollection");

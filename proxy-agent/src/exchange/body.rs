@@ -30,23 +30,23 @@ pub(crate) enum Body {
     Stream(Mutex<Option<Inbound>>),
 }
 
-/// What the body of a request is for.
+/// How the body of a request is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyUse {
     /// It is an object or options, and is mapped.
     Mapped,
-    /// It belongs to a pod's or a service's own server, and is not looked at.
+    /// The server of a pod or a service gets it unchanged.
     Passed,
     /// An API server does not read the body of such a request.
     Ignored,
 }
 
-/// How long a client may take to send a body that is mapped. An API server gives a whole request as long
+/// The time that a client has to send a mapped body. An API server limits the whole request to the same time
 /// (`RequestTimeout` in apiserver's `pkg/server/config.go`).
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Body {
-    /// Collects what has to be looked at, and charges it to the cluster's share. The caller is authorised.
+    /// Collects a mapped body, and charges it to the cluster's share. The caller is authorised.
     pub(crate) async fn receive(inbound: Inbound, body_use: BodyUse, share: &Share) -> Result<Self, Refusal> {
         match body_use {
             BodyUse::Ignored => Ok(Self::Whole(Bytes::new())),
@@ -100,7 +100,7 @@ impl Body {
     }
 }
 
-/// Whether a body in JSON takes too much memory when it is taken apart. Other encodings are never taken apart as a whole.
+/// Whether a JSON body would need too much memory when parsed. Other encodings are never parsed as a whole.
 fn is_too_heavy(body: &[u8]) -> bool {
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
     body.len() > SMALL && matches!(first, Some(b'{' | b'[')) && weight(body) > MAX_WEIGHT

@@ -1,4 +1,4 @@
-//! Policies of earlier versions, which had some for each virtual cluster.
+//! Policies of earlier versions, which had separate policies for each virtual cluster.
 
 use tracing::info;
 
@@ -8,7 +8,7 @@ use super::served::Served;
 use crate::clusters::host_api::HostApi;
 use crate::host::api::ApiError;
 
-/// Removes them. To be called once the present ones are in force.
+/// Removes them. Call this only once the current policies are in force.
 pub(super) async fn remove(api: &impl HostApi, served: Served) -> Result<(), ApiError> {
     let kinds = [(served.validating, Kind::Validating), (served.mutating, Kind::Mutating)];
     for (version, kind) in kinds.into_iter().filter_map(|(version, kind)| Some((version?, kind))) {

@@ -1,9 +1,9 @@
-//! The policies: one set, however many virtual clusters there are.
+//! The policies: one set for all virtual clusters.
 //!
-//! A policy reads what differs between virtual clusters from the Namespace (see
-//! [`annotations`](crate::namespaces::annotations)). What a policy protects is written by the host's own control plane and
-//! by its administrators; nobody else may write it, neither through the endpoint nor with a token used directly against the
-//! host. `tests/real` tries the expressions on real API servers.
+//! A policy reads the settings of a virtual cluster from the Namespace (see
+//! [`annotations`](crate::namespaces::annotations)). Only the host's control plane and its administrators may write what
+//! a policy protects. Nobody else may, neither through the endpoint nor with a token that is used directly at the host.
+//! `tests/real` tests the expressions on real API servers.
 
 mod claims;
 mod customs;

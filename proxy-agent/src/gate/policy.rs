@@ -64,15 +64,15 @@ fn object(version: &str, kind: &str, collection: &str, name: &str, spec: &Value)
     Object { path, body }
 }
 
-/// What a policy is about, in namespaces. An empty operation list would be refused by the host.
+/// A rule for namespaced objects. The host would refuse an empty list of operations.
 ///
-/// A namespaceSelector does not leave out what is in no namespace (`MatchNamespaceSelector` in apiserver's
+/// A namespaceSelector does not exclude cluster-scoped objects (`MatchNamespaceSelector` in apiserver's
 /// `admission/plugin/webhook/predicates/namespace/matcher.go`). The scope does.
 pub(super) fn rule(group: &str, resources: &[&str], operations: &[&str]) -> Value {
     scoped("Namespaced", group, resources, operations)
 }
 
-/// What a policy is about, in no namespace: Namespaces themselves, or Nodes.
+/// A rule for cluster-scoped objects: Namespaces or Nodes.
 pub(super) fn cluster_rule(resources: &[&str], operations: &[&str]) -> Value {
     scoped("Cluster", "", resources, operations)
 }
@@ -93,7 +93,7 @@ pub(super) fn validation(expression: &str, message: &str) -> Value {
     json!({"expression": expression, "message": message, "reason": "Forbidden"})
 }
 
-/// The same with a message that CEL makes; `message` is said where that fails.
+/// The same with a message from a CEL expression; `message` is the fallback if the expression fails.
 pub(super) fn validation_saying(expression: &str, message_expression: &str, message: &str) -> Value {
     let mut validation = validation(expression, message);
     validation["messageExpression"] = Value::from(message_expression);

@@ -1,14 +1,14 @@
-//! Whether the host enforces the policies yet.
+//! Verifies that the host enforces the policies.
 //!
-//! A policy that is written is not in force: an API server compiles new policies about once a second (`refreshInterval` of
-//! the policy source in apiserver/pkg/admission/plugin/policy/generic), and one that was started with
-//! `--disable-admission-plugins` never does. So the last policy that is written refuses one thing to everybody, and the
-//! agent tries that as a dry run: to create a Namespace that is both a member and a root namespace. An API server sees
-//! policies in the order in which they were written. So when this one refuses, all are in force. (In the API server that
-//! was asked. Another one of the same host may lag by that second.)
+//! A written policy is not in force at once: an API server loads policies about once a second (`refreshInterval` of the
+//! policy source in apiserver/pkg/admission/plugin/policy/generic), and an API server with `--disable-admission-plugins`
+//! never does. So the last written policy denies one request to everybody: to create a Namespace that is both a member
+//! and a root namespace. The agent sends this request as a dry run until it is denied. An API server loads policies in
+//! the order in which they were written, so all are in force then. (In this API server. Another one of the same host may
+//! lag by a second.)
 //!
-//! The refusal contains a revision: a digest of what identifies the other policies as they were written. An API server that
-//! still has the policies of before answers with another revision.
+//! The denial contains a revision: a digest that identifies the other policies as written. An API server that still has
+//! older policies responds with another revision.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -38,14 +38,14 @@ const LAST_PAUSE: Duration = Duration::from_millis(256);
 /// Bytes of a digest that make a revision.
 const REVISION: usize = 8;
 
-/// What the probe has found out.
+/// The result of the probe.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// The host enforces the policies.
     Enforced,
     /// The host does not enforce them.
     Idle,
-    /// Something else refuses the dry run, for example a webhook that cannot be reached. So nobody knows.
+    /// Something else refuses the dry run, for example a webhook that cannot be reached. So the state is unknown.
     Unknown(ApiError),
 }
 
@@ -53,7 +53,7 @@ pub(super) enum Verdict {
 enum Answer {
     /// The policy has refused.
     Refused,
-    /// Nothing has, or a policy of before has.
+    /// No policy denied it, or an older policy did.
     Allowed,
     /// Something else has, so that the policy was perhaps not asked.
     Elsewhere(ApiError),
@@ -66,14 +66,13 @@ pub(super) struct Revision(Sha256);
 // === impl Revision ===
 
 impl Revision {
-    /// Adds an object as the host has stored it. Its uid changes when it is made anew, its generation when its
-    /// specification changes.
+    /// Adds a stored object. Its uid changes when it is created again, its generation when its specification changes.
     pub(super) fn add(&mut self, stored: &Value) {
         let metadata = &stored["metadata"];
         self.0.update(format!("{} {}\n", metadata["uid"], metadata["generation"]));
     }
 
-    /// As it stands in the refusal.
+    /// The text in the denial.
     pub(super) fn finish(self) -> String {
         let mut text = "revision ".to_owned();
         for byte in &self.0.finalize()[..REVISION] {
@@ -83,7 +82,7 @@ impl Revision {
     }
 }
 
-/// The policy that refuses, and its binding. `revision` is that of all others.
+/// The policy that denies the request, and its binding. `revision` is that of all others.
 pub(super) fn objects(version: &str, revision: &str) -> [Object; 2] {
     let both = [CLUSTER_LABEL, ROOT_LABEL].map(|key| json!({"key": key, "operator": "Exists"}));
     let message =
@@ -99,7 +98,7 @@ pub(super) fn objects(version: &str, revision: &str) -> [Object; 2] {
     Kind::Validating.objects(version, NAME, &spec)
 }
 
-/// Whether the host enforces the policies of this revision, which were written just now. Waits for that, but not for long.
+/// Whether the host enforces the policies of this revision, which were just written. Waits for a short time.
 pub(super) async fn probe(api: &impl HostApi, revision: &str) -> Verdict {
     let deadline = Instant::now() + PATIENCE;
     let mut pause = FIRST_PAUSE;

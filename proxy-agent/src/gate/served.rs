@@ -1,4 +1,4 @@
-//! Which kinds of admission policies the host serves, and what their expressions may contain.
+//! The kinds of admission policies that the host serves, and what their expressions may contain.
 
 use serde_json::Value;
 

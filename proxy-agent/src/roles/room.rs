@@ -14,7 +14,7 @@ const MOST: usize = 16 << 20;
 const ROLE: usize = 512;
 const PART: usize = 96;
 
-/// There would be too many.
+/// The quota would be exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "exceeded quota: all ClusterRoles of a virtual cluster may take {MOST} bytes of memory, and this would make them {bytes}"

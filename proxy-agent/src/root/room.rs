@@ -1,8 +1,8 @@
-//! How much the mirrors of a virtual cluster may take on the host.
+//! The quota of mirrors of a virtual cluster on the host.
 //!
-//! Every namespace has a mirror of every ClusterRoleBinding, so a client that makes a thousand of each would fill the host's
-//! etcd with a million objects. On a host of its own it would have made two thousand. So the copies are counted, and the
-//! namespace or binding that would make too many is refused, as by a quota.
+//! Every namespace has a mirror of every ClusterRoleBinding, so a client that creates a thousand of each would fill the
+//! host's etcd with a million objects, instead of two thousand. So the mirrors are counted, and a namespace or binding
+//! that would exceed the limits is refused, as by a quota.
 
 use rewrite::ClusterName;
 use serde_json::Value;
@@ -13,24 +13,24 @@ use crate::clusters::host_api::HostApi;
 
 /// Mirrors of a virtual cluster: a hundred ClusterRoleBindings in a thousand namespaces.
 const COUNT: usize = 100_000;
-/// What they may take, in bytes of JSON. The host's etcd holds 2 GiB unless it is told otherwise (`--quota-backend-bytes`).
+/// The maximum bytes of their JSON. The host's etcd holds 2 GiB by default (`--quota-backend-bytes`).
 const BYTES: usize = 256 * 1024 * 1024;
-/// What a mirror takes beside what its binding says, in bytes.
+/// The overhead of a mirror in addition to its binding, in bytes.
 const OVERHEAD: usize = 512;
 /// What the bindings themselves may say, in bytes of JSON: the agent keeps them in memory, and has several copies of one
 /// while it writes its mirrors.
 const SAID: usize = 4 * 1024 * 1024;
 
-/// What makes mirrors more.
+/// A write that adds mirrors.
 #[derive(Clone, Copy, Debug)]
 pub enum Growth<'a> {
     /// Another namespace.
     Namespace,
-    /// A ClusterRoleBinding: the RoleBinding in the root namespace as it would be stored.
+    /// A ClusterRoleBinding, as the RoleBinding in the root namespace that would be stored.
     Binding(&'a Value),
 }
 
-/// There would be too many.
+/// The quota would be exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoRoom {
     /// Mirrors.
@@ -54,7 +54,7 @@ pub enum NoRoom {
 // === impl Root ===
 
 impl<A: HostApi> Root<A> {
-    /// Whether the mirrors of this virtual cluster may grow so. What is known of it may be a moment old.
+    /// Whether the quota of this virtual cluster has room for the write. The known state may be slightly out of date.
     pub fn has_room(&self, cluster: &ClusterName, growth: Growth<'_>) -> Result<(), NoRoom> {
         let namespaces = self.shared.namespaces.members(cluster).len();
         let (namespaces, binding) = match growth {

@@ -11,20 +11,20 @@ use crate::clusters::host_api::HostApi;
 use crate::host::api::ApiError;
 use crate::namespaces;
 
-/// Where the instances of a definition are.
+/// The paths of the instances of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Instances {
     /// `/apis/GROUP/VERSION`
     base: String,
     plural: String,
-    /// Whether they are in namespaces.
+    /// Whether they are namespaced.
     pub(crate) is_namespaced: bool,
 }
 
 // === impl Instances ===
 
 impl Instances {
-    /// `None` if no version of them is served: then nobody can name one.
+    /// `None` if no version of them is served, so that no path exists.
     pub(crate) fn of(definition: &HostObject) -> Option<Self> {
         let spec = &definition.value()["spec"];
         let mut versions = spec["versions"].as_array().into_iter().flatten();
@@ -37,12 +37,12 @@ impl Instances {
         })
     }
 
-    /// All of them.
+    /// The path of all instances.
     pub(crate) fn path(&self) -> String {
         format!("{}/{}", self.base, self.plural)
     }
 
-    /// Those in a namespace of the host.
+    /// The path of the instances in a namespace of the host.
     pub(crate) fn path_in(&self, namespace: &str) -> String {
         format!("{}/namespaces/{namespace}/{}", self.base, self.plural)
     }
@@ -72,7 +72,7 @@ impl Instances {
     }
 }
 
-/// The names on the host of namespaces whose label and name agree on whose they are.
+/// The host names of namespaces whose label and name agree on their virtual cluster.
 async fn namespaces_of(api: &impl HostApi, labels: &str) -> Result<HashSet<String>, ApiError> {
     let all = api.list(namespaces::PATH, labels).await?;
     let own = all.iter().filter_map(|namespace| {

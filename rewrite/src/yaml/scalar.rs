@@ -1,4 +1,4 @@
-//! Which value a scalar has (`resolve.go` of yaml/v2).
+//! Resolves scalars (`resolve.go` of yaml/v2).
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ pub(super) enum Value<'s> {
     Null,
     Bool(bool),
     Int(i64),
-    /// One that is too large for [`Value::Int`].
+    /// An integer that is too large for [`Value::Int`].
     Uint(u64),
     Float(f64),
     Text(&'s str),
 }
 
-/// Whether a scalar is the key that merges (`isMerge` in `decode.go`).
+/// Whether a scalar is the merge key (`isMerge` in `decode.go`).
 pub(super) fn is_merge((tag, text): (Tag, &str)) -> bool {
     text == "<<" && matches!(tag, Tag::Plain | Tag::NonSpecific | Tag::Merge)
 }
@@ -83,7 +83,7 @@ fn untagged(text: &str) -> Value<'_> {
     number.unwrap_or(Value::Text(text))
 }
 
-/// As `strconv.ParseInt` and `ParseUint` read an integer in base 0, once its underscores are gone.
+/// Reads an integer as `strconv.ParseInt` and `ParseUint` do in base 0, after removing underscores.
 fn integer(text: &str) -> Option<Value<'static>> {
     let (sign, digits) = match text.as_bytes().first()? {
         b'+' => (Some(false), &text[1..]),
@@ -111,7 +111,7 @@ fn integer(text: &str) -> Option<Value<'static>> {
     }
 }
 
-/// As `yamlStyleFloat` describes a number.
+/// Reads a number in the form of `yamlStyleFloat`.
 fn float(text: &str) -> Option<Value<'static>> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
@@ -131,7 +131,7 @@ fn float(text: &str) -> Option<Value<'static>> {
     if !has_mantissa || !has_exponent {
         return None;
     }
-    // What is out of range is a text.
+    // A number out of range is a string.
     text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::Float)
 }
 

@@ -1,18 +1,18 @@
-//! Which volume a PersistentVolumeClaim gets, and on which node it is made.
+//! The volume of a PersistentVolumeClaim, and the node on which it is provisioned.
 
 use serde_json::{Value, json};
 
 use super::vocabulary::{everywhere, in_members};
 use crate::gate::policy::{rule, validation, variable};
 
-/// `AnnSelectedNode` in component-helpers/storage/volume: where the scheduler tells a provisioner to make the volume.
+/// `AnnSelectedNode` in component-helpers/storage/volume: the node on which the scheduler wants the volume.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
-/// A claim names neither its volume nor its node. The volume controller names the volume and the scheduler the node, both by
-/// an update.
+/// A claim must not name its volume or its node. The volume controller sets the volume, and the scheduler the node, both
+/// by an update.
 ///
-/// Controllers create claims of what stands in StatefulSets and in ephemeral volumes of pods. So on creation the control
-/// plane is not trusted more than who wrote the template.
+/// Controllers create claims from templates in StatefulSets and in ephemeral volumes of pods. So on creation, the control
+/// plane is not trusted more than the author of the template.
 pub(super) fn free() -> Value {
     let names = |path: &str| format!("[object, oldObject].map(it, it == null ? '' : string(it.{path}.orValue('')))");
     let node = names(&format!("metadata.?annotations[?'{SELECTED_NODE}']"));

@@ -1,4 +1,4 @@
-//! Namespaces of virtual clusters, and what is in their root namespaces.
+//! Namespaces of virtual clusters, and the objects in their root namespaces.
 
 use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
 use rewrite::request::PROTECTED;
@@ -9,14 +9,14 @@ use crate::gate::policy::{cluster_rule, literal, rule, validation, variable};
 use crate::namespaces::annotations::{self, KEYS};
 use crate::root::ROOT_LABEL;
 
-/// Labels make a namespace a virtual cluster's, annotations say on which nodes its pods run, and finalizers keep it until
+/// Labels assign a namespace to a virtual cluster, annotations select the nodes of its pods, and finalizers keep it until
 /// it is empty.
 pub(super) fn members() -> Value {
     let is_ours = format!(
         "[object, oldObject].exists(it, it != null && has(it.metadata.labels) \
          && ('{CLUSTER_LABEL}' in it.metadata.labels || '{ROOT_LABEL}' in it.metadata.labels))"
     );
-    // Those from before the write: the write itself must not decide who may make it.
+    // The labels before the write: the write itself must not decide who may make it.
     let labels = "[oldObject, object].filter(it, it != null).map(it, it.?metadata.?labels.orValue({}))[0]";
     let through = format!(
         "['{CLUSTER_LABEL}', '{ROOT_LABEL}'].exists(key, key in variables.labels \
@@ -56,11 +56,11 @@ pub(super) fn members() -> Value {
     })
 }
 
-/// That an update changes none of the labels or annotations that clients must not write. The engine of the endpoint ensures
-/// this too; the policy holds even for a request that the engine misreads.
+/// Checks that an update does not change protected labels and annotations. The rewriting engine ensures this too; the
+/// policy applies even if the engine misreads a request.
 ///
-/// Which keys these are, the Namespace itself says: agents of one host may be configured differently. The policy knows those
-/// that are protected always.
+/// An annotation of the Namespace lists the protected keys, because agents of one host may have different configurations.
+/// The policy contains the keys that are always protected.
 fn kept(field: &str) -> String {
     let ours = [CLUSTER_LABEL, NAMESPACE_LABEL, ROOT_LABEL];
     let protected = ours.iter().chain(&KEYS).chain(&PROTECTED).map(|pattern| match pattern.strip_suffix('*') {
@@ -80,7 +80,7 @@ fn kept(field: &str) -> String {
     )
 }
 
-/// A root namespace holds what applies to all of its cluster, and never a pod.
+/// A root namespace holds cluster-wide objects of its virtual cluster, and never a pod.
 pub(super) fn roots() -> Value {
     json!({
         "failurePolicy": "Fail",

@@ -1,4 +1,4 @@
-//! Which node a pod is on, and to which virtual cluster a node belongs.
+//! The node of a pod, and the virtual cluster of a node.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use super::vocabulary::{anywhere, everywhere, in_members, through};
 use crate::gate::policy::{cluster_rule, literal, rule, validation, variable};
 
-/// A scheduler chooses the node of a pod, and obeys the node selector. Who names a node does so through the endpoint, where
-/// the agent checks that the node is the cluster's own. A controller of the host passes on what was named there.
+/// A scheduler chooses the node of a pod and respects the node selector. Clients can name a node only through the
+/// endpoint, where the agent checks that the node belongs to the cluster. Controllers of the host copy the node from
+/// there.
 ///
 /// A token that is bound to a node tells its reader which one, and that it exists.
 ///
-/// The StatefulSet controller makes pods from ControllerRevisions (`ApplyRevision` in pkg/controller/statefulset), so the
-/// template in those counts too.
+/// The StatefulSet controller creates pods from ControllerRevisions (`ApplyRevision` in pkg/controller/statefulset), so
+/// the template in those counts too.
 pub(super) fn named() -> Value {
     let all = ["CREATE", "UPDATE"];
     let rules = [
@@ -45,8 +46,8 @@ pub(super) fn named() -> Value {
     })
 }
 
-/// A node does not move itself into another virtual cluster. Its own credential may write any label of it but those that the
-/// NodeRestriction plugin protects (plugin/pkg/admission/noderestriction). A node that does not exist yet may register with
+/// A node cannot move itself to another virtual cluster. Otherwise, its own credential may write all its labels except
+/// those that the NodeRestriction plugin protects (plugin/pkg/admission/noderestriction). A new node may register with
 /// any labels, as kubelets do with --node-labels.
 pub(super) fn labels(keys: &BTreeSet<String>) -> Value {
     let keys: Vec<_> = keys.iter().map(|key| literal(key)).collect();

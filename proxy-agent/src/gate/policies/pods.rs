@@ -1,4 +1,4 @@
-//! On which nodes the pods of a virtual cluster run.
+//! The nodes of the pods of a virtual cluster.
 
 use rewrite::name::{CLUSTER_LABEL, METADATA_NAME_LABEL};
 use serde_json::{Value, json};
@@ -15,10 +15,10 @@ fn selector() -> [Value; 2] {
     ]
 }
 
-/// Every pod has the node selector, whoever creates it. In a namespace that does not say one, there is no new pod. An
-/// existing pod may keep the selector that it has, so that its labels and finalizers stay writable.
+/// Every pod has the node selector, regardless of its creator. In a namespace without a node selector, nobody can create
+/// a pod. An existing pod may keep its selector, so that its labels and finalizers stay writable.
 ///
-/// No pod keeps those of other virtual clusters off a node, or is scheduled by them: see [`confined`].
+/// No affinity of a pod affects pods of other virtual clusters, or depends on them: see [`confined`].
 pub(super) fn required() -> Value {
     let has_selector = "variables.selector != '' && variables.pairs.all(pair, object.spec.?nodeSelector[?pair[0]] == optional.of(pair[1]))";
     let message = format!(
@@ -45,13 +45,13 @@ pub(super) fn required() -> Value {
     })
 }
 
-/// Affinity terms select pods of the virtual cluster only, by the requirement that the engine adds to each namespaceSelector.
-/// The scheduler keeps a new pod off nodes where its labels match a required anti-affinity term of a pod that is there
-/// (`satisfyExistingPodsAntiAffinity` in pkg/scheduler/framework/plugins/interpodaffinity). Terms of an existing pod are
-/// immutable.
+/// Affinity terms select only pods of the virtual cluster, by the requirement that the engine adds to each
+/// namespaceSelector. The scheduler does not place a new pod on a node where its labels match a required anti-affinity
+/// term of an existing pod (`satisfyExistingPodsAntiAffinity` in pkg/scheduler/framework/plugins/interpodaffinity). Terms
+/// of an existing pod are immutable.
 ///
-/// A host name that had to be shortened does not end with the name of its virtual cluster, so `namespaces` cannot have it. A
-/// namespaceSelector can.
+/// A shortened host name does not end with the name of its virtual cluster, so `namespaces` cannot contain it. A
+/// namespaceSelector can select it.
 fn confined() -> [Value; 3] {
     let terms = "[object.spec.?affinity.?podAffinity, object.spec.?affinity.?podAntiAffinity].map(it, \
         it.?requiredDuringSchedulingIgnoredDuringExecution.orValue([]) \

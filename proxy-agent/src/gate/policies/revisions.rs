@@ -1,15 +1,16 @@
-//! What the StatefulSet controller makes pods of.
+//! ControllerRevisions, from which the StatefulSet controller creates pods.
 //!
-//! It merges `data` of a ControllerRevision into the StatefulSet, and reads the outcome with `encoding/json`, which takes keys
-//! in any case (`ApplyRevision` in pkg/controller/statefulset/stateful_set_utils.go). Its pods and claims go to the namespace
-//! that `data.metadata.namespace` names then, with the controller's own rights, into any namespace of the host.
+//! The controller merges `data` of a ControllerRevision into the StatefulSet, and decodes the result with
+//! `encoding/json`, which matches keys case-insensitively (`ApplyRevision` in
+//! pkg/controller/statefulset/stateful_set_utils.go). It creates pods and claims in the namespace
+//! `data.metadata.namespace`, with its own rights, in any namespace of the host.
 
 use serde_json::{Value, json};
 
 use super::vocabulary::in_members;
 use crate::gate::policy::{literal, rule, validation};
 
-/// What the policies read, with the object that it is in.
+/// The keys that the policies read, with the path of their object.
 const READ: [(&str, &[&str]); 5] = [
     ("", &["metadata", "spec"]),
     (".?metadata", &["namespace"]),
@@ -18,9 +19,10 @@ const READ: [(&str, &[&str]); 5] = [
     (".?spec.?template.?spec", &["nodeName"]),
 ];
 
-/// A revision is of its own namespace, and what the policies read of it is what the controller reads. `data` is immutable.
+/// The `data` of a revision must be in the namespace of the revision, and the policies must read the same keys as the
+/// controller. `data` is immutable.
 pub(super) fn read() -> Value {
-    // The characters outside of ASCII that Go takes for letters (`foldRune` in encoding/json/fold.go).
+    // The non-ASCII characters that Go folds to ASCII letters (`foldRune` in encoding/json/fold.go).
     let folded = "key.lowerAscii().replace('\\u017f', 's').replace('\\u212a', 'k')";
     let is_exact = READ.map(|(path, keys)| {
         let is_one =
@@ -34,12 +36,13 @@ pub(super) fn read() -> Value {
         "validations": [
             validation(
                 &is_exact.join(" && "),
-                "the StatefulSet controller reads keys of data in any case; metadata, namespace, spec, template and nodeName \
-                 must be spelled so",
+                "the StatefulSet controller matches keys of data case-insensitively; write metadata, namespace, spec, \
+                 template and nodeName exactly so",
             ),
             validation(
                 "object.?data.?metadata.?namespace.orValue(request.namespace) == request.namespace",
-                "data.metadata.namespace is the namespace of the pods, and must be that of the ControllerRevision",
+                "data.metadata.namespace is the namespace of the pods, so it must be the namespace of the \
+                 ControllerRevision",
             ),
         ],
     })

@@ -1,4 +1,4 @@
-//! How much a Role grants.
+//! The number of permissions that a Role may grant.
 
 use rewrite::request::MAX_PERMISSIONS;
 use serde_json::{Value, json};
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::vocabulary::in_members;
 use crate::gate::policy::{rule, variable};
 
-/// A Role grants no more than through the endpoint. Only a mutation can refuse it in time: kube-apiserver compares its rules
-/// with those of the caller between mutation and validation (`Create` in pkg/registry/rbac/role/policybased/storage.go). What
-/// it says is the key that it does not find.
+/// A Role may grant as many permissions as through the endpoint. Only a mutation can refuse it in time, because
+/// kube-apiserver compares its rules with those of the caller between mutation and validation (`Create` in
+/// pkg/registry/rbac/role/policybased/storage.go). The error message is the missing key of the look-up that fails.
 pub(super) fn bounded() -> Value {
     let length = |list: &str| format!("rule.?{list}.orValue([]).size()");
-    // As `RuleLengths::permissions`; an overflow is an error, and refuses.
+    // As `RuleLengths::permissions`. An overflow is an error, which refuses the request.
     let permissions = format!(
         "object.?rules.orValue([]).map(rule, {verbs} * {} * {} * [1, {}].max() + {verbs} * {})",
         length("apiGroups"),

@@ -1,7 +1,7 @@
-//! Addresses that Services take from outside of the cluster (CVE-2020-8554).
+//! External addresses of Services (CVE-2020-8554).
 //!
-//! kube-proxy sends everything that is for such an address to the Service's pods, on all nodes of the host, whoever the
-//! address belongs to: another cluster's Service, DNS, or the API server. It does so for `spec.externalIPs` and for
+//! On all nodes of the host, kube-proxy sends traffic for such an address to the Service's pods, whoever the address
+//! belongs to: another cluster's Service, DNS, or the API server. It does so for `spec.externalIPs` and for
 //! `status.loadBalancer`.
 
 use serde_json::{Value, json};
@@ -10,8 +10,8 @@ use super::vocabulary::{annotation, everywhere, in_members};
 use crate::gate::policy::{rule, validation_saying, variable};
 use crate::namespaces::annotations::EXTERNAL_IPS;
 
-/// New addresses are in the ranges that the operator has given to the virtual cluster. `has_ranges` says whether CEL can
-/// tell; otherwise there are no ranges.
+/// New addresses must be in the ranges of the virtual cluster. `has_ranges` says whether CEL can check this; otherwise,
+/// no range is allowed.
 pub(super) fn addressed(has_ranges: bool) -> Value {
     let ranges = if has_ranges { annotation(EXTERNAL_IPS) } else { "''".to_owned() };
     let external = "object.?spec.?externalIPs.orValue([])\

@@ -1,15 +1,15 @@
-//! What of a status the host's control plane acts on.
+//! Status fields on which the host's control plane acts.
 //!
-//! An object's status is written through its subresource, which a role with `*` for resources includes; kube-apiserver drops
-//! it from creations and other updates (`PrepareForCreate` and `PrepareForUpdate` in pkg/registry/core/pod/strategy.go). Most
-//! statuses concern their own namespace only. These do not:
+//! An object's status is written through its subresource, which a role with `*` for resources includes; kube-apiserver
+//! drops it from creations and other updates (`PrepareForCreate` and `PrepareForUpdate` in
+//! pkg/registry/core/pod/strategy.go). Most statuses affect only their own namespace. These do not:
 //!
 //! - `nominatedNodeName` of a pod: the scheduler keeps room on that node and does not compare it with the node selector
 //!   (`AddNominatedPod` in pkg/scheduler/backend/queue). So a pod can keep others off any node.
 //! - `podIP`, `podIPs`, `hostIP` and `hostIPs` of a pod: kube-apiserver connects to them for the `proxy` subresources of pods
 //!   and services, and EndpointSlices are made of them.
-//! - `allocation` of a ResourceClaim: its devices are taken for whoever asks, on whichever node they are, and when
-//!   `reservedFor` is emptied, devices in use are given to the next claim.
+//! - `allocation` of a ResourceClaim: it can reserve devices of any node, and if `reservedFor` is emptied, devices in use
+//!   go to the next claim.
 
 use serde_json::{Value, json};
 

@@ -1,14 +1,14 @@
-//! What the policies have in common.
+//! Common parts of the policies.
 
 use rewrite::name::CLUSTER_LABEL;
 use serde_json::{Value, json};
 
 use crate::gate::policy::{literal, variable};
 
-/// `everywhere`: whether the caller may do the same in every namespace of the host. The host's control plane and its
-/// administrators may. Nobody of a virtual cluster may, because its users have no rights but those of RoleBindings.
+/// `everywhere`: whether the caller may do the same in all namespaces of the host. The host's control plane and its
+/// administrators may. Users of virtual clusters may not, because they have only rights from RoleBindings.
 ///
-/// Admission does not tell an update from a patch, and RBAC does; either right is host-wide.
+/// Admission does not distinguish an update from a patch, but RBAC does. Either host-wide right is enough.
 pub(super) fn everywhere() -> Value {
     variable(
         "everywhere",
@@ -19,13 +19,13 @@ pub(super) fn everywhere() -> Value {
 }
 
 /// `through`: whether the request came through the endpoint of the cluster that `label` of its namespace names. Only the
-/// agent gives the group that says so.
+/// agent sets this group.
 pub(super) fn through(label: &str) -> Value {
     let group = format!("'vc:' + namespaceObject.metadata.labels[{}] + ':system:authenticated'", literal(label));
     variable("through", &format!("({group}) in request.userInfo.groups"))
 }
 
-/// An annotation of the namespace that the object is in; empty if there is none.
+/// An annotation of the object's namespace; empty if there is none.
 pub(super) fn annotation(key: &str) -> String {
     format!("namespaceObject.metadata.?annotations[?{}].orValue('')", literal(key))
 }
@@ -44,7 +44,7 @@ pub(super) fn in_namespaces(label: &str, rules: &[Value]) -> Value {
     })
 }
 
-/// Objects wherever they are.
+/// All objects, namespaced or cluster-scoped.
 pub(super) fn anywhere(rules: &[Value]) -> Value {
     json!({"matchPolicy": "Equivalent", "objectSelector": {}, "namespaceSelector": {}, "resourceRules": rules})
 }
