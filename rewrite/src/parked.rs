@@ -1,9 +1,10 @@
-//! Labels of cluster roles, which must mean nothing on the host.
+//! Labels and annotations that clients write and that must have no effect on the host. It stores them under other keys.
 //!
-//! A ClusterRole with an `aggregationRule` takes in the rules of all that its selectors match (`clusterroleaggregation` in
-//! kube-controller-manager): the host's own `view` by `rbac.authorization.k8s.io/aggregate-to-view`, and an operator's by
-//! whatever label he chose. So no label of a virtual cluster reaches a ClusterRole of the host under its own key. Renaming
-//! is one to one, so that patches, applies and what managed fields say of them are the host's to work out.
+//! A ClusterRole with an `aggregationRule` aggregates the rules of all roles that its selectors match
+//! (`clusterroleaggregation` in kube-controller-manager): the host's own `view` selects
+//! `rbac.authorization.k8s.io/aggregate-to-view`, and an operator's role may select any label. So no label of a virtual
+//! cluster reaches a ClusterRole of the host under its own key. The same applies to [annotations](parked_annotation) that
+//! API servers obey. Keys are renamed one to one, so the host itself processes them in patches, applies and managed fields.
 
 use std::borrow::Cow;
 
@@ -15,6 +16,13 @@ pub(crate) const PARKED_INFIX: &[u8] = b".parked.atoll.dev/";
 
 /// The annotation that makes an API server overwrite a role with its own (`AutoUpdateAnnotationKey` in rbac/v1).
 pub const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
+
+/// The annotation of a Namespace that selects the nodes of its pods, and that overrides the default selector even if it is
+/// empty (`NamespaceNodeSelectors` in `plugin/pkg/admission/podnodeselector`). On the host it belongs to the operator.
+pub const NODE_SELECTOR: &str = "scheduler.alpha.kubernetes.io/node-selector";
+
+/// The annotations that are parked: those of ClusterRoles and of Namespaces.
+const ANNOTATIONS: [&str; 2] = [AUTO_UPDATE, NODE_SELECTOR];
 
 /// The key under which the host keeps a label: `a.b/c` becomes `a.b.parked.atoll.dev/c`, and `c` `parked.atoll.dev/c`.
 pub fn parked(key: &str) -> String {
@@ -34,14 +42,15 @@ pub fn unparked(key: &str) -> Option<Cow<'_, str>> {
     Some(format!("{prefix}/{name}").into())
 }
 
-/// The key under which the host keeps an annotation. All but one mean nothing there.
+/// The key under which the host keeps an annotation, if it is not the client's.
 pub(crate) fn parked_annotation(key: &str) -> Option<String> {
-    (key == AUTO_UPDATE).then(|| parked(key))
+    ANNOTATIONS.contains(&key).then(|| parked(key))
 }
 
 /// The annotation that was parked; `None` if this one was not.
 pub(crate) fn unparked_annotation(key: &str) -> Option<&'static str> {
-    (unparked(key)? == AUTO_UPDATE).then_some(AUTO_UPDATE)
+    let key = unparked(key)?;
+    ANNOTATIONS.into_iter().find(|known| key == *known)
 }
 
 #[cfg(test)]
@@ -64,7 +73,9 @@ mod tests {
         for plain in ["app", "a.b/c", "kubernetes.io/bootstrapping", "xparked.atoll.dev/a"] {
             assert_eq!(unparked(plain), None, "{plain}");
         }
-        assert_eq!(parked_annotation(AUTO_UPDATE).and_then(|host| unparked_annotation(&host)), Some(AUTO_UPDATE));
+        for key in ANNOTATIONS {
+            assert_eq!(parked_annotation(key).and_then(|host| unparked_annotation(&host)), Some(key));
+        }
         assert_eq!((parked_annotation("a.b/c"), unparked_annotation("a.b.parked.atoll.dev/c")), (None, None));
     }
 }

@@ -6,6 +6,7 @@ use super::selector::members_of;
 use super::{Form, ProtectedKeys, Reason, Refusal, Request};
 use crate::json::{Cursor, Edits, Fate, Fault as _, FieldPath, Step, quoted};
 use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX, METADATA_NAME_LABEL, NAMESPACE_LABEL, VirtualNamespace};
+use crate::parked::{parked_annotation, unparked};
 use crate::pod_security::{self, ENFORCE, Level};
 use crate::program::{Node, descend};
 
@@ -89,7 +90,7 @@ impl NamespaceRules {
         let foreign = |entry: &(String, String)| protected(entry) && !is_ours(&entry.0);
         Self {
             labels: labels.into_iter().filter(foreign).collect(),
-            annotations: annotations.into_iter().filter(protected).collect(),
+            annotations: annotations.into_iter().filter(|entry| protected(entry) && !is_parked(&entry.0)).collect(),
             ..self.clone()
         }
     }
@@ -297,7 +298,10 @@ impl Writer<'_> {
         let mut seen = Vec::new();
         cursor.object(edits, |cursor, edits, text| {
             let key = text.decode();
-            let parked = self.request.rules.asked_key(&key).filter(|_| field == Field::Labels);
+            let parked = match field {
+                Field::Labels => self.request.rules.asked_key(&key),
+                Field::Annotations => parked_annotation(&key),
+            };
             if key == METADATA_NAME_LABEL || parked.is_some() {
                 // The checked bytes are those that Kubernetes will read.
                 if seen.iter().any(|seen| *seen == key) {
@@ -309,7 +313,7 @@ impl Writer<'_> {
                 self.namespace(cursor, edits)?;
             } else if let Some(parked) = parked {
                 edits.replace(quotes_of(&text), quoted(&parked).into());
-                if let Some(value) = string(cursor)? {
+                if let Some(value) = string(cursor)?.filter(|_| field == Field::Labels) {
                     kept.ask(&key, &value.decode());
                 }
             } else if self.request.rules.protects(&key) {
@@ -331,7 +335,12 @@ impl Writer<'_> {
 
 /// Whether the key is one that clients never see.
 fn is_ours(key: &str) -> bool {
-    key.starts_with(HIDDEN_PREFIX) || pod_security::shown_key(key).is_some()
+    key.starts_with(HIDDEN_PREFIX) || is_parked(key)
+}
+
+/// Whether the host has this key in place of a client's.
+fn is_parked(key: &str) -> bool {
+    unparked(key).is_some()
 }
 
 fn pairs(entries: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {

@@ -318,10 +318,8 @@ fn a_namespace_is_made_the_clusters() {
         format!("metadata.labels[{access}]: Forbidden: managed by the operator of the host cluster")
     );
     assert!(map(plain(), &labelled("atoll.dev/virtual-cluster", "hz")).is_err());
-    assert!(
-        map(plain(), &json!({"metadata": {"annotations": {"scheduler.alpha.kubernetes.io/node-selector": ""}}}))
-            .is_err()
-    );
+    let whitelist = "scheduler.alpha.kubernetes.io/tolerationsWhitelist";
+    assert!(map(plain(), &json!({"metadata": {"annotations": {whitelist: "[]"}}})).is_err());
 
     let given =
         || plain().given([(access.to_owned(), "true".to_owned()), (enforce.to_owned(), "baseline".to_owned())], []);
@@ -362,6 +360,53 @@ fn a_namespace_is_made_the_clusters() {
     {
         assert!(map(plain(), &json!({"metadata": bad})).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn a_node_selector_of_a_namespace_is_parked() {
+    const SELECTOR: &str = "scheduler.alpha.kubernetes.io/node-selector";
+    const PARKED: &str = "scheduler.alpha.kubernetes.io.parked.atoll.dev/node-selector";
+    let annotated = |annotations: Value| json!({"metadata": {"name": "edge", "annotations": annotations}});
+    let map = |request: Request, body: &Value| {
+        let (text, _) = map_text(&request, "", "namespaces", &body.to_string())?;
+        Ok::<_, Refusal>(serde_json::from_str::<Value>(&text).unwrap()["metadata"]["annotations"].clone())
+    };
+    let new = || Request::new(mapping());
+    for value in ["", "a=b"] {
+        assert_eq!(map(new(), &annotated(json!({SELECTOR: value, "c": "d"}))), Ok(json!({PARKED: value, "c": "d"})));
+    }
+    assert_eq!(map(new().partial(), &annotated(json!({SELECTOR: null}))), Ok(json!({PARKED: null})));
+    // As the host has it: with the selector of its operator, and that of the client.
+    let live = [(SELECTOR, "a=b"), (PARKED, "c=d")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let given = || new().ruled_by(Arc::new(NamespaceRules::default().given([], live.clone())));
+    assert_eq!(map(given(), &annotated(json!({SELECTOR: ""}))), Ok(json!({SELECTOR: "a=b", PARKED: ""})));
+    assert_eq!(map(given(), &annotated(json!({}))), Ok(json!({SELECTOR: "a=b"})));
+    let refusal = map(new(), &annotated(json!({PARKED: "a=b"}))).unwrap_err().to_string();
+    assert_eq!(
+        refusal,
+        format!("metadata.annotations[{PARKED}]: Forbidden: managed by the operator of the host cluster")
+    );
+    let twice = format!(r#"{{"metadata":{{"annotations":{{"{SELECTOR}":"","{SELECTOR}":"a=b"}}}}}}"#);
+    assert!(map_text(&new(), "", "namespaces", &twice).is_err());
+
+    let fields = |annotations: Value| json!([{"fieldsV1": {"f:metadata": {"f:annotations": annotations}}}]);
+    let shown = |annotations: Value, owned: Value| {
+        let mut object = annotated(annotations);
+        object["metadata"]["name"] = "edge-ke".into();
+        object["metadata"]["managedFields"] = fields(owned);
+        let mut out: Vec<Bytes> = Vec::new();
+        let body = Bytes::from(object.to_string());
+        view().object(&program_for("", "v1", "namespaces"), Filter::ByName, &body, &mut out).unwrap();
+        serde_json::from_slice::<Value>(&out.concat()).unwrap()["metadata"].take()
+    };
+    let both = shown(json!({SELECTOR: "a=b", PARKED: "c=d"}), json!({format!("f:{PARKED}"): {}}));
+    assert_eq!(both["annotations"], json!({SELECTOR: "c=d"}));
+    assert_eq!(both["managedFields"], fields(json!({format!("f:{SELECTOR}"): {}})));
+    let operators = shown(json!({SELECTOR: "a=b"}), json!({".": {}, format!("f:{SELECTOR}"): {}}));
+    assert_eq!(
+        (operators.get("annotations"), operators["managedFields"].to_string().contains(SELECTOR)),
+        (None, false)
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::namespace::Key;
 use super::object::Reader;
 use crate::json::{Cursor, Edits, Fate, Malformed};
 use crate::name::HIDDEN_PREFIX;
@@ -32,6 +33,7 @@ pub(super) fn kind(cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Mal
 impl Reader<'_> {
     /// `metadata.labels` or `metadata.annotations`, without what Atoll has put there.
     pub(super) fn hidden_keys(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
-        self.keys_without(cursor, edits, |key| key.starts_with(HIDDEN_PREFIX), |_| false)
+        let shown = |key: &str| if key.starts_with(HIDDEN_PREFIX) { Key::Hidden } else { Key::Itself };
+        self.keys_shown(cursor, edits, shown, |_| false)
     }
 }

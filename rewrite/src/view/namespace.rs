@@ -3,6 +3,7 @@
 use super::object::{Reader, unquoted};
 use crate::json::{Cursor, Edits, Fate, Malformed, Text};
 use crate::name::{HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL};
+use crate::parked::{parked_annotation, unparked_annotation};
 use crate::pod_security;
 
 /// In managed fields, the entry for the map itself (`MakePathElement` and `Set` of structured-merge-diff). No label or
@@ -10,13 +11,37 @@ use crate::pod_security;
 pub(super) const ITSELF: &str = ".";
 
 /// How a key of a map is shown.
-enum Key {
+pub(super) enum Key {
     /// Hidden, with its value.
     Hidden,
     /// As it is.
     Itself,
-    /// Under another key.
+    /// Under another key, which was parked.
     As(String),
+}
+
+// === impl Key ===
+
+impl Key {
+    /// How a label of a Namespace is shown; `enforces` says whether the agent enforces a level of Pod Security.
+    pub(super) fn of_label(key: &str, enforces: bool) -> Self {
+        if key.starts_with(HIDDEN_PREFIX) || enforces && pod_security::is_enforced(key) {
+            return Self::Hidden;
+        }
+        Self::unparked(pod_security::shown_key(key).filter(|_| enforces))
+    }
+
+    /// How an annotation of a Namespace is shown. What the operator of the host selects by is not the client's.
+    pub(super) fn of_annotation(key: &str) -> Self {
+        if key.starts_with(HIDDEN_PREFIX) || parked_annotation(key).is_some() {
+            return Self::Hidden;
+        }
+        Self::unparked(unparked_annotation(key))
+    }
+
+    fn unparked(key: Option<&str>) -> Self {
+        key.map_or(Self::Itself, |key| Self::As(key.to_owned()))
+    }
 }
 
 // === impl Reader ===
@@ -25,53 +50,32 @@ impl Reader<'_> {
     /// `metadata.labels`.
     pub(super) fn own_labels(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
         let enforces = self.view.enforces_pod_security;
-        let shown = move |key: &str| {
-            if key.starts_with(HIDDEN_PREFIX) || enforces && pod_security::is_enforced(key) {
-                return Key::Hidden;
-            }
-            match pod_security::shown_key(key).filter(|_| enforces) {
-                Some(shown) => Key::As(shown.to_owned()),
-                None => Key::Itself,
-            }
-        };
-        self.keys_shown(cursor, edits, shown, |key| key.is(METADATA_NAME_LABEL))
+        self.keys_shown(cursor, edits, |key| Key::of_label(key, enforces), |key| key.is(METADATA_NAME_LABEL))
     }
 
     /// `metadata.annotations`.
     pub(super) fn own_annotations(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
-        self.keys_without(cursor, edits, |key| key.starts_with(HIDDEN_PREFIX), |_| false)
+        self.keys_shown(cursor, edits, Key::of_annotation, |_| false)
     }
 
     /// `f:labels` or `f:annotations` of a manager.
     pub(super) fn owned_keys(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
-        // The agent enforces levels in Namespaces only.
-        let enforces = self.view.enforces_pod_security && self.is_of_namespaces;
-        let shown = move |key: &str| {
-            let Some(key) = key.strip_prefix("f:") else { return Key::Itself };
-            if key.starts_with(HIDDEN_PREFIX) || enforces && pod_security::is_enforced(key) {
-                return Key::Hidden;
-            }
-            match pod_security::shown_key(key).filter(|_| enforces) {
-                Some(shown) => Key::As(format!("f:{shown}")),
-                None => Key::Itself,
-            }
+        let (is_of_namespaces, enforces) = (self.is_of_namespaces, self.view.enforces_pod_security);
+        let shown = move |key: &str| match key.strip_prefix("f:") {
+            Some(key) if key.starts_with(HIDDEN_PREFIX) => Key::Hidden,
+            // No key is parked both as a label and as an annotation.
+            Some(key) if is_of_namespaces => match (Key::of_label(key, enforces), Key::of_annotation(key)) {
+                (Key::Hidden, _) | (_, Key::Hidden) => Key::Hidden,
+                (Key::As(shown), _) | (_, Key::As(shown)) => Key::As(format!("f:{shown}")),
+                _ => Key::Itself,
+            },
+            _ => Key::Itself,
         };
         self.keys_shown(cursor, edits, shown, |_| false)
     }
 
-    /// Takes keys out of a map, and the map too if nothing is left of it.
-    pub(super) fn keys_without(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        edits: &mut Edits,
-        hidden: impl Fn(&str) -> bool,
-        names_it: impl Fn(&Text<'_>) -> bool,
-    ) -> Result<Fate, Malformed> {
-        self.keys_shown(cursor, edits, |key| if hidden(key) { Key::Hidden } else { Key::Itself }, names_it)
-    }
-
     /// Shows the keys of a map, and removes the map if only the entry for itself is left (`.` in managed fields).
-    fn keys_shown(
+    pub(super) fn keys_shown(
         &mut self,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,

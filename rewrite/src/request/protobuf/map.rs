@@ -52,10 +52,7 @@ impl<'b> Mapper<'_, 'b> {
         let result = match place {
             Some(Place::NodeSelector) => self.node_selector(&entry),
             Some(Place::OwnLabels) => self.own_label(&entry),
-            Some(Place::OwnAnnotations) => {
-                self.own_annotation(&entry);
-                Ok(())
-            }
+            Some(Place::OwnAnnotations) => self.own_annotation(&entry),
             Some(Place::RoleLabels) => self.role_label(&entry),
             Some(Place::RoleAnnotations) => self.role_annotation(&entry),
             Some(Place::HiddenKeys) => not_ours(&entry),

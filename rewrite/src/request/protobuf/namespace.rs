@@ -8,6 +8,7 @@ use super::map::Entry;
 use super::{Mapper, Message};
 use crate::json::{Fault as _, Step};
 use crate::name::METADATA_NAME_LABEL;
+use crate::parked::parked_annotation;
 use crate::request::names::virtual_name;
 use crate::request::namespace::Kept;
 use crate::request::{Reason, Refusal};
@@ -18,8 +19,8 @@ pub(super) struct OwnMaps {
     labels: Kept,
     annotations: Kept,
     is_name_labelled: bool,
-    /// Labels that were parked.
-    asked: Vec<String>,
+    /// The host's keys of what was parked.
+    parked: Vec<String>,
 }
 
 // === impl Mapper ===
@@ -73,14 +74,9 @@ impl Mapper<'_, '_> {
             }
             return entry.value.as_ref().map_or(Ok(()), |value| self.namespace(value));
         }
-        if let (Some(parked), Some(key)) = (self.request.rules.asked_key(&entry.key), &entry.found_key) {
-            if self.own.asked.contains(&parked) {
-                return Err(Reason::Duplicate.into());
-            }
+        if let Some(parked) = self.request.rules.asked_key(&entry.key) {
             self.own.labels.ask(&entry.key, &String::from_utf8_lossy(entry.text));
-            self.splice.replace(key, parked.clone().into());
-            self.own.asked.push(parked);
-            return Ok(());
+            return self.park(entry, parked);
         }
         if self.request.rules.protects(&entry.key) {
             self.own.labels.note(&entry.key, |wanted| entry.text == wanted.as_bytes());
@@ -88,10 +84,23 @@ impl Mapper<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn own_annotation(&mut self, entry: &Entry<'_>) {
+    pub(super) fn own_annotation(&mut self, entry: &Entry<'_>) -> Result<(), Refusal> {
+        if let Some(parked) = parked_annotation(&entry.key) {
+            return self.park(entry, parked);
+        }
         if self.request.rules.protects(&entry.key) {
             self.own.annotations.note(&entry.key, |wanted| entry.text == wanted.as_bytes());
         }
+        Ok(())
+    }
+
+    fn park(&mut self, entry: &Entry<'_>, parked: String) -> Result<(), Refusal> {
+        if self.own.parked.contains(&parked) {
+            return Err(Reason::Duplicate.into());
+        }
+        self.rename_key(entry, Some(parked.clone()));
+        self.own.parked.push(parked);
+        Ok(())
     }
 }
 
@@ -138,6 +147,40 @@ mod tests {
         view.protobuf(&program, Filter::Everything, &host, &mut shown).unwrap();
         let shown = labels(&shown.concat());
         assert_eq!(shown.iter().collect::<Vec<_>>(), [(&ENFORCE.to_owned(), &"privileged".to_owned())]);
+    }
+
+    #[test]
+    fn a_node_selector_is_parked() {
+        const SELECTOR: &str = "scheduler.alpha.kubernetes.io/node-selector";
+        const PARKED: &str = "scheduler.alpha.kubernetes.io.parked.atoll.dev/node-selector";
+        let body = |name: &str, annotations: &[(&str, &str)]| {
+            let mut metadata = Writer::new();
+            metadata.bytes(1, name.as_bytes());
+            for (key, value) in annotations {
+                Entry::write(&mut metadata, 12, key, value);
+            }
+            let mut object = Writer::new();
+            object.bytes(1, &metadata.into_bytes());
+            let raw = &object.into_bytes();
+            Bytes::from(Envelope { api_version: "v1", kind: "Namespace", raw, ..Envelope::default() }.encode())
+        };
+        let program = proto_program_for("", "v1", "namespaces").unwrap();
+        let map = |annotations: &[(&str, &str)]| {
+            let mut out: Vec<Bytes> = Vec::new();
+            Request::new(mapping()).map_protobuf(program, &body("edge", annotations), &mut out)?;
+            Ok::<_, Refusal>(Bytes::from(out.concat()))
+        };
+        let mapped = map(&[(SELECTOR, "a=b"), ("c", "d")]).unwrap();
+        let mapped = String::from_utf8_lossy(&mapped);
+        assert!(mapped.contains(PARKED) && !mapped.contains(SELECTOR), "{mapped}");
+        for refused in [&[(SELECTOR, ""), (SELECTOR, "a=b")][..], &[(PARKED, "a=b")]] {
+            assert!(map(refused).is_err(), "{refused:?}");
+        }
+
+        let host = body("edge-ke", &[(SELECTOR, "e=f"), (PARKED, "a=b"), ("c", "d")]);
+        let mut shown: Vec<Bytes> = Vec::new();
+        view().protobuf(&program_for("", "v1", "namespaces"), Filter::Everything, &host, &mut shown).unwrap();
+        assert_eq!(Bytes::from(shown.concat()), body("edge", &[(SELECTOR, "a=b"), ("c", "d")]));
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Mapper<'_, '_> {
         Ok(())
     }
 
-    fn rename_key(&mut self, entry: &Entry<'_>, host: Option<String>) {
+    pub(super) fn rename_key(&mut self, entry: &Entry<'_>, host: Option<String>) {
         if let (Some(found), Some(host)) = (&entry.found_key, host) {
             self.splice.replace(found, Bytes::from(host));
         }

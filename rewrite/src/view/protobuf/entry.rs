@@ -4,12 +4,12 @@
 use std::ops::Range;
 
 use super::super::last_applied;
+use super::super::namespace::Key;
 use super::Unreadable;
 use super::object::ObjectReader;
 use crate::json::Fate;
 use crate::mapping::Shown;
-use crate::name::{HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL};
-use crate::pod_security;
+use crate::name::{LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL};
 use crate::program::Place;
 use crate::protobuf::Found;
 
@@ -29,19 +29,23 @@ impl ObjectReader<'_, '_> {
         let key = self.splice.text(range, Some(KEY))?;
         let value = self.splice.only(range, VALUE)?.filter(|value| !value.is_empty());
         match place {
-            Some(Place::OwnLabels) if self.state.view.enforces_pod_security => {
-                if std::str::from_utf8(key).is_ok_and(pod_security::is_enforced) {
-                    return Ok(Fate::Remove);
+            Some(place @ (Place::OwnLabels | Place::OwnAnnotations)) => {
+                let text = String::from_utf8_lossy(key);
+                let shown = match place {
+                    Place::OwnLabels => Key::of_label(&text, self.state.view.enforces_pod_security),
+                    _ => Key::of_annotation(&text),
+                };
+                match shown {
+                    Key::Hidden => return Ok(Fate::Remove),
+                    Key::Itself => self.own_key(key, value.as_ref()),
+                    Key::As(shown) => {
+                        if let Some(found) = self.splice.only(range, KEY)? {
+                            self.splice.replace(&found, shown.into());
+                        }
+                    }
                 }
-                if let Some(shown) = std::str::from_utf8(key).ok().and_then(pod_security::shown_key)
-                    && let Some(found) = self.splice.only(range, KEY)?
-                {
-                    self.splice.replace(&found, shown.into());
-                    return Ok(Fate::Keep);
-                }
-                return Ok(self.own_key(key, value.as_ref()));
+                return Ok(Fate::Keep);
             }
-            Some(Place::OwnLabels | Place::OwnAnnotations) => return Ok(self.own_key(key, value.as_ref())),
             Some(Place::ServiceAnnotations) => return self.service_annotation(key, value.as_ref(), range),
             Some(Place::NodeSelector) => return Ok(self.node_selector(key)),
             _ => {}
@@ -54,14 +58,12 @@ impl ObjectReader<'_, '_> {
     }
 
     /// A label or annotation of a Namespace.
-    fn own_key(&mut self, key: &[u8], value: Option<&Found>) -> Fate {
+    fn own_key(&mut self, key: &[u8], value: Option<&Found>) {
         match value {
             Some(value) if key == METADATA_NAME_LABEL.as_bytes() => self.namespace(value),
             Some(value) if key == LAST_APPLIED_ANNOTATION.as_bytes() => self.value(Place::LastApplied, value),
-            _ if key.starts_with(HIDDEN_PREFIX.as_bytes()) => return Fate::Remove,
             _ => {}
         }
-        Fate::Keep
     }
 
     pub(super) fn value(&mut self, place: Place, value: &Found) {

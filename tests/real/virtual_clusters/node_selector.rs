@@ -1,0 +1,128 @@
+//! The annotation by which a Namespace selects nodes: clients write and read it as on any cluster, and the host has no
+//! part in it.
+
+use anyhow::ensure;
+use atoll_tests::{VirtualSite, Way};
+use serde_json::{Value, json};
+
+use super::BEIJING;
+
+const SELECTOR: &str = "scheduler.alpha.kubernetes.io/node-selector";
+const PARKED: &str = "scheduler.alpha.kubernetes.io.parked.atoll.dev/node-selector";
+const NAMESPACES: &str = "/api/v1/namespaces";
+const ONE: &str = "/api/v1/namespaces/selecting";
+const HOST_ONE: &str = "selecting-ke-beijing";
+
+/// A Namespace with these annotations.
+fn annotated(name: &str, annotations: &Value) -> String {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}}).to_string()
+}
+
+/// What an object has at the annotation.
+fn selector(object: &str) -> anyhow::Result<Value> {
+    Ok(serde_json::from_str::<Value>(object)?["metadata"]["annotations"][SELECTOR].take())
+}
+
+/// Whatever a client writes, it reads, and the host does not obey it.
+pub(super) fn a_node_selector_is_parked(site: &VirtualSite) -> anyhow::Result<()> {
+    let curl = site.curl(BEIJING, Way::Path)?;
+    let host = site.host().kubectl();
+    let stored = || -> anyhow::Result<(Value, Value)> {
+        let object = host.ok(&["get", "namespace", HOST_ONE, "-o", "json"])?;
+        let annotations = &serde_json::from_str::<Value>(&object)?["metadata"]["annotations"];
+        Ok((annotations[SELECTOR].clone(), annotations[PARKED].clone()))
+    };
+    let made = curl.send("POST", NAMESPACES, &annotated("selecting", &json!({SELECTOR: ""})))?;
+    ensure!(made.code == 201 && selector(&made.body)? == "", "{}", made.body);
+    ensure!(stored()? == (Value::Null, json!("")), "{:?}", stored()?);
+
+    let patch = |value: Value| json!({"metadata": {"annotations": {SELECTOR: value}}}).to_string();
+    let pointer = "/metadata/annotations/scheduler.alpha.kubernetes.io~1node-selector";
+    let json_patch = |operations: Value| operations.to_string();
+    let applied = &*format!("{ONE}?fieldManager=gitops&force=true");
+    let (merge, strategic) = ("application/merge-patch+json", "application/strategic-merge-patch+json");
+    let (by_pointer, apply) = ("application/json-patch+json", "application/apply-patch+yaml");
+    let writes = || {
+        let whole = |value: &str| annotated("selecting", &json!({SELECTOR: value}));
+        let none = || annotated("selecting", &json!({}));
+        [
+            ("PUT", ONE, "application/json", whole("a=b"), json!("a=b")),
+            ("PUT", ONE, "application/json", none(), Value::Null),
+            (
+                "PUT",
+                ONE,
+                "application/yaml",
+                format!(
+                    "{{apiVersion: v1, kind: Namespace, metadata: {{name: selecting, annotations: {{{SELECTOR}: a=c}}}}}}"
+                ),
+                json!("a=c"),
+            ),
+            ("PATCH", ONE, merge, patch(json!("a=d")), json!("a=d")),
+            ("PATCH", ONE, merge, r#"{"metadata":{"annotations":{"e":"f"}}}"#.to_owned(), json!("a=d")),
+            ("PATCH", ONE, strategic, patch(Value::Null), Value::Null),
+            (
+                "PATCH",
+                ONE,
+                by_pointer,
+                json_patch(json!([{"op": "add", "path": pointer, "value": "a=e"}])),
+                json!("a=e"),
+            ),
+            (
+                "PATCH",
+                ONE,
+                by_pointer,
+                json_patch(json!([{"op": "test", "path": pointer, "value": "a=e"}, {"op": "remove", "path": pointer}])),
+                Value::Null,
+            ),
+            ("PATCH", applied, apply, whole("a=f"), json!("a=f")),
+            ("PATCH", applied, apply, none(), Value::Null),
+            ("PATCH", applied, apply, whole("a=g"), json!("a=g")),
+        ]
+    };
+    // The second time, the operator of the host selects nodes too, and nobody takes that away.
+    for operators in [Value::Null, json!("h=i")] {
+        if let Some(value) = operators.as_str() {
+            host.ok(&["annotate", "namespace", HOST_ONE, &format!("{SELECTOR}={value}")])?;
+        }
+        for (method, path, media, body, wanted) in writes() {
+            let answer = curl.send_as(method, path, media, &body)?;
+            ensure!(answer.code == 200, "{method} {media} {body}: {}", answer.body);
+            ensure!(selector(&answer.body)? == wanted, "{method} {media} {body}: {}", answer.body);
+            ensure!(stored()? == (operators.clone(), wanted), "{method} {media} {body}: {:?}", stored()?);
+        }
+    }
+
+    let watch = "/api/v1/namespaces?watch=1&timeoutSeconds=1";
+    for (path, accept) in [
+        (NAMESPACES, "application/json"),
+        (NAMESPACES, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"),
+        (NAMESPACES, "application/vnd.kubernetes.protobuf"),
+        (watch, "application/json"),
+        (watch, "application/vnd.kubernetes.protobuf;stream=watch"),
+    ] {
+        let answer = curl.clone().with(&["--header", &format!("Accept: {accept}")]).get(path)?;
+        let says = |text: &str| answer.body.contains(text);
+        ensure!(
+            answer.code == 200 && says(SELECTOR) && says("a=g"),
+            "{path} {accept}: {} {}",
+            answer.code,
+            answer.body
+        );
+        ensure!(!says("parked") && !says("h=i"), "{path} {accept}: {}", answer.body);
+    }
+    let read = curl.get(ONE)?.json()?;
+    let owned = read["metadata"]["managedFields"].to_string();
+    ensure!(owned.contains(&format!("f:{SELECTOR}")) && !owned.contains("parked"), "{owned}");
+    // Two managers that want different nodes have a conflict over the annotation that they know.
+    let other = format!("{ONE}?fieldManager=other");
+    let conflict = curl.send_as("PATCH", &other, apply, &annotated("selecting", &json!({SELECTOR: "a=j"})))?;
+    let status = conflict.refused(409, "Conflict", SELECTOR)?;
+    ensure!(!status.to_string().contains("parked"), "{status}");
+    // The host's key is nobody's here.
+    for key in [PARKED, "scheduler.alpha.kubernetes.io/tolerationsWhitelist"] {
+        let answer = curl.send("POST", NAMESPACES, &annotated("selecting-2", &json!({key: "a=b"})))?;
+        answer.refused(422, "Invalid", "managed by the operator of the host cluster")?;
+    }
+    site.administrator(BEIJING, Way::Proxy)?.ok(&["delete", "namespace", "selecting", "--timeout=60s"])?;
+    Ok(())
+}
