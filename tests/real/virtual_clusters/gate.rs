@@ -159,7 +159,7 @@ pub(crate) fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
     let bound = json!({"kind": "Node", "apiVersion": "v1", "name": "hangzhou-1"});
     let token =
         json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": bound}});
-    let path = format!("/api/v1/namespaces/{host}/serviceaccounts/thief/token");
+    let path = format!("/api/v1/namespaces/{host}/serviceaccounts/default/token");
     says(&thief.run_with(&["create", "--raw", &path, "-f", "-"], &token.to_string())?, WORDS[1]).context("a token")?;
     // The StatefulSet controller makes pods of what a revision holds.
     let template = json!({"spec": {"template": {"spec": {"nodeName": "hangzhou-1"}}}});

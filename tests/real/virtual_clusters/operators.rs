@@ -124,7 +124,7 @@ fn kinds_in_namespaces_are_not_written(site: &VirtualSite) -> anyhow::Result<()>
         eventually(SOON, || administrator.ok(&["get", &name, "-n", NAME]))?;
         host.ok_with(&["create", "-f", "-", "-n", &host_name], &object(plural, group, &json!({"name": "real"})))?;
     }
-    let why = "the operator of the host cluster keeps this resource from virtual clusters";
+    let why = "the operator of the host cluster does not offer this resource to virtual clusters";
     for (kubectl, namespace) in [(&thief, &host_name[..]), (&administrator, NAME)] {
         let mine =
             |plural| object(plural, group, &json!({"name": format!("mine-{namespace}"), "namespace": namespace}));

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::vocabulary::{annotation, everywhere, in_members};
 use crate::gate::policy::{rule, validation, variable};
 use crate::namespaces::annotations::RESERVED;
+use crate::policy::HIDDEN;
 
 /// Kubernetes' own groups in which much is written. They have no custom resources.
 const BUILT_IN: [&str; 6] = ["", "apps", "batch", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io"];
@@ -21,7 +22,7 @@ pub(super) fn kept() -> Value {
         "validations": [validation(
             "!(request.resource.resource + '.' + request.resource.group in variables.reserved.split(',')) \
              || variables.everywhere",
-            "the operator of the host cluster keeps this resource from virtual clusters",
+            HIDDEN,
         )],
     })
 }
