@@ -142,6 +142,11 @@ pub(super) fn what_a_role_grants_directly(site: &VirtualSite) -> anyhow::Result<
     }
     let output = create(&metadata, &many(100))?;
     ensure!(output.code == 0, "{output:?}");
+    let output = create(&json!({"name": "none", "namespace": host}), &Value::Null)?;
+    ensure!(output.code == 0, "a role may grant nothing: {output:?}");
+    let output =
+        create(&json!({"name": "no-verbs", "namespace": host}), &json!([{"apiGroups": [""], "resources": ["a"]}]))?;
+    ensure!(output.stderr.contains("is invalid: rules[0].verbs: Required value"), "{output:?}");
     let patch = json!({"rules": many(101)}).to_string();
     let output = thief.run(&["patch", "role", "many", "-n", &host, "--type=merge", "-p", &patch])?;
     ensure!(output.code != 0 && output.stderr.contains("must grant at most 10000 combinations"), "{output:?}");

@@ -22,13 +22,15 @@ const READ: [(&str, &[&str]); 5] = [
 /// The `data` of a revision must be in the namespace of the revision, and the policies must read the same keys as the
 /// controller. `data` is immutable.
 pub(super) fn read() -> Value {
+    // What is not an object has no keys, and the controller cannot decode it.
     // The non-ASCII characters that Go folds to ASCII letters (`foldRune` in encoding/json/fold.go).
     let folded = "key.lowerAscii().replace('\\u017f', 's').replace('\\u212a', 'k')";
     let is_exact = READ.map(|(path, keys)| {
         let is_one =
             |key: &&str| format!("key == {0} || {folded} != {1}", literal(key), literal(&key.to_ascii_lowercase()));
         let is_none_other: Vec<_> = keys.iter().map(|key| format!("({})", is_one(key))).collect();
-        format!("object.?data{path}.orValue({{}}).all(key, {})", is_none_other.join(" && "))
+        let object = format!("object.?data{path}.orValue(null)");
+        format!("(type({object}) != map || {object}.all(key, {}))", is_none_other.join(" && "))
     });
     json!({
         "failurePolicy": "Fail",

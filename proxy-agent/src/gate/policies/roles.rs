@@ -10,10 +10,13 @@ use crate::gate::policy::{rule, variable};
 /// kube-apiserver compares its rules with those of the caller between mutation and validation (`Create` in
 /// pkg/registry/rbac/role/policybased/storage.go). The error message is the missing key of the look-up that fails.
 pub(super) fn bounded() -> Value {
-    let length = |list: &str| format!("rule.?{list}.orValue([]).size()");
+    // An empty list that is not `omitempty` (`rules`, `verbs`) is null in a policy.
+    let list = |path: &str| format!("({path}.orValue(null) == null ? [] : {path}.value())");
+    let length = |field: &str| format!("{}.size()", list(&format!("rule.?{field}")));
     // As `RuleLengths::permissions`. An overflow is an error, which refuses the request.
     let permissions = format!(
-        "object.?rules.orValue([]).map(rule, {verbs} * {} * {} * [1, {}].max() + {verbs} * {})",
+        "{}.map(rule, {verbs} * {} * {} * [1, {}].max() + {verbs} * {})",
+        list("object.?rules"),
         length("apiGroups"),
         length("resources"),
         length("resourceNames"),
