@@ -175,9 +175,6 @@ impl Member {
         if let Some(region) = &self.region {
             put("region", region.clone().into());
         }
-        if let Some(url) = &self.proxy_url {
-            put("proxyURL", url.clone().into());
-        }
         if !self.zones.is_empty() {
             put("zones", self.zones.clone().into());
         }
@@ -187,13 +184,13 @@ impl Member {
         cluster
     }
 
-    /// The part that every member has. A Cluster is created with this: the fields of a creation stay its creator's, so
-    /// there must be none that can be left out one day.
+    /// The part that a Cluster is created with: what Karmada needs to reach the member. The fields of a creation remain
+    /// its creator's, so each of them must be in every [`kept`](Self::kept) form.
     pub fn least(&self, id: &str) -> Value {
         let name = self.name.as_str();
         let kept_by = self.kept_by.iter().map(|keeper| (KEPT_BY.to_owned(), keeper.clone().into()));
         let labels: Map<String, Value> = kept_by.collect();
-        json!({
+        let mut cluster = json!({
             "apiVersion": "cluster.karmada.io/v1alpha1",
             "kind": "Cluster",
             "metadata": {"name": name, "labels": labels},
@@ -204,7 +201,11 @@ impl Member {
                 "secretRef": {"namespace": NAMESPACE, "name": name},
                 "impersonatorSecretRef": {"namespace": NAMESPACE, "name": impersonator_secret(&self.name)},
             },
-        })
+        });
+        if let Some(url) = &self.proxy_url {
+            cluster["spec"]["proxyURL"] = url.clone().into();
+        }
+        cluster
     }
 }
 
