@@ -20,6 +20,7 @@ use kube_wire::{ResourceRequest, Status, Verb};
 use serde_json::Value;
 
 use super::object::Object;
+use super::patch::tree;
 use super::plan::As;
 use super::{Asked, warning};
 use crate::host::{HostBody, empty};
@@ -67,7 +68,7 @@ impl Asked<'_> {
         match response.status() {
             StatusCode::OK => {
                 let body = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
-                serde_json::from_slice(&body).map(Some).map_err(|error| Refusal::Unreadable(error.to_string()))
+                tree(&body).map(Some)
             }
             StatusCode::NOT_FOUND => Ok(None),
             _ => {

@@ -10,12 +10,15 @@
 //!
 //! Whoever created the object owns fields that he cannot see. To him who names the selector, that is no conflict.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
 use kube_wire::query::WriteOptions;
 use kube_wire::{ResourceRequest, Status};
 use rewrite::{Guard, VirtualNamespace};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::super::Asked;
@@ -44,7 +47,35 @@ struct Metadata {
 struct Entry {
     manager: String,
     operation: String,
-    fields_v1: Value,
+    fields_v1: Fields,
+}
+
+/// A set of fields, of which only those on the way to the guard are read (`FieldsV1` in apimachinery's
+/// `pkg/apis/meta/v1/types.go`).
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Fields {
+    #[serde(rename = "f:spec")]
+    spec: Option<Box<Self>>,
+    #[serde(rename = "f:template")]
+    template: Option<Box<Self>>,
+    #[serde(rename = "f:jobTemplate")]
+    job_template: Option<Box<Self>>,
+    #[serde(rename = "f:nodeSelector")]
+    node_selector: Option<IgnoredAny>,
+    #[serde(rename = "f:tolerations")]
+    tolerations: Option<IgnoredAny>,
+}
+
+/// An object, of which only what is on the way to the guard is read: it may be a hundred times as large as the apply.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Part {
+    metadata: Metadata,
+    spec: Option<Box<Self>>,
+    template: Option<Box<Self>>,
+    job_template: Option<Box<Self>>,
+    node_selector: Option<HashMap<String, String>>,
 }
 
 /// The object as it is stored.
@@ -75,7 +106,7 @@ pub(super) async fn apply(
     let options = WriteOptions::parse(asked.info.query())?;
     let manager = &options.field_manager;
     let mapper = mapper.partial();
-    let guarded = live.with_guard(&asked.cluster.guard, manager, parsed(&json)?);
+    let guarded = live.in_this_version(live.with_guard(&asked.cluster.guard, manager, parsed(&json)?));
     if let Some(without) = without_selector(request, &json)
         && !options.force
         && live.is_hidden(asked)
@@ -86,20 +117,14 @@ pub(super) async fn apply(
         let without = asked.map(request, &asked.program(request), mapper.clone(), &without).await?;
         resolve::try_apply(asked, request, path, without).await?;
         // Then only the hidden field is taken over, in the object that was looked at.
-        let json = live.in_this_version(guarded);
-        let mapped = asked.map(request, &asked.program(request), mapper, &json).await?;
+        let mapped = asked.map(request, &asked.program(request), mapper, &guarded).await?;
         let mut query = asked.info.query().borrowed();
         query.set("force", "true");
         let request = asked.upstream(Method::PATCH, &Asked::target(path, &query), asked.acts_as(), full(mapped))?;
         return Ok(Patched { request, again: true });
     }
-    // Who gives a field up beside others must not come to be its only owner meanwhile.
-    let shares = [SELECTOR, TOLERATIONS]
-        .into_iter()
-        .any(|field| live.is_applied_by(field, manager) && live.is_owned_by_others(field, manager));
-    let guarded = if shares { live.in_this_version(guarded) } else { Bytes::from(guarded.to_string()) };
     let patched = asked.sent(path, full(asked.map(request, &asked.program(request), mapper, &guarded).await?))?;
-    Ok(Patched { again: shares, ..patched })
+    Ok(Patched { again: true, ..patched })
 }
 
 /// An object whose labels make it the cluster's, with its name: an apply need not say it. Where there is metadata, the engine
@@ -138,11 +163,11 @@ async fn live(asked: &Asked<'_>, request: &ResourceRequest<'_>, path: &str) -> R
     }
     let unreadable = |error: String| Refusal::Unreadable(error);
     let body = asked.collector().collect(response.into_body(), MAX_OBJECT).await?;
-    let mut object: Value = serde_json::from_slice(&body).map_err(|error| unreadable(error.to_string()))?;
-    let selector = pod(request, &mut object).and_then(|pod| pod.get(SELECTOR)).and_then(Value::as_object);
-    let keys = selector.map(|selector| selector.keys().cloned().collect()).unwrap_or_default();
-    let metadata = serde_json::from_value(object["metadata"].take()).map_err(|error| unreadable(error.to_string()))?;
-    Ok(Some(Live { metadata, keys, pointer: pod_spec(request.resource()) }))
+    let object: Part = serde_json::from_slice(&body).map_err(|error| unreadable(error.to_string()))?;
+    let pointer = pod_spec(request.resource());
+    let pod = object.at(pointer);
+    let keys = pod.and_then(|pod| pod.node_selector.as_ref()).map(|selector| selector.keys().cloned().collect());
+    Ok(Some(Live { keys: keys.unwrap_or_default(), metadata: object.metadata, pointer }))
 }
 
 /// The specification of the pods that an object describes.
@@ -179,12 +204,8 @@ impl Live {
         !self.keys.is_empty() && self.keys.iter().all(|key| guard.iter().any(|guarded| guarded.key() == key))
     }
 
-    /// The same apply by `manager`, to this object and no other, with the guard where the table above says so.
+    /// The same apply by `manager`, with the guard where the table above says so.
     fn with_guard(&self, guard: &Guard, manager: &str, mut object: Value) -> Value {
-        // Where the object is gone, the apply would create one without the guard.
-        if let Some(metadata) = made_at(&mut object, "/metadata") {
-            metadata.entry("uid").or_insert_with(|| self.metadata.uid.as_str().into());
-        }
         // A null is a value, too: it empties the field.
         let named = |field: &str| object.pointer(self.pointer).is_some_and(|pod| pod.get(field).is_some());
         let [selector, tolerations] =
@@ -211,10 +232,18 @@ impl Live {
         object
     }
 
-    /// The same apply, if nobody else writes in between. A version that the client names stays.
+    /// The same apply, to this version of this object and no other: in another one, the applier may be the only owner of
+    /// the guard, and a new one would have none. What the client names stays; an empty text names nothing (`hasUID` in
+    /// apiserver's `handlers/rest.go`).
     fn in_this_version(&self, mut object: Value) -> Bytes {
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.entry("resourceVersion").or_insert_with(|| self.metadata.resource_version.as_str().into());
+        let Metadata { uid, resource_version, .. } = &self.metadata;
+        if let Some(metadata) = made_at(&mut object, "/metadata") {
+            for (key, value) in [("uid", uid), ("resourceVersion", resource_version)] {
+                let named = metadata.entry(key).or_insert(Value::Null);
+                if named.is_null() || named == "" {
+                    *named = value.as_str().into();
+                }
+            }
         }
         object.to_string().into()
     }
@@ -245,8 +274,35 @@ impl Entry {
 
     /// Whether it owns this field of the object at the `pointer`. A label may be called like the field.
     fn has_field(&self, pointer: &str, field: &str) -> bool {
-        let mut path = pointer.split('/').skip(1).chain([field]);
-        path.try_fold(&self.fields_v1, |fields, key| fields.get(format!("f:{key}"))).is_some()
+        let mut path = pointer.split('/').skip(1);
+        path.try_fold(&self.fields_v1, Fields::at).is_some_and(|pod| match field {
+            SELECTOR => pod.node_selector.is_some(),
+            _ => pod.tolerations.is_some(),
+        })
+    }
+}
+
+// === impl Fields ===
+
+impl Fields {
+    fn at(&self, key: &str) -> Option<&Self> {
+        match key {
+            "spec" => self.spec.as_deref(),
+            "template" => self.template.as_deref(),
+            _ => self.job_template.as_deref(),
+        }
+    }
+}
+
+// === impl Part ===
+
+impl Part {
+    fn at(&self, pointer: &str) -> Option<&Self> {
+        pointer.split('/').skip(1).try_fold(self, |part, key| match key {
+            "spec" => part.spec.as_deref(),
+            "template" => part.template.as_deref(),
+            _ => part.job_template.as_deref(),
+        })
     }
 }
 

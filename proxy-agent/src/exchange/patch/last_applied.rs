@@ -9,13 +9,31 @@ use http::Method;
 use kube_wire::ResourceRequest;
 use memchr::memmem;
 use rewrite::name::LAST_APPLIED_ANNOTATION as KEY;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::Asked;
 use super::super::plan::As;
-use super::resolve::{read, shown};
+use super::resolve::{read, shown_text};
 use crate::host::empty;
 use crate::refusal::Refusal;
+
+#[derive(Deserialize)]
+struct Annotated {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    annotations: Annotations,
+}
+
+#[derive(Default, Deserialize)]
+struct Annotations {
+    #[serde(rename = "kubectl.kubernetes.io/last-applied-configuration")]
+    last_applied: Option<String>,
+}
 
 /// The apply with the annotation as it is stored, if it is what the client was shown of it.
 pub(super) async fn as_stored(
@@ -33,13 +51,19 @@ pub(super) async fn as_stored(
     let Ok(live) = read(asked, request, asked.upstream(Method::GET, path, As::Agent, empty())?).await else {
         return Ok(json);
     };
-    let stored = serde_json::from_slice::<Value>(&live).map_err(|error| Refusal::Unreadable(error.to_string()))?;
-    let Some(stored) = annotation(&stored).filter(|stored| *stored != given) else { return Ok(json) };
-    if annotation(&shown(asked, request, &live)?) != Some(&*given) {
+    let Some(stored) = annotated(&live)?.filter(|stored| *stored != given) else { return Ok(json) };
+    if annotated(&shown_text(asked, request, &live)?)?.as_ref() != Some(&given) {
         return Ok(json);
     }
     apply["metadata"]["annotations"][KEY] = stored.into();
     Ok(apply.to_string().into())
+}
+
+/// The annotation of an object that is stored. Nothing else of it is kept: it may be a hundred times as large as the apply.
+fn annotated(object: &[u8]) -> Result<Option<String>, Refusal> {
+    let Annotated { metadata } =
+        serde_json::from_slice(object).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+    Ok(metadata.annotations.last_applied)
 }
 
 fn annotation(object: &Value) -> Option<&str> {

@@ -5,6 +5,7 @@ use http::{Method, Request, StatusCode, header};
 use kube_wire::query::{Query, WriteOptions};
 use kube_wire::{ResourceRequest, Status};
 use rewrite::VirtualNamespace;
+use rewrite::json::{MAX_WEIGHT, weight};
 use rewrite::json_patch::JsonPatch;
 use rewrite::view::Filter;
 use serde_json::Value;
@@ -16,6 +17,9 @@ use super::pod_spec;
 use crate::host::{RequestBody, empty, full};
 use crate::refusal::Refusal;
 use crate::translate::MAX_OBJECT;
+
+/// The limit for the tree of an object of the host's. What is created in JSON has a tree of up to twice as much.
+const MAX_LIVE: usize = MAX_WEIGHT / 2;
 
 /// Where managed fields stand, as a JSON pointer.
 const MANAGED: &str = "/metadata/managedFields";
@@ -70,7 +74,7 @@ pub(super) async fn without_moot_directive(
         return Ok(patch.clone());
     }
     let live = read(asked, request, asked.upstream(Method::GET, path, asked.acts_as(), empty())?).await?;
-    let live = shown(asked, request, &live)?;
+    let live = tree(&shown_text(asked, request, &live)?)?;
     if live.pointer(pod).is_some_and(|spec| !spec["nodeSelector"].is_null()) {
         return Ok(patch.clone());
     }
@@ -121,19 +125,22 @@ pub(super) async fn read(
     Err(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into())
 }
 
-/// The object as the client sees it.
-pub(super) fn shown(asked: &Asked<'_>, request: &ResourceRequest<'_>, object: &Bytes) -> Result<Value, Refusal> {
-    let text = shown_text(asked, request, object)?;
-    serde_json::from_slice(&text).map_err(|error| Refusal::Unreadable(error.to_string()))
-}
-
-/// The same as a JSON text.
-fn shown_text(asked: &Asked<'_>, request: &ResourceRequest<'_>, object: &Bytes) -> Result<Bytes, Refusal> {
+/// The text of the object as the client sees it.
+pub(super) fn shown_text(asked: &Asked<'_>, request: &ResourceRequest<'_>, object: &Bytes) -> Result<Bytes, Refusal> {
     let view = asked.view(asked.mapping.clone());
     let mut pieces: Vec<Bytes> = Vec::new();
     view.object(&asked.program(request), Filter::Everything, object, &mut pieces)
         .map_err(|error| Refusal::Unreadable(error.to_string()))?;
     Ok(pieces.concat().into())
+}
+
+/// The tree of an object of the host's, whose size is not that of the request.
+pub(in crate::exchange) fn tree(object: &[u8]) -> Result<Value, Refusal> {
+    if weight(object) > MAX_LIVE {
+        let message = "the object has too many parts to be changed in this way through a virtual cluster";
+        return Err(Status::request_entity_too_large(message).into());
+    }
+    serde_json::from_slice(object).map_err(|error| Refusal::Unreadable(error.to_string()))
 }
 
 /// The object without the value at a pointer, if it exists.

@@ -10,10 +10,11 @@ fn sent(owners: &[(&str, &str, &[&str])], spec: &Value) -> Value {
     let entry = |(manager, operation, fields): &(&str, &str, &[&str])| Entry {
         manager: (*manager).to_owned(),
         operation: (*operation).to_owned(),
-        fields_v1: json!({"f:spec": {"f:template": {"f:spec": fields
+        fields_v1: serde_json::from_value(json!({"f:spec": {"f:template": {"f:spec": fields
             .iter()
             .map(|field| (format!("f:{field}"), json!({})))
-            .collect::<Map<_, _>>()}}}),
+            .collect::<Map<_, _>>()}}}))
+        .unwrap(),
     };
     let metadata = Metadata { managed_fields: owners.iter().map(entry).collect(), ..Metadata::default() };
     let live = Live { metadata, keys: Vec::new(), pointer: POINTER };
@@ -59,23 +60,43 @@ fn only_who_would_remove_the_guard_sends_it_unasked() {
 #[test]
 fn a_label_that_is_called_like_the_field_is_another_field() {
     let label = json!({"f:metadata": {"f:annotations": {"f:nodeSelector": {}}}, "f:spec": {"f:nodeSelector": {}}});
-    let entry = Entry { manager: "you".into(), operation: "Update".into(), fields_v1: label };
-    assert!(!entry.has_field(POINTER, SELECTOR));
+    let owned = |fields: Value| {
+        let fields_v1 = serde_json::from_value(fields).unwrap();
+        Entry { manager: "you".into(), operation: "Update".into(), fields_v1 }
+    };
+    assert!(!owned(label).has_field(POINTER, SELECTOR));
     let field = json!({"f:spec": {"f:template": {"f:spec": {"f:nodeSelector": {}}}}});
-    assert!(Entry { fields_v1: field, ..entry }.has_field(POINTER, SELECTOR));
+    assert!(owned(field).has_field(POINTER, SELECTOR));
 }
 
 #[test]
 fn an_apply_is_to_the_object_that_was_looked_at() {
     let metadata = Metadata { uid: "1".into(), resource_version: "2".into(), ..Metadata::default() };
     let live = Live { metadata, keys: Vec::new(), pointer: POINTER };
-    let guard = Guard::new([("location".into(), "beijing".into())], []);
-    let sent = live.with_guard(&guard, "me", json!({"kind": "Deployment"}));
-    assert_eq!(sent, json!({"kind": "Deployment", "metadata": {"uid": "1"}}));
-    let sent: Value = serde_json::from_slice(&live.in_this_version(sent)).unwrap();
-    assert_eq!(sent["metadata"], json!({"uid": "1", "resourceVersion": "2"}));
+    let sent = |metadata: Value| -> Value {
+        serde_json::from_slice::<Value>(&live.in_this_version(json!({"metadata": metadata}))).unwrap()["metadata"]
+            .take()
+    };
+    let looked_at = json!({"uid": "1", "resourceVersion": "2"});
+    for metadata in [Value::Null, json!({}), json!({"uid": "", "resourceVersion": null})] {
+        assert_eq!(sent(metadata), looked_at);
+    }
     // A client may say which one it means.
-    assert_eq!(live.with_guard(&guard, "me", json!({"metadata": {"uid": "3"}}))["metadata"]["uid"], "3");
+    assert_eq!(sent(json!({"uid": "3"})), json!({"uid": "3", "resourceVersion": "2"}));
+}
+
+#[test]
+fn of_a_live_object_only_the_guard_is_read() {
+    let object = json!({
+        "metadata": {"uid": "1", "resourceVersion": "2", "managedFields": [{"manager": "a", "operation": "Apply", "time": "b",
+            "fieldsV1": {"f:spec": {".": {}, "f:containers": {"k:{\"name\":\"a\"}": {".": {}}}}}}]},
+        "spec": {"jobTemplate": {"spec": {"template": {"metadata": {}, "spec": {"nodeSelector": {"location": "a"}}}}}},
+        "status": {"spec": []},
+    });
+    let part: Part = serde_json::from_value(object).unwrap();
+    let selector = part.at(pod_spec("cronjobs")).and_then(|pod| pod.node_selector.as_ref()).unwrap();
+    assert_eq!(selector.keys().collect::<Vec<_>>(), ["location"]);
+    assert!(part.at(pod_spec("deployments")).is_none());
 }
 
 #[test]
