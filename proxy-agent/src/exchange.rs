@@ -438,9 +438,18 @@ impl<'a> Asked<'a> {
         *self.warnings.lock().unwrap_or_else(PoisonError::into_inner) = warnings;
     }
 
+    /// Adds the warnings of a response that the client does not get.
+    fn warn_like<B>(&self, response: &Response<B>) {
+        let warnings = response.headers().get_all(header::WARNING).iter().cloned();
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
+    }
+
+    /// The response with these warnings, each once (`AddWarning` in apiserver's `filters/warning.go`).
     fn warned(&self, mut response: Response<Upstream>) -> Response<Upstream> {
         for warning in self.warnings.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            response.headers_mut().append(header::WARNING, warning);
+            if !response.headers().get_all(header::WARNING).iter().any(|said| said == warning) {
+                response.headers_mut().append(header::WARNING, warning);
+            }
         }
         response
     }

@@ -32,6 +32,7 @@ use crate::host::{RequestBody, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
 pub(super) use apply::named;
 use directives::Directives;
+pub(super) use resolve::tree;
 
 /// Kinds that hold a pod specification, and so the guard.
 const GUARDED: [(&str, &str); 9] = [
@@ -70,8 +71,7 @@ impl Asked<'_> {
         path: &str,
         body: &Bytes,
     ) -> Result<Patched, Refusal> {
-        let kind = BodyType::of_patch(content_type(&self.headers));
-        match kind.map_err(|error| Unmapped::refusal(Status::unsupported_media_type(error), Ask::WithoutBody))? {
+        match self.patch_type()? {
             BodyType::JsonPatch => {
                 let patch = JsonPatch::parse(body).map_err(|_| {
                     let status = Status::bad_request("the body is not a JSON patch");
@@ -124,6 +124,12 @@ impl Asked<'_> {
         }
     }
 
+    /// How the body of a patch is to be understood.
+    pub(super) fn patch_type(&self) -> Result<BodyType, Refusal> {
+        BodyType::of_patch(content_type(&self.headers))
+            .map_err(|error| Unmapped::refusal(Status::unsupported_media_type(error), Ask::WithoutBody))
+    }
+
     /// An object in YAML as JSON. What is there twice is an error or a warning, as the client wants it (KEP-2885).
     pub(super) fn yaml(&self, body: &Bytes) -> Result<Bytes, Refusal> {
         let (json, duplicates) = converted(body)?;
@@ -147,7 +153,7 @@ impl Asked<'_> {
         Ok(Patched { request: self.upstream(Method::PATCH, &target, self.acts_as(), body)?, again: false })
     }
 
-    fn put(&self, body: Bytes, path: &str) -> Result<Patched, Refusal> {
+    pub(super) fn put(&self, body: Bytes, path: &str) -> Result<Patched, Refusal> {
         let mut query = self.info.query().borrowed();
         query.remove("force");
         let mut request = self.upstream(Method::PUT, &Self::target(path, &query), self.acts_as(), full(body))?;

@@ -6,7 +6,8 @@
 //! | ClusterRoleBinding `B` | RoleBinding `B` in the root namespace | the agent | the caller may bind that role |
 //!
 //! A write is first a dry run, of which the host makes the object that would be stored; that one is then [tried](attempt)
-//! as the caller, so that the host's own rules say what it may grant.
+//! as the caller, so that the host's own rules say what it may grant. What is then written is the object that was tried,
+//! in the version that the host tried it on. If somebody else has written in between, it is all done again.
 
 mod attempt;
 mod bindings;
@@ -18,18 +19,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Request, StatusCode, header};
 use kube_wire::gvr::GroupKind;
+use kube_wire::media::BodyType;
 use kube_wire::query::Query;
 use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::protobuf::ObjectName;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::Asked;
 use super::own_words::Upstream;
+use super::patch::Patched;
 use super::plan::{As, group_kind, uri};
 use crate::access::Attributes;
-use crate::host::RequestBody;
+use crate::host::{RequestBody, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::MAX_OBJECT;
 pub(super) use in_force::Written;
@@ -83,7 +86,39 @@ impl Asked<'_> {
         };
         let dry = dry_run(&upstream)?;
         let (is_new, result) = self.result(request, dry).await?;
-        Ok(Tried { request: upstream, again, result, is_new })
+        if is_new || request.verb() == Verb::Create {
+            return Ok(Tried { request: upstream, again, result, is_new });
+        }
+        let is_apply = request.verb() == Verb::Patch && self.patch_type()? == BodyType::ApplyYaml;
+        let Patched { request, again } = self.of_this_version(path, is_apply, upstream, &result)?;
+        Ok(Tried { request, again, result, is_new })
+    }
+
+    /// The same write, of the version of which the host has made the `result`.
+    fn of_this_version(
+        &self,
+        path: &str,
+        is_apply: bool,
+        mut write: Request<RequestBody>,
+        result: &Value,
+    ) -> Result<Patched, Refusal> {
+        if !is_apply {
+            return self.put(result.to_string().into(), path);
+        }
+        // The manager of a PUT updates, and does not apply.
+        let unreadable = |error: serde_json::Error| Refusal::Unreadable(error.to_string());
+        let mut applied: Value = serde_json::from_slice(&write.body().bytes()).map_err(unreadable)?;
+        if let Some(object) = applied.as_object_mut() {
+            let metadata = object.entry("metadata").or_insert(Value::Null);
+            if metadata.is_null() {
+                *metadata = Value::Object(Map::new());
+            }
+            if let Some(metadata) = metadata.as_object_mut() {
+                metadata.insert("resourceVersion".to_owned(), result["metadata"]["resourceVersion"].clone());
+            }
+        }
+        *write.body_mut() = full(applied.to_string());
+        Ok(Patched { request: write, again: true })
     }
 
     /// The object that the host would store. If the host refuses it, the client gets this refusal.
@@ -93,6 +128,10 @@ impl Asked<'_> {
         if !response.status().is_success() {
             let said = self.status(about, &self.mapping, response).await;
             return Err(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into());
+        }
+        if !is_new {
+            // What is written is the result, about which the host does not warn again.
+            self.warn_like(&response);
         }
         let body = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
         let result = serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;

@@ -70,6 +70,14 @@ impl RequestBody {
         })
     }
 
+    /// The bytes that are here. A stream has none.
+    pub(crate) fn bytes(&self) -> Bytes {
+        match &self.0 {
+            Kind::Full(bytes) => bytes.clone(),
+            Kind::Empty | Kind::Stream(_) | Kind::Spent => Bytes::new(),
+        }
+    }
+
     /// The body for one attempt. A stream can be had once.
     pub(super) fn take(&mut self) -> Self {
         Self(match &mut self.0 {

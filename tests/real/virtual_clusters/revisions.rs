@@ -32,7 +32,10 @@ fn are_of_their_namespace(site: &VirtualSite) -> anyhow::Result<()> {
             // The name of a namespace, which is mapped; the one that it leads to is another one.
             says(&output, POLICY).context("through the endpoint")?;
         } else {
-            ensure!(output.code != 0 && output.stderr.contains("the StatefulSet controller reads keys in any case"), "{key}: {output:?}");
+            ensure!(
+                output.code != 0 && output.stderr.contains("the StatefulSet controller reads keys in any case"),
+                "{key}: {output:?}"
+            );
         }
     }
 

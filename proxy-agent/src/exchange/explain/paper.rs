@@ -89,7 +89,7 @@ impl Paper {
             }
             _ if query.split('&').any(|pair| pair.starts_with("dryRun=")) => {
                 self.note(Question::DryRun { method: method(), target: target() });
-                answer(StatusCode::OK, &json!({}))
+                answer(StatusCode::OK, &tried(body()))
             }
             (&Method::GET, path) if path.starts_with(NAMESPACES) && self.is_ours(path) => {
                 let (host, namespace) = self.namespace.as_ref().expect("it is ours");
@@ -165,6 +165,18 @@ fn access(spec: &Value) -> Question {
         name: text(&asked["name"]),
         namespace: text(&asked["namespace"]),
     }
+}
+
+/// What comes of a dry run: the object that is there has version 1, and becomes what is sent.
+fn tried(mut object: Value) -> Value {
+    if !object.is_object() {
+        object = json!({});
+    }
+    let metadata = &mut object["metadata"];
+    if metadata.is_null() || metadata.is_object() {
+        metadata["resourceVersion"] = "1".into();
+    }
+    object
 }
 
 fn text(value: &Value) -> String {

@@ -15,10 +15,14 @@ virtualClusters:
 ";
 
 async fn explained(method: &str, target: &str, body: &'static str) -> Explanation {
+    explained_as(method, target, "application/json", body).await
+}
+
+async fn explained_as(method: &str, target: &str, media_type: &str, body: &'static str) -> Explanation {
     let config: ProxyAgentConfiguration = ops::config::parse(CONFIG, Path::new("c.yaml")).unwrap();
     let groups = vec!["system:masters".to_owned()];
     let who = Identity { user: "admin".into(), groups, uid: None, credential: None };
-    let request = Request::builder().method(method).uri(target).header(header::CONTENT_TYPE, "application/json");
+    let request = Request::builder().method(method).uri(target).header(header::CONTENT_TYPE, media_type);
     let request = request.body(Bytes::from(body)).unwrap();
     explain(&config, &"ke-beijing".parse().unwrap(), &who, request).await.unwrap()
 }
@@ -63,6 +67,33 @@ async fn shared_cluster_roles_keep_their_names_and_others_are_the_cluster_s() {
         let said = explained("GET", &format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}"), "").await;
         let Outcome::Sent(sent) = &said.outcome else { panic!("{said:?}") };
         assert!(sent.target.replace("%3A", ":").ends_with(&format!("/clusterroles/{host}")), "{}", sent.target);
+    }
+}
+
+/// Between the dry run and the write, somebody else may have changed what the caller is checked against.
+#[tokio::test]
+async fn what_is_written_of_rbac_is_the_version_that_was_checked() {
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/mine";
+    let binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/mine";
+    let role = r#"{"metadata":{"name":"mine"},"rules":[]}"#;
+    for (method, target, media_type, body, sent_as) in [
+        ("PUT", path, "application/json", role, Method::PUT),
+        ("PATCH", path, "application/merge-patch+json", r#"{"rules":[]}"#, Method::PUT),
+        ("PATCH", path, "application/json-patch+json", r#"[{"op":"remove","path":"/immutable"}]"#, Method::PUT),
+        (
+            "PATCH",
+            binding,
+            "application/strategic-merge-patch+json",
+            r#"{"roleRef":{"kind":"ClusterRole"}}"#,
+            Method::PUT,
+        ),
+        ("PATCH", path, "application/apply-patch+yaml", "metadata: {name: mine}", Method::PATCH),
+        ("PATCH", path, "application/apply-patch+yaml", "rules: []", Method::PATCH),
+    ] {
+        let said = explained_as(method, &format!("{target}?fieldManager=a"), media_type, body).await;
+        let Outcome::Sent(sent) = &said.outcome else { panic!("{method} {body}: {said:?}") };
+        let written: serde_json::Value = serde_json::from_slice(&sent.body).unwrap();
+        assert_eq!((&sent.method, &written["metadata"]["resourceVersion"]), (&sent_as, &"1".into()), "{body}");
     }
 }
 

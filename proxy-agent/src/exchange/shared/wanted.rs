@@ -15,7 +15,7 @@ use rewrite::view::{Filter, Verdict};
 use serde_json::{Map, Value, json};
 
 use super::Asked;
-use crate::exchange::body::{content_type, same_name};
+use crate::exchange::body::same_name;
 use crate::exchange::object::{Object, map_json};
 use crate::exchange::plan::{As, group_kind};
 use crate::host::full;
@@ -202,12 +202,6 @@ impl Asked<'_> {
         metadata["resourceVersion"] = own.resource_version.into();
         check_metadata(request, &metadata, live)?;
         Ok(Wanted { result, metadata, applied: None })
-    }
-
-    /// How the body of a patch is to be understood.
-    pub(super) fn patch_type(&self) -> Result<BodyType, Refusal> {
-        BodyType::of_patch(content_type(&self.headers))
-            .map_err(|error| Unmapped::refusal(Status::unsupported_media_type(error), Ask::WithoutBody))
     }
 }
 
