@@ -134,6 +134,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("shared_definitions_are_had_twice", Welcome, shared::definitions_are_had_twice),
         case("shared_changes_are_agreed", Welcome, shared::changes_are_agreed),
         case("shared_classes_take_every_write", Welcome, shared::classes_take_every_write),
+        case("shared_classes_get_the_hosts_finalizers", Welcome, shared::classes_get_the_hosts_finalizers),
         case("shared_power_over_the_host_is_not_given", Welcome, shared::power_over_the_host_is_not_given),
         case("shared_objects_are_not_fought_over", Welcome, shared::there_is_no_write_war),
         case("reads_every_kind", Welcome, reads::every_kind_can_be_read),

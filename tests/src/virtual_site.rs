@@ -15,7 +15,8 @@ const AGENT: &str = "site-a";
 
 /// What the virtual clusters may write of what they share, and how kinds are served that the host's operator has made.
 const SHARED: &str = "sharedObjects: {writable: [customresourcedefinitions.apiextensions.k8s.io, \
-                      priorityclasses.scheduling.k8s.io, storageclasses.storage.k8s.io, pulleys.custom.example.com], \
+                      priorityclasses.scheduling.k8s.io, storageclasses.storage.k8s.io, \
+                      volumeattributesclasses.storage.k8s.io, pulleys.custom.example.com], \
                       customResourceDefinitions: {allowedGroups: [allowed.operators.k8s.io]}, \
                       storageClasses: {provisioners: [example.com/disks]}}\n\
                       customResources: [\

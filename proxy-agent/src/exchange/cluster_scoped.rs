@@ -329,7 +329,7 @@ impl Asked<'_> {
         let (mut parts, body) = response.into_parts();
         let body = self.answer_collector().collect(body, MAX_OBJECT).await?;
         let created = if encoding(&parts.headers) == Some(Encoding::Protobuf) {
-            let ObjectMetadata { name, uid, resource_version, labels } =
+            let ObjectMetadata { name, uid, resource_version, labels, .. } =
                 ObjectMetadata::of(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
             let metadata = json!({"name": name, "uid": uid, "resourceVersion": resource_version, "labels": labels});
             json!({"metadata": metadata})

@@ -19,6 +19,8 @@ const UID: u32 = 5;
 const RESOURCE_VERSION: u32 = 6;
 /// Ibidem.
 const LABELS: u32 = 11;
+/// Ibidem.
+const FINALIZERS: u32 = 14;
 /// `WatchEvent`, ibidem.
 const OBJECT: u32 = 2;
 /// `RawExtension` in apimachinery's runtime generated.proto.
@@ -33,7 +35,7 @@ pub struct ObjectName {
     pub generate_name: String,
 }
 
-/// What an object of the host says of itself.
+/// Parts of the metadata of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectMetadata {
     /// `metadata.name`
@@ -44,6 +46,8 @@ pub struct ObjectMetadata {
     pub resource_version: String,
     /// `metadata.labels`
     pub labels: BTreeMap<String, String>,
+    /// `metadata.finalizers`
+    pub finalizers: Vec<String>,
 }
 
 // === impl ObjectName ===
@@ -76,6 +80,7 @@ impl ObjectMetadata {
                 NAME => found.name = text(field.bytes()?),
                 UID => found.uid = text(field.bytes()?),
                 RESOURCE_VERSION => found.resource_version = text(field.bytes()?),
+                FINALIZERS => found.finalizers.push(text(field.bytes()?)),
                 LABELS => {
                     let [key, value] = [1, 2].map(|number| only(field.bytes()?, number).map(Option::unwrap_or_default));
                     found.labels.insert(text(key?), text(value?));
@@ -137,5 +142,19 @@ mod tests {
         assert_eq!(ObjectName::of(&object(&[(1, "a"), (1, "b")], 1)), Err(EnvelopeError::Repeated(1)));
         assert_eq!(ObjectName::of(&object(&[(1, "a")], 2)), Err(EnvelopeError::Repeated(1)));
         assert_eq!(ObjectName::of(b"{}"), Err(EnvelopeError::Magic));
+    }
+
+    #[test]
+    fn metadata_is_read() {
+        let label = "\n\x01a\x12\x01b";
+        let read = ObjectMetadata::of(&object(&[(1, "a"), (5, "u"), (6, "7"), (11, label), (14, "f"), (14, "g")], 1));
+        let expected = ObjectMetadata {
+            name: "a".to_owned(),
+            uid: "u".to_owned(),
+            resource_version: "7".to_owned(),
+            labels: [("a".to_owned(), "b".to_owned())].into(),
+            finalizers: vec!["f".to_owned(), "g".to_owned()],
+        };
+        assert_eq!(read, Ok(expected));
     }
 }

@@ -200,6 +200,8 @@ impl Asked<'_> {
         let mut metadata = result["metadata"].clone();
         metadata["uid"] = own.uid.into();
         metadata["resourceVersion"] = own.resource_version.into();
+        // The host may add one, which is no wish of the client (`storageobjectinuseprotection` in `plugin/pkg/admission`).
+        metadata["finalizers"] = own.finalizers.into();
         check_metadata(request, &metadata, live)?;
         Ok(Wanted { result, metadata, applied: None })
     }
