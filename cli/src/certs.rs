@@ -1,7 +1,7 @@
-//! `atoll certs`: the authorities and certificates of a set-up.
+//! `atoll certs`: certificate authorities and certificates.
 //!
-//! One directory holds them all: `serving-ca`, `agent-ca`, `clusters/C/client-ca`, `agents/ID`, each as `.crt` and
-//! `.key`. Nothing is overwritten unless `--force` says so.
+//! One directory contains all of them: `serving-ca`, `agent-ca`, `clusters/C/client-ca`, `agents/ID`, each as `.crt` and
+//! `.key`. Existing files are replaced only with `--force`.
 
 mod agent;
 mod cluster;
@@ -12,11 +12,11 @@ use std::io::Write;
 
 use clap::Subcommand;
 
-/// Make certificate authorities and certificates.
+/// Create certificate authorities and certificates.
 ///
-/// Start with `atoll certs init DIR`; then `atoll certs cluster C --dir DIR` for each virtual cluster and
-/// `atoll certs agent ID --dir DIR` for each agent. Each command prints what it wrote and the lines that the
-/// configurations need.
+/// Start with `atoll certs init DIR`. Then run `atoll certs cluster C --dir DIR` for each virtual cluster, and
+/// `atoll certs agent ID --dir DIR` for each agent. Each command prints the files that it wrote, and the lines to add to
+/// the configurations.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! `atoll completions`: what a shell needs to complete commands and flags.
+//! `atoll completions`: shell completions of commands and flags.
 
 use std::io::Write;
 
@@ -6,9 +6,9 @@ use clap_complete::{Shell, generate};
 
 use crate::programs::Program;
 
-/// Print a shell's completions.
+/// Print completions for a shell.
 ///
-/// For atoll, or with --of for one of the binaries. Ends with 0.
+/// The completions are those of atoll, or with --of, those of another program. Exits with 0.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     source <(atoll completions bash)\n  \
@@ -16,11 +16,11 @@ use crate::programs::Program;
     atoll completions fish > ~/.config/fish/completions/atoll.fish\n  \
     atoll completions bash --of proxy-agent > /usr/share/bash-completion/completions/proxy-agent")]
 pub(crate) struct Args {
-    /// Which shell.
+    /// The shell.
     #[arg(value_name = "SHELL")]
     shell: Shell,
 
-    /// Of which program.
+    /// The program.
     #[arg(long, value_name = "PROGRAM", default_value = "atoll")]
     of: Program,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut command = args.of.command();
     let name = command.get_name().to_owned();
-    // Into memory first: the generator panics if it cannot write, as when a pipe is closed.
+    // Into memory first: the generator panics if it cannot write, for example to a closed pipe.
     let mut script = Vec::new();
     generate(args.shell, &mut command, name, &mut script);
     out.write_all(&script)?;

@@ -1,11 +1,11 @@
-//! `atoll demo`: both halves in this process, to see what virtual clusters are; and a host cluster, if none is given.
+//! `atoll demo`: both halves in one process, to show virtual clusters; and a host cluster, if the user names none.
 //!
-//! It does what an operator would do, with the files an operator would write: certificates, two configurations, an
-//! account for the agent, and then [`proxy_server::App`] and [`proxy_agent::App`], which meet over TCP and TLS as
-//! anywhere. What it leaves in its directory works with `atoll kubeconfig` and with the binaries.
+//! It does what an operator does, with the files that an operator writes: certificates, two configurations, and an account
+//! for the agent. Then it runs [`proxy_server::App`] and [`proxy_agent::App`], which connect over TCP and TLS as in
+//! production. `atoll kubeconfig` and the binaries can use the files in its directory.
 //!
-//! Reading order: [`Args`], [`run`], `host` (what is divided), `ports` and `files` (what there is before anything runs),
-//! `ready` (what must work before it says so, by way of `client`), `words` (what is printed).
+//! Reading order: [`Args`], [`run`], `host` (the cluster to divide), `ports` and `files` (the preparations), `ready` (what
+//! must work before it prints `ready`; it uses `client`), `words` (what is printed).
 
 mod client;
 mod files;
@@ -28,9 +28,9 @@ use files::Files;
 use host::Host;
 use ports::{PortBase, Ports};
 
-/// What of both halves is logged if `RUST_LOG` does not say: what somebody has to do something about.
+/// The log filter for both halves without `RUST_LOG`: only messages that require an action.
 const LOG: &str = "warn";
-/// The same on a toy, of which it was said already that nothing on it is safe.
+/// The same for a toy, about which the demo has already warned that nothing on it is safe.
 const LOG_ON_A_TOY: &str = "warn,proxy_agent::gate=error";
 
 /// The identity of the agent.
@@ -47,32 +47,32 @@ struct Slice {
 const SLICES: [Slice; 2] =
     [Slice { name: "ke-beijing", location: "beijing" }, Slice { name: "ke-hangzhou", location: "hangzhou" }];
 
-/// Try it all: two virtual clusters out of one cluster, in one process.
+/// Try Atoll: two virtual clusters on one host cluster, in one process.
 ///
-/// Runs a proxy-server and a proxy-agent here, and a host cluster to divide: dev-apiserver, a toy in memory that needs
-/// nothing and runs no containers; or, with --kubeconfig, a cluster of yours. ke-beijing is made of the nodes with the
-/// label location=beijing, ke-hangzhou of those with location=hangzhou; their pods tolerate the taint
-/// node-role.kubernetes.io/edge. DIR gets certificates, configurations and kubeconfigs. `ready` on a line of its own
-/// says that all of it works; Ctrl-C ends it.
+/// Runs a proxy-server and a proxy-agent, and a host cluster to divide: dev-apiserver, a toy in memory that has no
+/// requirements and runs no containers; or, with --kubeconfig, an existing cluster. Nodes with the label location=beijing
+/// belong to ke-beijing, and nodes with location=hangzhou to ke-hangzhou; their pods tolerate the taint
+/// node-role.kubernetes.io/edge. Writes certificates, configurations and kubeconfigs to DIR. Prints `ready` on a line of
+/// its own when everything works. Ctrl-C stops it.
 ///
-/// On a cluster of yours, namespaces with the label atoll.dev/virtual-cluster or atoll.dev/root are made, and no others
-/// touched.
+/// On an existing cluster, it creates namespaces with the label atoll.dev/virtual-cluster or atoll.dev/root, and does not
+/// change other namespaces.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     atoll demo\n  \
     atoll demo --dir /tmp/atoll --port-base 0\n  \
     atoll demo --kubeconfig ~/.kube/config")]
 pub(crate) struct Args {
-    /// A kubeconfig of a host cluster. Its current context is used, and must be that of an administrator.
+    /// A kubeconfig of a host cluster. Its current context is used, and its user must be an administrator.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// Where certificates, configurations and kubeconfigs are kept; what an earlier run left is used again.
+    /// The directory for certificates, configurations and kubeconfigs. CAs of an earlier run are used again.
     #[arg(long, value_name = "DIR", default_value = ".atoll")]
     dir: PathBuf,
 
     /// Listen on N, N+1, ... N+6 instead of 8090, 8443, 8091, 8092, 8095 (proxy-server), 8093, 8094 (proxy-agent). 0
-    /// takes free ports, as dev-apiserver does anyway.
+    /// picks free ports. dev-apiserver always uses a free port.
     #[arg(long, value_name = "N")]
     port_base: Option<PortBase>,
 }
@@ -114,7 +114,7 @@ async fn demonstrate(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             told = tell(&host, &files, out) => told,
             () = stop.cancelled() => Ok(()),
         };
-        // Whoever would read it is gone, so nobody knows what runs here.
+        // Nobody reads the output any more, so the demo ends.
         if told.is_err() {
             stop.cancel();
         }
@@ -130,7 +130,7 @@ async fn demonstrate(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     };
     let told = tokio::select! {
         told = halves => told,
-        () = async { signals.await; std::future::pending().await } => unreachable!("it waits for ever"),
+        () = async { signals.await; std::future::pending().await } => unreachable!("it waits forever"),
     };
     told?;
     words::ended(&host, &files, out)?;
@@ -138,7 +138,7 @@ async fn demonstrate(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What it prints once it runs.
+/// Prints when each cluster works, and `ready`.
 async fn tell(host: &Host, files: &Files, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut nodes = Vec::new();
     for slice in SLICES {
@@ -150,10 +150,10 @@ async fn tell(host: &Host, files: &Files, out: &mut dyn Write) -> anyhow::Result
     std::future::pending().await
 }
 
-/// Somebody was faster since the ports were looked at.
+/// Another process has bound a port since `Ports::check`.
 fn port_is_taken(error: anyhow::Error) -> anyhow::Error {
     if error.is::<BindError>() {
-        return error.context(format!("a port is taken; {}", ports::REMEDY));
+        return error.context(format!("a port is in use; {}", ports::REMEDY));
     }
     error
 }

@@ -1,7 +1,7 @@
-//! `atoll explain`: what the agent makes of a request, without an agent and without a host.
+//! `atoll explain`: how the agent changes a request, without an agent and without a host.
 //!
-//! Reading order: [`Args`], `request` (what is to be explained), [`proxy_agent::exchange::explain`] (which lets the
-//! agent's own code plan it), `words` (what is printed), `fields` (how an object changes).
+//! Reading order: [`Args`], `request` (the request to explain), [`proxy_agent::exchange::explain`] (which plans it with the
+//! agent's own code), `words` (what is printed), `fields` (how an object changes).
 
 mod fields;
 mod request;
@@ -21,16 +21,16 @@ use proxy_agent::exchange::explain::{Outcome, explain};
 
 use request::Asked;
 
-/// Explain what is sent to the host cluster instead of a request, and why.
+/// Explain which request the agent sends to the host cluster instead of a client's, and why.
 ///
-/// Takes a proxy-agent's configuration, plans the request with the code of the agent, and prints what it is, what the
-/// host is asked first, what is sent and as whom, and what comes back. Nothing is sent anywhere: every question to the
-/// host is taken to be answered with yes, and the namespace of the request to be there. Where the outcome depends on what
-/// the host has, it says so.
+/// Reads a proxy-agent's configuration, plans the request with the code of the agent, and prints what the request is, what
+/// the agent checks first, which request it sends with which identity, and what the client gets. Nothing is sent: the
+/// command assumes that the host allows everything and that the namespace of the request exists. If the outcome depends on
+/// objects of the host, it says so.
 ///
-/// With -f, each object of a file is created, and every field that is sent otherwise is listed with its reason.
+/// With -f, it explains the creation of each object of a file, and lists every field that changes with its reason.
 ///
-/// Ends with 0 if every request would be sent, with 1 if one is refused.
+/// Exits with 0 if every request would be sent, and with 1 if one is refused.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     atoll explain --config proxy-agent.yaml --cluster ke-beijing GET /api/v1/nodes\n  \
@@ -38,27 +38,27 @@ use request::Asked;
         GET '/api/v1/pods?fieldSelector=metadata.namespace=edge'\n  \
     atoll explain --config proxy-agent.yaml --cluster ke-beijing -f deployment.yaml")]
 pub(crate) struct Args {
-    /// The proxy-agent's configuration. Certificates and the kubeconfig in it are not read.
+    /// The proxy-agent's configuration. The certificates and the kubeconfig that it names are not read.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 
-    /// The virtual cluster that the request is sent to.
+    /// The virtual cluster to which the client sends the request.
     #[arg(long, value_name = "CLUSTER")]
     cluster: ClusterName,
 
-    /// The user, in the names of the virtual cluster. The default is admin.
+    /// The name of the user in the virtual cluster. The default is admin.
     #[arg(long, value_name = "USER")]
     user: Option<String>,
 
-    /// A group of the user. May be given several times. The default is system:masters without --user, none with it.
+    /// A group of the user. Can be given several times. The default is system:masters without --user, and none with --user.
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
 
-    /// Objects to create, in YAML or JSON, several documents and Lists included; - is standard input.
+    /// Objects to create, in YAML or JSON. Can contain several documents and Lists. - is standard input.
     #[arg(short, long, value_name = "OBJECT", conflicts_with_all = ["method", "url"])]
     filename: Option<PathBuf>,
 
-    /// The namespace of objects that name none.
+    /// The namespace of objects without a namespace.
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", requires = "filename")]
     namespace: String,
 
@@ -66,7 +66,7 @@ pub(crate) struct Args {
     #[arg(value_name = "METHOD", required_unless_present = "filename", requires = "url")]
     method: Option<Method>,
 
-    /// Path and query, as `kubectl -v 6` shows them; a whole URL will do.
+    /// The path and query, as `kubectl -v 6` shows them, or a whole URL.
     #[arg(value_name = "URL")]
     url: Option<String>,
 }
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let asked = match (&args.filename, &args.method, &args.url) {
         (Some(file), ..) => request::objects(file, &args.namespace)?,
         (None, Some(method), Some(url)) => vec![Asked::plain(method, url, &args.cluster)?],
-        _ => bail!("a METHOD with its URL is needed, or -f OBJECT"),
+        _ => bail!("METHOD and URL are required, or -f OBJECT"),
     };
     let who = Identity {
         user: args.user.clone().unwrap_or_else(|| "admin".to_owned()),
@@ -102,14 +102,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     Ok(if all_sent { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A cluster that is not virtual, or none at all.
+/// Fails if the cluster is not virtual, or not in the configuration.
 fn known(args: &Args, config: &ProxyAgentConfiguration) -> anyhow::Result<()> {
     let cluster = &args.cluster;
     if config.virtual_clusters.iter().any(|known| known.name == *cluster) {
         return Ok(());
     }
     if config.physical_clusters.iter().any(|known| known.name == *cluster) {
-        bail!("{cluster} is a physical cluster: its requests are carried byte for byte, and nothing is changed");
+        bail!("{cluster} is a physical cluster: the agent forwards its requests byte for byte, without changes");
     }
     let names: Vec<_> = config.virtual_clusters.iter().map(|known| known.name.as_str()).collect();
     let file = args.config.display();

@@ -1,7 +1,7 @@
-//! `atoll kubeconfig`: what a client needs to reach a cluster.
+//! `atoll kubeconfig`: kubeconfigs for clients of a cluster.
 //!
-//! [`access`] works out where the endpoint is, [`virtual_cluster`] mints credentials, [`physical_cluster`] takes those of
-//! an [`existing`] kubeconfig; [`document`] is the file itself. [`karmada`] makes something else of the same knowledge.
+//! [`access`] determines the address of the endpoint, [`virtual_cluster`] issues credentials, and [`physical_cluster`] copies
+//! those of an [`existing`] kubeconfig. [`document`] is the file itself. [`karmada`] prints manifests for Karmada instead.
 
 mod access;
 pub(crate) mod document;
@@ -19,14 +19,14 @@ use protocol::ClusterName;
 
 use crate::lifetime::Lifetime;
 
-/// Make a kubeconfig for a cluster.
+/// Create a kubeconfig for a cluster.
 ///
-/// For a virtual cluster a client certificate is minted under the cluster's client CA, whose key the proxy-server's
-/// configuration must name. The default user `admin` is in the group `system:masters`: an administrator of the virtual
-/// cluster, and nobody on the host cluster. With --token, a token of the host cluster is used instead of a certificate.
+/// For a virtual cluster, the client CA of the cluster issues a client certificate; the proxy-server's configuration must
+/// name the key of this CA. The default user `admin` is in the group `system:masters`: an administrator of the virtual
+/// cluster, without rights on the host cluster. With --token, a token of the host is used instead of a certificate.
 ///
-/// A physical cluster is reached end to end: its API server checks its own clients, so nothing can be minted here. Give
-/// a kubeconfig that works beside the cluster with --physical-from; its current context is taken over, with a proxy-url.
+/// The API server of a physical cluster authenticates its own clients, so this command cannot issue credentials for it. Set
+/// --physical-from to a kubeconfig that works at the site: the command copies its current context and adds a proxy-url.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     atoll kubeconfig ke-beijing --server-config proxy-server.yaml -o ke-beijing.kubeconfig\n  \
@@ -34,24 +34,24 @@ use crate::lifetime::Lifetime;
     atoll kubeconfig ke-beijing --server-config proxy-server.yaml --karmada -o member.yaml\n  \
     atoll kubeconfig branch-7 --physical-from branch-7-admin.conf --proxy-url http://proxy.example.com:8090")]
 pub(crate) struct Args {
-    /// The name of the cluster; the context, the cluster and the user in the kubeconfig get the same name.
+    /// The name of the cluster. The context, the cluster and the user in the kubeconfig get the same name.
     #[arg(value_name = "CLUSTER")]
     cluster: ClusterName,
 
-    /// The proxy-server's configuration. It says where the endpoints are and which files sign for them.
+    /// The proxy-server's configuration. It has the addresses of the endpoints and the files of the CAs.
     #[arg(long, value_name = "FILE", required_unless_present = "physical_from")]
     server_config: Option<PathBuf>,
 
-    /// The user's name: the common name of the certificate. The default is admin.
+    /// The name of the user: the common name of the certificate. The default is admin.
     #[arg(long, value_name = "USER", conflicts_with_all = ["token", "physical_from"])]
     user: Option<String>,
 
-    /// A group of the user: an organisation of the certificate. May be given several times. The default is
-    /// system:masters without --user, and no group with it.
+    /// A group of the user: an organization of the certificate. Can be given several times. The default is
+    /// system:masters without --user, and none with --user.
     #[arg(long = "group", value_name = "GROUP", conflicts_with_all = ["token", "physical_from"])]
     groups: Vec<String>,
 
-    /// How long the certificate is valid, for example 365d or 12h; never longer than the client CA.
+    /// How long the certificate is valid, for example 365d or 12h, but never longer than the client CA.
     #[arg(long, value_name = "TIME", default_value = "365d", conflicts_with_all = ["token", "physical_from"])]
     lifetime: Lifetime,
 
@@ -59,30 +59,31 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TOKEN", conflicts_with = "physical_from")]
     token: Option<String>,
 
-    /// Without a proxy: https://127.0.0.1:PORT/clusters/CLUSTER, or --server.
+    /// Connect without a proxy, to https://127.0.0.1:PORT/clusters/CLUSTER or to --server.
     #[arg(long, conflicts_with_all = ["proxy_url", "physical_from"])]
     direct: bool,
 
-    /// The HTTP proxy, if clients do not reach it where the configuration listens.
+    /// The URL of the HTTP proxy, if clients do not use the listen address of the configuration.
     #[arg(long, value_name = "URL")]
     proxy_url: Option<String>,
 
-    /// The URL of the endpoint, if clients use another one. Without --direct it is CLUSTER.DOMAIN on port 443.
+    /// The URL of the endpoint, if clients use another one. The default without --direct is https://CLUSTER.DOMAIN:443.
     #[arg(long, value_name = "URL", conflicts_with = "physical_from")]
     server: Option<String>,
 
-    /// A kubeconfig of a physical cluster, to which the proxy is added. With --server-config it is checked that the
-    /// proxy-server knows the API server by the address in it.
+    /// A kubeconfig of a physical cluster, to which the proxy is added. With --server-config, the command checks that the
+    /// address in it is the `apiServer` of the cluster in the proxy-server's configuration.
     #[arg(long, value_name = "FILE")]
     physical_from: Option<PathBuf>,
 
-    /// Print what makes a virtual cluster a member of Karmada in push mode instead, to be applied there: a Cluster and
-    /// two Secrets, with what `karmada` of the configuration says, if it is there. The cluster is asked for the tokens in
-    /// them, and prepared as `karmadactl join` does it, through `listeners.endpoint` or --direct --server.
+    /// Instead of a kubeconfig, print the manifests that make a virtual cluster a member of Karmada in push mode, for you to
+    /// apply in Karmada: a Cluster and two Secrets, with the settings of `karmada` in the configuration, if it has any. The
+    /// command prepares the cluster as `karmadactl join` does, and requests the tokens for the Secrets from it, through
+    /// `listeners.endpoint` or --direct --server.
     #[arg(long, conflicts_with_all = ["user", "groups", "token", "lifetime", "physical_from"])]
     karmada: bool,
 
-    /// Where to write it, readable by its owner only; standard output if not given.
+    /// The output file, which only its owner can read. The default is standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -91,7 +92,7 @@ pub(crate) struct Args {
     force: bool,
 }
 
-/// Makes the kubeconfig and writes it.
+/// Creates the kubeconfig and writes it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let text = match &args.physical_from {
         Some(path) => physical_cluster::kubeconfig(args, path)?,

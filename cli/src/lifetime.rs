@@ -1,4 +1,4 @@
-//! How long a certificate is to be valid, as a flag.
+//! The flag for how long a certificate is valid.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use ops::pki::MAX_LIFETIME;
 
 const DAY: u64 = 24 * 3600;
 
-/// `365d`, or anything that a configuration takes for a length of time (`12h`, `1h30m`); a minute to a hundred years.
+/// `365d`, or any duration of a configuration (`12h`, `1h30m`), from a minute to a hundred years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lifetime(Duration);
 
@@ -20,7 +20,7 @@ pub(crate) struct InvalidLifetime;
 // === impl Lifetime ===
 
 impl Lifetime {
-    /// The length of time.
+    /// The duration.
     pub(crate) fn get(self) -> Duration {
         self.0
     }

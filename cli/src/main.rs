@@ -1,7 +1,7 @@
 //! The operator's command: certificates, kubeconfigs, checks, and a trial of everything in one process.
 //!
-//! One module per subcommand. Each takes its parsed flags and writes to the output it is given, so that tests read what
-//! people read. What is *not* here: anything that the binaries do while they run; `atoll demo` runs them as they are.
+//! There is one module per subcommand. Each takes its parsed flags and an output, so that tests read what people read. What
+//! is *not* here: anything that the binaries do while they run; `atoll demo` runs them unmodified.
 
 mod certs;
 mod check;
@@ -20,18 +20,18 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Makes what a set-up of proxy-server and proxy-agent needs, certificates and kubeconfigs, checks it, or makes a whole
-/// set-up to try.
+/// Create certificates and kubeconfigs for proxy-server and proxy-agent, check and explain their configurations, show
+/// their status, or try them in a demo.
 ///
-/// Ends with 0 if all went well, with 1 if something failed, with 2 if the flags make no sense. Where a command has more
-/// to say by its end, its help says so.
+/// Exits with 0 on success, with 1 on failure, and with 2 if the flags are invalid. Some commands have further exit codes;
+/// see their help.
 #[derive(Debug, Parser)]
 #[command(name = "atoll", version)]
 #[command(after_help = "Examples:\n  \
     atoll demo                                      see two clusters in one\n  \
-    atoll check proxy-server.yaml                   before a start\n  \
-    atoll status                                    after it\n  \
-    source <(atoll completions bash)                for this shell")]
+    atoll check proxy-server.yaml                   before you start it\n  \
+    atoll status                                    after you have started it\n  \
+    source <(atoll completions bash)                completions for this shell")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -66,13 +66,13 @@ fn main() -> ExitCode {
     };
     match result.and_then(|code| Ok(out.flush().map(|()| code)?)) {
         Ok(code) => code,
-        // `atoll ... | head`: who reads has seen enough.
+        // `atoll ... | head`: the reader needs no more output.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
 }
 
-/// All that a command has to say is in its output.
+/// The exit code of a command that reports only by its output.
 fn done((): ()) -> ExitCode {
     ExitCode::SUCCESS
 }
@@ -81,7 +81,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-#[expect(clippy::print_stderr, reason = "the person at the terminal is who has to know")]
+#[expect(clippy::print_stderr, reason = "the message is for the person at the terminal")]
 fn fail(error: &anyhow::Error) -> ExitCode {
     eprintln!("atoll: {error:#}");
     // Not "something is not ready", which is 1.

@@ -1,4 +1,4 @@
-//! `atoll man`: the manual of all three programs, out of the same text as `--help`.
+//! `atoll man`: the manual of all three programs, from the text of `--help`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use crate::programs::Program;
 
 /// Write man pages of atoll, proxy-server and proxy-agent.
 ///
-/// Makes DIR/man1 and DIR/man8, with a page for each program and each subcommand of atoll, as packages want them. Pages
-/// that are there are replaced. Ends with 0, or with 1 if a page cannot be written.
+/// Creates DIR/man1 and DIR/man8, with a page for each program and each subcommand of atoll, as packages need them.
+/// Existing pages are replaced. Exits with 0, or with 1 if a page cannot be written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     atoll man ~/.local/share/man && man atoll-check\n  \
     atoll man \"$DESTDIR/usr/share/man\"")]
 pub(crate) struct Args {
-    /// The folder of the manual, as in MANPATH.
+    /// The directory of man pages, as in MANPATH.
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The page of a command and those of its subcommands.
+/// Writes the page of a command and those of its subcommands.
 fn page(directory: &Path, section: &str, name: &str, command: &Command, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut text = Vec::new();
     Man::new(command.clone()).title(name).section(section).render(&mut text).context("cannot render a page")?;

@@ -1,7 +1,7 @@
-//! `atoll namespaces`: what virtual clusters have on their host, and what is left of those that are no more.
+//! `atoll namespaces`: the namespaces of virtual clusters on their host, also of virtual clusters that were removed.
 //!
-//! Nothing that a virtual cluster holds is deleted when it leaves the configurations: that is for a person to decide,
-//! and this is how.
+//! When a virtual cluster is removed from the configurations, none of its objects are deleted: a person decides that, with
+//! this command.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -25,19 +25,19 @@ use tokio::time::{Instant, sleep};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-/// On a host namespace: whose it is.
+/// The label of a host namespace for its virtual cluster.
 const MEMBER: &str = "atoll.dev/virtual-cluster";
-/// And what it is called there.
+/// The label for its name in the virtual cluster.
 const VIRTUAL_NAME: &str = "atoll.dev/namespace";
 
-/// For the host to empty namespaces.
+/// The time in which the host must delete the namespaces.
 const PATIENCE: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// List or remove what virtual clusters have on their host.
+/// List or remove the namespaces of virtual clusters on their host.
 ///
-/// A virtual cluster that leaves the configurations keeps its namespaces on the host, with all that is in them. Both
-/// commands ask the host itself, so no proxy-server or proxy-agent has to run.
+/// When you remove a virtual cluster from the configurations, its namespaces stay on the host with all their objects. Both
+/// commands use only the API server of the host; proxy-server and proxy-agent need not run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     atoll namespaces list --host-kubeconfig /etc/kubernetes/admin.conf\n  \
@@ -59,19 +59,18 @@ struct ListArgs {
     #[command(flatten)]
     host: HostArgs,
 
-    /// Only those of this virtual cluster.
+    /// List only the namespaces of this virtual cluster.
     #[arg(long, value_name = "CLUSTER")]
     cluster: Option<ClusterName>,
 }
 
-/// Delete all namespaces of a virtual cluster on its host, with everything in them, and its cluster roles.
+/// Delete all namespaces of a virtual cluster on its host, with everything in them, and its ClusterRoles.
 ///
-/// Take the cluster out of the proxy-agent's configuration first: an agent that serves it makes them again. Waits until
-/// they are gone.
+/// First remove the cluster from the proxy-agent's configuration: an agent that serves it would create them again. Waits
+/// until they are deleted.
 ///
-/// What it has outside of namespaces stays: custom resources of the label atoll.dev/virtual-cluster=NAME, and its share of
-/// definitions, classes and the like, which is their annotation overlay.atoll.dev/NAME. A new virtual cluster of that name
-/// would have them.
+/// Other cluster-scoped objects stay: custom resources with the label atoll.dev/virtual-cluster=NAME, and its annotations
+/// overlay.atoll.dev/NAME on shared objects such as definitions and classes. A new virtual cluster of that name gets them.
 #[derive(Debug, clap::Args)]
 struct RemoveArgs {
     #[command(flatten)]
@@ -84,7 +83,7 @@ struct RemoveArgs {
 
 #[derive(Debug, clap::Args)]
 struct HostArgs {
-    /// A kubeconfig of the host cluster, of somebody who may list (and delete) namespaces and cluster roles.
+    /// A kubeconfig of the host cluster. Its user must be able to list (and delete) namespaces and ClusterRoles.
     #[arg(long, value_name = "FILE")]
     host_kubeconfig: PathBuf,
 }
@@ -126,7 +125,7 @@ async fn list(args: &ListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         }
     }
     if table.is_empty() {
-        writeln!(out, "no namespaces of virtual clusters are on this host")?;
+        writeln!(out, "this host has no namespaces of virtual clusters")?;
     } else {
         write!(out, "{table}")?;
     }
@@ -138,9 +137,9 @@ async fn remove(args: &RemoveArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let found = find(&api, Some(cluster)).await?.remove(cluster.as_str()).unwrap_or_default();
     let roles = roles(&api, cluster).await?;
     if found.is_empty() && roles.is_empty() {
-        bail!("no namespace and no cluster role of virtual cluster {cluster} is on this host");
+        bail!("this host has no namespaces and no ClusterRoles of virtual cluster {cluster}");
     }
-    // The root namespace last: rights in the others come from it.
+    // The root namespace last: it determines the rights in the others.
     for namespace in found.iter().filter(|found| found.virtual_name.is_some()).chain(root(&found)) {
         delete(&api, &format!("{NAMESPACES}/{}", namespace.host_name)).await?;
         writeln!(out, "namespace {}: deleted", namespace.host_name)?;
@@ -156,21 +155,21 @@ async fn remove(args: &RemoveArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     loop {
         let left = find(&api, Some(cluster)).await?.remove(cluster.as_str()).unwrap_or_default();
         if left.is_empty() {
-            writeln!(out, "no namespace and no cluster role of virtual cluster {cluster} is left on this host")?;
+            writeln!(out, "this host has no namespaces and no ClusterRoles of virtual cluster {cluster} any more")?;
             return Ok(());
         }
         if left.iter().any(|namespace| !namespace.is_going) {
             bail!(
-                "a proxy-agent still serves {cluster} and makes its namespaces again: take it out of its configuration"
+                "a proxy-agent still serves {cluster} and creates its namespaces again: remove it from its configuration"
             );
         }
         for namespace in &left {
-            // Mirrors that an agent made a moment ago.
+            // An agent may have created mirrors a moment ago.
             release(&api, &namespace.host_name).await?;
         }
         if Instant::now() >= end {
             let names: Vec<_> = left.iter().map(|found| found.host_name.as_str()).collect();
-            bail!("still being deleted after {PATIENCE:?}: {}; kubectl describe namespace says why", names.join(", "));
+            bail!("still being deleted after {PATIENCE:?}: {}; kubectl describe namespace shows why", names.join(", "));
         }
         sleep(PAUSE).await;
     }
@@ -203,7 +202,7 @@ async fn find(api: &Api, cluster: Option<&ClusterName>) -> anyhow::Result<ByClus
     Ok(found)
 }
 
-/// A namespace and whose it is.
+/// A namespace and its virtual cluster.
 fn read(item: &Value, label: &str) -> Option<(String, Found)> {
     let metadata = &item["metadata"];
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -221,8 +220,8 @@ async fn roles(api: &Api, cluster: &ClusterName) -> anyhow::Result<Vec<String>> 
     Ok(roles.iter().filter_map(name).filter(|name| name.starts_with(&prefix)).collect())
 }
 
-/// Takes the finalizers off the mirrors of ClusterRoleBindings in a namespace that is being deleted. An agent does that
-/// once they are all that is left, and it may be gone for good.
+/// Removes the finalizers from the mirrors of ClusterRoleBindings in a namespace that is being deleted. An agent does this
+/// when only they are left, but perhaps no agent runs any more.
 async fn release(api: &Api, namespace: &str) -> anyhow::Result<()> {
     let bindings = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings");
     let selection = Selection { labels: MIRROR_LABEL.to_owned(), shape: Shape::Metadata, ..Selection::default() };
@@ -239,7 +238,7 @@ async fn release(api: &Api, namespace: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The finalizers that are not ours, if ours is there.
+/// The finalizers except ours, or nothing if ours is not among them.
 fn without_ours(metadata: &Value) -> Option<Vec<&Value>> {
     let finalizers = metadata["finalizers"].as_array()?;
     let others: Vec<_> = finalizers.iter().filter(|one| *one != MIRROR_FINALIZER).collect();

@@ -16,7 +16,7 @@ pub(crate) enum Program {
 // === impl Program ===
 
 impl Program {
-    /// Every one.
+    /// All programs.
     pub(crate) const ALL: [Self; 3] = [Self::Atoll, Self::ProxyServer, Self::ProxyAgent];
 
     /// Its flags and subcommands.

@@ -1,4 +1,4 @@
-//! `atoll status`: how a proxy-server or a proxy-agent is, asked of its admin listener.
+//! `atoll status`: the status of a proxy-server or a proxy-agent, from its admin listener.
 
 use std::fmt;
 use std::io::Write;
@@ -16,29 +16,29 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// For the whole of it; the listener is on this machine.
+/// The timeout of the whole request; the listener is on this machine.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The largest status, in bytes: that of ten thousand clusters is a tenth of it.
+/// The limit of the document, in bytes: that of ten thousand clusters has a tenth of it.
 const MAX_STATUS: usize = 32 * 1024 * 1024;
 
-/// Show how a proxy-server or a proxy-agent is.
+/// Show the status of a proxy-server or a proxy-agent.
 ///
-/// Asks the admin listener (`listeners.admin`), which is on loopback: run it where the binary runs. Of a proxy-server it
-/// shows the clusters and which have an agent, the tunnels, and when certificates end; of a proxy-agent the tunnels and
-/// why one is down, the virtual clusters and whether they are founded, and the API servers of the host.
+/// Reads it from the admin listener (`listeners.admin`), which is on loopback: run the command where the binary runs. For a
+/// proxy-server, it shows the clusters and their agents, the tunnels, and when certificates expire. For a proxy-agent, it
+/// shows the tunnels and why one is down, the virtual clusters and whether they are ready, and the API servers of the host.
 ///
-/// Ends with 0 if everything is ready, with 1 if something is not, with 2 if nobody answers.
+/// Exits with 0 if everything is ready, with 1 if something is not, and with 2 if there is no response.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     atoll status                                      a proxy-server on this machine\n  \
     atoll status --admin http://127.0.0.1:8094 -o wide    a proxy-agent\n  \
     atoll status -o json | jq '.clusters[] | select(.ready | not)'")]
 pub(crate) struct Args {
-    /// The admin listener. A proxy-server's is on port 8095 if nothing else is configured, a proxy-agent's on 8094.
+    /// The admin listener. The default port is 8095 for a proxy-server, and 8094 for a proxy-agent.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8095")]
     admin: Uri,
 
-    /// How it is shown: tables, tables with more columns, or the document itself.
+    /// The output format: tables, tables with more columns, or the document itself.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: Format,
 }
@@ -50,24 +50,24 @@ enum Format {
     Json,
 }
 
-/// Nobody answers.
+/// There is no response.
 #[derive(Debug)]
 pub(crate) struct Unreachable {
     admin: Uri,
 }
 
-/// Either half.
+/// The status of either half.
 enum Status {
     Server(ServerStatus),
     Agent(AgentStatus),
 }
 
-/// Asks and shows.
+/// Reads the status and prints it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
-    let asked = async { timeout(PATIENCE, get(&args.admin)).await.context("no answer in time")? };
+    let asked = async { timeout(PATIENCE, get(&args.admin)).await.context("no response in time")? };
     let document = runtime.block_on(asked).map_err(|error| {
-        // A wrong URL is not somebody who does not answer.
+        // A wrong URL differs from a missing response.
         if error.is::<NotAnAdmin>() { error } else { error.context(Unreachable { admin: args.admin.clone() }) }
     })?;
     let status = Status::read(&document).with_context(|| format!("{}status", slashed(&args.admin)))?;
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     Ok(if status.ready() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The URL leads to something else.
+/// The URL is not that of an admin listener.
 #[derive(Debug, thiserror::Error)]
 #[error("--admin {admin}: {why}")]
 struct NotAnAdmin {
@@ -102,17 +102,22 @@ async fn get(admin: &Uri) -> anyhow::Result<Value> {
         let response = sender.send_request(request).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), MAX_STATUS).collect().await;
-        let body = body.map_err(|error| anyhow::anyhow!(error).context("the answer broke off"))?.to_bytes();
+        let body = body
+            .map_err(|error| anyhow::anyhow!(error).context("the connection broke during the response"))?
+            .to_bytes();
         anyhow::Ok((status, body))
     };
-    // The answer ends the exchange; the connection alone never does.
+    // The exchange ends with the response, never with the connection.
     let (status, body) = tokio::select! {
         exchanged = exchange => exchanged?,
         ended = connection => { ended?; bail!("the connection was closed") }
     };
     let document = serde_json::from_slice(&body).ok().filter(|_| status == StatusCode::OK);
-    let why =
-        || format!("answered {status} and no status; is it the admin listener of a proxy-server or a proxy-agent?");
+    let why = || {
+        format!(
+            "returned {status}, not a status document; is it the admin listener of a proxy-server or a proxy-agent?"
+        )
+    };
     document.ok_or_else(|| not(why()).into())
 }
 
@@ -123,13 +128,13 @@ impl Status {
         let version = document["apiVersion"].as_str().unwrap_or_default();
         ensure!(
             version == ops::config::API_VERSION,
-            "a status of version {version:?}; this atoll knows {}: use the one that came with the binary",
+            "the status has version {version:?}, but this atoll supports {}: use the atoll of the same release as the binary",
             ops::config::API_VERSION
         );
         match document["kind"].as_str() {
             Some(proxy_server::status::KIND) => Ok(Self::Server(serde_json::from_value(document.clone())?)),
             Some(proxy_agent::status::KIND) => Ok(Self::Agent(serde_json::from_value(document.clone())?)),
-            kind => bail!("a document of kind {kind:?} and not a status"),
+            kind => bail!("the document has kind {kind:?}, which is not a status"),
         }
     }
 
@@ -154,8 +159,8 @@ impl fmt::Display for Unreachable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "nobody answers at {} (is the proxy-server running on this machine? --admin names another \
-             listeners.admin; a proxy-agent's is http://127.0.0.1:8094)",
+            "no response from {} (is the proxy-server running on this machine? --admin sets another \
+             listeners.admin; the default of a proxy-agent is http://127.0.0.1:8094)",
             self.admin
         )
     }

@@ -60,7 +60,7 @@ fn status_follows_an_agent_away_and_back(host: &HostCluster) -> anyhow::Result<(
     agent.terminate()?;
     let gone = atoll(&["status", "--admin", &admin])?;
     let why = String::from_utf8_lossy(&gone.stderr);
-    ensure!(gone.status.code() == Some(2) && why.contains("nobody answers at"), "{gone:?}");
+    ensure!(gone.status.code() == Some(2) && why.contains("no response from"), "{gone:?}");
     eventually(SOON, || {
         let away = atoll(&["status", "--admin", &server])?;
         let text = String::from_utf8_lossy(&away.stdout);

@@ -11,23 +11,23 @@ use crate::lifetime::Lifetime;
 
 /// Issue the certificate of an agent.
 ///
-/// Writes DIR/agents/ID.{crt,key}, signed by DIR/agent-ca. Which clusters the agent may serve is written in the
-/// proxy-server's configuration, not in the certificate. Replicas of an agent share one certificate.
+/// Writes DIR/agents/ID.{crt,key}, signed by DIR/agent-ca. The proxy-server's configuration, not the certificate,
+/// determines which clusters the agent may serve. Replicas of an agent share one certificate.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The agent's id, as in `agents:` of the proxy-server's configuration; it becomes the common name.
+    /// The agent's ID, as in `agents:` of the proxy-server's configuration. It becomes the common name.
     #[arg(value_name = "ID")]
     id: AgentId,
 
-    /// The directory that `atoll certs init` made.
+    /// The directory that `atoll certs init` created.
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 
-    /// How long the certificate is valid, for example 365d or 8760h; never longer than the agent CA.
+    /// How long the certificate is valid, for example 365d or 8760h, but never longer than the agent CA.
     #[arg(long, value_name = "TIME", default_value = "365d")]
     lifetime: Lifetime,
 
-    /// Replace what is there, as a renewal does.
+    /// Replace existing files, for example to renew the certificate.
     #[arg(long)]
     force: bool,
 }
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     write_pairs(&[(dir.agent(id.as_str()), &pair)], args.force, out)?;
     writeln!(
         out,
-        "\nCarry these two and {} to the agent, in the same folders. Its configuration, beside serving-ca.crt, says:\n\n\
+        "\nCopy these two files and {} to the agent, into the same folders. In its configuration, beside serving-ca.crt:\n\n\
          identity: {{certificate: agents/{id}.crt, key: agents/{id}.key, serverCA: serving-ca.crt}}",
         dir.serving_ca().certificate.display(),
     )?;

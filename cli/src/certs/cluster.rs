@@ -1,4 +1,4 @@
-//! `atoll certs cluster`: the authority of one virtual cluster's clients.
+//! `atoll certs cluster`: the client CA of one virtual cluster.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,26 +9,26 @@ use protocol::ClusterName;
 use super::directory::{Directory, write_pairs, yaml};
 use crate::lifetime::Lifetime;
 
-/// Make the client CA of a virtual cluster.
+/// Create the client CA of a virtual cluster.
 ///
-/// Writes DIR/clusters/CLUSTER/client-ca.{crt,key}. Whoever has a certificate of this authority is a user of this
-/// cluster, and of no other. The proxy-server needs the certificate; the key is only for `atoll kubeconfig` and may be
-/// kept elsewhere. A physical cluster needs none: its API server checks its own clients.
+/// Writes DIR/clusters/CLUSTER/client-ca.{crt,key}. A certificate that this CA signed is valid for this cluster only. The
+/// proxy-server needs the certificate of the CA. Only `atoll kubeconfig` needs the key, so you can keep it elsewhere. A
+/// physical cluster needs no client CA, because its API server authenticates its own clients.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The name of the virtual cluster, as in the configurations.
     #[arg(value_name = "CLUSTER")]
     cluster: ClusterName,
 
-    /// The directory that `atoll certs init` made.
+    /// The directory that `atoll certs init` created.
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 
-    /// How long the authority is valid, for example 3650d or 87600h.
+    /// How long the CA is valid, for example 3650d or 87600h.
     #[arg(long, value_name = "TIME", default_value = "3650d")]
     lifetime: Lifetime,
 
-    /// Replace what is there. All kubeconfigs of this cluster that hold certificates become worthless.
+    /// Replace existing files. All kubeconfigs of this cluster with certificates become invalid.
     #[arg(long)]
     force: bool,
 }

@@ -1,4 +1,4 @@
-//! Where certificates are kept, and writing them there.
+//! The directory of certificates, and how they are written.
 
 use std::fs;
 use std::io::Write;
@@ -8,16 +8,16 @@ use anyhow::{Context as _, bail};
 use ops::files::{Existing, Secrecy, WriteError, write};
 use ops::pki::{Authority, PemPair};
 
-/// The directory of a set-up, by its absolute path: configurations may be anywhere.
+/// The directory, by its absolute path, because configurations may be anywhere.
 #[derive(Clone, Debug)]
 pub(crate) struct Directory(PathBuf);
 
 /// The two files of a certificate.
 #[derive(Clone, Debug)]
 pub(crate) struct PairPath {
-    /// Readable by everybody.
+    /// Everybody can read it.
     pub(crate) certificate: PathBuf,
-    /// Readable by its owner.
+    /// Only its owner can read it.
     pub(crate) key: PathBuf,
 }
 
@@ -28,7 +28,7 @@ impl Directory {
         Ok(Self(std::path::absolute(path).with_context(|| path.display().to_string())?))
     }
 
-    /// Signs what the proxy-server shows to clients and agents.
+    /// Signs the proxy-server's certificates for clients and agents.
     pub(crate) fn serving_ca(&self) -> PairPath {
         self.pair("serving-ca")
     }
@@ -56,10 +56,10 @@ impl Directory {
 // === impl PairPath ===
 
 impl PairPath {
-    /// Reads the authority that is kept here.
+    /// Reads the CA in these files.
     pub(crate) fn read_authority(&self) -> anyhow::Result<Authority> {
         let read = |path: &Path| {
-            fs::read(path).with_context(|| format!("cannot read {}; `atoll certs init` makes it", path.display()))
+            fs::read(path).with_context(|| format!("cannot read {}; `atoll certs init` creates it", path.display()))
         };
         let (certificate, key) = (read(&self.certificate)?, read(&self.key)?);
         Authority::from_pem(&certificate, &key).with_context(|| format!("{}", self.certificate.display()))
@@ -67,13 +67,13 @@ impl PairPath {
 
     /// Writes both files.
     pub(crate) fn write(&self, pair: &PemPair, existing: Existing) -> Result<(), WriteError> {
-        // The key first: a certificate that nobody has the key of would look as if all were well.
+        // The key first: a certificate without its key would look complete.
         write(&self.key, pair.key.expose().as_bytes(), Secrecy::Secret, existing)?;
         write(&self.certificate, pair.certificate.as_bytes(), Secrecy::Public, existing)
     }
 }
 
-/// Writes certificates and keys, all or (if one of the files is there and may not be replaced) none, and says so.
+/// Writes all certificates and keys, and prints their paths. Writes none if a file exists and may not be replaced.
 pub(crate) fn write_pairs(pairs: &[(PairPath, &PemPair)], force: bool, out: &mut dyn Write) -> anyhow::Result<()> {
     let existing = if force { Existing::Replace } else { Existing::Refuse };
     if existing == Existing::Refuse {
@@ -90,7 +90,7 @@ pub(crate) fn write_pairs(pairs: &[(PairPath, &PemPair)], force: bool, out: &mut
     Ok(())
 }
 
-/// A path as a YAML scalar: plain if it is plain, else quoted (every JSON string is one of YAML's).
+/// A path as a YAML scalar: plain if possible, otherwise quoted (every JSON string is a YAML string).
 pub(crate) fn yaml(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |char: char| char.is_ascii_alphanumeric() || "/._-".contains(char);

@@ -1,4 +1,4 @@
-//! `atoll certs init`: the two authorities that every set-up has.
+//! `atoll certs init`: the two CAs that every installation has.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,22 +8,22 @@ use ops::pki::Authority;
 use super::directory::{Directory, write_pairs, yaml};
 use crate::lifetime::Lifetime;
 
-/// Make the serving CA and the agent CA of a new set-up.
+/// Create the serving CA and the agent CA of a new installation.
 ///
-/// Writes DIR/serving-ca.{crt,key}, which signs what the proxy-server shows to clients and agents, and
-/// DIR/agent-ca.{crt,key}, which signs the certificates of agents. The proxy-server needs the key of the first and only
-/// the certificate of the second: keep agent-ca.key where `atoll certs agent` runs.
+/// Writes DIR/serving-ca.{crt,key}, which signs the proxy-server's certificates for clients and agents, and
+/// DIR/agent-ca.{crt,key}, which signs the certificates of agents. The proxy-server needs the key of the serving CA, but
+/// only the certificate of the agent CA: keep agent-ca.key where you run `atoll certs agent`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The directory; it is made if it is not there.
+    /// The directory. It is created if it does not exist.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
-    /// How long the authorities are valid, for example 3650d or 87600h.
+    /// How long the CAs are valid, for example 3650d or 87600h.
     #[arg(long, value_name = "TIME", default_value = "3650d")]
     lifetime: Lifetime,
 
-    /// Replace what is there. All certificates that the old authorities signed become worthless.
+    /// Replace existing files. All certificates that the previous CAs signed become invalid.
     #[arg(long)]
     force: bool,
 }

@@ -24,7 +24,9 @@ pub(super) fn check(config: &ProxyAgentConfiguration, opens_host: bool, report: 
         let (path, error) = (identity.certificate.display(), chain(&error));
         report.mistake(
             &identity.certificate,
-            format_args!("identity: {path} is for {name:?}, which is no agent's ID ({error}); `atoll certs agent ID`"),
+            format_args!(
+                "identity: {path} is for {name:?}, which is not an agent ID ({error}); run `atoll certs agent ID`"
+            ),
         );
     }
     report.server_anchors("identity.serverCA", &identity.server_ca);

@@ -116,7 +116,7 @@ impl Report {
             let path = key.display();
             self.warn(
                 key,
-                format_args!("{what}: everybody on this machine can read {path} (mode {mode:o}); chmod o= it"),
+                format_args!("{what}: everybody on this machine can read {path} (mode {mode:o}); run chmod o= {path}"),
             );
         }
         Some(secret)
@@ -142,7 +142,7 @@ impl Report {
         };
         for certificate in found.iter().filter(|certificate| !certificate.is_authority) {
             let (path, name) = (at.display(), &certificate.common_name);
-            self.mistake(at, format_args!("{what}: {path} holds the certificate of {name:?}, which is no authority"));
+            self.mistake(at, format_args!("{what}: {path} contains the certificate of {name:?}, which is not a CA"));
         }
         self.validity(what, at, &found.iter().collect::<Vec<_>>());
         let public_keys = found.into_iter().map(|certificate| certificate.public_key).collect();
@@ -155,11 +155,11 @@ impl Report {
             Validity::Good => {}
             Validity::Over(since) => {
                 let since = Moment::from(since);
-                self.mistake(at, format_args!("{what}: {path} has expired at {since}; make a new one"));
+                self.mistake(at, format_args!("{what}: {path} expired at {since}; create a new one"));
             }
             Validity::NotYet(from) => {
                 let from = Moment::from(from);
-                self.mistake(at, format_args!("{what}: {path} is valid from {from} on only; is the clock right?"));
+                self.mistake(at, format_args!("{what}: {path} is not valid before {from}; is the clock correct?"));
             }
             Validity::Soon(left, until) => {
                 let (left, until) = (Age(left), Moment::from(until));

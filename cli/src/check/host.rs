@@ -121,8 +121,10 @@ impl Questions<'_> {
             }
         };
         if minor < OLDEST {
-            self.report
-                .mistake(self.host, format_args!("host: Kubernetes {text} is too old; 1.{OLDEST} or newer is needed"));
+            self.report.mistake(
+                self.host,
+                format_args!("host: Kubernetes {text} is too old; 1.{OLDEST} or newer is required"),
+            );
         } else if minor < POLICIES && !self.host.unsafe_direct_access && !self.config.virtual_clusters.is_empty() {
             self.report.mistake(
                 self.host,

@@ -20,7 +20,12 @@ pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
             // Only `atoll kubeconfig` reads it.
             Some(key) if !key.exists() => {
                 let path = key.display();
-                report.warn(key, format_args!("{what}: {path} is not there, so no user can be minted with this file"));
+                report.warn(
+                    key,
+                    format_args!(
+                        "{what}: {path} does not exist, so `atoll kubeconfig` cannot issue certificates with this file"
+                    ),
+                );
             }
             Some(key) => report.authority(&what, &ca.certificate, key),
             None => {}
@@ -36,8 +41,7 @@ pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
     }
 }
 
-/// Whoever is vouched for by one authority must be nobody to another: a user of one cluster would be one of the other,
-/// an agent a user.
+/// Each CA must have one purpose. Otherwise, a user of one cluster would be a user of another, or an agent would be a user.
 fn distinct(anchors: &[Anchors<'_>], report: &mut Report) {
     for (index, one) in anchors.iter().enumerate() {
         let same = |other: &&Anchors<'_>| one.public_keys.iter().any(|key| other.public_keys.contains(key));
@@ -46,7 +50,7 @@ fn distinct(anchors: &[Anchors<'_>], report: &mut Report) {
             report.mistake(
                 one.at,
                 format_args!(
-                    "{ours} is the authority of {theirs} too: whom one believes the other believes; it needs its own"
+                    "{ours} is the same CA as {theirs}, so its certificates are valid for both; create a separate CA"
                 ),
             );
         }

@@ -1,4 +1,4 @@
-//! One request to an endpoint, or to the host, by the way that a kubeconfig names.
+//! One request to an endpoint or to the host, by the route of a kubeconfig.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use tokio_rustls::TlsConnector;
 use super::Slice;
 use super::files::{Files, Way, host_of};
 
-/// For one request, which nothing but a host far away can make long.
+/// The timeout of one request.
 const PATIENCE: Duration = Duration::from_secs(10);
 const JSON: &str = "application/json";
 /// The largest answer that is read, in bytes.
@@ -30,14 +30,14 @@ const MAX_ANSWER: usize = 64 * 1024 * 1024;
 /// The largest head of an answer to CONNECT, in bytes.
 const MAX_HEAD: usize = 8 * 1024;
 
-/// Somebody with a certificate, and the way to where it counts.
+/// A certificate, and the route to the server that accepts it.
 pub(super) struct Client {
     address: SocketAddr,
-    /// Whom the other side's certificate has to name.
+    /// The name that the server's certificate must have.
     host: String,
-    /// Whether an HTTP proxy stands before it.
+    /// Whether the route leads through an HTTP proxy.
     proxied: bool,
-    /// What every path begins with.
+    /// The prefix of every path.
     prefix: String,
     tls: TlsConnector,
 }
@@ -45,7 +45,7 @@ pub(super) struct Client {
 // === impl Client ===
 
 impl Client {
-    /// A virtual cluster's administrator: what the kubeconfig for this cluster and this way says.
+    /// The administrator of a virtual cluster, as in the kubeconfig for this cluster and this route.
     pub(super) fn administrator(files: &Files, slice: Slice, way: Way) -> anyhow::Result<Self> {
         let tls = connector(&files.serving_ca, files.administrator(slice))?;
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -61,7 +61,7 @@ impl Client {
         })
     }
 
-    /// Somebody at an API server.
+    /// A user of an API server.
     pub(super) fn host(address: SocketAddr, ca: &str, own: &PemPair) -> anyhow::Result<Self> {
         Ok(Self::direct(address, connector(ca, own)?))
     }
@@ -70,7 +70,7 @@ impl Client {
         Self { address, host: address.ip().to_string(), proxied: false, prefix: String::new(), tls }
     }
 
-    /// The body of a 200; anything else is an error that says what came.
+    /// The body of a 200 response. Any other response is an error that describes it.
     pub(super) async fn get(&self, path: &str) -> anyhow::Result<Bytes> {
         self.send(Method::GET, path, Bytes::new()).await
     }
@@ -82,7 +82,7 @@ impl Client {
     }
 
     async fn send(&self, method: Method, path: &str, body: Bytes) -> anyhow::Result<Bytes> {
-        timeout(PATIENCE, self.exchange(method, path, body)).await.context("no answer")?
+        timeout(PATIENCE, self.exchange(method, path, body)).await.context("no response")?
     }
 
     async fn exchange(&self, method: Method, path: &str, body: Bytes) -> anyhow::Result<Bytes> {
@@ -104,7 +104,10 @@ impl Client {
             let response = sender.send_request(request).await?;
             let status = response.status();
             let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
-            let body = body.map_err(|error| anyhow::anyhow!(error)).context("the answer broke off")?.to_bytes();
+            let body = body
+                .map_err(|error| anyhow::anyhow!(error))
+                .context("the connection broke during the response")?
+                .to_bytes();
             ensure!(status.is_success(), "{status}: {}", message(&body));
             Ok(body)
         };
@@ -123,21 +126,21 @@ fn connector(ca: &str, own: &PemPair) -> anyhow::Result<TlsConnector> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// Byte by byte, since the first byte after the head belongs to TLS.
+/// Reads byte by byte, because the first byte after the head belongs to TLS.
 async fn connect(socket: &mut TcpStream, host: &str) -> anyhow::Result<()> {
     socket.write_all(format!("CONNECT {host}:443 HTTP/1.1\r\nHost: {host}:443\r\n\r\n").as_bytes()).await?;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        ensure!(head.len() < MAX_HEAD, "the proxy's answer has no end");
+        ensure!(head.len() < MAX_HEAD, "the head of the proxy's response is too long");
         head.push(socket.read_u8().await.context("the proxy closed the connection")?);
     }
     let head = String::from_utf8_lossy(&head);
     let line = head.lines().next().unwrap_or_default();
-    ensure!(line.split(' ').nth(1) == Some("200"), "the proxy answered {line}");
+    ensure!(line.split(' ').nth(1) == Some("200"), "the proxy returned {line}");
     Ok(())
 }
 
-/// What a Status says; of anything else the beginning.
+/// The message of a Status, or the beginning of any other body.
 fn message(body: &[u8]) -> String {
     let status: Value = serde_json::from_slice(body).unwrap_or_default();
     match status["message"].as_str() {

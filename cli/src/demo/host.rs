@@ -1,5 +1,4 @@
-//! The host cluster: the one of a kubeconfig, or else a dev-apiserver in this process, with an account for the agent as
-//! an operator would make it.
+//! The host cluster: that of a kubeconfig, or a dev-apiserver in this process with an account for the agent.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -20,19 +19,19 @@ use super::files::Accounts;
 use crate::kubeconfig::document::{Document, data};
 use crate::kubeconfig::existing;
 
-/// What the agent may do, as it is given to it on any host.
+/// The agent's rights, as on any host.
 const AGENT_RBAC: &str = include_str!("../../../configs/kubernetes/agent-rbac.yaml");
-/// Whom that is given to. A certificate with its name is the account as well as its token is, and does not expire hourly.
+/// The user with these rights. A certificate with this name works like the account's token, and does not expire hourly.
 const AGENT_USER: &str = "system:serviceaccount:atoll-system:proxy-agent";
 const AGENT_GROUPS: [&str; 2] = ["system:serviceaccounts", "system:serviceaccounts:atoll-system"];
 
-/// Certificates live as long as anybody leaves a toy running.
+/// The lifetime of certificates; no toy runs for longer.
 const LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
 const CONNECTIONS: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
-/// What is in flight when it has to end. Both halves, whose requests they are, have ended by then.
+/// The grace period of requests when the toy ends. Both halves, which send the requests, have ended before.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// Where virtual clusters are cut out of.
+/// The cluster to divide.
 pub(super) enum Host {
     /// The current context of this kubeconfig.
     Given { kubeconfig: PathBuf, administrator: Document },
@@ -40,8 +39,8 @@ pub(super) enum Host {
     Toy(Box<Toy>),
 }
 
-/// A dev-apiserver, and who may do what with it. Its keys are in memory like all it holds; only those of its clients
-/// are written down.
+/// A dev-apiserver, and the credentials of its clients. Its own keys are only in memory; the keys of clients are written to
+/// files.
 pub(super) struct Toy {
     address: SocketAddr,
     tasks: Tasks,
@@ -53,7 +52,7 @@ pub(super) struct Toy {
 // === impl Host ===
 
 impl Host {
-    /// Whatever the user wants: a kubeconfig is read, a toy is started.
+    /// Reads the kubeconfig, or starts a toy if there is none.
     pub(super) async fn find(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
         match kubeconfig {
             Some(path) => {
@@ -64,7 +63,7 @@ impl Host {
         }
     }
 
-    /// Who goes there.
+    /// The clients of the host cluster.
     pub(super) fn accounts(&self) -> Accounts {
         match self {
             Self::Given { administrator, .. } => Accounts { administrator: administrator.clone(), agent: None },
@@ -74,7 +73,7 @@ impl Host {
         }
     }
 
-    /// Ends what was started for it.
+    /// Ends the toy, if one runs.
     pub(super) async fn end(self, hurry: impl Future) {
         if let Self::Toy(toy) = self {
             toy.tasks.drain(DEADLINE, hurry).await;
@@ -86,7 +85,7 @@ impl Host {
 
 impl Toy {
     async fn start() -> anyhow::Result<Self> {
-        // A port that is free: whoever wants to go there has the kubeconfig, and 6443 is often somebody's.
+        // Any free port: all clients have the kubeconfig, and 6443 is often in use.
         let address: ListenAddr = "127.0.0.1:0".parse()?;
         let listener = Listener::bind(&address, CONNECTIONS).await?;
         let authority = Authority::create("dev-apiserver", LIFETIME)?;

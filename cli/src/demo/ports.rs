@@ -1,4 +1,4 @@
-//! Which ports a demonstration listens on, all on loopback.
+//! The ports of a demo, all on loopback.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
 
-/// What a user may do about a port that cannot be had.
+/// What a user can do about a port that is in use.
 pub(super) const REMEDY: &str =
-    "end what listens there, or take others: --port-base 0 takes free ports, --port-base N takes N to N+6";
+    "stop the process that listens there; or --port-base 0 picks free ports, and --port-base N uses N to N+6";
 
 /// How many ports both halves listen on.
 const COUNT: u16 = 7;
@@ -35,19 +35,19 @@ pub(super) struct Ports {
 /// The value of `--port-base`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PortBase {
-    /// 0: whatever is free.
+    /// 0: any free ports.
     Free,
-    /// This one and those after it.
+    /// This one and the next six.
     From(u16),
 }
 
-/// What the binaries listen on if their configurations do not say.
+/// The default ports of the binaries.
 const DEFAULT: [u16; COUNT as usize] = [8090, 8443, 8091, 8092, 8095, 8093, 8094];
 
 // === impl Ports ===
 
 impl Ports {
-    /// The ports that the flag asks for. Whether they can be had is seen when they are bound.
+    /// The ports of the flag. They may be in use: binding them shows it.
     pub(super) fn choose(base: Option<PortBase>) -> anyhow::Result<Self> {
         Ok(Self::new(match base {
             None => DEFAULT,
@@ -56,8 +56,8 @@ impl Ports {
         }))
     }
 
-    /// Fails with all ports that cannot be had, and what they are for: one try is enough to see them. It is asked before
-    /// anything is written, so that what runs there keeps the files that name its ports.
+    /// Fails with all ports that are in use, and their purposes, so that one attempt shows all of them. It runs before any
+    /// file is written, so that a running demo keeps the files with its ports.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let Self { proxy, endpoint, agents, server_probes, server_admin, agent_probes, agent_admin } = *self;
         let wanted = [
@@ -79,8 +79,8 @@ impl Ports {
         }
         match taken.as_slice() {
             [] => Ok(()),
-            [one] => bail!("port {one} of 127.0.0.1 is taken; {REMEDY}"),
-            more => bail!("ports {} of 127.0.0.1 are taken; {REMEDY}", more.join(", ")),
+            [one] => bail!("port {one} of 127.0.0.1 is in use; {REMEDY}"),
+            more => bail!("ports {} of 127.0.0.1 are in use; {REMEDY}", more.join(", ")),
         }
     }
 
@@ -90,10 +90,10 @@ impl Ports {
     }
 }
 
-/// Ports that nobody listens on. They must be known before anything is bound, because files name them; that somebody else
-/// takes one in between is unlikely, and said.
+/// Free ports. They must be known before they are bound, because files name them. If another process binds one in between,
+/// which is unlikely, the demo reports it.
 fn free() -> std::io::Result<[u16; COUNT as usize]> {
-    // All of them are held at once, so that none comes twice.
+    // All of them are bound at the same time, so that they differ.
     let held = (0..COUNT).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<Result<Vec<_>, _>>()?;
     let mut ports = [0; COUNT as usize];
     for (port, held) in ports.iter_mut().zip(&held) {

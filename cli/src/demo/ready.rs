@@ -1,4 +1,4 @@
-//! When a virtual cluster works: not before requests by each way were answered as a cluster answers them.
+//! Waits until a virtual cluster works: until requests by each route get the responses of a complete cluster.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -18,8 +18,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The namespaces that every cluster has.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Waits until the cluster works, and says each time that there is another reason why it does not. Returns how many
-/// nodes it has.
+/// Waits until the cluster works, and prints each new reason why it does not yet. Returns the number of its nodes.
 pub(super) async fn wait(files: &Files, slice: Slice, out: &mut dyn Write) -> anyhow::Result<usize> {
     let [proxy, direct] = [Way::Proxy, Way::Direct].map(|way| Client::administrator(files, slice, way));
     let clients = [proxy?, direct?];
@@ -45,8 +44,8 @@ async fn works(clients: &[Client]) -> anyhow::Result<usize> {
         client.get("/readyz").await?;
         let namespaces = names(&client.get("/api/v1/namespaces").await?)?;
         let missing: Vec<&str> = NAMESPACES.into_iter().filter(|name| !namespaces.contains(*name)).collect();
-        ensure!(missing.is_empty(), "there is no namespace {} yet", missing.join(", "));
-        // Rights in the namespaces follow a moment after them.
+        ensure!(missing.is_empty(), "namespace {} does not exist yet", missing.join(", "));
+        // Rights in the namespaces exist a moment after the namespaces.
         for name in NAMESPACES {
             client.get(&format!("/api/v1/namespaces/{name}/configmaps?limit=1")).await?;
         }
@@ -57,7 +56,7 @@ async fn works(clients: &[Client]) -> anyhow::Result<usize> {
 
 /// The names of the objects in a list.
 fn names(list: &[u8]) -> anyhow::Result<HashSet<String>> {
-    let list: Value = serde_json::from_slice(list).context("the answer is no JSON")?;
-    let items = list["items"].as_array().context("the answer is no list")?;
+    let list: Value = serde_json::from_slice(list).context("the response is not JSON")?;
+    let items = list["items"].as_array().context("the response is not a list")?;
     Ok(items.iter().filter_map(|item| Some(item["metadata"]["name"].as_str()?.to_owned())).collect())
 }

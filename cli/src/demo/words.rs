@@ -1,4 +1,4 @@
-//! What a demonstration prints: to standard output, for the person who tries it and for scripts that wait for `ready`.
+//! What a demo prints to standard output, for people and for scripts that wait for `ready`.
 
 use std::io::Write;
 
@@ -6,17 +6,17 @@ use super::Slice;
 use super::files::{Files, Way};
 use super::host::Host;
 
-/// What is divided is there.
+/// The host cluster runs.
 pub(super) fn host(host: &Host, out: &mut dyn Write) -> anyhow::Result<()> {
     match host {
         Host::Given { kubeconfig, .. } => {
-            writeln!(out, "the host cluster is that of the current context of {}", kubeconfig.display())?;
+            writeln!(out, "the host cluster is that of the current context in {}", kubeconfig.display())?;
         }
         Host::Toy(toy) => {
             writeln!(out, "WARNING: this is no real Kubernetes. {}", dev_apiserver::WARNING)?;
             writeln!(
                 out,
-                "No container runs: pods are make-believe. --kubeconfig FILE takes a real cluster instead.\n"
+                "No containers run: pods are simulated. To use a real cluster instead, set --kubeconfig FILE.\n"
             )?;
             writeln!(out, "the host cluster is dev-apiserver, at https://{}", toy.address())?;
         }
@@ -30,7 +30,7 @@ pub(super) fn prepared(files: &Files, out: &mut dyn Write) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Both halves are there.
+/// Both halves listen.
 pub(super) fn listening(files: &Files, out: &mut dyn Write) -> anyhow::Result<()> {
     let ports = files.ports;
     writeln!(
@@ -49,7 +49,7 @@ pub(super) fn waiting(slice: Slice, why: &str, out: &mut dyn Write) -> anyhow::R
 
 /// A cluster works.
 pub(super) fn works(slice: Slice, nodes: usize, out: &mut dyn Write) -> anyhow::Result<()> {
-    writeln!(out, "{} answers; nodes with location={}: {nodes}", slice.name, slice.location)?;
+    writeln!(out, "{} works; nodes with location={}: {nodes}", slice.name, slice.location)?;
     Ok(())
 }
 
@@ -60,7 +60,7 @@ pub(super) fn ready(host: &Host, files: &Files, slices: &[(Slice, usize)], out: 
     for (slice, _) in slices.iter().filter(|(_, nodes)| *nodes == 0) {
         writeln!(
             out,
-            "\nNo node of the host has the label location={0}, so pods of {1} will stay Pending. Give it to one:\n  \
+            "\nNo node of the host has the label location={0}, so pods of {1} will stay Pending. Set it on a node:\n  \
              kubectl --kubeconfig {2} label node NODE location={0}",
             slice.location,
             slice.name,
@@ -75,16 +75,16 @@ pub(super) fn ready(host: &Host, files: &Files, slices: &[(Slice, usize)], out: 
     let first = files.kubeconfig(slices[0].0, Way::Proxy);
     writeln!(out, "  kubectl --kubeconfig {} create deployment web --image=nginx --replicas=2", first.display())?;
     writeln!(out, "  kubectl --kubeconfig {} get pods -o wide", first.display())?;
-    writeln!(out, "  kubectl --kubeconfig {} get pods -A -o wide    # as the host sees it", admin.display())?;
+    writeln!(out, "  kubectl --kubeconfig {} get pods -A -o wide    # on the host", admin.display())?;
     let kept = match host {
         Host::Given { .. } => "",
-        Host::Toy(_) => " and all that the clusters have",
+        Host::Toy(_) => ", and deletes everything in the clusters",
     };
-    writeln!(out, "\nCtrl-C ends it{kept}. RUST_LOG=info shows what both halves do.")?;
+    writeln!(out, "\nCtrl-C stops the demo{kept}. Set RUST_LOG=info to log what both halves do.")?;
     Ok(())
 }
 
-/// What was made.
+/// The table of clusters and kubeconfigs.
 fn table(files: &Files, slices: &[(Slice, usize)], out: &mut dyn Write) -> anyhow::Result<()> {
     let width = files.kubeconfig(slices[0].0, Way::Direct).display().to_string().len() + 3;
     writeln!(out, "\n{:<13}{:<7}{:<width$}WITHOUT PROXY", "CLUSTER", "NODES", "KUBECONFIG")?;
@@ -96,16 +96,19 @@ fn table(files: &Files, slices: &[(Slice, usize)], out: &mut dyn Write) -> anyho
     Ok(())
 }
 
-/// It is over.
+/// The demo has ended.
 pub(super) fn ended(host: &Host, files: &Files, out: &mut dyn Write) -> anyhow::Result<()> {
     let dir = files.dir().display();
     match host {
         Host::Given { .. } => writeln!(
             out,
-            "ended; what the clusters have stays on the host, and the next start with --dir {dir} finds it again"
+            "stopped; the objects of the clusters stay on the host, and the next demo with --dir {dir} uses them again"
         )?,
         Host::Toy(_) => {
-            writeln!(out, "ended, and the host with it; the next start begins anew, with the files in {dir}")?;
+            writeln!(
+                out,
+                "stopped; the host cluster is deleted, and the next demo starts a new one with the files in {dir}"
+            )?;
         }
     }
     Ok(())

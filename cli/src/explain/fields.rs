@@ -1,6 +1,6 @@
-//! How an object changes on its way up, field by field, with the reason for each.
+//! How an object changes on its way to the host, field by field, with a reason for each change.
 //!
-//! Only what came out is looked at: what is done at which place is the engine's to know.
+//! It compares the two objects. Only the engine knows why it changes a field, so the reasons are derived from the values.
 
 use protocol::ClusterName;
 use rewrite::{HostNamespace, VirtualNamespace};
@@ -74,30 +74,30 @@ fn why(cluster: &ClusterName, field: &str, before: Option<&Value>, after: Option
         && HostNamespace::derive(&name, &engine).as_str() == new
     {
         let shortened = if new == format!("{old}-{cluster}") { "" } else { ", shortened to 63 characters" };
-        return format!("a namespace of the virtual cluster, by its name on the host{shortened}");
+        return format!("a namespace of the virtual cluster, under its name on the host{shortened}");
     }
     if let Some(new) = new
         && (new.starts_with(&format!("vc:{cluster}:")) || new.contains(&format!("-{cluster}:")))
     {
-        return "a user or group of the virtual cluster, who is nobody else on the host".to_owned();
+        return "a user or group of the virtual cluster, under its name on the host".to_owned();
     }
     if field.contains("nodeSelector") {
-        return format!("the guard: keeps pods on the nodes of {cluster}; hidden when read");
+        return format!("keeps pods on the nodes of {cluster}; hidden from clients");
     }
     if field.contains("tolerations") {
-        return format!("tolerations of {cluster} in the agent's configuration; hidden when read");
+        return format!("tolerations of {cluster} in the agent's configuration; hidden from clients");
     }
     if field.contains("atoll.dev/") {
-        return "says on the host whose the namespace is; hidden when read".to_owned();
+        return "marks the namespace on the host; hidden from clients".to_owned();
     }
     if field == "metadata.namespace" {
-        return "the namespace of the request, by its name on the host".to_owned();
+        return "the namespace of the request, under its name on the host".to_owned();
     }
-    "holds a name of the virtual cluster, written as on the host".to_owned()
+    "contains a name of the virtual cluster, as on the host".to_owned()
 }
 
 fn push(field: &mut String, key: &str) {
-    // As field paths of Kubernetes write keys that are no plain words.
+    // As in field paths of Kubernetes, for keys that are not identifiers.
     if key.contains(['.', '/']) {
         field.extend(["[", key, "]"]);
         return;

@@ -1,4 +1,4 @@
-//! What is to be explained, as a request that kubectl would send.
+//! The request to explain, as kubectl would send it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use proxy_agent::exchange::explain::is_namespaced;
 use rewrite::schema;
 use serde_json::Value;
 
-/// The largest file, in bytes; an API server takes no body of more than 3 MiB.
+/// The size limit of a file, in bytes. An API server accepts no body of more than 3 MiB.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 
 /// One request.
@@ -22,9 +22,9 @@ pub(super) struct Asked {
     pub(super) method: Method,
     /// Path and query.
     pub(super) target: String,
-    /// What is created, if something is.
+    /// The object to create, if any.
     pub(super) object: Option<Value>,
-    /// What was taken for granted.
+    /// An assumption about the request, if any.
     pub(super) assumed: Option<String>,
 }
 
@@ -33,14 +33,14 @@ pub(super) struct Asked {
 impl Asked {
     /// A request without a body.
     pub(super) fn plain(method: &Method, url: &str, cluster: &ClusterName) -> anyhow::Result<Self> {
-        let uri: Uri = url.parse().with_context(|| {
-            format!("{url:?} is no URL; what is no plain character must be written %XX (a space is %20)")
-        })?;
+        let uri: Uri = url
+            .parse()
+            .with_context(|| format!("{url:?} is not a URL; write other characters as %XX (a space is %20)"))?;
         let target = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-        // The direct form of an endpoint's URL.
+        // The URL of an endpoint without a proxy.
         let target =
             target.strip_prefix(&format!("/clusters/{cluster}")).filter(|rest| rest.starts_with('/')).unwrap_or(target);
-        ensure!(target.starts_with('/'), "{url:?} is no URL: a path begins with a slash");
+        ensure!(target.starts_with('/'), "{url:?} is not a URL: the path must begin with a slash");
         Ok(Self { method: method.clone(), target: target.to_owned(), object: None, assumed: None })
     }
 
@@ -68,7 +68,9 @@ impl Asked {
         let given = object["metadata"]["namespace"].as_str();
         let namespaced = is_namespaced(group, &resource).unwrap_or(true);
         let assumed = known.is_none().then(|| {
-            format!("{kind} is not one of Kubernetes' own kinds: taken for {resource} in a namespace, which only the host knows")
+            format!(
+                "{kind} is not a kind of Kubernetes itself: the resource is assumed to be {resource}, and namespaced"
+            )
         });
         let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
         let target = if namespaced {
@@ -94,10 +96,10 @@ pub(super) fn objects(file: &Path, namespace: &str) -> anyhow::Result<Vec<Asked>
                 objects.extend(items);
             }
             object @ Value::Object(_) => objects.push(object),
-            _ => bail!("{}: a document is no object", file.display()),
+            _ => bail!("{}: a document is not an object", file.display()),
         }
     }
-    ensure!(!objects.is_empty(), "{} holds no object", file.display());
+    ensure!(!objects.is_empty(), "{} contains no object", file.display());
     objects.into_iter().map(|object| Asked::create(object, namespace)).collect()
 }
 

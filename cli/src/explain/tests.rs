@@ -65,10 +65,10 @@ GET /api/v1/pods?fieldSelector=metadata.namespace%3Dedge to ke-beijing, by jane
   it is:        list pods of the whole cluster
   first asks:   may vc:ke-beijing:jane list pods in atoll-root-ke-beijing, the cluster scope of ke-beijing? \
 (SubjectAccessReview)
-  first asks:   is this resource served? (as a rule known already; it is in namespaces)
+  first asks:   is this resource served? (usually cached; it is namespaced)
   sends:        GET /api/v1/pods?fieldSelector=metadata.namespace%3Dedge-ke-beijing
-  as:           the agent itself, since what the caller may was asked before
-  shows:        of the list, in the names of ke-beijing, what is in its namespaces
+  as:           the agent itself, which has checked the rights of the caller before
+  shows:        the list, with names of ke-beijing: objects in its namespaces
 ";
     assert_eq!((text.as_str(), sent), (expected, true));
 }
@@ -78,15 +78,14 @@ fn objects_are_told_field_by_field() {
     let (text, sent) = explain(&["--cluster", "ke-beijing", "-f", "OBJECTS"]).unwrap();
     assert!(sent, "{text}");
     for line in [
-        "  field:        metadata.name: edge -> edge-ke-beijing   (a namespace of the virtual cluster, by its name on the host)",
-        "  field:        metadata.labels[atoll.dev/namespace]: + edge   (says on the host whose the namespace is; hidden when \
-         read)",
-        "  field:        spec.template.spec.nodeSelector.location: + beijing   (the guard: keeps pods on the nodes of \
-         ke-beijing; hidden when read)",
-        "  field:        subjects[0].name: jane -> vc:ke-beijing:jane   (a user or group of the virtual cluster, who is nobody \
-         else on the host)",
-        "  field:        subjects[1].namespace: other -> other-ke-beijing   (a namespace of the virtual cluster, by its name \
-         on the host)",
+        "  field:        metadata.name: edge -> edge-ke-beijing   (a namespace of the virtual cluster, under its name on the host)",
+        "  field:        metadata.labels[atoll.dev/namespace]: + edge   (marks the namespace on the host; hidden from clients)",
+        "  field:        spec.template.spec.nodeSelector.location: + beijing   (keeps pods on the nodes of ke-beijing; hidden \
+         from clients)",
+        "  field:        subjects[0].name: jane -> vc:ke-beijing:jane   (a user or group of the virtual cluster, under its \
+         name on the host)",
+        "  field:        subjects[1].namespace: other -> other-ke-beijing   (a namespace of the virtual cluster, under its \
+         name on the host)",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }

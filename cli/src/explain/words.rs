@@ -1,4 +1,4 @@
-//! What is printed of an explanation.
+//! The output of an explanation.
 
 use std::io::{self, Write};
 
@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::fields::changes;
 use super::request::Asked;
 
-/// How wide the words before a colon are.
+/// The width of the column before the texts.
 const WIDTH: usize = 13;
 
-/// Prints one request and what becomes of it.
+/// Prints one request and its outcome.
 pub(super) fn explained(
     asked: &Asked,
     cluster: &ClusterName,
@@ -34,7 +34,7 @@ pub(super) fn explained(
     }
     match &explanation.outcome {
         Outcome::Refused(status) if explanation.depends_on_the_host() && status.code >= 500 => {
-            line(out, "sends", "what depends on the answer; it cannot be said without the host")
+            line(out, "sends", "a request that depends on the host's responses")
         }
         Outcome::Refused(status) => {
             let reason = status.reason.as_str();
@@ -54,22 +54,22 @@ fn sent_upstream(
     line(out, "sends", &format!("{} {}", sent.method, sent.target))?;
     line(out, "as", &identity(&sent.headers))?;
     if explanation.depends_on_the_host() {
-        line(out, "with", "a body that depends on what the host has")?;
+        line(out, "with", "a body that depends on objects of the host")?;
     } else if let Some(object) = &asked.object {
-        // What is sent is JSON, since the object was.
+        // The body is JSON, because the object was.
         let sent: Value = serde_json::from_slice(&sent.body).unwrap_or_default();
         let changes = changes(cluster, object, &sent);
         for change in &changes {
             line(out, "field", &format!("{}: {}   ({})", change.field, change.what, change.why))?;
         }
-        let rest = if changes.is_empty() { "all of it is sent as it is" } else { "all else is sent as it is" };
+        let rest = if changes.is_empty() { "no field changes" } else { "no other field changes" };
         line(out, "field", rest)?;
     }
     if let Some(otherwise) = &sent.otherwise {
-        line(out, "if there is none", &format!("asks for {otherwise}, which the host lends to {cluster}"))?;
+        line(out, "if there is none", &format!("requests {otherwise}, which {cluster} can read on the host"))?;
     }
     if sent.is_birth {
-        line(out, "then", &format!("gives the namespace the bindings that every namespace of {cluster} has"))?;
+        line(out, "then", &format!("creates the bindings in the namespace that every namespace of {cluster} has"))?;
     }
     line(out, "shows", &shows(cluster, &sent.shown))
 }
@@ -77,9 +77,11 @@ fn sent_upstream(
 fn about(asked: &Asked) -> String {
     let (path, query) =
         asked.target.split_once('?').map_or((&*asked.target, None), |(path, query)| (path, Some(query)));
-    let Ok(info) = RequestInfo::parse(&asked.method, path, query) else { return "no request of Kubernetes".to_owned() };
+    let Ok(info) = RequestInfo::parse(&asked.method, path, query) else {
+        return "not a request of the Kubernetes API".to_owned();
+    };
     match info.target() {
-        Target::NonResource(_) => format!("{} of a path that is no resource", asked.method),
+        Target::NonResource(_) => format!("{} of a path that is not a resource", asked.method),
         Target::Resource(request) => format!("{} {}", request.verb().as_str(), object(request)),
     }
 }
@@ -114,59 +116,59 @@ fn asks(cluster: &ClusterName, question: &Question) -> String {
             format!("may {user} {verb} {resource}{name} in {namespace}{scope}? (SubjectAccessReview)")
         }
         Question::Rules { namespace } => {
-            format!("do the caller's rules in {namespace} name this path? (SelfSubjectRulesReview)")
+            format!("do the caller's rules in {namespace} contain this path? (SelfSubjectRulesReview)")
         }
         Question::Namespace { name } => {
-            format!("is there a namespace {name}, and is it {cluster}'s? (as a rule known already)")
+            format!("does namespace {name} exist, and does it belong to {cluster}? (usually cached)")
         }
-        Question::Node { target } => format!("is the node one of {cluster}'s? (GET {target})"),
+        Question::Node { target } => format!("does the node belong to {cluster}? (GET {target})"),
         Question::Discovery { guessed, namespaced } => {
-            let scope = if *namespaced { "namespaces" } else { "no namespace" };
-            let guessed = if *guessed { "; a guess, which only the host can confirm" } else { "" };
-            format!("is this resource served? (as a rule known already; it is in {scope}{guessed})")
+            let scope = if *namespaced { "namespaced" } else { "cluster-scoped" };
+            let guessed = if *guessed { "; this is a guess, which only the host can confirm" } else { "" };
+            format!("is this resource served? (usually cached; it is {scope}{guessed})")
         }
         Question::DryRun { method, target } => {
-            format!(
-                "what the host says of it, without doing it ({method} {target}); its words are shown if it refuses too"
-            )
+            format!("would the host refuse it? (dry run: {method} {target}; if so, the client gets the host's message)")
         }
-        Question::Live { method, target } => format!("what is there now ({method} {target})"),
-        _ => "something that this version of atoll has no words for".to_owned(),
+        Question::Live { method, target } => format!("what is the current object? ({method} {target})"),
+        _ => "a check that this version of atoll cannot describe".to_owned(),
     }
 }
 
-/// As whom it goes upstream.
+/// The identity with which the agent sends the request.
 fn identity(headers: &HeaderMap) -> String {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     match headers.get("impersonate-user") {
         Some(user) => {
             let groups: Vec<_> = headers.get_all("impersonate-group").iter().map(text).collect();
-            format!("{} of {}; the host's RBAC decides", text(user), groups.join(", "))
+            format!("{} in {}; the host's RBAC decides", text(user), groups.join(", "))
         }
-        None => "the agent itself, since what the caller may was asked before".to_owned(),
+        None => "the agent itself, which has checked the rights of the caller before".to_owned(),
     }
 }
 
 fn shows(cluster: &ClusterName, shown: &Shown) -> String {
     let passing = |passing: &Passing| match passing {
-        Passing::Everything => "all that the host sends",
-        Passing::InNamespaces => "what is in its namespaces",
-        Passing::Namespaces => "its namespaces",
-        Passing::Claimed => "what is claimed in its namespaces",
-        Passing::OfNodes => "what belongs to its nodes",
-        Passing::OfServices => "what belongs to its Services",
-        Passing::Autoupdated => "what Kubernetes itself keeps",
+        Passing::Everything => "everything",
+        Passing::InNamespaces => "objects in its namespaces",
+        Passing::Namespaces => "its own namespaces",
+        Passing::Claimed => "volumes that are claimed in its namespaces",
+        Passing::OfNodes => "objects that belong to its nodes",
+        Passing::OfServices => "objects that belong to its Services",
+        Passing::Autoupdated => "objects that Kubernetes itself maintains",
         Passing::Nothing => "nothing",
-        Passing::Roles => "its own roles and those that every cluster has",
-        Passing::Shared => "those that the host's operator has made for all, and those that it has itself",
+        Passing::Roles => "its own roles and those of every cluster",
+        Passing::Shared => "its own objects, and those that the operator of the host created",
     };
     match shown {
-        Shown::Verbatim => "the answer as it is".to_owned(),
-        Shown::Object(None) => format!("the answer in the names of {cluster}"),
-        Shown::Object(Some(only)) => format!("the answer in the names of {cluster}, if it has {only}; else 404"),
-        Shown::Review => format!("the answer in the names of {cluster}, with what only the agent knows"),
-        Shown::List(which) => format!("of the list, in the names of {cluster}, {}", passing(which)),
-        Shown::Watch(which) => format!("of the events, in the names of {cluster}, those of {}", passing(which)),
+        Shown::Verbatim => "the unchanged response".to_owned(),
+        Shown::Object(None) => format!("the response, with names of {cluster}"),
+        Shown::Object(Some(only)) => {
+            format!("the response, with names of {cluster}, if it matches {only}; otherwise 404")
+        }
+        Shown::Review => format!("the response, with names of {cluster} and with what only the agent knows"),
+        Shown::List(which) => format!("the list, with names of {cluster}: {}", passing(which)),
+        Shown::Watch(which) => format!("the events, with names of {cluster}: {}", passing(which)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where clients reach the proxy-server, as far as its configuration tells.
+//! The addresses of the proxy-server for clients, from its configuration.
 
 use anyhow::{Context as _, bail, ensure};
 use ops::config::{Located, load};
@@ -28,9 +28,9 @@ pub(super) fn proxy_url(args: &Args, config: Option<&ProxyServerConfiguration>) 
         // client-go takes socks5 as well; the proxy-server does not.
         return url_of(url, &["http", "https"]).context("--proxy-url");
     }
-    let config = config.context("--proxy-url or --server-config is needed, to know where the proxy is")?;
+    let config = config.context("set --proxy-url or --server-config, for the address of the proxy")?;
     let scheme = if config.proxy.tls { "https" } else { "http" };
-    let address = reachable(&config.listeners.proxy).context("listeners.proxy; give --proxy-url")?;
+    let address = reachable(&config.listeners.proxy).context("listeners.proxy; set --proxy-url")?;
     Ok(format!("{scheme}://{address}"))
 }
 
@@ -48,11 +48,11 @@ pub(super) fn server(args: &Args, config: &ProxyServerConfiguration) -> anyhow::
 
 /// The cluster at the endpoint listener, from this machine.
 pub(super) fn endpoint(args: &Args, config: &ProxyServerConfiguration) -> anyhow::Result<String> {
-    let address = reachable(&config.listeners.endpoint).context("listeners.endpoint; give --server")?;
+    let address = reachable(&config.listeners.endpoint).context("listeners.endpoint; set --server")?;
     Ok(format!("https://{address}/clusters/{}", args.cluster))
 }
 
-/// Where a listener is reached from the same machine.
+/// The address of a listener for clients on the same machine.
 fn reachable(listener: &ListenAddr) -> anyhow::Result<String> {
     ensure!(listener.port() != 0, "the port is chosen when the proxy-server starts");
     let address = listener.to_string();
@@ -63,7 +63,7 @@ fn reachable(listener: &ListenAddr) -> anyhow::Result<String> {
     })
 }
 
-/// Checks the little that both a URL and a YAML file need: a scheme, a host, and nothing that cannot be seen.
+/// Checks what a URL and a YAML file need: a scheme, a host, and no invisible characters.
 fn url_of(text: &str, schemes: &[&str]) -> anyhow::Result<String> {
     let (scheme, rest) = text.split_once("://").context("not a URL")?;
     if !schemes.contains(&scheme) {

@@ -1,11 +1,11 @@
-//! A kubeconfig with one context (`k8s.io/client-go/tools/clientcmd/api/v1`), as we write it.
+//! A kubeconfig with one context (`k8s.io/client-go/tools/clientcmd/api/v1`), as this command writes it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// Everything has one name: context, cluster and user.
+/// Context, cluster and user have the same name.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
     pub(crate) name: String,

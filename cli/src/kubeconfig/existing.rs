@@ -1,4 +1,4 @@
-//! What an existing kubeconfig says of the cluster that it reaches now.
+//! Reads the current context of an existing kubeconfig.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use super::document::{Document, data};
 const CLUSTER_PATHS: [&str; 1] = ["certificate-authority"];
 const USER_PATHS: [&str; 3] = ["client-certificate", "client-key", "tokenFile"];
 
-/// Keys whose file can stand in the kubeconfig itself, under the same name with `-data`. Tokens cannot: their files are
-/// read again and again.
+/// Keys whose files can be inlined in the kubeconfig, under the same name with `-data`. Token files cannot, because clients
+/// reload them.
 const CLUSTER_FILES: [&str; 1] = ["certificate-authority"];
 const USER_FILES: [&str; 2] = ["client-certificate", "client-key"];
 
-/// The current context of the kubeconfig at `path`, its paths made absolute. Other contexts stay behind: their
-/// credentials are nobody's business here.
+/// The current context of the kubeconfig at `path`, with absolute paths. Other contexts are not copied, because their
+/// credentials do not belong into the result.
 pub(crate) fn current_context(path: &Path) -> anyhow::Result<Document> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     read(&text, path).with_context(|| path.display().to_string())
 }
 
-/// The same, with certificates and keys inline, so that it can lie anywhere.
+/// The same, with inline certificates and keys, so that the result can be stored anywhere.
 pub(crate) fn flattened(path: &Path) -> anyhow::Result<Document> {
     let mut document = current_context(path)?;
     inline(&mut document.cluster, &CLUSTER_FILES).with_context(|| path.display().to_string())?;
@@ -77,7 +77,7 @@ fn inline(object: &mut Map<String, Value>, keys: &[&str]) -> anyhow::Result<()> 
     for key in keys {
         let inline = format!("{key}-data");
         let Some(Value::String(file)) = object.remove(*key) else { continue };
-        // Data beats the file (`tools/clientcmd/api/types.go`).
+        // Data overrides the file (`tools/clientcmd/api/types.go`).
         let is_given = object.get(&inline).and_then(Value::as_str).is_some_and(|data| !data.is_empty());
         if !is_given && !file.is_empty() {
             let content = fs::read(&file).with_context(|| format!("cannot read {file}"))?;

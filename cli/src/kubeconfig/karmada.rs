@@ -1,7 +1,7 @@
-//! The manifests that make a virtual cluster a member of Karmada, for those who apply them by hand.
+//! The manifests that make a virtual cluster a member of Karmada, for people who apply them by hand.
 //!
-//! They are those that a proxy-server applies itself where its configuration says `karmada`, and come from the same code.
-//! Tokens are the cluster's to make, so it is asked for them, as its administrator.
+//! A proxy-server with `karmada` in its configuration applies the same manifests, with the same code. The cluster issues the
+//! tokens, so this command requests them as an administrator of the cluster.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,12 +25,12 @@ use serde_json::Value;
 use super::virtual_cluster::{authority, read};
 use super::{Args, access};
 
-/// Of the administrator's certificate, which is never written down.
+/// The lifetime of the administrator's certificate, which is never written to a file.
 const LIFETIME: Duration = Duration::from_secs(10 * 60);
 
-/// Prepares the cluster and renders what is for Karmada.
+/// Prepares the cluster and renders the manifests for Karmada.
 pub(super) fn manifests(args: &Args) -> anyhow::Result<String> {
-    let config = access::server_config(args)?.context("--server-config is needed")?;
+    let config = access::server_config(args)?.context("--server-config is required")?;
     let cluster = access::cluster(args, &config)?;
     ensure!(
         cluster.mode == Mode::Virtual,
@@ -64,7 +64,7 @@ fn render(member: &Member, credentials: &Credentials) -> anyhow::Result<String> 
     Ok(documents.iter().map(render).collect::<Result<Vec<_>, _>>()?.join("---\n"))
 }
 
-/// As the configuration has it, if it says anything of Karmada; flags win.
+/// The member as in `karmada` of the configuration, if it has one; flags override it.
 fn describe(args: &Args, config: &ProxyServerConfiguration) -> anyhow::Result<Member> {
     let name = &args.cluster;
     let configured = config.karmada.as_ref().map(|karmada| Member::of(karmada, name, &config.domain));
@@ -77,7 +77,7 @@ fn describe(args: &Args, config: &ProxyServerConfiguration) -> anyhow::Result<Me
     }
     ensure!(
         name.as_str().len() <= objects::LONGEST_NAME,
-        "Karmada's names have {} characters at most",
+        "names in Karmada have at most {} characters",
         objects::LONGEST_NAME
     );
     Ok(Member {
@@ -93,7 +93,7 @@ fn describe(args: &Args, config: &ProxyServerConfiguration) -> anyhow::Result<Me
     })
 }
 
-/// How this process reaches the cluster, and as whom.
+/// The address and the identity by which this process connects to the cluster.
 fn administrator(
     args: &Args,
     config: &ProxyServerConfiguration,

@@ -1,4 +1,4 @@
-//! The kubeconfig of a physical cluster: an existing one, through the proxy.
+//! The kubeconfig of a physical cluster: an existing one with a proxy.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::{Args, access, existing};
 
-/// Takes the current context of the kubeconfig at `path`, adds the proxy and renders it. Other contexts stay behind:
-/// their clusters are not behind this proxy, and their credentials are nobody's business here.
+/// Reads the current context of the kubeconfig at `path`, adds the proxy and renders it. Other contexts are not copied:
+/// their clusters are not behind this proxy, and their credentials do not belong into the result.
 pub(super) fn kubeconfig(args: &Args, path: &Path) -> anyhow::Result<String> {
     let mut document = existing::current_context(path)?;
     document.name = args.cluster.to_string();
@@ -21,14 +21,14 @@ pub(super) fn kubeconfig(args: &Args, path: &Path) -> anyhow::Result<String> {
         let cluster = access::cluster(args, config)?;
         ensure!(
             cluster.mode == Mode::Physical,
-            "{0} is a virtual cluster: its credentials are minted; leave --physical-from out",
+            "{0} is a virtual cluster, for which this command issues credentials: remove --physical-from",
             args.cluster
         );
         if let Some(known) = &cluster.api_server
             && *known != asked
         {
             bail!(
-                "{} connects to {asked}, but the proxy-server knows cluster {} by {known}",
+                "{} connects to {asked}, but `apiServer` of cluster {} in the proxy-server's configuration is {known}",
                 path.display(),
                 args.cluster
             );
@@ -39,7 +39,7 @@ pub(super) fn kubeconfig(args: &Args, path: &Path) -> anyhow::Result<String> {
     document.to_yaml()
 }
 
-/// What clients put into CONNECT: host and port of `server`.
+/// The target of CONNECT that clients send: host and port of `server`.
 fn api_server(cluster: &Map<String, Value>) -> anyhow::Result<Authority> {
     let server = cluster.get("server").and_then(Value::as_str).context("the cluster has no server")?;
     let rest = server.strip_prefix("https://").with_context(|| format!("server {server} is not https"))?;

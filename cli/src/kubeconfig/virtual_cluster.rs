@@ -1,4 +1,4 @@
-//! The kubeconfig of a virtual cluster: credentials are minted here.
+//! The kubeconfig of a virtual cluster, with new credentials.
 
 use std::fs;
 use std::path::Path;
@@ -13,14 +13,15 @@ use serde_json::{Map, Value};
 use super::document::{Document, data};
 use super::{Args, access};
 
-/// Mints and renders.
+/// Issues the credentials and renders the kubeconfig.
 pub(super) fn kubeconfig(args: &Args) -> anyhow::Result<String> {
-    let config = access::server_config(args)?.context("--server-config is needed")?;
+    let config = access::server_config(args)?.context("--server-config is required")?;
     let cluster = access::cluster(args, &config)?;
     if cluster.mode == Mode::Physical {
         bail!(
-            "{0} is a physical cluster: its API server checks its own clients, so no credentials can be minted here; \
-             take a kubeconfig that works beside it: atoll kubeconfig {0} --physical-from FILE --server-config ...",
+            "{0} is a physical cluster: its API server authenticates its own clients, so this command cannot issue \
+             credentials; use a kubeconfig that works at the site: atoll kubeconfig {0} --physical-from FILE \
+             --server-config ...",
             args.cluster
         );
     }
@@ -41,7 +42,7 @@ pub(super) fn kubeconfig(args: &Args) -> anyhow::Result<String> {
 }
 
 fn bearer(token: &str) -> anyhow::Result<Map<String, Value>> {
-    // What RFC 6750 section 2.1 allows and more; what could not be a header value is a mistake in copying.
+    // RFC 6750, section 2.1, allows even less. Characters that a header value cannot have are a mistake in copying.
     ensure!(!token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()), "--token is not a bearer token");
     Ok(Map::from_iter([("token".to_owned(), token.into())]))
 }
@@ -61,11 +62,11 @@ fn certificate(args: &Args, cluster: &Cluster) -> anyhow::Result<Map<String, Val
     ]))
 }
 
-/// Who signs for the cluster's clients.
+/// The client CA of the cluster.
 pub(super) fn authority(name: &ClusterName, cluster: &Cluster) -> anyhow::Result<Authority> {
     let ca = cluster.client_ca.as_ref().with_context(|| format!("cluster {name} has no clientCA"))?;
     let key = ca.key.as_ref().with_context(|| {
-        format!("clientCA.key of cluster {name} is not in the configuration; without it no certificate can be minted")
+        format!("the configuration has no clientCA.key of cluster {name}, which is required to issue certificates")
     })?;
     Authority::from_pem(&read(&ca.certificate)?, &read(key)?).with_context(|| format!("clientCA of cluster {name}"))
 }
