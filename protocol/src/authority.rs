@@ -1,4 +1,4 @@
-//! `host:port` of a CONNECT request (RFC 9110 section 9.3.6) and of configured API servers, in one normal form.
+//! `host:port` of CONNECT requests (RFC 9110, section 9.3.6) and of configured API servers, in a normal form.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A host and a port. Hosts compare without case; IPv6 addresses are without brackets and in their short form.
+/// A host and a port. Hosts are case-insensitive. IPv6 addresses have no brackets and are in their short form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Authority {
     host: String,
@@ -26,7 +26,7 @@ impl Authority {
         &self.host
     }
 
-    /// Never absent: CONNECT has no default port.
+    /// Always present: CONNECT has no default port.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -43,7 +43,7 @@ impl FromStr for Authority {
 
     fn from_str(text: &str) -> Result<Self, InvalidAuthority> {
         let (host, port) = text.rsplit_once(':').ok_or(InvalidAuthority)?;
-        // "+1" and "007" are numbers to Rust, not ports to anybody else.
+        // Rust parses "+1" and "007" as numbers, but they are not valid ports.
         if port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(InvalidAuthority);
         }
@@ -63,7 +63,7 @@ impl FromStr for Authority {
 }
 
 fn host_name(host: &str) -> Result<String, InvalidAuthority> {
-    // The root label's dot names the same host.
+    // A trailing dot (the root label) names the same host.
     let host = host.strip_suffix('.').unwrap_or(host);
     let label = |label: &str| {
         !label.is_empty()

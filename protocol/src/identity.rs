@@ -1,35 +1,35 @@
-//! Who asks, as the proxy-server tells the agent: the identity of a verified client certificate.
+//! The identity of a verified client certificate, as the proxy-server sends it to the agent.
 //!
-//! A bearer token is not here: it stays in `Authorization` and the agent asks the host about it (TokenReview).
-//! Kubernetes allows any text in user and group names, so values are percent-encoded (RFC 3986) to be header values.
+//! Bearer tokens are not here: they stay in `Authorization`, and the host verifies them for the agent (TokenReview).
+//! Kubernetes allows any text in user and group names, so header values are percent-encoded (RFC 3986).
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 /// The user's name.
 pub const USER: HeaderName = HeaderName::from_static("x-atoll-user");
-/// One group; repeated.
+/// One group. The header is repeated for each group.
 pub const GROUP: HeaderName = HeaderName::from_static("x-atoll-group");
-/// The user's uid, if the certificate had one.
+/// The uid of the user, if the certificate has one.
 pub const UID: HeaderName = HeaderName::from_static("x-atoll-uid");
 
-/// Which credential proved it.
+/// The credential that proved the identity.
 pub const CREDENTIAL: HeaderName = HeaderName::from_static("x-atoll-credential");
 
-/// The identity that a client certificate proved, in the names of the virtual cluster.
+/// The identity that a client certificate proved, with names of the virtual cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The common name.
     pub user: String,
-    /// The organisations, in the certificate's order.
+    /// The organizations, in the order of the certificate.
     pub groups: Vec<String>,
-    /// Kubernetes reads it from OID 1.3.6.1.4.1.57683.2 (KEP-5086); empty means none.
+    /// Kubernetes reads it from OID 1.3.6.1.4.1.57683.2 (KEP-5086). Empty means none.
     pub uid: Option<String>,
-    /// What tells the certificate from others of the same user: `X509SHA256=` and the digest of its DER in hexadecimal,
+    /// Distinguishes the certificates of a user: `X509SHA256=` and the digest of the DER in hexadecimal,
     /// the value of `authentication.kubernetes.io/credential-id` (KEP-4193).
     pub credential: Option<String>,
 }
 
-/// The headers are not what a proxy-server writes.
+/// No proxy-server writes such headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed identity headers on the tunnel")]
 pub struct MalformedIdentity;
@@ -37,7 +37,7 @@ pub struct MalformedIdentity;
 // === impl Identity ===
 
 impl Identity {
-    /// Writes the headers, replacing any that are there.
+    /// Writes the headers. Replaces existing ones.
     pub fn write(&self, headers: &mut HeaderMap) {
         Self::strip(headers);
         headers.insert(USER, encode(&self.user));
@@ -52,7 +52,7 @@ impl Identity {
         }
     }
 
-    /// Takes the identity out of the headers; `None` if the client showed no certificate.
+    /// Removes the identity from the headers and returns it. `None` if the client has no certificate.
     pub fn take(headers: &mut HeaderMap) -> Result<Option<Self>, MalformedIdentity> {
         let identity = Self::read(headers)?;
         Self::strip(headers);
@@ -79,12 +79,12 @@ impl Identity {
     }
 }
 
-/// Says with an answer as whom the request was made; for the proxy-server's log.
+/// Adds the user of the request to a response, for the proxy-server's log.
 pub fn name_caller(headers: &mut HeaderMap, user: &str) {
     headers.insert(USER, encode(user));
 }
 
-/// What [`name_caller`] has said.
+/// The user that [`name_caller`] has added.
 pub fn caller(headers: &HeaderMap) -> Option<String> {
     decode(headers.get(USER)?).ok()
 }

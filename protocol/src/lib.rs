@@ -1,15 +1,15 @@
 //! The contract between proxy-server and proxy-agent, without any I/O.
 //!
 //! An agent dials the proxy-server over TLS 1.3 and sends one HTTP/1.1 upgrade request whose body is a
-//! [`Registration`]. The answer is `101` with an [`Acceptance`] in a header, or a [`Refusal`]. Then the roles turn
-//! (RFC 9113 gives no role to the side that dialled): the proxy-server speaks HTTP/2 as the client, the agent as
-//! the server, and one API request is one stream.
+//! [`Registration`]. The response is `101` with an [`Acceptance`] in a header, or a [`Refusal`]. Then the roles are
+//! reversed (RFC 9113 assigns no role to the side that dialled): the proxy-server is the HTTP/2 client, the agent is the
+//! server, and each API request is one stream.
 //!
-//! What is *not* here: sockets, TLS, clocks, the HTTP/2 implementation. Those are in `tunnel` and the binaries.
+//! What is *not* here: sockets, TLS, clocks, and the HTTP/2 implementation. They are in `tunnel` and the binaries.
 //!
-//! Reading order: [`version`], [`name`], [`registration`], [`upgrade`] (the first exchange), [`stream`] (what a stream
-//! asks for), [`identity`] (who asks), [`offers`] (what changes while a tunnel is up), [`settings`] (HTTP/2 numbers both
-//! sides must agree on).
+//! Reading order: [`version`], [`name`], [`registration`], [`upgrade`] (the first exchange), [`stream`] (the kinds
+//! of streams), [`identity`] (the caller), [`offers`] (changes while a tunnel is up), [`settings`] (HTTP/2 settings on which
+//! both sides must agree).
 
 pub mod authority;
 pub mod identity;

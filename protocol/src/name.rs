@@ -12,12 +12,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterName(Arc<str>);
 
-/// Who an agent is: the common name of its certificate. Also a DNS-1123 label, so that it is fit for file names, metric
-/// labels and log lines.
+/// The ID of an agent: the common name of its certificate. Also a DNS-1123 label, so that file names, metric labels and log
+/// lines can contain it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId(Arc<str>);
 
-/// The text is not a DNS-1123 label (RFC 1123 section 2.1, as Kubernetes reads it).
+/// The text is not a DNS-1123 label (RFC 1123, section 2.1, as Kubernetes applies it).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is not a DNS label: 1 to 63 lower-case letters, digits or '-', beginning and ending with a letter or digit"
@@ -36,7 +36,7 @@ fn label(text: &str) -> Result<Arc<str>, InvalidName> {
     if valid {
         Ok(text.into())
     } else {
-        // A hostile peer's name is cut: it goes to logs and refusals.
+        // The name of a hostile peer is truncated, because logs and refusals contain it.
         Err(InvalidName { text: text.chars().take(80).collect() })
     }
 }

@@ -1,10 +1,10 @@
-//! What an agent serves may change while its tunnel is up, and no stream may suffer from that.
+//! The clusters that an agent serves may change while its tunnel is up, without effects on other streams.
 //!
-//! The registration opened the connection and cannot be repeated, so the proxy-server opens one stream for it, right
-//! after the registration ([`crate::stream::OFFERS`]), if the agent has the [`CAPABILITY`]. On it the agent writes an
-//! [`Offers`] at once, and another after each change of its configuration; the proxy-server answers each with a
-//! [`Verdict`]. Each is a line of JSON. The stream lives as long as the tunnel; where it is missing or ends, the offers of
-//! the registration, or the last ones, stay.
+//! The registration opens the connection and cannot be repeated. So if the agent has the [`CAPABILITY`], the proxy-server
+//! opens a stream for changes right after the registration ([`crate::stream::OFFERS`]). The agent writes an [`Offers`] to it at
+//! once, and another one after each change of its configuration. The proxy-server responds to each with a [`Verdict`]. Each of
+//! them is a line of JSON. The stream lasts as long as the tunnel. If it does not exist or ends, the offers of the
+//! registration, or the last ones, stay in force.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,36 +12,36 @@ use serde::{Deserialize, Serialize};
 use crate::registration::MAX_REGISTRATION;
 use crate::{Offer, Refusal};
 
-/// An agent that answers the stream says so in its registration.
+/// An agent that supports the stream announces this capability in its registration.
 pub const CAPABILITY: &str = "offers";
 
-/// All that an agent serves now: what is not in it is served no more.
+/// All clusters that an agent serves now. It no longer serves others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offers {
     /// As in the registration.
     pub clusters: Vec<Offer>,
 }
 
-/// What the proxy-server says to an [`Offers`].
+/// The proxy-server's response to an [`Offers`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Why what was served before stays as it was; nothing if the new offers are in force. After a change of its own
-    /// configuration, the proxy-server may accept what it has refused, and says so.
+    /// Why the previous offers stay in force. `None` if the new offers are in force. After a change of its own
+    /// configuration, the proxy-server may accept offers that it has refused, and sends another verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
 }
 
-/// Puts lines together out of the chunks in which a stream brings them.
+/// Assembles lines from the chunks of a stream.
 #[derive(Debug, Default)]
 pub struct Lines {
     begun: Vec<u8>,
 }
 
-/// What came is no line that we understand.
+/// The peer has sent an invalid line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadLine {
-    /// Longer than any line of ours.
+    /// Longer than any valid line.
     #[error("a line of more than {MAX_REGISTRATION} bytes")]
     TooLong,
     /// Not JSON of this shape.
@@ -49,7 +49,7 @@ pub enum BadLine {
     Json(#[from] serde_json::Error),
 }
 
-/// One line, with its end.
+/// One line, with its newline.
 pub fn line(value: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(value).expect("strings and enums always serialise");
     line.push(b'\n');
@@ -59,7 +59,7 @@ pub fn line(value: &impl Serialize) -> Vec<u8> {
 // === impl Lines ===
 
 impl Lines {
-    /// Takes a chunk in; returns the values of the lines that it completes, in their order.
+    /// Adds a chunk. Returns the values of the lines that it completes, in order.
     pub fn take<T: DeserializeOwned>(&mut self, chunk: &[u8]) -> Result<Vec<T>, BadLine> {
         let mut values = Vec::new();
         let mut rest = chunk;

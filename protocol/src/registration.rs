@@ -1,7 +1,7 @@
-//! What an agent says of itself when it dials, and what it may hear in answer.
+//! The registration that an agent sends when it dials, and the possible responses.
 //!
-//! None of it is trusted: the agent's identity is its certificate, and which clusters it may offer stands in the
-//! proxy-server's configuration. The registration only narrows that.
+//! The proxy-server does not trust it: the certificate is the agent's identity, and the proxy-server's configuration
+//! determines which clusters the agent may offer. The registration can only restrict this.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AgentId, ClusterName, ProtocolVersion};
 
-/// The largest registration that a proxy-server reads, in bytes: about a thousand clusters.
+/// The size limit of a registration, in bytes: about a thousand clusters.
 pub const MAX_REGISTRATION: usize = 64 * 1024;
 
-/// The body of the upgrade request, as JSON. Fields that a side does not know are ignored.
+/// The body of the upgrade request, as JSON. Each side ignores fields that it does not know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Registration {
-    /// The contract that the agent speaks.
+    /// The version of the contract that the agent uses.
     pub protocol: ProtocolVersion,
-    /// Must equal the common name of the agent's certificate; said so that a mix-up of files is noticed at once.
+    /// Must be equal to the common name of the agent's certificate. It exists to detect a confusion of files at once.
     pub agent: AgentId,
-    /// Which process this is, among the replicas of one agent: random, new at every start.
+    /// Identifies this process among the replicas of an agent. It is random and changes at every start.
     pub instance: String,
-    /// The agent's software version, for `atoll status`.
+    /// The software version of the agent, for `atoll status`.
     pub version: String,
-    /// Clusters that this agent's own configuration serves.
+    /// The clusters in the agent's configuration.
     pub clusters: Vec<Offer>,
-    /// Optional abilities, named. One is known: [`crate::offers::CAPABILITY`].
+    /// The names of optional capabilities. The only one is [`crate::offers::CAPABILITY`].
     #[serde(default)]
     pub capabilities: Vec<String>,
 }
@@ -36,41 +36,41 @@ pub struct Registration {
 pub struct Offer {
     /// Its name in both configurations.
     pub name: ClusterName,
-    /// How it is carried.
+    /// Its mode.
     pub mode: Mode,
 }
 
-/// How a cluster is carried through the tunnel.
+/// How the tunnel transports a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// A slice of a host cluster: TLS ends at the proxy-server, the agent rewrites.
+    /// A slice of a host cluster: TLS ends at the proxy-server, and the agent rewrites.
     #[default]
     Virtual,
-    /// A whole edge cluster: bytes pass end to end, TLS included.
+    /// A whole edge cluster: bytes are forwarded end to end, including TLS.
     Physical,
 }
 
-/// The proxy-server's yes.
+/// The proxy-server accepts the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Acceptance {
-    /// The contract that the proxy-server speaks.
+    /// The version of the contract that the proxy-server uses.
     pub protocol: ProtocolVersion,
-    /// Which proxy-server process answered: agents that dial several addresses see whether they are one.
+    /// Identifies the proxy-server process, so that agents that dial several addresses can see whether they are the same.
     pub server: String,
 }
 
-/// The proxy-server's no, as the JSON body of a 4xx or 5xx.
+/// The proxy-server refuses the agent: the JSON body of a 4xx or 5xx.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 #[error("{message}")]
 pub struct Refusal {
     /// For programs.
     pub reason: RefusalReason,
-    /// For people: what is wrong and what to do.
+    /// For people: what is wrong, and what to do.
     pub message: String,
-    /// The agent must not dial again sooner, in seconds.
+    /// The agent must not dial again before this time, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<u64>,
 }
@@ -80,18 +80,18 @@ pub struct Refusal {
 pub enum RefusalReason {
     /// The request was not a registration.
     Malformed,
-    /// The certificate is good, but the registration names another agent.
+    /// The certificate is valid, but the registration names another agent.
     IdentityMismatch,
-    /// A cluster is offered that the proxy-server's configuration does not grant to this certificate, or not in this
-    /// mode.
+    /// The agent offers a cluster that the proxy-server's configuration does not grant to this certificate, or not in
+    /// this mode.
     NotGranted,
-    /// Another identity serves that cluster.
+    /// An agent with another identity serves that cluster.
     Conflict,
-    /// The two sides' versions do not work together.
+    /// The versions of the two sides are incompatible.
     Incompatible,
-    /// Too many agents, or the proxy-server is stopping: later may help.
+    /// Too many agents, or the proxy-server is stopping. A later attempt may succeed.
     Unavailable,
-    /// A reason that a newer proxy-server gives.
+    /// A reason of a newer proxy-server.
     #[serde(other)]
     Unknown,
 }
@@ -99,7 +99,7 @@ pub enum RefusalReason {
 // === impl Registration ===
 
 impl Registration {
-    /// Reads the body of an upgrade request.
+    /// Parses the body of an upgrade request.
     pub fn decode(body: &[u8]) -> Result<Self, Refusal> {
         if body.len() > MAX_REGISTRATION {
             return Err(Refusal::new(
@@ -129,7 +129,7 @@ impl Acceptance {
         serde_json::to_string(self).expect("strings always serialise")
     }
 
-    /// Reads the header's value; `None` if it is not an acceptance.
+    /// Parses the value of the header. `None` if it is not an acceptance.
     pub fn decode(value: &[u8]) -> Option<Self> {
         serde_json::from_slice(value).ok()
     }
@@ -138,19 +138,19 @@ impl Acceptance {
 // === impl Refusal ===
 
 impl Refusal {
-    /// A refusal that says nothing of when to come back.
+    /// A refusal without a time for the next attempt.
     pub fn new(reason: RefusalReason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), retry_after_seconds: None }
     }
 
-    /// Asks the agent to wait.
+    /// Sets the time before the next attempt.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after_seconds = Some(wait.as_secs().max(1));
         self
     }
 
-    /// The HTTP status that carries it.
+    /// The HTTP status of the response.
     pub fn status(&self) -> http::StatusCode {
         match self.reason {
             RefusalReason::Malformed => http::StatusCode::BAD_REQUEST,
@@ -166,7 +166,7 @@ impl Refusal {
         serde_json::to_vec(self).expect("strings and enums always serialise")
     }
 
-    /// Reads a body; anything that is not a refusal becomes one, so that the agent can log what it got.
+    /// Parses a body. If it is not a refusal, it becomes one, so that the agent can log it.
     pub fn decode(status: http::StatusCode, body: &[u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_else(|_| {
             let text: String = String::from_utf8_lossy(body).chars().take(200).collect();

@@ -1,12 +1,12 @@
-//! What one stream of a tunnel asks for.
+//! The kinds of streams of a tunnel.
 //!
 //! | HTTP/2 request | [`StreamKind`] | what the agent does |
 //! |---|---|---|
-//! | any method but CONNECT, [`CLUSTER`] header | [`StreamKind::Api`] | rewrites and asks the host API server |
+//! | any method but CONNECT, [`CLUSTER`] header | [`StreamKind::Api`] | rewrites it and sends it to the host's API server |
 //! | extended CONNECT (RFC 8441), `:protocol` is the upgrade token | [`StreamKind::Upgrade`] | the same with a 101 |
 //! | CONNECT with [`CLUSTER`] | [`StreamKind::Physical`] | dials that cluster's API server |
 //! | CONNECT without it | [`StreamKind::Destination`] | dials, if its own `destinations` allow it |
-//! | any method but CONNECT, [`OFFERS`] header | [`StreamKind::Offers`] | says what it serves, now and after each change ([`crate::offers`]) |
+//! | any method but CONNECT, [`OFFERS`] header | [`StreamKind::Offers`] | sends its offers ([`crate::offers`]) |
 
 use http::header::HeaderMap;
 use http::{HeaderName, Method};
@@ -14,18 +14,18 @@ use http::{HeaderName, Method};
 use crate::ClusterName;
 use crate::name::InvalidName;
 
-/// Names the cluster that a stream is for. Set by the proxy-server, never by a client.
+/// The cluster of a stream. Only the proxy-server sets it, never a client.
 pub const CLUSTER: HeaderName = HeaderName::from_static("x-atoll-cluster");
-/// The method of the client's request when the stream's own must be CONNECT (RFC 8441 leaves no other place).
+/// The method of the client's request if that of the stream must be CONNECT (RFC 8441 has no other place for it).
 pub const METHOD: HeaderName = HeaderName::from_static("x-atoll-method");
-/// Asks for the agent's offers; the value says nothing.
+/// Requests the agent's offers. The value has no meaning.
 pub const OFFERS: HeaderName = HeaderName::from_static("x-atoll-offers");
-/// A short machine word on a non-200 answer to CONNECT, or on a refusal of the agent's own: whose fault it is.
+/// A short word for programs in a non-200 response to CONNECT, or in a refusal by the agent: whose fault it is.
 pub const FAULT: HeaderName = HeaderName::from_static("x-atoll-fault");
-/// All headers of ours begin so; the proxy-server strips them from clients.
+/// The prefix of all headers of this contract. The proxy-server strips such headers from requests of clients.
 pub const PREFIX: &str = "x-atoll-";
 
-/// What a stream asks for.
+/// The kind of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamKind {
     /// An ordinary API request to a virtual cluster.
@@ -36,11 +36,11 @@ pub enum StreamKind {
     Physical(ClusterName),
     /// Bytes to the authority of the request.
     Destination,
-    /// The agent's offers, and our answers to them.
+    /// The agent's offers, and the proxy-server's verdicts.
     Offers,
 }
 
-/// A stream that this contract does not know.
+/// A stream that this contract does not define.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownStream {
     /// An API request without a cluster.
@@ -54,7 +54,7 @@ pub enum UnknownStream {
 // === impl StreamKind ===
 
 impl StreamKind {
-    /// Reads the kind off a request's head. `extended` is whether it has a `:protocol`.
+    /// Determines the kind from the head of a request. `extended` is whether it has a `:protocol`.
     pub fn of(method: &Method, extended: bool, headers: &HeaderMap) -> Result<Self, UnknownStream> {
         let cluster = match headers.get(CLUSTER) {
             Some(value) => {

@@ -1,4 +1,4 @@
-//! The one HTTP/1.1 exchange at the head of a tunnel (RFC 9110 section 7.8).
+//! The HTTP/1.1 exchange at the beginning of a tunnel (RFC 9110, section 7.8).
 //!
 //! ```text
 //! POST /atoll/tunnel HTTP/1.1            HTTP/1.1 101 Switching Protocols
@@ -11,11 +11,11 @@
 
 use http::HeaderName;
 
-/// Where agents register.
+/// The path at which agents register.
 pub const PATH: &str = "/atoll/tunnel";
 /// The `Upgrade` token.
 pub const PROTOCOL: &str = "atoll-tunnel";
-/// Carries the [`crate::Acceptance`] of a `101`.
+/// The header with the [`crate::Acceptance`] of a `101`.
 pub const ACCEPTANCE: HeaderName = HeaderName::from_static("x-atoll-acceptance");
 /// The ALPN protocol of the agents' listener: the tunnel begins with an HTTP/1.1 request.
 pub const ALPN: &[u8] = b"http/1.1";

@@ -5,23 +5,23 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// `major.minor`. A new minor adds fields that the other side may ignore; a new major changes meaning.
+/// `major.minor`. A new minor version adds fields that the other side may ignore. A new major version changes the meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProtocolVersion {
-    /// Both sides must have the same.
+    /// Both sides must have the same one.
     pub major: u16,
-    /// The proxy-server may be one ahead of the agent, never behind it by its own choice: operators upgrade the
-    /// cloud first, and twenty sites after it.
+    /// The proxy-server may be one version ahead of the agent, because operators upgrade the cloud first and the sites
+    /// later.
     pub minor: u16,
 }
 
-/// Why two versions do not work together.
+/// Two versions are incompatible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the agent speaks tunnel protocol {agent}, this proxy-server {server}; {}", self.advice())]
 pub struct Incompatible {
-    /// What the agent stated.
+    /// The version of the agent.
     pub agent: ProtocolVersion,
-    /// What this proxy-server speaks.
+    /// The version of this proxy-server.
     pub server: ProtocolVersion,
 }
 
@@ -33,12 +33,12 @@ pub struct InvalidVersion;
 // === impl ProtocolVersion ===
 
 impl ProtocolVersion {
-    /// What this build speaks.
+    /// The version of this build.
     pub const CURRENT: Self = Self { major: 1, minor: 0 };
 
     /// Whether a proxy-server of version `self` serves an agent of version `agent`.
     ///
-    /// Newer agents are served as well: they were told to ignore what they do not get.
+    /// Newer agents are served too: they must work without what an older proxy-server does not send.
     pub fn accepts(self, agent: Self) -> Result<(), Incompatible> {
         let too_old = agent.minor.saturating_add(1) < self.minor;
         if agent.major != self.major || too_old {

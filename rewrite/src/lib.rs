@@ -1,16 +1,15 @@
 //! The engine that maps Kubernetes bodies between a host cluster and its virtual clusters.
 //!
-//! Bodies are scanned once and spliced: the output is slices of the input plus the few strings that change, so every
-//! byte that is not a name stays as the host or the client wrote it, and memory is bounded by one item of a list.
+//! Bodies are scanned once and spliced: the output consists of slices of the input and the few strings that change. So every
+//! byte that is not a name stays as the host or the client wrote it, and one item of a list bounds the memory.
 //!
-//! What is *not* here: sockets, HTTP, clocks, authorisation, and the decision which object may be asked for. The caller
-//! says which resource a body holds and what to filter by; this crate only reads and writes bytes.
+//! What is *not* here: sockets, HTTP, clocks, authorisation, and the decision which object may be requested. The caller
+//! passes the resource of a body and the filter; this crate only reads and writes bytes.
 //!
 //! Reading order: [`name`] (the two kinds of names), [`mapping`] (how one becomes the other), [`json`] (scan and splice),
-//! [`program`] and [`schema`] (where names stand in a body), [`protobuf`] (both for the other encoding), [`guard`] (what
-//! is added to pods and hidden again), [`pod_security`] (the level that the host enforces), [`view`] (responses, host to
-//! virtual), [`request`] (virtual to host), [`json_patch`] (patches that are applied here), [`yaml`] (which becomes
-//! JSON).
+//! [`program`] and [`schema`] (the positions of names in a body), [`protobuf`] (both for the other encoding), [`guard`] (what
+//! is added to pods and hidden from clients), [`pod_security`] (the level that the host enforces), [`view`] (responses, host
+//! to virtual), [`request`] (virtual to host), [`json_patch`] (patches that are applied here), [`yaml`] (conversion to JSON).
 
 pub mod guard;
 pub mod json;

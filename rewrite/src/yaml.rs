@@ -1,10 +1,10 @@
-//! YAML as kube-apiserver reads it: `sigs.k8s.io/yaml`, which makes JSON of what `go.yaml.in/yaml/v2` reads.
+//! YAML as kube-apiserver reads it: `sigs.k8s.io/yaml`, which converts the result of `go.yaml.in/yaml/v2` to JSON.
 //!
-//! That is YAML 1.1: `0400` is 256, `on` is true, `<<` merges. The parser here is one of YAML 1.2, whose grammar is the
-//! same but for a few corners; which value a scalar has, the module `scalar` decides as Go does. What would be read
-//! differently is refused.
+//! This is YAML 1.1: `0400` is 256, `on` is true, `<<` merges. The parser here is for YAML 1.2, whose grammar differs only in
+//! a few cases. The module `scalar` determines the value of a scalar as Go does. Documents that the two would read differently
+//! are refused.
 //!
-//! Aliases may expand as far as Go lets them (`allowedAliasRatio` in yaml/v2's `decode.go`), and the JSON has a limit.
+//! Aliases may expand as far as Go allows (`allowedAliasRatio` in yaml/v2's `decode.go`), and the size of the JSON is limited.
 
 mod scalar;
 mod write;
@@ -16,11 +16,11 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, StructureSty
 
 use write::Writer;
 
-/// Levels of flow collections, and as many of block collections.
+/// The maximum depth of flow collections, and of block collections.
 const MAX_NESTING: usize = 255;
-/// The longest JSON that a document becomes. A body in YAML is at most 3 MiB, and what is stored at most 1.5 MiB.
+/// The size limit of the JSON. A body in YAML has at most 3 MiB, and a stored object at most 1.5 MiB.
 const MAX_JSON: usize = 8 * 1024 * 1024;
-/// The most nodes that a document has. A node takes up to 60 bytes, and as little as two of the text.
+/// The maximum number of nodes in a document. A node takes up to 60 bytes, for as little as two bytes of text.
 const MAX_NODES: usize = 500_000;
 
 /// A document as JSON.
@@ -28,7 +28,7 @@ const MAX_NODES: usize = 500_000;
 pub struct Converted {
     /// The text.
     pub json: Vec<u8>,
-    /// Duplicate keys. The last one counts, unless fields are validated strictly.
+    /// Duplicate keys. The last one is used, unless fields are validated strictly.
     pub duplicates: Vec<Duplicate>,
 }
 
@@ -42,14 +42,14 @@ pub struct Duplicate {
     pub line: u32,
 }
 
-/// Why a document is not converted.
+/// A document cannot be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum YamlError {
     /// It is not YAML in UTF-8.
     #[error("{0}")]
     Syntax(String),
-    /// A scalar is no value of its tag.
+    /// A scalar is not a valid value for its tag.
     #[error("cannot decode `{value}` as a {tag}")]
     Tag {
         /// The scalar.
@@ -57,57 +57,57 @@ pub enum YamlError {
         /// The tag.
         tag: &'static str,
     },
-    /// YAML 1.1 and 1.2, or two implementations, read it differently.
+    /// YAML 1.1 and 1.2, or two implementations, differ in this case.
     #[error("{0} is not supported in a virtual cluster; send JSON, or simpler YAML")]
     Ambiguous(&'static str),
-    /// A mapping, a sequence, null or a number that is too large is the key of a mapping.
+    /// The key of a mapping is a mapping, a sequence, null, or a number that is too large.
     #[error("invalid map key")]
     Key,
-    /// What is merged is no mapping.
+    /// The merged value is not a mapping.
     #[error("map merge requires map or sequence of maps as the value")]
     Merge,
-    /// JSON has no such number.
+    /// JSON cannot express the number.
     #[error("unsupported value: {0}")]
     Number(String),
-    /// An anchor's value contains an alias of it.
+    /// The value of an anchor contains an alias of that anchor.
     #[error("an anchor's value contains itself")]
     Cycle,
-    /// Aliases expand to far more than there is.
+    /// Aliases expand the document too much.
     #[error("document contains excessive aliasing")]
     Aliases,
-    /// It is too deep or, with all aliases, too long.
+    /// The document is too deep or, with all aliases, too long.
     #[error("the document is too large")]
     TooLarge,
 }
 
-/// A document in the order of its text. Small, whatever the text is made of.
+/// A document in the order of its text. It is compact for any text.
 pub(crate) struct Document<'t> {
     text: &'t str,
     items: Vec<Item>,
     /// The line on which each item begins.
     lines: Vec<u32>,
-    /// Scalars whose value differs from the text.
+    /// Scalars whose value differs from their text.
     unescaped: Vec<String>,
 }
 
-/// A node. The numbers of items are those behind the end of a collection, or of what an alias means.
+/// A node. The index of an item is that after the end of a collection, or that of the target of an alias.
 #[derive(Clone, Copy)]
 enum Item {
-    /// A part of the text: where it begins, and its length.
+    /// A part of the text: its offset and its length.
     Scalar(Tag, u32, u32),
-    /// One of the unescaped.
+    /// An index into the unescaped scalars.
     Unescaped(Tag, u32),
     Sequence(u32),
     Mapping(u32),
     Alias(u32),
 }
 
-/// What is said of the value of a scalar.
+/// The tag of a scalar, explicit or implied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tag {
-    /// Nothing, and it stands without quotes.
+    /// No tag, without quotes.
     Plain,
-    /// Nothing, and it stands in quotes or in a block.
+    /// No tag, in quotes or in a block.
     Quoted,
     Text,
     Bool,
@@ -117,20 +117,20 @@ enum Tag {
     Merge,
     /// Binary data or a time.
     Ambiguous,
-    /// `!`, which makes a plain scalar a text.
+    /// `!`, which makes a plain scalar a string.
     NonSpecific,
-    /// Of no consequence, as for Go.
+    /// Without effect, as in Go.
     Unknown,
 }
 
-/// Makes JSON of the first document of a text; `null` if there is none.
+/// Converts the first document of a text to JSON. `null` if there is none.
 pub fn to_json(text: &[u8]) -> Result<Converted, YamlError> {
     let text = std::str::from_utf8(text).map_err(|error| YamlError::Syntax(error.to_string()))?;
     if text.chars().skip(1).any(|character| character == '\u{feff}') {
         return Err(YamlError::Ambiguous("a byte order mark inside a document"));
     }
     if text.contains(['\u{85}', '\u{2028}', '\u{2029}']) {
-        // They break lines in YAML 1.1 only.
+        // They are line breaks only in YAML 1.1.
         return Err(YamlError::Ambiguous("a Unicode line break"));
     }
     let document = Document::parse(text)?;
@@ -228,7 +228,7 @@ impl<'t> Document<'t> {
         self.lines[at as usize]
     }
 
-    /// The number behind the node at `at`.
+    /// The index after the node at `at`.
     fn behind(&self, at: u32) -> u32 {
         match self.item(at) {
             Item::Scalar(..) | Item::Unescaped(..) | Item::Alias(_) => at + 1,
@@ -236,7 +236,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// The tag and the text of the scalar at `at`, if it is one.
+    /// The tag and the text of the node at `at`, if it is a scalar.
     fn scalar_at(&self, at: u32) -> Option<(Tag, &str)> {
         match self.item(at) {
             Item::Scalar(tag, start, length) => Some((tag, &self.text[start as usize..][..length as usize])),
@@ -246,7 +246,7 @@ impl<'t> Document<'t> {
     }
 }
 
-/// Refuses a plain scalar of a flow collection that YAML 1.1 and 1.2 end at different places. `rest` is what follows it.
+/// Refuses a plain scalar of a flow collection that ends at different places in YAML 1.1 and 1.2. `rest` is the text after it.
 fn check_in_flow(value: &str, rest: &str) -> Result<(), YamlError> {
     let is_key = rest.strip_prefix(':').is_some_and(|rest| rest.starts_with([',', '[', ']', '{', '}']));
     if is_key || value.starts_with('?') || value.contains(" :") {
@@ -255,7 +255,7 @@ fn check_in_flow(value: &str, rest: &str) -> Result<(), YamlError> {
     Ok(())
 }
 
-/// What counts parts of a text that is shorter than 4 GiB.
+/// An index or a length in a text that is shorter than 4 GiB.
 fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -32,7 +32,7 @@ pub(super) struct Document {
 
 #[derive(Debug)]
 enum Node {
-    /// Not looked into.
+    /// Not parsed.
     Text(Bytes),
     Object(BTreeMap<String, Self>),
     Array(Vec<Self>),

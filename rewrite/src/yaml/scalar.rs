@@ -52,7 +52,7 @@ impl<'s> Value<'s> {
             Value::Text(text) => Cow::Borrowed(text),
             Value::Bool(value) => Cow::Owned(value.to_string()),
             Value::Int(number) => Cow::Owned(number.to_string()),
-            // It is written with the digits of a shorter type, which may be another number.
+            // Go writes it with the digits of a shorter type, which can be another number.
             Value::Float(_) => return Err(YamlError::Ambiguous("a key that is a fractional number")),
             Value::Null | Value::Uint(_) => return Err(YamlError::Key),
         })
@@ -97,7 +97,7 @@ fn integer(text: &str) -> Option<Value<'static>> {
         [b'0', _, ..] => (8, &digits[1..]),
         _ => (10, digits),
     };
-    // Rust would take another sign.
+    // Rust would accept another sign.
     if !digits.bytes().next()?.is_ascii_alphanumeric() {
         return None;
     }
@@ -135,7 +135,7 @@ fn float(text: &str) -> Option<Value<'static>> {
     text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::Float)
 }
 
-/// `0b-1` and `0b+1`, which Go reads with the sign where it is.
+/// `0b-1` and `0b+1`: Go accepts a sign after the prefix.
 fn signed_binary(text: &str) -> Option<Value<'static>> {
     let digits = text.strip_prefix("0b")?;
     i64::from_str_radix(digits, 2).ok().map(Value::Int)

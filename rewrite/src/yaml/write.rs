@@ -1,4 +1,4 @@
-//! JSON of a document.
+//! Writes a document as JSON.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -6,14 +6,14 @@ use std::collections::HashSet;
 use super::scalar::{Value, is_merge, resolve};
 use super::{Converted, Document, Duplicate, Item, YamlError};
 
-/// Levels of the JSON, with all aliases: as many as Go's `encoding/json` reads.
+/// The maximum depth of the JSON, with all aliases: that of Go's `encoding/json`.
 const MAX_DEPTH: usize = 10_000;
-/// Mappings that are merged into one that is merged itself, and so on.
+/// The maximum depth of merges: mappings that are merged into one that is merged itself, and so on.
 const MAX_MERGES: usize = 16;
-/// The most duplicate keys that are told of.
+/// The maximum number of reported duplicate keys.
 const MANY: usize = 16;
 
-/// Writes a document. Nothing recurses: aliases can make it far deeper than its text is.
+/// Writes a document. It does not recurse, because aliases can make a document much deeper than its text.
 pub(super) struct Writer<'d, 't> {
     document: &'d Document<'t>,
     limit: usize,
@@ -21,20 +21,20 @@ pub(super) struct Writer<'d, 't> {
     duplicates: Vec<Duplicate>,
     /// The open collections, outermost first.
     open: Vec<Open<'d>>,
-    /// Aliases that are open: where they stand, and how many collections were open before.
+    /// Open aliases: their positions, and the number of collections that were open before each.
     aliases: Vec<(u32, usize)>,
-    /// Where they stand, once more.
+    /// The same positions, as a set.
     entered: HashSet<u32>,
-    /// How many aliases are merged at the moment.
+    /// The number of aliases that are being merged.
     merging: usize,
     counts: Counts,
 }
 
-/// A collection that has been begun.
+/// An open collection.
 enum Open<'d> {
     /// The next element and the end.
     Sequence { next: u32, end: u32, is_first: bool },
-    /// The members that are left, last first.
+    /// The remaining members, in reverse order.
     Mapping { members: Vec<Member<'d>>, is_first: bool },
 }
 
@@ -43,19 +43,19 @@ struct Member<'d> {
     key: Cow<'d, str>,
     kind: Kind,
     value: u32,
-    /// The alias that it was merged through.
+    /// The alias through which it was merged.
     through: Option<u32>,
 }
 
-/// Where members that a `<<` merges come from.
+/// The origin of members that a `<<` merges.
 #[derive(Clone, Copy, Default)]
 struct Merged {
     through: Option<u32>,
-    /// How many merges lie between them and the mapping that is written.
+    /// The number of merges between them and the mapping that is written.
     depth: usize,
 }
 
-/// What a key is. Two that are not the same may look alike in JSON.
+/// The identity of a key. Two different keys can have the same text in JSON.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
@@ -63,7 +63,7 @@ enum Kind {
     Int,
 }
 
-/// How many nodes were read, and how many of them by aliases.
+/// The number of nodes that were read, and the number of those that were read through aliases.
 #[derive(Default)]
 struct Counts {
     all: usize,
@@ -91,7 +91,7 @@ impl<'d, 't> Writer<'d, 't> {
         self.count()?;
         self.node(0)?;
         loop {
-            // What was read through an alias has ended.
+            // The target of an alias has ended.
             while let Some((at, outside)) = self.aliases.last()
                 && *outside >= self.open.len()
             {
@@ -179,7 +179,7 @@ impl<'d, 't> Writer<'d, 't> {
         Ok(())
     }
 
-    /// Goes through the alias at `at`.
+    /// Follows the alias at `at`.
     fn enter(&mut self, at: u32, outside: usize) -> Result<(), YamlError> {
         if !self.entered.insert(at) {
             return Err(YamlError::Cycle);
@@ -207,9 +207,9 @@ impl<'d, 't> Writer<'d, 't> {
         Ok(())
     }
 
-    /// Sorts members for writing. Of those with one key the last counts, also if it is an earlier one merged later.
+    /// Sorts members for writing. Of members with the same key, the last one is used, even if it is an earlier one merged later.
     fn last_first(&mut self, mut members: Vec<Member<'d>>) -> Result<Vec<Member<'d>>, YamlError> {
-        // Stable: the last one comes first.
+        // The sort is stable, so the last one comes first.
         members.reverse();
         members.sort_by(|one, other| other.key.cmp(&one.key));
         for pair in members.windows(2).filter(|pair| pair[0].key == pair[1].key) {
@@ -272,7 +272,7 @@ impl<'d, 't> Writer<'d, 't> {
         Ok((kind, value.key()?))
     }
 
-    /// Takes note of one more node.
+    /// Counts one more node.
     fn count(&mut self) -> Result<(), YamlError> {
         self.counts.all += 1;
         self.counts.aliased += usize::from(self.merging > 0 || !self.aliases.is_empty());
@@ -294,7 +294,7 @@ impl Counts {
     }
 }
 
-/// A number as Go writes it, but for its zeros.
+/// A number as Go writes it, except for its zeros.
 fn float(number: f64) -> Result<String, YamlError> {
     if !number.is_finite() {
         return Err(YamlError::Number(if number.is_nan() { "NaN".to_owned() } else { format!("{number:+}") }));
@@ -303,7 +303,7 @@ fn float(number: f64) -> Result<String, YamlError> {
     Ok(if size != 0.0 && !(1e-6..1e21).contains(&size) { format!("{number:e}") } else { number.to_string() })
 }
 
-/// A string of JSON that is one of YAML 1.1, too: the host may read it as that.
+/// A JSON string that is also valid YAML 1.1, because the host may read it as YAML.
 fn text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     for character in text.chars() {
