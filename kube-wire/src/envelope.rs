@@ -1,22 +1,22 @@
 //! The wrapper around every Kubernetes object in protobuf: four bytes `k8s\0`, then a `runtime.Unknown` that names the
-//! type and holds the object's own message (apimachinery's `pkg/runtime/generated.proto` and
+//! type and contains the message of the object (apimachinery's `pkg/runtime/generated.proto` and
 //! `pkg/runtime/serializer/protobuf`).
 //!
-//! What is inside the object is not looked at here.
+//! This module does not parse the object itself.
 
 use crate::proto::{Reader, WireError, Writer};
 
-/// What every protobuf object begins with.
+/// The prefix of every protobuf object.
 pub const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// A `runtime.Unknown`, borrowed from the bytes it was read from.
+/// A `runtime.Unknown` that borrows from its encoded bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Envelope<'a> {
     /// `typeMeta.apiVersion`
     pub api_version: &'a str,
     /// `typeMeta.kind`
     pub kind: &'a str,
-    /// The object's message, in the encoding that `content_type` names.
+    /// The message of the object, in the encoding of `content_type`.
     pub raw: &'a [u8],
     /// Empty unless the object is compressed, which no known client does.
     pub content_encoding: &'a str,
@@ -24,14 +24,14 @@ pub struct Envelope<'a> {
     pub content_type: &'a str,
 }
 
-/// Why bytes are no enveloped object.
+/// The bytes are not an enveloped object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvelopeError {
     /// The four bytes are missing.
     #[error("the data does not begin with the protobuf prefix of Kubernetes")]
     Magic,
-    /// A field stands there twice. Go's reader takes the last one; other readers need not.
+    /// A field occurs twice. Go's reader uses the last one, but other readers may not.
     #[error("field {0} is repeated")]
     Repeated(u32),
     /// Not a protobuf message.
@@ -42,7 +42,7 @@ pub enum EnvelopeError {
 // === impl Envelope ===
 
 impl<'a> Envelope<'a> {
-    /// Reads a whole body. Unknown fields are passed over, as Go's reader does.
+    /// Reads a whole body. Ignores unknown fields, as Go's reader does.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, EnvelopeError> {
         let message = bytes.strip_prefix(&MAGIC).ok_or(EnvelopeError::Magic)?;
         let mut reader = Reader::new(message);
@@ -72,7 +72,7 @@ impl<'a> Envelope<'a> {
         Ok(envelope)
     }
 
-    /// Writes it as the API server does: every field, empty ones too.
+    /// Writes it as the API server does: all fields, including empty ones.
     pub fn encode(&self) -> Vec<u8> {
         let mut meta = Writer::new();
         meta.bytes(1, self.api_version.as_bytes());
@@ -112,7 +112,7 @@ fn type_meta(mut reader: Reader<'_>) -> Result<(&str, &str), EnvelopeError> {
     Ok((api_version, kind))
 }
 
-/// Which of the fields 1 to 7 have been met.
+/// Which of the fields 1 to 7 have occurred.
 #[derive(Default)]
 struct Once(u8);
 

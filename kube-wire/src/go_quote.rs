@@ -1,6 +1,6 @@
 //! Go's `%q`, because Kubernetes' error messages quote names with it and clients compare messages.
 //!
-//! [`GoQuoted`] writes it, and [`unquoted`] finds in a message what was quoted.
+//! [`GoQuoted`] writes it, and [`unquoted`] reads the quoted text from a message.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -34,8 +34,8 @@ impl fmt::Display for GoQuoted<'_> {
     }
 }
 
-/// The quoted text at the beginning of `message`: how many bytes it has with its quotes, and what it says. `None` if there
-/// is none, or if it is not text.
+/// The quoted text at the beginning of `message`: its length in bytes with the quotes, and its content. `None` if there is
+/// none, or if it is not UTF-8.
 pub fn unquoted(message: &str) -> Option<(usize, String)> {
     let mut text = String::new();
     let mut characters = message.char_indices();
@@ -58,7 +58,7 @@ pub fn unquoted(message: &str) -> Option<(usize, String)> {
                     }
                 };
                 let code = u32::from_str_radix(message.get(at + 1..at + 1 + digits)?, 16).ok()?;
-                // Of bytes beyond ASCII only such are escaped as are no text.
+                // Of bytes beyond ASCII, only invalid UTF-8 is escaped.
                 if escape == 'x' && code > 0x7f {
                     return None;
                 }
@@ -85,8 +85,8 @@ fn plain_escape(escape: char) -> Option<char> {
 }
 
 /// Go's `strconv.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space. The standard library's
-/// debug escape rests on the same Unicode categories; it also escapes a combining mark that comes first, hence the
-/// letter before it.
+/// debug escape uses the same Unicode categories. It also escapes a leading combining mark, so this function adds a letter
+/// before it.
 fn is_printable(character: char) -> bool {
     if character.is_ascii() {
         return !character.is_ascii_control();

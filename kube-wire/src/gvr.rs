@@ -1,11 +1,11 @@
-//! Group, version, resource and kind, in the combinations Kubernetes has words for.
+//! Group, version, resource and kind, in the combinations for which Kubernetes has names.
 //!
-//! These are borrowed views: parsed requests, static tables and documents all lend their own text. None of them
-//! validates; [`crate::request_info`] has done that for anything that came in a path.
+//! These are borrowed views of parsed requests, static tables and documents. They do not validate;
+//! [`crate::request_info`] has validated everything from a path.
 
 use std::fmt;
 
-/// `deployments` in `apps`: how authorisation and error messages name a resource, whatever its version.
+/// `deployments` in `apps`: how authorisation and error messages name a resource, for all versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupResource<'a> {
     /// API group; empty for the core group.
@@ -23,7 +23,7 @@ pub struct GroupKind<'a> {
     pub kind: &'a str,
 }
 
-/// What `apiVersion` holds.
+/// The content of `apiVersion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupVersion<'a> {
     /// API group; empty for the core group.
@@ -32,7 +32,7 @@ pub struct GroupVersion<'a> {
     pub version: &'a str,
 }
 
-/// What a resource path starts with.
+/// The beginning of a resource path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupVersionResource<'a> {
     /// API group; empty for the core group.
@@ -43,7 +43,7 @@ pub struct GroupVersionResource<'a> {
     pub resource: &'a str,
 }
 
-/// What `apiVersion` and `kind` hold together.
+/// The content of `apiVersion` and `kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupVersionKind<'a> {
     /// API group; empty for the core group.
@@ -75,8 +75,8 @@ impl fmt::Display for GroupKind<'_> {
 // === impl GroupVersion ===
 
 impl<'a> GroupVersion<'a> {
-    /// Splits an `apiVersion`: `apps/v1`, or `v1` for the core group. `None` when there is more than one slash or an
-    /// empty part.
+    /// Splits an `apiVersion`: `apps/v1`, or `v1` for the core group. `None` if it has more than one slash or an empty
+    /// part.
     pub fn parse(api_version: &'a str) -> Option<Self> {
         let (group, version) = match api_version.split_once('/') {
             Some(("", _)) => return None,
@@ -114,7 +114,7 @@ impl<'a> GroupVersionResource<'a> {
 // === impl GroupVersionKind ===
 
 impl<'a> GroupVersionKind<'a> {
-    /// From the two fields that every object carries. `None` when `api_version` is malformed.
+    /// From the two fields that every object has. `None` if `api_version` is malformed.
     pub fn from_type_meta(api_version: &'a str, kind: &'a str) -> Option<Self> {
         let GroupVersion { group, version } = GroupVersion::parse(api_version)?;
         Some(Self { group, version, kind })

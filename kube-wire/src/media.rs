@@ -1,10 +1,10 @@
 //! Media types of the Kubernetes API: what a client accepts, and what a request body is.
 //!
-//! [`Accept`] is read as apiserver's `pkg/endpoints/handlers/negotiation` reads it. [`Accept::json_only`] is the header
-//! to send upstream when whoever stands in between understands JSON only, [`Accept::protobuf_only`] the one where the
-//! client does not; the result says in types which representations may come back. [`BodyType`] is what a `Content-Type` says of a request.
+//! [`Accept`] is parsed as in apiserver's `pkg/endpoints/handlers/negotiation`. [`Accept::json_only`] is the header to send
+//! upstream if an intermediary supports only JSON; [`Accept::protobuf_only`] is the header if the client does not support
+//! JSON. The type of the result lists the possible representations. [`BodyType`] is the `Content-Type` of a request.
 //!
-//! Which representations an endpoint has is not known here: the API server skips what it cannot serve.
+//! This module does not know which representations an endpoint has: the API server skips those that it cannot serve.
 
 mod accept;
 mod body;

@@ -1,8 +1,8 @@
 //! Validated names.
 //!
-//! A name that passed here stays what it was: the newtypes have no public field and no setter. The rules and their
-//! texts are those of `k8s.io/apimachinery/pkg/api/validate/content`, since a user who knows one of those messages
-//! should meet the same one here. What names *mean* (virtual or host) is not decided here.
+//! A validated name cannot change: the newtypes have no public field and no setter. The rules and their messages are those of
+//! `k8s.io/apimachinery/pkg/api/validate/content`, so that users get messages that they know. What names *mean* (virtual or
+//! host) is not decided here.
 
 mod rules;
 
@@ -20,11 +20,11 @@ pub use rules::{Violation, Violations, dns_label, dns_subdomain, label_key, labe
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterName(Arc<str>);
 
-/// A DNS-1123 label: what a Namespace's name is.
+/// A DNS-1123 label: the form of a Namespace's name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DnsLabel(Arc<str>);
 
-/// A DNS-1123 subdomain: what most objects' names are.
+/// A DNS-1123 subdomain: the form of most names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DnsSubdomain(Arc<str>);
 
@@ -33,7 +33,7 @@ pub struct DnsSubdomain(Arc<str>);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentName<'a>(Cow<'a, str>);
 
-/// Text that is no name of the wanted form.
+/// The text is not a name of the required form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid name {text:?}: {violations}")]
 pub struct InvalidName {
@@ -92,7 +92,7 @@ macro_rules! owned_name {
             }
         }
 
-        /// Labels and subdomains hold only bytes that a path segment may hold, and no lone dots.
+        /// Labels and subdomains contain only bytes that a path segment may contain, and are never `.` or `..`.
         impl<'a> From<&'a $name> for SegmentName<'a> {
             fn from(name: &'a $name) -> Self {
                 Self(Cow::Borrowed(&name.0))
@@ -134,7 +134,7 @@ impl<'a> SegmentName<'a> {
         &self.0
     }
 
-    /// The same name without borrowing.
+    /// The same name, owned.
     pub fn into_owned(self) -> SegmentName<'static> {
         SegmentName(Cow::Owned(self.0.into_owned()))
     }
@@ -161,11 +161,11 @@ impl fmt::Display for SegmentName<'_> {
 
 impl InvalidName {
     fn new(text: &str, violations: Violations) -> Self {
-        // A hostile peer's name is cut: it goes to logs and messages.
+        // The name of a hostile peer is truncated, because logs and messages contain it.
         Self { text: text.chars().take(300).collect(), violations }
     }
 
-    /// The rules that were broken.
+    /// The violated rules.
     pub fn violations(&self) -> &Violations {
         &self.violations
     }

@@ -1,10 +1,11 @@
-//! Percent-encoding (RFC 3986 section 2.1), strictly: what does not decode to UTF-8 is an error, never a guess.
+//! Strict percent-encoding (RFC 3986, section 2.1): text that does not decode to UTF-8 is an error.
 //!
-//! Used for path segments and for query strings; the difference is the meaning of `+` and which bytes stay bare.
+//! It is used for path segments and for query strings, which differ in the meaning of `+` and in the bytes that are not
+//! escaped.
 
 use std::borrow::Cow;
 
-/// Why text cannot be percent-decoded.
+/// The text cannot be percent-decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PercentError {
     /// A `%` without two hexadecimal digits after it.
@@ -15,7 +16,7 @@ pub enum PercentError {
     NotUtf8,
 }
 
-/// Decodes one path segment; `+` is itself.
+/// Decodes one path segment. `+` has no special meaning.
 pub(crate) fn decode_segment(raw: &str) -> Result<Cow<'_, str>, PercentError> {
     decode(raw, false)
 }
@@ -26,13 +27,13 @@ pub(crate) fn decode_query(raw: &str) -> Result<Cow<'_, str>, PercentError> {
     decode(raw, true)
 }
 
-/// Appends `text` as one path segment: RFC 3986's `pchar` stays bare, all else is encoded.
+/// Appends `text` as one path segment. All bytes except RFC 3986's `pchar` are encoded.
 pub(crate) fn encode_segment(out: &mut String, text: &str) {
     encode(out, text, |byte| is_unreserved(byte) || b"!$&'()*+,;=:@".contains(&byte));
 }
 
-/// Appends `text` as a query key or value. Only the unreserved set stays bare, so that no parser reads the rest as
-/// structure.
+/// Appends `text` as a query key or value. All bytes except the unreserved ones are encoded, so that no parser reads them as
+/// delimiters.
 pub(crate) fn encode_query(out: &mut String, text: &str) {
     encode(out, text, is_unreserved);
 }
@@ -76,7 +77,7 @@ fn hex_digit(byte: u8) -> Option<u8> {
 fn encode(out: &mut String, text: &str, bare: impl Fn(u8) -> bool) {
     const HEX: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
     let mut rest = text;
-    // A bare byte is ASCII, so cutting next to one never tears a character apart.
+    // An unescaped byte is ASCII, so a cut next to it never splits a character.
     while let Some(position) = rest.bytes().position(|byte| !byte.is_ascii() || !bare(byte)) {
         let (clean, coded) = rest.split_at(position);
         out.push_str(clean);

@@ -1,8 +1,8 @@
-//! The protobuf wire form, and no more of protobuf than that.
+//! The protobuf wire format only.
 //!
-//! [`Reader`] walks the fields of one message over borrowed bytes and says where each lies, so that an editor can copy
-//! what it does not change. [`Writer`] appends fields. Neither knows a schema. Groups, which Kubernetes has never used,
-//! are an error; so is a length beyond the message, an overlong varint and a depth beyond [`MAX_DEPTH`].
+//! [`Reader`] iterates over the fields of one message in borrowed bytes, with the position of each, so that an editor can copy
+//! unchanged fields. [`Writer`] appends fields. Neither knows a schema. Errors are groups, which Kubernetes has never used, a
+//! length beyond the message, an overlong varint, and a depth beyond [`MAX_DEPTH`].
 //!
 //! See <https://protobuf.dev/programming-guides/encoding/>.
 

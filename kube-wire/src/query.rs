@@ -1,9 +1,9 @@
-//! A query string that can be read and edited without disturbing what was not touched.
+//! A query string that can be read and edited without changing other parameters.
 //!
-//! [`Query`] keeps the text as it came. Looking a key up decodes on the way and allocates only for escapes; an edit
-//! copies every other pair byte for byte, since the API server (or a pod behind a proxy subresource) may know keys that
-//! this crate does not. Reading follows Go's `url.ParseQuery`, except that what Go drops silently (bad escapes, pairs
-//! with a semicolon) is an error here: two readers that disagree about a selector are a way around it.
+//! [`Query`] keeps the original text. A lookup decodes keys and allocates only for escapes. An edit copies all other pairs
+//! byte for byte, because the API server (or a pod behind a proxy subresource) may know keys that this crate does not. Reading
+//! follows Go's `url.ParseQuery`, except that pairs which Go drops silently (bad escapes, semicolons) are errors here: if two
+//! readers disagree about a selector, a client can bypass it.
 //!
 //! The typed views are in [`ListOptions`] and [`WriteOptions`].
 

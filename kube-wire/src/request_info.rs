@@ -1,10 +1,10 @@
-//! What a request asks for: the verb, and a resource or a path.
+//! The target of a request: the verb, and a resource or a path.
 //!
-//! The derivation is that of apiserver's `pkg/endpoints/request/requestinfo.go`, so that authorisation here speaks of
-//! the same attributes as the host's. It is stricter in form ([`PathError`] lists how), because the result decides what
-//! the caller may reach: a path that two readers could split differently is refused rather than interpreted.
+//! The algorithm is that of apiserver's `pkg/endpoints/request/requestinfo.go`, so that authorisation here uses the same
+//! attributes as the host's. Its syntax is stricter ([`PathError`] lists the differences), because the result decides what
+//! the caller may reach: it refuses a path that two readers could split differently.
 //!
-//! [`ResourceRequest::path_with`] goes the other way: the same request at another namespace or name.
+//! [`ResourceRequest::path_with`] is the reverse: the path of the same request with another namespace or name.
 //!
 //! What is not here: whether the resource exists, is namespaced, or may be reached.
 

@@ -1,9 +1,9 @@
 //! Label and field selectors: `?labelSelector=` and `?fieldSelector=`.
 //!
-//! Two grammars that look alike and are not: labels have set operators and a fixed alphabet
-//! (`k8s.io/apimachinery/pkg/labels`), fields have equality only and backslash escapes
-//! (`k8s.io/apimachinery/pkg/fields`). Both are parsed, edited and printed in the canonical form that Kubernetes
-//! prints. Which keys exist for a resource is not known here.
+//! The two grammars look similar but differ: labels have set operators and a fixed alphabet
+//! (`k8s.io/apimachinery/pkg/labels`); fields have only equality, and backslash escapes (`k8s.io/apimachinery/pkg/fields`).
+//! Both are parsed, edited and printed in the canonical form of Kubernetes. This module does not know which keys a resource
+//! has.
 
 mod field;
 mod label;

@@ -1,9 +1,9 @@
-//! `metav1.Status`: how the Kubernetes API says no.
+//! `metav1.Status`: the refusals of the Kubernetes API.
 //!
-//! Every refusal is one of the named constructors below, whose code, reason, details and message are those of
+//! Each refusal has a named constructor, whose code, reason, details and message are those of
 //! `k8s.io/apimachinery/pkg/api/errors`, so that client-go's `IsNotFound`, `IsConflict`, `IsForbidden`... understand it.
-//! [`Status::to_json`] and [`Status::to_protobuf`] write the very bytes that a kube-apiserver writes;
-//! [`Status::from_json`] and [`Status::from_protobuf`] read what one wrote.
+//! [`Status::to_json`] and [`Status::to_protobuf`] write the same bytes as kube-apiserver;
+//! [`Status::from_json`] and [`Status::from_protobuf`] read them.
 //!
 //! What is not here: which error becomes which refusal, and HTTP headers such as `Retry-After`.
 

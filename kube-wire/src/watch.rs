@@ -1,12 +1,12 @@
-//! Where one event of a watch ends and the next begins.
+//! Splits a watch into events.
 //!
 //! The body of a watch is a stream of frames: in JSON, objects one after the other (`application/json;stream=watch`);
-//! in protobuf, messages with a length before each. [`JsonFrames`] and [`ProtobufFrames`] take chunks as they come and
-//! give out whole frames; the chunking makes no difference, and memory is bounded by the largest frame allowed plus one
-//! chunk. Neither looks into a frame.
+//! in protobuf, messages with a length before each. [`JsonFrames`] and [`ProtobufFrames`] take chunks and return whole
+//! frames. The boundaries of chunks have no effect, and the memory is bounded by the limit of a frame plus one chunk. Neither
+//! parses a frame.
 //!
-//! Call `push` with a chunk, then `next_frame` until it returns `None`, then `push` again; `finish` when the stream
-//! ended, which tells a clean end from a cut one.
+//! Call `push` with a chunk, then `next_frame` until it returns `None`, then `push` again. When the stream has ended, call
+//! `finish`, which distinguishes a clean end from a truncated stream.
 
 mod event;
 mod json;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Encoding, JSON, PROTOBUF, essence};
 
-/// Which encoding a refusal is written in.
+/// The encoding of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusFormat {
     /// [`crate::Status::to_json`]
@@ -13,11 +13,11 @@ pub enum StatusFormat {
     Protobuf,
 }
 
-/// What a client accepts, in the order it wrote it. Clauses with `q=0` and clauses that are no media range are gone.
+/// The media ranges that a client accepts, in its order, without clauses with `q=0` and invalid clauses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accept<'a> {
     clauses: Vec<AcceptClause<'a>>,
-    /// Whether the client said anything at all: `q=0` alone leaves no clause and yet refuses.
+    /// Whether the header has any clause: `q=0` alone leaves no clause, but accepts nothing.
     stated: bool,
 }
 
@@ -25,13 +25,13 @@ pub struct Accept<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptClause<'a> {
     essence: &'a str,
-    /// All that follows the first `;`, as it came; may be empty.
+    /// The unchanged text after the first `;`. Can be empty.
     params: &'a str,
-    /// Thousandths, as RFC 9110 section 12.4.2 has them.
+    /// In thousandths (RFC 9110, section 12.4.2).
     quality: u16,
 }
 
-/// The shape of object that a clause asks for.
+/// The form of object that a clause requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// The resource itself, or a list of it.
@@ -46,14 +46,14 @@ pub enum Form {
     ApiGroupDiscoveryList,
 }
 
-/// What remains of an [`Accept`] for someone who understands one encoding only.
+/// An [`Accept`] restricted to one encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Only<'a> {
     header: Cow<'a, str>,
     forms: Vec<Form>,
 }
 
-/// Nothing remains: 406. The text is the API server's.
+/// Nothing is left: 406. The text is that of the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
@@ -63,8 +63,8 @@ pub struct NotAcceptable;
 // === impl Accept ===
 
 impl<'a> Accept<'a> {
-    /// Reads all `Accept` header lines of a request; several lines mean the same as one joined by commas (RFC 9110
-    /// section 5.3). None at all, or only empty ones, accept anything.
+    /// Parses all `Accept` header lines of a request. Several lines are equivalent to one that is joined by commas (RFC
+    /// 9110, section 5.3). No lines, or only empty ones, accept anything.
     pub fn parse(values: impl IntoIterator<Item = &'a str>) -> Self {
         let mut accept = Self::default();
         for value in values {
@@ -74,20 +74,20 @@ impl<'a> Accept<'a> {
         accept
     }
 
-    /// What is accepted, in the order the client wrote it.
+    /// The accepted media ranges, in the client's order.
     pub fn clauses(&self) -> &[AcceptClause<'a>] {
         &self.clauses
     }
 
-    /// What is accepted, the best first: by quality, then the more specific range, then the order in the header.
+    /// The accepted media ranges, the best first: by quality, then by specificity, then by their order in the header.
     pub fn by_preference(&self) -> Vec<&AcceptClause<'a>> {
         let mut ordered: Vec<_> = self.clauses.iter().collect();
         ordered.sort_by_key(|clause| (u16::MAX - clause.quality, clause.is_wildcard()));
         ordered
     }
 
-    /// How to write a `Status` for this client: protobuf if it prefers that to JSON and to a wildcard. What it wants as
-    /// something else (a Table) does not count, since a Status is made into nothing else.
+    /// The encoding of a `Status` for this client: protobuf if it prefers that to JSON and to a wildcard. Clauses for another
+    /// form (a Table) do not count, because a Status is never converted.
     pub fn status_format(&self) -> StatusFormat {
         for clause in self.by_preference().into_iter().filter(|clause| clause.form() == Some(Form::Object)) {
             match clause.encoding() {
@@ -100,11 +100,11 @@ impl<'a> Accept<'a> {
         StatusFormat::Json
     }
 
-    /// The header to send upstream instead, so that only JSON comes back. Order and parameters stay; a wildcard becomes
-    /// JSON, which is what the API server would have chosen for it; every other encoding goes, and so does a
-    /// transformation that is not one of [`Form`].
+    /// The header to send upstream instead, to get only JSON. The order and the parameters stay. A wildcard becomes JSON, which
+    /// the API server would have chosen too. Other encodings are removed, and so are forms that are not in [`Form`].
     ///
-    /// Meant for answers that will be read; those that are passed on as bytes (logs, OpenAPI) keep the client's header.
+    /// Use it for responses that will be parsed. Requests for responses that are forwarded as bytes (logs, OpenAPI) keep the
+    /// client's header.
     pub fn json_only(&self) -> Result<Only<'a>, NotAcceptable> {
         if !self.stated {
             return Ok(Only { header: Cow::Borrowed(JSON), forms: vec![Form::Object] });
@@ -112,7 +112,7 @@ impl<'a> Accept<'a> {
         self.only(JSON, AcceptClause::may_be_json)
     }
 
-    /// The same for protobuf, which only those get who ask for it by its name.
+    /// The same for protobuf, which a client gets only if it names it.
     pub fn protobuf_only(&self) -> Result<Only<'a>, NotAcceptable> {
         self.only(PROTOBUF, |clause| clause.encoding() == Some(Encoding::Protobuf))
     }
@@ -130,7 +130,7 @@ impl<'a> Accept<'a> {
             if !forms.contains(&form) {
                 forms.push(form);
             }
-            // `application/json, */*` would become the same thing twice.
+            // `application/json, */*` would become two equal clauses.
             let said = |earlier: &AcceptClause<'a>| may_be(earlier) && earlier.params == clause.params;
             if self.clauses[..position].iter().any(said) {
                 continue;
@@ -154,7 +154,7 @@ impl<'a> Accept<'a> {
 // === impl AcceptClause ===
 
 impl<'a> AcceptClause<'a> {
-    /// `None` for what is no media range, and for a range with `q=0`, which RFC 9110 says is not acceptable.
+    /// `None` for an invalid media range, and for a range with `q=0`, which is not acceptable (RFC 9110).
     fn parse(text: &'a str) -> Option<Self> {
         let essence = match essence(text) {
             "*" => "*/*",
@@ -172,12 +172,12 @@ impl<'a> AcceptClause<'a> {
         (clause.quality > 0).then_some(clause)
     }
 
-    /// `type/subtype`, as it came.
+    /// The unchanged `type/subtype`.
     pub fn essence(&self) -> &'a str {
         self.essence
     }
 
-    /// Which encoding of objects it is, if any; a wildcard is none.
+    /// Its encoding of objects, if any. A wildcard has none.
     pub fn encoding(&self) -> Option<Encoding> {
         Encoding::of(self.essence)
     }
@@ -191,12 +191,12 @@ impl<'a> AcceptClause<'a> {
         self.encoding() == Some(Encoding::Json) || self.is_wildcard()
     }
 
-    /// Whether the stream form of a watch is asked for by name.
+    /// Whether it names the stream form of a watch.
     pub fn is_watch_stream(&self) -> bool {
         self.param("stream") == Some("watch")
     }
 
-    /// The value of a parameter; of the last one, as in Kubernetes, which reads them into a map.
+    /// The value of a parameter. If it is repeated, the last one, as in Kubernetes, which reads them into a map.
     pub fn param(&self, key: &str) -> Option<&'a str> {
         self.params.split(';').rev().find_map(|param| {
             let (name, value) = param.split_once('=')?;
@@ -204,8 +204,7 @@ impl<'a> AcceptClause<'a> {
         })
     }
 
-    /// The shape that `as`, `v` and `g` ask for; `None` if it is not one of [`Form`], in which case the API server
-    /// passes the clause over.
+    /// The form that `as`, `v` and `g` request. `None` if it is not in [`Form`]; then the API server ignores the clause.
     pub fn form(&self) -> Option<Form> {
         let [kind, version, group] = ["as", "v", "g"].map(|key| self.param(key).unwrap_or_default());
         match (group, version, kind) {
@@ -227,14 +226,14 @@ impl Only<'_> {
         &self.header
     }
 
-    /// Which shapes may come back, each once, in the order the client wrote them; never none.
+    /// The possible forms of the response, each once, in the client's order. Never empty.
     pub fn forms(&self) -> &[Form] {
         &self.forms
     }
 }
 
-/// `0`, `1`, `0.5`... in thousandths; digits beyond are cut. What is no number counts as 0, as in goautoneg, which
-/// ignores the error of Go's `strconv.ParseFloat`.
+/// `0`, `1`, `0.5`... in thousandths, without further digits. An invalid number counts as 0, as in goautoneg, which ignores
+/// the error of Go's `strconv.ParseFloat`.
 fn quality(text: &str) -> u16 {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,4 +1,4 @@
-//! What a request body is.
+//! The types of request bodies.
 
 use super::{CBOR, Encoding, JSON, PROTOBUF, YAML, essence};
 
@@ -6,21 +6,21 @@ use super::{CBOR, Encoding, JSON, PROTOBUF, YAML, essence};
 const JSON_PATCH: &str = "application/json-patch+json";
 /// `application/merge-patch+json` (RFC 7386)
 const MERGE_PATCH: &str = "application/merge-patch+json";
-/// Kubernetes' own merge, which knows list keys.
+/// Kubernetes' strategic merge, which uses the merge keys of lists.
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 /// Server-side apply (KEP-555).
 const APPLY_YAML: &str = "application/apply-patch+yaml";
 /// Server-side apply in CBOR (KEP-4222).
 const APPLY_CBOR: &str = "application/apply-patch+cbor";
 
-/// What a `Content-Type` says about a request.
+/// The meaning of a `Content-Type` in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BodyType {
     /// An object.
     Object(Encoding),
     /// A list of operations on paths.
     JsonPatch,
-    /// A partial object; null removes.
+    /// A partial object, in which null removes a field.
     MergePatch,
     /// A partial object with directives.
     StrategicMergePatch,
@@ -30,7 +30,7 @@ pub enum BodyType {
     ApplyCbor,
 }
 
-/// A `Content-Type` that no API endpoint reads: 415. The text is the API server's.
+/// A `Content-Type` that no API endpoint supports: 415. The text is that of the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the body of the request was in an unknown format - accepted media types include: {accepted}")]
 pub struct UnsupportedMediaType {
@@ -40,7 +40,7 @@ pub struct UnsupportedMediaType {
 // === impl BodyType ===
 
 impl BodyType {
-    /// Reads the header of a create or an update. Without one Kubernetes takes JSON (`negotiate.go`).
+    /// Parses the header of a create or an update. Without it, Kubernetes assumes JSON (`negotiate.go`).
     pub fn of_object(content_type: Option<&str>) -> Result<Self, UnsupportedMediaType> {
         let essence = essence(content_type.unwrap_or_default());
         if essence.is_empty() {
@@ -56,7 +56,7 @@ impl BodyType {
         }
     }
 
-    /// Reads the header of a patch, for which there is no default (apiserver's `handlers/patch.go`).
+    /// Parses the header of a patch, which has no default (apiserver's `handlers/patch.go`).
     pub fn of_patch(content_type: Option<&str>) -> Result<Self, UnsupportedMediaType> {
         let essence = essence(content_type.unwrap_or_default());
         [Self::JsonPatch, Self::MergePatch, Self::StrategicMergePatch, Self::ApplyYaml, Self::ApplyCbor]

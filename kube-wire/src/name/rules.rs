@@ -1,19 +1,19 @@
-//! The rules themselves, with Kubernetes' own error texts.
+//! The rules, with Kubernetes' own messages.
 //!
-//! Each rule is a regular expression of `k8s.io/apimachinery/pkg/api/validate/content`, written out by hand: these
-//! run on every request.
+//! Each rule implements a regular expression of `k8s.io/apimachinery/pkg/api/validate/content` by hand, because these
+//! functions run for every request.
 
 use std::fmt;
 
-/// All the rules that one text breaks, in Kubernetes' order; never empty.
+/// All rules that a text violates, in Kubernetes' order. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violations(Vec<Violation>);
 
-/// One broken rule. Its `Display` is the text that a kube-apiserver sends.
+/// One violated rule. Its `Display` is the message of kube-apiserver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
-    /// Nothing there.
+    /// Empty.
     #[error("must be non-empty")]
     Empty,
     /// Longer than allowed.
@@ -22,7 +22,7 @@ pub enum Violation {
         /// The limit, in bytes.
         max: usize,
     },
-    /// A subdomain where a label is due.
+    /// A subdomain instead of a label.
     #[error("must not contain dots")]
     Dots,
     /// Not a DNS-1123 label.
@@ -39,30 +39,30 @@ pub enum Violation {
          '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
     )]
     NotSubdomain,
-    /// The part of a label's key after the slash has a wrong form.
+    /// The part of a label key after the slash is malformed.
     #[error(
         "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
          character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
          '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
     )]
     NotQualified,
-    /// A label's key with more than one slash.
+    /// A label key with more than one slash.
     #[error(
         "a valid label key {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
         Self::NotQualified
     )]
     ManySlashes,
-    /// Not a label's value.
+    /// Not a label value.
     #[error(
         "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start \
          and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
          validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
     )]
     NotLabelValue,
-    /// About the part of a label's key before the slash.
+    /// A violation in the part of a label key before the slash.
     #[error("prefix part {0}")]
     Prefix(Box<Self>),
-    /// About the part of a label's key after the slash.
+    /// A violation in the part of a label key after the slash.
     #[error("name part {0}")]
     NamePart(Box<Self>),
     /// `.` or `..`.
@@ -71,7 +71,7 @@ pub enum Violation {
     /// `/` or `%`.
     #[error("may not contain '{0}'")]
     MayNotContain(&'static str),
-    /// A control character; Kubernetes lets it pass in a path segment, this crate does not.
+    /// A control character. Kubernetes allows it in a path segment, but this crate does not.
     #[error("may not contain control characters")]
     Control,
 }
@@ -159,8 +159,7 @@ pub fn path_segment(text: &str) -> Result<(), Violations> {
     Violations::unless_empty(found)
 }
 
-/// Whether one look at each byte shows that nothing is wrong with a segment; `false` says nothing. Nearly every segment
-/// of every path is of this kind.
+/// A fast check: `true` if the bytes alone show that a segment is valid, as for nearly all segments. `false` means unknown.
 pub(crate) fn is_plain_segment(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':');
     text.bytes().all(plain) && !matches!(text, "" | "." | "..")

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-/// How deep messages may lie in one another; Go's and C++'s readers stop at 10,000 and 100. A CRD's schema, the deepest
-/// thing Kubernetes sends as protobuf, stays below 64.
+/// The maximum depth of nested messages. The readers of Go and C++ stop at 10,000 and 100. The schema of a CRD, the deepest
+/// message that Kubernetes sends as protobuf, has less than 64 levels.
 pub const MAX_DEPTH: u8 = 100;
 
-/// Largest field number that the encoding has.
+/// The largest field number of the encoding.
 const MAX_FIELD: u64 = (1 << 29) - 1;
 
-/// Takes fields off the front of one message.
+/// Reads the fields of one message in order.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     message: &'a [u8],
@@ -24,11 +24,11 @@ pub struct Field<'a> {
     pub number: u32,
     /// What it holds.
     pub value: Value<'a>,
-    /// Where the field lies in the message, tag and length included.
+    /// The position of the field in the message, including its tag and length.
     pub span: Range<usize>,
 }
 
-/// What a field holds, as far as the wire tells.
+/// The value of a field, as the wire format shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// int32, int64, uint32, uint64, bool, enum
@@ -41,7 +41,7 @@ pub enum Value<'a> {
     Fixed32(u32),
 }
 
-/// Why bytes are no protobuf message.
+/// The bytes are not a protobuf message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
@@ -51,13 +51,13 @@ pub enum WireError {
     /// A varint of more than 64 bits.
     #[error("a number has more than 64 bits")]
     Overflow,
-    /// Field number 0, or beyond the encoding's range.
+    /// Field number 0, or beyond the range of the encoding.
     #[error("a field number is out of range")]
     FieldNumber,
     /// A group, or a wire type that does not exist.
     #[error("wire type {0} is not supported")]
     WireType(u8),
-    /// A field of another wire type than the schema says.
+    /// The wire type of a field differs from its schema.
     #[error("field {0} has the wrong type")]
     UnexpectedType(u32),
     /// Text that is not UTF-8.
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         Self { message, position: 0, depth: 0 }
     }
 
-    /// Reads a message that lies in a field of this one.
+    /// Reads a message in a field of this one.
     pub fn nested<'b>(&self, message: &'b [u8]) -> Result<Reader<'b>, WireError> {
         if self.depth == MAX_DEPTH {
             return Err(WireError::TooDeep);
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         Ok(Reader { message, position: 0, depth: self.depth + 1 })
     }
 
-    /// The next field; `None` at the end. After an error the reader is not to be used again.
+    /// The next field, or `None` at the end. Do not use the reader after an error.
     pub fn next_field(&mut self) -> Result<Option<Field<'a>>, WireError> {
         let start = self.position;
         if start == self.message.len() {
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
     fn varint(&mut self) -> Result<u64, WireError> {
         let mut number = 0;
         for (index, byte) in self.message[self.position..].iter().enumerate() {
-            // The tenth byte holds the 64th bit and nothing else.
+            // The tenth byte contains only the 64th bit.
             if index == 9 && *byte > 1 {
                 return Err(WireError::Overflow);
             }

@@ -20,7 +20,7 @@ impl Writer {
         Self::default()
     }
 
-    /// Appends to what is there already, such as a magic number.
+    /// Appends to existing bytes, such as a magic number.
     pub fn after(out: Vec<u8>) -> Self {
         Self { out }
     }
@@ -36,14 +36,14 @@ impl Writer {
         self.raw_varint(number);
     }
 
-    /// A string, bytes, or a message that has been written already.
+    /// A string, bytes, or an encoded message.
     pub fn bytes(&mut self, field: u32, bytes: &[u8]) {
         self.tag(field, 2);
         self.raw_varint(bytes.len() as u64);
         self.out.extend_from_slice(bytes);
     }
 
-    /// A whole field as a reader found it.
+    /// A whole field of a reader.
     pub fn raw(&mut self, field: &[u8]) {
         self.out.extend_from_slice(field);
     }

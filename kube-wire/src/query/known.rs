@@ -1,4 +1,4 @@
-//! Which parameters a list knows, and which of them must not be repeated.
+//! The parameters of a list, and which of them must not be repeated.
 
 use super::QueryError;
 
@@ -16,7 +16,7 @@ pub(super) enum Known {
     SendInitialEvents,
 }
 
-/// Which keys have been met.
+/// Which keys have occurred.
 #[derive(Default)]
 pub(super) struct Seen(u16);
 
@@ -39,7 +39,7 @@ impl Known {
         })
     }
 
-    /// The key as it is spelt.
+    /// The spelling of the key.
     pub(super) fn key(self) -> &'static str {
         match self {
             Self::Watch => "watch",
@@ -54,7 +54,7 @@ impl Known {
         }
     }
 
-    /// Whether the key decides which objects a caller sees, so that two readers must not pick different values of it.
+    /// Whether the key determines which objects a caller sees, so that two readers must never use different values of it.
     fn decides(self) -> bool {
         matches!(self, Self::Watch | Self::LabelSelector | Self::FieldSelector | Self::ShardSelector | Self::Continue)
     }
@@ -63,7 +63,7 @@ impl Known {
 // === impl Seen ===
 
 impl Seen {
-    /// Whether this is the first of its key; a second one is an error where it matters.
+    /// Whether this is the first occurrence of its key. A second one can be an error.
     pub(super) fn first(&mut self, known: Known) -> Result<bool, QueryError> {
         let bit = 1 << known as u16;
         let first = self.0 & bit == 0;

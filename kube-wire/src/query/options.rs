@@ -1,19 +1,19 @@
 //! The parameters of `ListOptions`, `CreateOptions`, `UpdateOptions`, `PatchOptions` and `DeleteOptions`
 //! (apimachinery's `pkg/apis/meta/v1/types.go`), as typed views of a [`Query`].
 //!
-//! Keys that decide which objects a caller sees must not be repeated; of the others the first value counts, as in
-//! `pkg/runtime/conversion.go`. Absent text and empty text are the same to Kubernetes and so they are here.
+//! Keys that determine which objects a caller sees must not be repeated. Of other keys, the first value is used, as in
+//! `pkg/runtime/conversion.go`. Absent and empty text are equal, as in Kubernetes.
 
 use std::borrow::Cow;
 
 use super::known::{Known, Seen};
 use super::{Query, QueryError, shown};
 
-/// What a list, a watch or a deletecollection asks for, as far as it matters on the way. Numbers do not: whether they are
-/// any the API server says.
+/// The options of a list, a watch or a deletecollection that an intermediary needs. The API server validates numbers, which
+/// are not here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListOptions<'q> {
-    /// Whether events are asked for rather than a list.
+    /// Whether the request is a watch.
     pub watch: bool,
     /// See [`crate::selector::LabelSelector`].
     pub label_selector: Cow<'q, str>,
@@ -21,33 +21,32 @@ pub struct ListOptions<'q> {
     pub field_selector: Cow<'q, str>,
     /// KEP-5866 (sharded list and watch): a range of hashes.
     pub shard_selector: Cow<'q, str>,
-    /// Token of the page before.
+    /// The token of the previous page.
     pub continue_token: Cow<'q, str>,
-    /// Opaque; `""` and `"0"` have meanings of their own.
+    /// Opaque. `""` and `"0"` have special meanings.
     pub resource_version: Cow<'q, str>,
     /// `Exact`, `NotOlderThan` or nothing.
     pub resource_version_match: Cow<'q, str>,
-    /// Whether the watch may hold BOOKMARK events.
+    /// Whether the watch may contain BOOKMARK events.
     pub allow_watch_bookmarks: bool,
-    /// KEP-3157 (watch-list): whether a watch begins with the present state.
+    /// KEP-3157 (watch-list): whether a watch begins with the current state.
     pub send_initial_events: Option<bool>,
 }
 
-/// What a create, an update or a patch carries beside its body.
+/// The options of a create, an update or a patch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions<'q> {
-    /// Whether nothing is to be stored. True when the key is there at all; the API server refuses values other than
-    /// `All`.
+    /// Whether it is a dry run. True if the key exists; the API server refuses values other than `All`.
     pub dry_run: bool,
-    /// Who owns the written fields.
+    /// The owner of the written fields.
     pub field_manager: Cow<'q, str>,
     /// `Ignore`, `Warn`, `Strict` or nothing.
     pub field_validation: Cow<'q, str>,
-    /// Whether an apply takes over fields of other managers.
+    /// Whether an apply takes over the fields of other managers.
     pub force: bool,
 }
 
-/// What a delete says in its query string. Its body, if it has one, says the same and then the query is ignored
+/// The options of a delete in its query string. If the request has a body, the options in the body are used instead
 /// (apiserver's `handlers/delete.go`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions<'q> {
@@ -55,7 +54,7 @@ pub struct DeleteOptions<'q> {
     pub dry_run: bool,
     /// `Orphan`, `Background`, `Foreground` or nothing.
     pub propagation_policy: Cow<'q, str>,
-    /// Seconds until the object is removed by force.
+    /// The grace period in seconds.
     pub grace_period_seconds: Option<i64>,
     /// The older form of `propagationPolicy=Orphan`.
     pub orphan_dependents: Option<bool>,
@@ -69,7 +68,7 @@ pub fn parse_bool(text: &str) -> bool {
 // === impl ListOptions ===
 
 impl<'q> ListOptions<'q> {
-    /// Reads them all, in one pass: this runs for every list and watch. A key that does not decode is an error here.
+    /// Reads all options in one pass, because this runs for every list and watch. A key that cannot be decoded is an error.
     pub fn parse(query: &'q Query<'_>) -> Result<Self, QueryError> {
         let mut options = Self::default();
         let mut seen = Seen::default();

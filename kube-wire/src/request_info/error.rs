@@ -1,21 +1,21 @@
-//! Why a request line is refused. Always the client's fault, never worth a retry.
+//! Refusals of a request line. They are always the client's fault, and a retry is useless.
 
 use crate::percent::PercentError;
 use crate::query::QueryError;
 use crate::selector::FieldSelectorError;
 use crate::status::Status;
 
-/// Why a request is not understood.
+/// The request is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// A path that could be read in two ways, or in none.
+    /// A path that is ambiguous or invalid.
     #[error("invalid request path: {0}")]
     Path(#[from] PathError),
-    /// A query string that could be read in two ways.
+    /// A query string that is ambiguous.
     #[error("invalid request: {0}")]
     Query(#[from] QueryError),
-    /// A field selector without meaning.
+    /// An invalid field selector.
     #[error(transparent)]
     FieldSelector(#[from] FieldSelectorError),
     /// A method that is not served, or not on this path.
@@ -23,14 +23,14 @@ pub enum RequestError {
     Method,
 }
 
-/// Why a path is refused. Kubernetes (or Go's HTTP server before it) would clean, trim or ignore most of these.
+/// The path is refused. Kubernetes (or Go's HTTP server before it) would clean, trim or ignore most of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
     /// No slash at the beginning.
     #[error("it must begin with a slash")]
     NotAbsolute,
-    /// `//`; one slash at the very end is fine.
+    /// `//`. One slash at the end is allowed.
     #[error("it must not hold an empty segment")]
     EmptySegment,
     /// `.` or `..`, also when encoded.
@@ -39,19 +39,19 @@ pub enum PathError {
     /// `%2f` in a segment.
     #[error("it must not hold an encoded slash")]
     EncodedSlash,
-    /// `%25` in a segment: no Kubernetes name holds a percent sign, and a second decoding would change the path.
+    /// `%25` in a segment: no Kubernetes name contains a percent sign, and a second decoding would change the path.
     #[error("it must not hold an encoded percent sign")]
     EncodedPercent,
     /// A control character, a space, `?` or `#`, or one of the first two encoded.
     #[error("it must not hold control characters")]
     Control,
-    /// A percent escape that is none, or text that is not UTF-8.
+    /// An invalid percent escape, or text that is not UTF-8.
     #[error(transparent)]
     Percent(#[from] PercentError),
     /// Segments after a subresource other than `proxy`.
     #[error("nothing may follow the subresource")]
     TrailingSegments,
-    /// `/namespaces/a/namespaces/b`: nothing is there, and it reads as two namespaces at once.
+    /// `/namespaces/a/namespaces/b`: it does not exist, and names two namespaces.
     #[error("a namespace holds no namespaces")]
     NestedNamespace,
     /// `/api/v1/watch` with nothing after it.

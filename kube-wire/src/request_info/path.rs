@@ -16,20 +16,20 @@ pub(super) struct ParsedPath<'a> {
     pub(super) resource: Cow<'a, str>,
     pub(super) name: Option<SegmentName<'a>>,
     pub(super) subresource: Option<Cow<'a, str>>,
-    /// What follows `proxy`, as it came: empty, or beginning with `/`.
+    /// The unchanged text after `proxy`: empty, or beginning with `/`.
     pub(super) remainder: &'a str,
 }
 
-/// Takes one segment at a time off a path.
+/// Splits a path into segments, one at a time.
 struct Segments<'a> {
     path: &'a str,
-    /// What follows the last slash that was taken; `None` at the end.
+    /// The text after the last consumed slash. `None` at the end.
     rest: Option<&'a str>,
 }
 
-/// `None` when the path names no resource; such a path has not been checked to its end.
+/// `None` if the path is not that of a resource. Such a path has not been checked to its end.
 ///
-/// The order of the tests is that of `NewRequestInfo`.
+/// The order of the checks is that of `NewRequestInfo`.
 pub(super) fn parse(path: &str) -> Result<Option<ParsedPath<'_>>, PathError> {
     let mut segments = Segments::new(path)?;
     let group = match segments.next()?.as_deref() {
@@ -92,12 +92,12 @@ pub(super) fn parse(path: &str) -> Result<Option<ParsedPath<'_>>, PathError> {
 pub(super) fn decode_all(path: &str) -> Result<Cow<'_, str>, PathError> {
     let mut segments = Segments::new(path)?;
     while segments.next()?.is_some() {}
-    // Every segment decodes, and none holds a slash, so the whole may be decoded at once.
+    // Every segment can be decoded, and none contains a slash, so the whole path can be decoded at once.
     Ok(percent::decode_segment(path)?)
 }
 
-/// A proxied path belongs to the backend, which may like empty segments and encoded slashes. It must not climb out of
-/// the subresource, whichever of the servers on the way decodes it.
+/// A proxied path belongs to the backend, which may accept empty segments and encoded slashes. But it must not leave the
+/// subresource, whichever server on the path decodes it.
 fn check_remainder(remainder: &str) -> Result<(), PathError> {
     let decoded = percent::decode_segment(remainder)?;
     if decoded.contains(char::is_control) {
@@ -138,7 +138,7 @@ impl<'a> Segments<'a> {
         Ok(Self { path, rest: Some(rest) })
     }
 
-    /// The next segment, decoded; `None` at the end and after a slash at the end.
+    /// The next segment, decoded. `None` at the end, and after a trailing slash.
     fn next(&mut self) -> Result<Option<Cow<'a, str>>, PathError> {
         let Some(rest) = self.rest else {
             return Ok(None);
@@ -173,7 +173,7 @@ impl<'a> Segments<'a> {
         Ok(Some(SegmentName::new(segment).expect("a segment has just passed the same rules")))
     }
 
-    /// All that has not been taken, with the slash before it.
+    /// The remaining text, with the slash before it.
     fn remainder(&self) -> &'a str {
         let length = self.rest.map_or(0, |rest| rest.len() + 1);
         &self.path[self.path.len() - length..]

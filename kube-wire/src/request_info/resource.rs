@@ -1,4 +1,4 @@
-//! A request for a resource, and the path it stands for.
+//! A request for a resource, and its path.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct ResourceRequest<'a> {
     watch_prefix: bool,
 }
 
-/// The parts of a resource path; displays as the path, percent-encoded.
+/// The parts of a resource path. Its `Display` is the percent-encoded path.
 ///
 /// ```
 /// # use kube_wire::request_info::ResourcePath;
@@ -53,7 +53,7 @@ pub struct ResourcePath<'a> {
     pub name: Option<SegmentName<'a>>,
     /// Only together with a name.
     pub subresource: Option<&'a str>,
-    /// Appended as it is after `proxy`: empty, or beginning with `/`.
+    /// Appended unchanged after `proxy`: empty, or beginning with `/`.
     pub remainder: &'a str,
 }
 
@@ -75,7 +75,7 @@ impl<'a> ResourceRequest<'a> {
         }
     }
 
-    /// What is to be done.
+    /// The verb.
     pub fn verb(&self) -> Verb {
         self.verb
     }
@@ -100,13 +100,12 @@ impl<'a> ResourceRequest<'a> {
         self.subresource.as_deref()
     }
 
-    /// The namespace in the path. For `/namespaces/{n}` itself it is `n`, as Kubernetes has it.
+    /// The namespace in the path. For `/namespaces/{n}` itself it is `n`, as in Kubernetes.
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_ref().map(SegmentName::as_str)
     }
 
-    /// The name in the path, or else the one that a list or watch selects by `metadata.name`: what authorisation asks
-    /// about.
+    /// The name for authorisation: the name in the path, or the one that a list or watch selects by `metadata.name`.
     pub fn name(&self) -> Option<&str> {
         self.path_name().or(self.selected_name.as_deref())
     }
@@ -116,12 +115,12 @@ impl<'a> ResourceRequest<'a> {
         self.name.as_ref().map(SegmentName::as_str)
     }
 
-    /// What follows the `proxy` subresource, as it came; empty elsewhere.
+    /// The unchanged text after the subresource `proxy`. Empty for other requests.
     pub fn remainder(&self) -> &str {
         &self.remainder
     }
 
-    /// Whether the legacy `/watch/` path was used. Selectors are ignored there when a name is given.
+    /// Whether the path is the legacy `/watch/` form, which ignores selectors if it has a name.
     pub fn has_watch_prefix(&self) -> bool {
         self.watch_prefix
     }
@@ -136,13 +135,13 @@ impl<'a> ResourceRequest<'a> {
         GroupResource { group: &self.group, resource: &self.resource }
     }
 
-    /// Whether it is about one core Namespace object (or its subresource) rather than something in it.
+    /// Whether the target is a Namespace object (or its subresource), and not an object in a namespace.
     pub fn is_namespace(&self) -> bool {
         self.group.is_empty() && self.resource == "namespaces" && self.name.is_some()
     }
 
-    /// Whether the answer is a byte stream to a pod, service or node rather than an object: apiserver's `CONNECT`
-    /// operations (`pkg/registry/core/rest/storage_core.go`). The verb stays what the method says.
+    /// Whether the response is a byte stream of a pod, Service or node, and not an object: apiserver's `CONNECT` operations
+    /// (`pkg/registry/core/rest/storage_core.go`). The method determines the verb as usual.
     pub fn is_connect(&self) -> bool {
         self.group.is_empty()
             && matches!(
@@ -151,12 +150,12 @@ impl<'a> ResourceRequest<'a> {
             )
     }
 
-    /// Whether the server of a pod, a service or a node handles the request, so that neither body is a Kubernetes object.
+    /// Whether the server of a pod, a Service or a node handles the request, so that neither body is a Kubernetes object.
     pub fn is_proxy(&self) -> bool {
         self.is_connect() && self.subresource() == Some("proxy")
     }
 
-    /// The path of this request, with parts that may be replaced.
+    /// The path of this request, with parts that can be replaced.
     pub fn path(&self) -> ResourcePath<'_> {
         ResourcePath {
             group: &self.group,
@@ -170,13 +169,13 @@ impl<'a> ResourceRequest<'a> {
         }
     }
 
-    /// The path of this request at another namespace, another name, or both; `None` keeps what is there. A namespace
-    /// narrows a path over all namespaces, a name makes an object's path of a collection's.
+    /// The path of this request with another namespace, another name, or both. `None` keeps the current value. A namespace
+    /// restricts a path over all namespaces. A name turns the path of a collection into that of an object.
     ///
-    /// The one segment after `/namespaces/`, when the request is about that Namespace itself, is its name; there a
-    /// `namespace` counts if no `name` is given.
+    /// If the target is a Namespace itself, the segment after `/namespaces/` is its name. Then `namespace` is used if there
+    /// is no `name`.
     ///
-    /// A trailing slash is not kept; what follows `proxy` is kept byte for byte.
+    /// A trailing slash is removed. The text after `proxy` is kept byte for byte.
     pub fn path_with(&self, namespace: Option<&SegmentName<'_>>, name: Option<&SegmentName<'_>>) -> String {
         let mut path = self.path();
         let name = if self.resource == "namespaces" { name.or(namespace) } else { name };
@@ -189,7 +188,7 @@ impl<'a> ResourceRequest<'a> {
         path.build()
     }
 
-    /// The same without borrowing.
+    /// The same request, owned.
     pub fn into_owned(self) -> ResourceRequest<'static> {
         let owned = |text: Cow<'a, str>| Cow::Owned(text.into_owned());
         ResourceRequest {

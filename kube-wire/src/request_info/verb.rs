@@ -4,14 +4,14 @@ use std::fmt;
 
 use http::Method;
 
-/// What is done to a resource, as role rules name it.
+/// The action on a resource, as in the rules of a Role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Verb {
     /// Read one object. Also GET and HEAD on `exec`, `proxy` and the other connect subresources.
     Get,
     /// Read a collection.
     List,
-    /// Follow a collection or, by the legacy path, one object.
+    /// Watch a collection or, by the legacy path, one object.
     Watch,
     /// POST, also on `exec`, `binding`, `token`...
     Create,
@@ -21,13 +21,13 @@ pub enum Verb {
     Patch,
     /// Delete one object.
     Delete,
-    /// Delete what a selector matches.
+    /// Delete the objects that a selector matches.
     DeleteCollection,
-    /// OPTIONS of a pod's or a service's own server. Kubernetes has no name for it, so that only rules for `*` allow it.
+    /// OPTIONS for the server of a pod or a Service. Kubernetes has no name for it, so only rules for `*` allow it.
     Options,
 }
 
-/// What a method means before the path is looked at.
+/// The meaning of a method without the path.
 pub(super) struct MethodVerbs {
     /// On a resource, a name given.
     pub(super) resource: Verb,
@@ -53,7 +53,7 @@ pub(super) fn of_method(method: &Method) -> Option<MethodVerbs> {
 // === impl Verb ===
 
 impl Verb {
-    /// As role rules spell it.
+    /// The name in the rules of a Role.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",

@@ -1,6 +1,6 @@
 //! Field selectors, as `k8s.io/apimachinery/pkg/fields` reads and prints them.
 //!
-//! A value escapes `\`, `,` and `=` with a backslash; a field's name knows no escapes.
+//! In a value, a backslash escapes `\`, `,` and `=`. The name of a field has no escapes.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! One constructor per refusal, with the messages of `k8s.io/apimachinery/pkg/api/errors`.
+//! One constructor for each refusal, with the messages of `k8s.io/apimachinery/pkg/api/errors`.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,14 +9,14 @@ use crate::go_quote::GoQuoted;
 use crate::gvr::{GroupKind, GroupResource};
 use crate::media::{NotAcceptable, UnsupportedMediaType};
 
-/// The message of an API server that cannot take another request (`tooManyRequests` in apiserver's
+/// The message of an API server that cannot accept another request (`tooManyRequests` in apiserver's
 /// `filters/maxinflight.go`).
 pub const TOO_MANY_REQUESTS: &str = "Too many requests, please try again later.";
 
-/// Who was denied what: the attributes that authorisation looked at, in the caller's own names.
+/// What was denied to whom: the attributes of the authorisation, with the names that the caller uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied<'a> {
-    /// Something done to a resource.
+    /// A request for a resource.
     Resource {
         /// The user's name.
         user: &'a str,
@@ -31,7 +31,7 @@ pub enum Denied<'a> {
         /// `None` for collections.
         name: Option<&'a str>,
     },
-    /// Something done to a path that is no resource.
+    /// A request for a path that is not a resource.
     Path {
         /// The user's name.
         user: &'a str,
@@ -42,16 +42,16 @@ pub enum Denied<'a> {
     },
 }
 
-/// What is wrong with one field of an object, as `field.Error` of apimachinery has it.
+/// An error about one field of an object, as `field.Error` of apimachinery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// What kind of wrong.
+    /// The type of the error.
     pub cause: CauseType,
     /// The field's JSON path: `spec.nodeSelector[location]`.
     pub field: String,
-    /// What stands there, if it belongs into the message; printed in Go's quotes.
+    /// The value, if the message contains it, in Go's quotes.
     pub value: Option<String>,
-    /// What to do about it; may be empty.
+    /// What to do about it. Can be empty.
     pub detail: String,
 }
 
@@ -66,26 +66,25 @@ impl Status {
         Self::failure(400, Reason::BadRequest, message)
     }
 
-    /// 401: the caller must say who it is. An API server's message is `Unauthorized` and no more, so as to tell
-    /// strangers nothing.
+    /// 401: the caller must authenticate. The message of an API server is only `Unauthorized`, so that it discloses
+    /// nothing.
     pub fn unauthorized(message: impl Into<String>) -> Self {
         Self::failure(401, Reason::Unauthorized, message)
     }
 
-    /// 403: the caller may not. `why` may be empty; it is what an authoriser says.
+    /// 403: the caller is not allowed to do this. `why` is the reason of the authoriser, and can be empty.
     pub fn forbidden(denied: Denied<'_>, why: &str) -> Self {
         let (resource, name) = match denied {
             Denied::Resource { resource, name, .. } => (resource, name.unwrap_or_default()),
             Denied::Path { .. } => (GroupResource { group: "", resource: "" }, ""),
         };
-        // apiserver's `responsewriters/errors.go` makes the sentence safe for HTML, but not what the authoriser says.
+        // apiserver's `responsewriters/errors.go` escapes the sentence for HTML, but not the reason of the authoriser.
         let denied = Sanitised(&denied.to_string()).to_string();
         let sentence = if why.is_empty() { denied } else { format!("{denied}: {why}") };
         Self::forbidden_because(resource, name, &sentence)
     }
 
-    /// 403 with a sentence of one's own after `pods "x" is forbidden: `. `name` may be empty, and so may all of
-    /// `resource`.
+    /// 403 with any text after `pods "x" is forbidden: `. `name` can be empty, and so can all fields of `resource`.
     pub fn forbidden_because(resource: GroupResource<'_>, name: &str, sentence: &str) -> Self {
         let message = match (resource.resource, name) {
             ("", _) => format!("forbidden: {sentence}"),
@@ -101,37 +100,37 @@ impl Status {
         Self::failure(404, Reason::NotFound, message).about(resource, name)
     }
 
-    /// 404: no such path. The text is what client-go makes of a bare 404.
+    /// 404: no such path. The text is that of client-go for a 404 without a body.
     pub fn path_not_found() -> Self {
         Self::generic(404, Reason::NotFound, "the server could not find the requested resource")
     }
 
-    /// 409: there is one of that name. Clients that create what may exist take this for success; when the name is
-    /// taken by something that is *not* the object they meant, use [`Status::conflict`].
+    /// 409: an object of that name exists. Clients that create objects which may exist treat this as success. If the existing
+    /// object is *not* the one that the client means, use [`Status::conflict`].
     pub fn already_exists(resource: GroupResource<'_>, name: &str) -> Self {
         let message = format!("{resource} {} already exists", GoQuoted(name));
         Self::failure(409, Reason::AlreadyExists, message).about(resource, name)
     }
 
-    /// 409: the object is not what the writer thinks.
+    /// 409: the object differs from what the writer expects.
     pub fn conflict(resource: GroupResource<'_>, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {resource} {}: {why}", GoQuoted(name));
         Self::failure(409, Reason::Conflict, message).about(resource, name)
     }
 
-    /// 410: no longer there.
+    /// 410: it no longer exists.
     pub fn gone(message: impl Into<String>) -> Self {
         Self::failure(410, Reason::Gone, message)
     }
 
-    /// 410: the resource version or the continue token is too old; informers list again.
+    /// 410: the resource version or the continue token is too old. Informers then list again.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::failure(410, Reason::Expired, message)
     }
 
-    /// 422: the object is wrong.
+    /// 422: the object is invalid.
     pub fn invalid(kind: GroupKind<'_>, name: &str, errors: &[FieldError]) -> Self {
-        // An object can have as many errors as it has elements.
+        // An object can have an error for each of its elements.
         let mut seen = HashSet::with_capacity(errors.len());
         let mut sentences: Vec<String> = errors.iter().map(ToString::to_string).collect();
         sentences.retain(|sentence| seen.insert(sentence.clone()));
@@ -157,44 +156,44 @@ impl Status {
         status
     }
 
-    /// 405: the resource knows no such action.
+    /// 405: the resource does not support this action.
     pub fn method_not_allowed(resource: GroupResource<'_>, action: &str) -> Self {
         let message = format!("{action} is not supported on resources of kind {}", GoQuoted(&resource.to_string()));
         Self::failure(405, Reason::MethodNotAllowed, message).about(resource, "")
     }
 
-    /// 405: go-restful, which routes for kube-apiserver, knows no such method on this path.
+    /// 405: go-restful, the router of kube-apiserver, has no such method for this path.
     pub fn method_not_allowed_here() -> Self {
         Self::generic(405, Reason::MethodNotAllowed, "the server does not allow this method on the requested resource")
     }
 
-    /// 422: a JSON patch that does not apply. What is wrong with it an API server does not say (`applyJSPatch` in
-    /// apiserver's `handlers/patch.go`).
+    /// 422: a JSON patch that does not apply. An API server does not tell why (`applyJSPatch` in apiserver's
+    /// `handlers/patch.go`).
     pub fn patch_does_not_apply() -> Self {
         Self::generic(422, Reason::Invalid, "the server rejected our request due to an error in our request")
     }
 
-    /// 406: not in a representation that the client accepts.
+    /// 406: there is no representation that the client accepts.
     pub fn not_acceptable(error: NotAcceptable) -> Self {
         Self::failure(406, Reason::NotAcceptable, error.to_string())
     }
 
-    /// 413: too large a body.
+    /// 413: the body is too large.
     pub fn request_entity_too_large(message: &str) -> Self {
         Self::failure(413, Reason::RequestEntityTooLarge, format!("Request entity too large: {message}"))
     }
 
-    /// 415: not in this encoding.
+    /// 415: the encoding is not supported.
     pub fn unsupported_media_type(error: UnsupportedMediaType) -> Self {
         Self::failure(415, Reason::UnsupportedMediaType, error.to_string())
     }
 
-    /// 429: come back in so many seconds.
+    /// 429: the client can try again after so many seconds.
     pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         Self::failure(429, Reason::TooManyRequests, message).with_retry_after(retry_after_seconds)
     }
 
-    /// 500: a fault of the server.
+    /// 500: an internal error.
     pub fn internal_error(what: &str) -> Self {
         let mut status = Self::failure(500, Reason::InternalError, format!("Internal error occurred: {what}"));
         let cause = Cause { message: what.to_owned(), ..Cause::default() };
@@ -202,7 +201,7 @@ impl Status {
         status
     }
 
-    /// 500: could not be done in time and was not; the client may repeat it.
+    /// 500: it was not done in time, and has no effect. The client may repeat it.
     pub fn server_timeout(resource: GroupResource<'_>, operation: &str, retry_after_seconds: u32) -> Self {
         let message = format!(
             "The {operation} operation against {resource} could not be completed at this time, please try again."
@@ -211,18 +210,18 @@ impl Status {
         status.with_retry_after(retry_after_seconds)
     }
 
-    /// 503: not now. Add [`Status::with_retry_after`] when it is known.
+    /// 503: it is unavailable now. Add [`Status::with_retry_after`] if the time is known.
     pub fn service_unavailable(message: impl Into<String>) -> Self {
         Self::failure(503, Reason::ServiceUnavailable, message)
     }
 
-    /// 504: not done in time, and may yet be done.
+    /// 504: it was not done in time, but may still be done.
     pub fn timeout(message: &str, retry_after_seconds: u32) -> Self {
         let message = format!("Timeout: {message}");
         Self::failure(504, Reason::Timeout, message).with_retry_after(retry_after_seconds)
     }
 
-    /// What `NewGenericServerResponse` makes where it knows no resource: details that are there, and empty.
+    /// As `NewGenericServerResponse` without a resource: the details exist, but are empty.
     fn generic(code: u16, reason: Reason, message: &str) -> Self {
         Self { details: Some(Details::default()), ..Self::failure(code, reason, message) }
     }
@@ -266,13 +265,13 @@ impl fmt::Display for Denied<'_> {
 // === impl FieldError ===
 
 impl FieldError {
-    /// A value that is wrong.
+    /// An invalid value.
     pub fn invalid(field: impl Into<String>, value: impl Into<String>, detail: impl Into<String>) -> Self {
         let value = Some(value.into());
         Self { cause: CauseType::Invalid, field: field.into(), value, detail: detail.into() }
     }
 
-    /// A field that must not be set (so).
+    /// A field that must not be set, or not to this value.
     pub fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { cause: CauseType::Forbidden, field: field.into(), value: None, detail: detail.into() }
     }
@@ -282,7 +281,7 @@ impl FieldError {
         Self { cause: CauseType::Required, field: field.into(), value: None, detail: detail.into() }
     }
 
-    /// A list, or what its entries multiply to, that is longer than `limit` (`TooMany` in apimachinery's
+    /// A list, or the product of its entries, that is longer than `limit` (`TooMany` in apimachinery's
     /// `util/validation/field/errors.go`).
     pub fn too_many(field: impl Into<String>, actual: u64, limit: u64) -> Self {
         let items = if limit == 1 { "item" } else { "items" };
@@ -314,7 +313,7 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// Text in which no browser sees a tag.
+/// Text without HTML tags.
 struct Sanitised<'a>(&'a str);
 
 impl fmt::Display for Sanitised<'_> {

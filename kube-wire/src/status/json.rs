@@ -1,10 +1,10 @@
-//! The JSON form, byte for byte what Go's `encoding/json` makes of the struct.
+//! The JSON encoding, byte for byte as Go's `encoding/json` writes the struct.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Details, ListMeta, NotAStatus, Outcome, Reason, Status};
 
-/// Field order is that of the Go struct.
+/// The order of the fields is that of the Go struct.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Written<'a> {
@@ -56,7 +56,7 @@ pub(super) fn write(status: &Status) -> Vec<u8> {
     let plain = serde_json::to_string(&written).expect("strings and numbers only");
     let mut out = String::with_capacity(plain.len() + 16);
     for character in plain.chars() {
-        // Go escapes these so that JSON may stand in HTML and in JavaScript. They occur inside strings only.
+        // Go escapes these so that HTML and JavaScript can contain the JSON. They occur only inside strings.
         match character {
             '<' => out.push_str("\\u003c"),
             '>' => out.push_str("\\u003e"),
@@ -72,7 +72,7 @@ pub(super) fn write(status: &Status) -> Vec<u8> {
 
 pub(super) fn read(bytes: &[u8]) -> Result<Status, NotAStatus> {
     let read: Read = serde_json::from_slice(bytes)?;
-    // The group-qualified form is what Go's `FromObject` also takes.
+    // Go's `FromObject` also accepts the group-qualified form.
     if read.kind != "Status" || !matches!(read.api_version.as_str(), "v1" | "meta.k8s.io/v1") {
         return Err(NotAStatus::Kind { api_version: read.api_version, kind: read.kind });
     }
@@ -82,12 +82,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Status, NotAStatus> {
         message: read.message,
         reason: Reason::from(read.reason),
         details: read.details,
-        // What is no HTTP status code says nothing.
+        // Ignore invalid HTTP status codes.
         code: u16::try_from(read.code).ok().filter(|code| *code < 1000).unwrap_or_default(),
     })
 }
 
-/// Go leaves a field alone when it reads null.
+/// Go does not change a field if the value is null.
 pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,5 +1,5 @@
-//! The protobuf form: field numbers of apimachinery's `pkg/apis/meta/v1/generated.proto`. Go's generated code writes
-//! every text and number, empty ones too, and in the order of the numbers; so does this.
+//! The protobuf encoding, with the field numbers of apimachinery's `pkg/apis/meta/v1/generated.proto`. Like Go's generated
+//! code, it writes all strings and numbers, including empty ones, in the order of the field numbers.
 
 use std::borrow::Cow;
 
@@ -69,7 +69,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Status, NotAStatus> {
             3 => field.text()?.clone_into(&mut status.message),
             4 => status.reason = Reason::from(field.text()?.to_owned()),
             5 => status.details = Some(read_details(field.bytes()?)?),
-            // What is no HTTP status code says nothing.
+            // Ignore invalid HTTP status codes.
             6 => status.code = u16::try_from(field.varint()?).ok().filter(|code| *code < 1000).unwrap_or_default(),
             _ => {}
         }
@@ -100,7 +100,7 @@ fn read_details(message: &[u8]) -> Result<Details, WireError> {
             2 => field.text()?.clone_into(&mut details.group),
             3 => field.text()?.clone_into(&mut details.kind),
             4 => details.causes.push(read_cause(field.bytes()?)?),
-            // What is no int32 says nothing.
+            // Ignore values that are not an int32.
             5 => details.retry_after_seconds = i32::try_from(field.varint()?.cast_signed()).unwrap_or_default(),
             6 => field.text()?.clone_into(&mut details.uid),
             _ => {}

@@ -1,4 +1,4 @@
-//! The words for programs: why a request failed, and why a field is wrong.
+//! The reasons for programs: why a request failed, and why a field is invalid.
 
 use std::borrow::Cow;
 
@@ -6,69 +6,69 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The caller must say who it is. 401
+    /// The caller must authenticate. 401
     Unauthorized,
-    /// The caller may not. 403
+    /// The caller is not allowed to do this. 403
     Forbidden,
     /// No such object. 404
     NotFound,
-    /// There is one of that name. 409
+    /// An object of that name exists. 409
     AlreadyExists,
-    /// The object has changed meanwhile. 409
+    /// The object has changed in the meantime. 409
     Conflict,
-    /// No longer there. 410
+    /// It no longer exists. 410
     Gone,
-    /// The object is wrong; the causes say where. 422
+    /// The object is invalid; the causes tell where. 422
     Invalid,
-    /// Could not be done in time, and was not. 500
+    /// It was not done in time, and has no effect. 500
     ServerTimeout,
     /// Stored data cannot be read. 500
     StorageReadError,
-    /// Not done in time, and may yet be. 504
+    /// It was not done in time, but may still be done. 504
     Timeout,
-    /// Come back later. 429
+    /// The client must try again later. 429
     TooManyRequests,
-    /// The request itself is wrong. 400
+    /// The request itself is invalid. 400
     BadRequest,
-    /// Not with this method. 405
+    /// The method is not supported. 405
     MethodNotAllowed,
-    /// Not in a representation that the client accepts. 406
+    /// There is no representation that the client accepts. 406
     NotAcceptable,
-    /// Too large a body. 413
+    /// The body is too large. 413
     RequestEntityTooLarge,
-    /// Not in this encoding. 415
+    /// The encoding is not supported. 415
     UnsupportedMediaType,
-    /// A fault of the server. 500
+    /// An internal error. 500
     InternalError,
     /// The resource version or the continue token is too old. 410
     Expired,
-    /// Not now. 503
+    /// Unavailable now. 503
     ServiceUnavailable,
     /// Any other text; the empty one is Kubernetes' unknown reason.
     Other(Cow<'static, str>),
 }
 
-/// `metav1.CauseType`: why a field is wrong.
+/// `metav1.CauseType`: why a field is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CauseType {
-    /// It names something that is not there.
+    /// It names something that does not exist.
     NotFound,
-    /// It must be given.
+    /// It is required.
     Required,
     /// It must be unique.
     Duplicate,
-    /// Its value is wrong.
+    /// Its value is invalid.
     Invalid,
-    /// Its value is none of the known ones.
+    /// Its value is not supported.
     NotSupported,
-    /// It must not be set (so).
+    /// It must not be set, or not to this value.
     Forbidden,
     /// It is too long.
     TooLong,
     /// It has too many items.
     TooMany,
-    /// A fault of the server.
+    /// An internal error.
     Internal,
 }
 
@@ -97,7 +97,7 @@ const KNOWN: [Reason; 19] = [
 // === impl Reason ===
 
 impl Reason {
-    /// As it stands on the wire.
+    /// The text on the wire.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Unauthorized => "Unauthorized",
@@ -139,7 +139,7 @@ impl From<String> for Reason {
 // === impl CauseType ===
 
 impl CauseType {
-    /// As it stands on the wire.
+    /// The text on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NotFound => "FieldValueNotFound",
@@ -154,7 +154,7 @@ impl CauseType {
         }
     }
 
-    /// What a message about such a field begins with (`field.ErrorType.String`).
+    /// The beginning of a message about such a field (`field.ErrorType.String`).
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::NotFound => "Not found",

@@ -2,22 +2,22 @@
 
 use crate::status::Status;
 
-/// What an event says about its object.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// It came, or came into what is watched.
+    /// The object was created, or now matches the watch.
     Added,
-    /// It changed.
+    /// The object changed.
     Modified,
-    /// It went, or went out of what is watched.
+    /// The object was deleted, or no longer matches the watch.
     Deleted,
-    /// Nothing happened; the object holds a resource version only (KEP-956).
+    /// Nothing happened. The object has only a resource version (KEP-956).
     Bookmark,
-    /// The watch is over; the object is a `Status`.
+    /// The watch ends. The object is a `Status`.
     Error,
 }
 
-/// The JSON frame of an ERROR event, with the newline that ends it. It is the last frame of a watch.
+/// The JSON frame of an ERROR event, with a newline at the end. It is the last frame of a watch.
 pub fn error_event(status: &Status) -> Vec<u8> {
     let mut frame = br#"{"type":"ERROR","object":"#.to_vec();
     frame.extend_from_slice(status.to_json().trim_ascii_end());
@@ -28,14 +28,14 @@ pub fn error_event(status: &Status) -> Vec<u8> {
 // === impl EventType ===
 
 impl EventType {
-    /// Recognises the `type` of a frame.
+    /// Parses the `type` of a frame.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Added, Self::Modified, Self::Deleted, Self::Bookmark, Self::Error]
             .into_iter()
             .find(|event_type| event_type.as_str() == text)
     }
 
-    /// As it stands in a frame.
+    /// The text in a frame.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "ADDED",

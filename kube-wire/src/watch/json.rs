@@ -4,15 +4,15 @@ use memchr::memchr2;
 
 use super::{Buffer, FrameError};
 
-/// Splits a stream of JSON objects. Pretty-printed frames and any white space between frames are fine.
+/// Splits a stream of JSON objects. Accepts pretty-printed frames, and any white space between frames.
 ///
-/// It counts brackets outside strings and no more: a frame that is given out has balanced brackets, whether it is JSON
-/// is for its reader to say.
+/// It only counts brackets outside of strings: each frame has balanced brackets, but its reader must check whether it is valid
+/// JSON.
 #[derive(Debug)]
 pub struct JsonFrames {
     buffer: Buffer,
     limit: usize,
-    /// How many bytes of the pending frame have been looked at.
+    /// The number of scanned bytes of the pending frame.
     scanned: usize,
     state: State,
 }
@@ -25,9 +25,9 @@ pub struct JsonFrames {
 enum State {
     /// No frame has begun.
     Between,
-    /// In so many brackets.
+    /// In this number of brackets.
     Inside(usize),
-    /// In a string, in so many brackets.
+    /// In a string, in this number of brackets.
     Text(usize),
     /// After a backslash in a string.
     Escape(usize),
@@ -41,12 +41,12 @@ impl JsonFrames {
         Self { buffer: Buffer::default(), limit, scanned: 0, state: State::Between }
     }
 
-    /// Adds what came. All frames of the chunk before must have been taken.
+    /// Adds a chunk. All frames of the previous chunk must have been consumed.
     pub fn push(&mut self, chunk: &[u8]) -> Result<(), FrameError> {
         self.buffer.push(chunk, self.limit)
     }
 
-    /// The next whole frame, from its `{` to its `}`; `None` until more comes.
+    /// The next whole frame, from its `{` to its `}`. `None` if it is incomplete.
     pub fn next_frame(&mut self) -> Result<Option<&[u8]>, FrameError> {
         if self.state == State::Between && !self.begin()? {
             return Ok(None);
@@ -63,7 +63,7 @@ impl JsonFrames {
         Ok(Some(self.buffer.take(length)))
     }
 
-    /// Says whether the stream ended between frames.
+    /// Checks that the stream ended between frames.
     pub fn finish(&self) -> Result<(), FrameError> {
         let blank = self.buffer.pending().iter().all(u8::is_ascii_whitespace);
         if self.state == State::Between && blank { Ok(()) } else { Err(FrameError::Truncated) }
@@ -85,7 +85,7 @@ impl JsonFrames {
         }
     }
 
-    /// Looks at what has not been looked at; `true` at the end of the frame.
+    /// Scans the remaining bytes. `true` at the end of the frame.
     fn scan(&mut self) -> bool {
         let pending = self.buffer.pending();
         while let Some(rest) = pending.get(self.scanned..).filter(|rest| !rest.is_empty()) {
@@ -118,8 +118,8 @@ impl JsonFrames {
     }
 }
 
-/// The first quote or backslash. Most strings of an object are keys and words of a dozen bytes, over before a vector
-/// search has begun; the long ones are worth one.
+/// The first quote or backslash. Most strings of an object have about a dozen bytes, for which a vector search is too slow to
+/// start. Long strings are worth one.
 fn find_end_of_text(text: &[u8]) -> Option<usize> {
     const SHORT: usize = 24;
     let (head, tail) = text.split_at(text.len().min(SHORT));

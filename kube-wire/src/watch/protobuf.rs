@@ -2,8 +2,8 @@
 
 use super::{Buffer, FrameError};
 
-/// Splits a stream of messages, each after its length in four bytes, the highest first (apimachinery's
-/// `pkg/util/framer`). A frame is a bare `metav1.WatchEvent`; the object inside it wears the usual envelope.
+/// Splits a stream of messages, each of which follows its length in four bytes, big-endian (apimachinery's `pkg/util/framer`).
+/// A frame is a `metav1.WatchEvent` without an envelope. The object inside it has the usual envelope.
 #[derive(Debug)]
 pub struct ProtobufFrames {
     buffer: Buffer,
@@ -15,18 +15,18 @@ const PREFIX: usize = 4;
 // === impl ProtobufFrames ===
 
 impl ProtobufFrames {
-    /// Frames of at most `limit` bytes, the length not counted.
+    /// Frames of at most `limit` bytes, without the length.
     pub fn new(limit: usize) -> Self {
         Self { buffer: Buffer::default(), limit }
     }
 
-    /// Adds what came. All frames of the chunk before must have been taken.
+    /// Adds a chunk. All frames of the previous chunk must have been consumed.
     pub fn push(&mut self, chunk: &[u8]) -> Result<(), FrameError> {
         self.buffer.push(chunk, self.limit.saturating_add(PREFIX))
     }
 
-    /// The next whole frame without its length; `None` until more comes. A length beyond the limit is an error at
-    /// once, before its bytes are waited for.
+    /// The next whole frame without its length. `None` if it is incomplete. A length beyond the limit is an error at once,
+    /// before the bytes of the frame arrive.
     pub fn next_frame(&mut self) -> Result<Option<&[u8]>, FrameError> {
         let Some((prefix, rest)) = self.buffer.pending().split_first_chunk::<PREFIX>() else {
             return Ok(None);
@@ -43,12 +43,12 @@ impl ProtobufFrames {
         Ok(Some(self.buffer.take(length)))
     }
 
-    /// Says whether the stream ended between frames.
+    /// Checks that the stream ended between frames.
     pub fn finish(&self) -> Result<(), FrameError> {
         if self.buffer.pending().is_empty() { Ok(()) } else { Err(FrameError::Truncated) }
     }
 
-    /// One frame, ready to be sent.
+    /// One frame, ready to send.
     pub fn encode(message: &[u8]) -> Result<Vec<u8>, FrameError> {
         let limit = u32::MAX as usize;
         let length = u32::try_from(message.len()).map_err(|_| FrameError::TooLarge { limit })?;

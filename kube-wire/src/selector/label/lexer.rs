@@ -1,17 +1,17 @@
-//! Words of a label selector.
+//! The tokens of a label selector.
 
-/// One word.
+/// One token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
-    /// A key, a value, or `in` / `notin`: only the place tells them apart.
+    /// A key, a value, or `in` / `notin`: only the position distinguishes them.
     Word(&'a str),
     /// `! = == != > < ( ) ,`
     Symbol(&'a str),
-    /// Nothing follows.
+    /// The end.
     End,
 }
 
-/// Cuts a selector into words, one ahead.
+/// Splits a selector into tokens, with one token of lookahead.
 pub(super) struct Lexer<'a> {
     rest: &'a str,
 }
@@ -21,21 +21,21 @@ impl<'a> Lexer<'a> {
         Self { rest: text }
     }
 
-    /// The next word, which is consumed.
+    /// Consumes the next token.
     pub(super) fn next(&mut self) -> Token<'a> {
         let (token, rest) = split(self.rest);
         self.rest = rest;
         token
     }
 
-    /// The next word, which stays.
+    /// The next token, without consuming it.
     pub(super) fn peek(&self) -> Token<'a> {
         split(self.rest).0
     }
 }
 
 impl<'a> Token<'a> {
-    /// The word as error messages show it.
+    /// The token in error messages.
     pub(super) fn text(self) -> &'a str {
         match self {
             Self::Word(text) | Self::Symbol(text) => text,
@@ -59,7 +59,7 @@ fn split(text: &str) -> (Token<'_>, &str) {
     (Token::Word(word), rest)
 }
 
-/// Kubernetes' own set of blanks; other Unicode spaces end up in a key or a value and are refused there.
+/// The white space of Kubernetes. Other Unicode spaces become part of a key or a value, and are refused there.
 fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\r' | '\n')
 }

@@ -6,15 +6,15 @@
 //! set         = "(" [ VALUE ] *( "," [ VALUE ] ) ")"
 //! ```
 //!
-//! One difference from Kubernetes: its lexer takes a NUL for the end of the text and ignores what follows
-//! (`labels/selector.go`, `Lexer.read`). Here a NUL is part of a word, so it is refused as a bad key or value.
+//! There is one difference from Kubernetes: its lexer treats a NUL as the end of the text and ignores the rest
+//! (`labels/selector.go`, `Lexer.read`). Here, a NUL is part of a token, so it is refused as a bad key or value.
 
 use super::lexer::{Lexer, Token};
 use super::{LabelSelectorError, Requirement, Test};
 use crate::go_quote::GoQuoted;
 use crate::name::label_key;
 
-/// All requirements in the order they stand.
+/// All requirements, in order.
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, LabelSelectorError> {
     let mut lexer = Lexer::new(text);
     let mut requirements = Vec::new();
@@ -55,7 +55,7 @@ fn requirement(lexer: &mut Lexer<'_>) -> Result<Requirement, LabelSelectorError>
         Token::Word(word) => word,
         other => return Err(unexpected(other, "expected: identifier")),
     };
-    // Kubernetes complains about the key before it looks at what follows.
+    // Kubernetes reports an invalid key before it reads the rest.
     if let Err(violations) = label_key(key) {
         return Err(LabelSelectorError::about_key(key, &violations.to_string()));
     }
@@ -77,7 +77,7 @@ fn requirement(lexer: &mut Lexer<'_>) -> Result<Requirement, LabelSelectorError>
     Requirement::new(key, test)
 }
 
-/// One value; none at all is the empty one.
+/// One value. A missing value is the empty one.
 fn value<'a>(lexer: &mut Lexer<'a>) -> Result<&'a str, LabelSelectorError> {
     if matches!(lexer.peek(), Token::End | Token::Symbol(",")) {
         return Ok("");
@@ -97,7 +97,7 @@ fn bound(lexer: &mut Lexer<'_>) -> Result<i64, LabelSelectorError> {
     })
 }
 
-/// A set in parentheses; between two commas, or next to a parenthesis, stands the empty value.
+/// A set in parentheses. Between two commas, or next to a parenthesis, there is the empty value.
 fn values(lexer: &mut Lexer<'_>) -> Result<Vec<String>, LabelSelectorError> {
     match lexer.next() {
         Token::Symbol("(") => {}
