@@ -29,51 +29,51 @@ pub(crate) use pace::{Limits, Pace};
 use report::Report;
 use stalled::Stalled;
 
-/// Sends GET requests to one target, and tells how many were answered, how fast, and at what cost.
+/// Send GET requests to one target, and report the rate of responses, latencies, and the cost.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     target: TargetArgs,
-    /// Requests that are in flight at once, at most.
+    /// The maximum number of concurrent requests.
     #[arg(long, value_name = "N", default_value = "32", value_parser = clap::value_parser!(u32).range(1..=4096))]
     concurrency: u32,
-    /// HTTP/2 connections that share them. Over HTTP/1.1 each request in flight has a connection of its own.
+    /// The number of HTTP/2 connections that share them. With HTTP/1.1, each concurrent request has its own connection.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=4096))]
     connections: u32,
-    /// How long new requests are sent; those in flight are then waited for.
+    /// The time in which new requests are sent. Requests in flight may end later.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     duration: Duration,
-    /// No more requests than this.
+    /// The maximum number of requests.
     #[arg(long, value_name = "N", default_value = "100000000")]
     requests: u64,
-    /// Open loop: so many requests a second, whatever the server does.
+    /// Open loop: the number of requests per second, whatever the server does.
     #[arg(long, value_name = "N")]
     rate: Option<NonZeroU32>,
-    /// A new connection for each request.
+    /// Open a new connection for each request.
     #[arg(long)]
     fresh: bool,
-    /// The same before it counts: connections are opened, caches filled.
+    /// The warm-up time before the measurement, to open connections and fill caches.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     warmup: Duration,
-    /// How long one request may take, its connection included.
+    /// The timeout of one request, including its connection.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     timeout: Duration,
-    /// Tell CPU time and memory of this process; may be repeated.
+    /// Report the CPU time and memory of this process. Can be given several times.
     #[arg(long = "process", value_name = "NAME=PID")]
     processes: Vec<NamedProcess>,
-    /// Threads of this program.
+    /// The number of threads of this program.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     threads: Option<u8>,
-    /// Readers that ask for `--stalled-path` first, each over a connection of its own, and never read the answer.
+    /// The number of readers that first request `--stalled-path`, each over its own connection, and never read the response.
     #[arg(long, value_name = "N", default_value = "0", requires = "stalled_path")]
     stalled: u32,
-    /// Something larger than all the buffers on the way.
+    /// The path of an object that is larger than all buffers on the route.
     #[arg(long, value_name = "PATH")]
     stalled_path: Option<String>,
     /// A name for this run in the report.
     #[arg(long, value_name = "TEXT", default_value = "")]
     label: String,
-    /// Print ratios to an earlier run as well: what `--json` printed.
+    /// Also print ratios to an earlier run: a file with the output of `--json`.
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
     /// Print JSON.
@@ -133,7 +133,7 @@ fn usages(processes: &[NamedProcess]) -> anyhow::Result<Vec<Usage>> {
     processes.iter().map(NamedProcess::usage).collect()
 }
 
-/// A duration as the configuration files write it; an hour at most.
+/// A duration as in configuration files, of at most an hour.
 pub(crate) fn time(text: &str) -> anyhow::Result<Duration> {
     let time = text.parse::<ops::config::Duration>()?.get();
     ensure!(time <= Duration::from_secs(3_600), "an hour is the most");

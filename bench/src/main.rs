@@ -29,7 +29,7 @@ use allocations::Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Measures Atoll. Ends with 0 if all went well, with 1 if something failed, with 2 if the flags make no sense.
+/// Measures Atoll. Exits with 0 on success, with 1 on failure, and with 2 if the flags are invalid.
 #[derive(Debug, Parser)]
 #[command(name = "bench", version)]
 struct Cli {
@@ -65,7 +65,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// `threads`: as many as there are processors if it is not said.
+/// `threads`: the default is the number of processors.
 fn runtime(threads: Option<usize>) -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = threads {
@@ -78,7 +78,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-#[expect(clippy::print_stderr, reason = "the person at the terminal is who has to know")]
+#[expect(clippy::print_stderr, reason = "the message is for the person at the terminal")]
 fn fail(error: &anyhow::Error) -> ExitCode {
     eprintln!("bench: {error:#}");
     ExitCode::FAILURE

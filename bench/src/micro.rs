@@ -19,13 +19,13 @@ use engine::{Body, Count};
 use report::{BodyReport, ListReport, Report, Row};
 use speed::Speed;
 
-/// Measures the engine: lists as they are shown, request bodies as they are mapped.
+/// Measure the engine: lists of responses, and request bodies.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A list of so many pods; may be repeated. Without it: 500, 5000 and 20000.
+    /// The number of pods in a list. Can be given several times. The default is 500, 5000 and 20000.
     #[arg(long = "pods", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pods: Vec<u32>,
-    /// How often each is done; the fastest counts.
+    /// The number of rounds, of which the fastest counts.
     #[arg(long, value_name = "N", default_value = "7", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: u32,
     /// Print JSON.
@@ -33,11 +33,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What arrives in one HTTP/2 frame, in one read of a socket, at once.
+/// The chunk sizes: one HTTP/2 frame, one read of a socket, the whole body.
 const CHUNKS: [(&str, usize); 3] = [("16 KiB", 16 << 10), ("64 KiB", 64 << 10), ("one", usize::MAX)];
-/// The chunk of what is measured by one figure.
+/// The chunk size for cases with one figure.
 const USUAL: usize = 64 << 10;
-/// A body is so short that one round of it could not be timed.
+/// The repetitions of a body, which is too short to measure once.
 const BODIES_A_ROUND: u32 = 2_000;
 
 pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
@@ -109,7 +109,7 @@ fn body(body: &Body, rounds: u32) -> anyhow::Result<BodyReport> {
     })
 }
 
-/// There and back again.
+/// A round trip.
 fn dom(json: &[u8]) -> Vec<u8> {
     let value: serde_json::Value = serde_json::from_slice(json).expect("what is measured is JSON");
     serde_json::to_vec(&value).expect("a value is JSON")

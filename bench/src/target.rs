@@ -26,49 +26,49 @@ pub(crate) use address::{HostPort, Proxy};
 pub(crate) use dial::{BoxIo, Failed};
 use kubeconfig::Kubeconfig;
 
-/// Where to send requests, and as whom.
+/// The target of requests, and the credential.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TargetArgs {
-    /// What to ask for: https://HOST:PORT/PATH (443 if there is no port), or http:// without TLS.
+    /// The URL to request: https://HOST:PORT/PATH (the default port is 443), or http:// without TLS.
     #[arg(long, required_unless_present = "kubeconfig", conflicts_with = "kubeconfig")]
     url: Option<Uri>,
     /// A kubeconfig instead: server, proxy-url, CA and credential of its current context, all inline.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// What to ask the kubeconfig's server for.
+    /// The path to request from the server of the kubeconfig.
     #[arg(long, value_name = "PATH", default_value = "/version")]
     path: String,
-    /// CONNECT through it first: http://HOST:PORT or unix:PATH.
+    /// The HTTP proxy for CONNECT: http://HOST:PORT or unix:PATH.
     #[arg(long, value_name = "PROXY")]
     proxy: Option<Proxy>,
-    /// PEM: who must have signed the server's certificate.
+    /// PEM: the CA of the server's certificate.
     #[arg(long, value_name = "FILE", conflicts_with = "kubeconfig")]
     ca: Option<PathBuf>,
-    /// PEM: our certificate.
+    /// PEM: the client certificate.
     #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "kubeconfig")]
     certificate: Option<PathBuf>,
     /// PEM: its key.
     #[arg(long, value_name = "FILE", requires = "certificate", conflicts_with = "kubeconfig")]
     key: Option<PathBuf>,
-    /// Send this with every request; may be repeated.
+    /// Send this header with every request. Can be given several times.
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
     /// HTTP/1.1 or HTTP/2.
     #[arg(long, default_value = "1", value_parser = ["1", "2"])]
     http: String,
-    /// Connect to machines other than this one. Ask their owner first.
+    /// Allow connections to other machines. Ask their owner first.
     #[arg(long)]
     allow_remote: bool,
 }
 
-/// Which HTTP is spoken.
+/// The version of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     Http1,
     Http2,
 }
 
-/// All that has to be known to send a request. Cheap to clone.
+/// Everything that is needed to send a request. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) version: Version,
@@ -95,7 +95,7 @@ struct Tls {
 // === impl TargetArgs ===
 
 impl TargetArgs {
-    /// Reads what the flags name.
+    /// Reads the files that the flags name.
     pub(crate) fn resolve(&self) -> anyhow::Result<Target> {
         let (uri, path, given) = match (&self.url, &self.kubeconfig) {
             (Some(url), _) => {
@@ -158,7 +158,7 @@ impl TargetArgs {
 // === impl Target ===
 
 impl Target {
-    /// A server on this machine, asked as a kubeconfig says.
+    /// A server on this machine, with the settings of a kubeconfig.
     pub(crate) fn of_kubeconfig(file: &Path, version: Version) -> anyhow::Result<Self> {
         let args = TargetArgs {
             url: None,
@@ -175,13 +175,13 @@ impl Target {
         args.resolve()
     }
 
-    /// The target of requests that the flags gave.
+    /// The request target of the flags.
     pub(crate) fn own_uri(&self) -> anyhow::Result<Uri> {
         self.uri(&self.path)
     }
 
-    /// The target of a request for `path`, in the form that this version of HTTP sends (RFC 9112 section 3.2.1; RFC 9113
-    /// section 8.3.1).
+    /// The target of a request for `path`, in the form of this HTTP version (RFC 9112, section 3.2.1; RFC 9113, section
+    /// 8.3.1).
     pub(crate) fn uri(&self, path: &str) -> anyhow::Result<Uri> {
         let path = format!("{}{path}", self.prefix);
         let uri = match self.version {
@@ -194,7 +194,7 @@ impl Target {
         uri.with_context(|| format!("{path:?} is no path"))
     }
 
-    /// What stands in `Host` and `:authority`.
+    /// The value of `Host` and `:authority`.
     pub(crate) fn authority(&self) -> String {
         self.way.server.to_string()
     }

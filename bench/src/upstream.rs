@@ -40,26 +40,26 @@ use tokio_rustls::TlsAcceptor;
 use answer::Answers;
 use host::HostCluster;
 
-/// Serves pods from memory until Ctrl-C, and passes everything else on to a host cluster.
+/// Serve pods from memory until Ctrl-C, and forward all other requests to a host cluster.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Write upstream-ca.crt here and, with --host, upstream.kubeconfig.
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
-    /// Where to listen; on loopback. Port 0 takes a free one.
+    /// The listen address, on loopback. Port 0 picks a free port.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
     listen: ListenAddr,
-    /// Pods in a list.
+    /// The number of pods in a list.
     #[arg(long, value_name = "N", default_value = "4000", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pods: u32,
-    /// The kubeconfig of the real one, with a token: whoever uses upstream.kubeconfig is that user there.
+    /// The kubeconfig of the host cluster, with a token. Users of upstream.kubeconfig act as its user there.
     #[arg(long, value_name = "FILE")]
     host: Option<PathBuf>,
 }
 
 type Body = Either<Full<Bytes>, Incoming>;
 
-/// What every connection shares.
+/// What all connections share.
 struct Upstream {
     answers: Answers,
     host: Option<HostCluster>,
@@ -81,7 +81,7 @@ pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Binds, and writes what clients have to know. Connections are accepted while the future is polled.
+/// Binds, and writes the files for clients. Connections are accepted while the future is polled.
 pub(crate) async fn open(
     args: &Args,
     tasks: &Tasks,

@@ -30,40 +30,40 @@ use report::Report;
 use watcher::Watcher;
 use writer::{Desk, Writer};
 
-/// Watches ConfigMaps many times over while they are changed, and tells how late the changes come and which do not.
+/// Watch ConfigMaps many times while they change, and report the delay of the changes and which are lost.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Whoever watches: server, proxy-url, CA and credential of its current context, all inline.
+    /// The kubeconfig of the watchers: server, proxy-url, CA and credential of its current context, all inline.
     #[arg(long, value_name = "FILE")]
     kubeconfig: PathBuf,
-    /// Whoever writes, if it is somebody else: the same ConfigMaps by another way.
+    /// The kubeconfig of the writer, if it is another one: the same ConfigMaps by another route.
     #[arg(long, value_name = "FILE")]
     writer_kubeconfig: Option<PathBuf>,
-    /// Where, as the watchers call it. It must exist.
+    /// The namespace for the watchers. It must exist.
     #[arg(long, value_name = "NAME", default_value = "default")]
     namespace: String,
-    /// The same, as the writer calls it.
+    /// The name of the same namespace for the writer.
     #[arg(long, value_name = "NAME")]
     writer_namespace: Option<String>,
-    /// Watches at once.
+    /// The number of concurrent watches.
     #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     watchers: u32,
-    /// Changes a second.
+    /// The number of changes per second.
     #[arg(long, value_name = "N", default_value = "20")]
     rate: NonZeroU32,
-    /// How long changes are written.
+    /// The time in which changes are written.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     duration: Duration,
-    /// How long a change may take at the end before it is lost.
+    /// The time after which a missing change counts as lost at the end.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]
     grace: Duration,
     /// HTTP/1.1 or HTTP/2.
     #[arg(long, default_value = "2", value_parser = ["1", "2"])]
     http: String,
-    /// Watches that share an HTTP/2 connection.
+    /// The number of watches that share an HTTP/2 connection.
     #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=200))]
     per_connection: u32,
-    /// Tell CPU time and memory of this process; may be repeated.
+    /// Report the CPU time and memory of this process. Can be given several times.
     #[arg(long = "process", value_name = "NAME=PID")]
     processes: Vec<NamedProcess>,
     /// Print JSON.
@@ -71,11 +71,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// ConfigMaps that are changed, each by a worker of its own: writes of one object wait for each other.
+/// The number of ConfigMaps that change. Each has its own worker, because writes of one object wait for each other.
 const OBJECTS: u32 = 16;
-/// Until all watches have begun.
+/// The timeout for all watches to begin.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The most that is remembered of the changes.
+/// The maximum number of stored changes.
 const MOST_CHANGES: u64 = 1_000_000;
 
 pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> {

@@ -29,7 +29,7 @@ use clap::{Parser, Subcommand};
 use list::Attack;
 use stage::Stage;
 
-/// Attacks virtual clusters, and measures what that costs Atoll and another tenant. Ends with 1 if a bound is missed.
+/// Attack virtual clusters, and measure the cost for Atoll and for another tenant. Exits with 1 if a bound is exceeded.
 #[derive(Debug, Parser)]
 #[command(name = "attacks", args_conflicts_with_subcommands = true)]
 struct Cli {
@@ -47,21 +47,21 @@ enum Part {
 
 #[derive(Debug, clap::Args)]
 struct Measure {
-    /// Only attacks whose names contain one of these.
+    /// Run only attacks whose names contain one of these texts.
     names: Vec<String>,
-    /// Print what there is to try.
+    /// List the attacks.
     #[arg(long)]
     list: bool,
-    /// Seconds of each phase.
+    /// The duration of each phase, in seconds.
     #[arg(long, default_value = "10")]
     seconds: u64,
-    /// How often there is a phase without and one with the attack.
+    /// The number of rounds, each with a phase without the attack and a phase with it.
     #[arg(long, default_value = "2")]
     rounds: u32,
-    /// Requests a second of the other tenant.
+    /// The number of requests per second of the other tenant.
     #[arg(long, default_value = "50")]
     rate: u32,
-    /// Instead of each attack that is a number of requests, send as many harmless ones.
+    /// Instead of each attack that consists of requests, send the same number of harmless requests.
     #[arg(long)]
     control: bool,
 }
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
 // === impl Measure ===
 
 impl Measure {
-    /// Whether every bound was kept.
+    /// Whether no bound was exceeded.
     fn run(&self) -> anyhow::Result<bool> {
         let wanted =
             |attack: &&Attack| self.names.is_empty() || self.names.iter().any(|name| attack.name.contains(name));
