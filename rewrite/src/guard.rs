@@ -1,7 +1,7 @@
-//! What keeps the pods of a virtual cluster on its nodes.
+//! The guard: node selector and tolerations, which keep the pods of a virtual cluster on its nodes.
 //!
-//! The guard is written into every pod specification on its way to the host and taken out on its way back. A key of
-//! the guard belongs to it altogether: a client never sees it, and may not ask for another value.
+//! The engine adds the guard to every pod specification in requests, and removes it from responses. The guard owns its keys:
+//! clients never see them, and cannot request other values.
 
 use std::fmt::Write as _;
 
@@ -25,25 +25,25 @@ pub(crate) struct Entry {
     pub(crate) member: Bytes,
 }
 
-/// `v1.Toleration`, with the operator's default filled in so that equal ones compare equal.
+/// `v1.Toleration`, with the default of the operator, so that equal tolerations compare equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toleration {
-    /// The taint's key; empty for every key.
+    /// The key of the taint. Empty for all keys.
     pub key: String,
     /// `Exists` or `Equal`.
     pub operator: String,
     /// The taint's value.
     pub value: String,
-    /// The taint's effect; empty for every effect.
+    /// The effect of the taint. Empty for all effects.
     pub effect: String,
-    /// Seconds until eviction; `None` for ever.
+    /// Seconds until eviction. `None` means forever.
     pub seconds: Option<i64>,
 }
 
 // === impl Guard ===
 
 impl Guard {
-    /// A guard of these node labels and tolerations. The order of the labels is kept in what is written.
+    /// A guard of these node labels and tolerations. The labels are written in this order.
     pub fn new(
         selector: impl IntoIterator<Item = (String, String)>,
         tolerations: impl IntoIterator<Item = Toleration>,
@@ -91,7 +91,7 @@ impl Guard {
         &self.tolerations
     }
 
-    /// Which of the guard's tolerations the next value is; `None` if another one. The value is consumed.
+    /// Consumes the next value. Returns the index of this toleration in the guard, or `None` if it is not in the guard.
     pub(crate) fn toleration_at(&self, cursor: &mut Cursor<'_>) -> Result<Option<usize>, Malformed> {
         let Some(found) = Toleration::read(cursor)? else {
             return Ok(None);
@@ -99,7 +99,7 @@ impl Guard {
         Ok(self.toleration(&found))
     }
 
-    /// Which of the guard's tolerations this is.
+    /// The index of this toleration in the guard.
     pub(crate) fn toleration(&self, found: &Toleration) -> Option<usize> {
         self.tolerations.iter().position(|(toleration, _)| toleration == found)
     }
@@ -119,14 +119,14 @@ impl Toleration {
         }
     }
 
-    /// One of which nothing is given.
+    /// An empty toleration.
     pub(crate) fn empty() -> Self {
         // The default (`Toleration` in core/v1/types.go).
         Self { operator: "Equal".to_owned(), ..Self::of_key("") }
     }
 
-    /// Whether the host adds it to every pod that has no such one (`plugin/pkg/admission/defaulttolerationseconds` of
-    /// Kubernetes). How long is a flag of its API server.
+    /// Whether the host adds it to every pod without such a toleration (`plugin/pkg/admission/defaulttolerationseconds` of
+    /// Kubernetes). A flag of its API server determines the seconds.
     pub(crate) fn is_admitted(&self) -> bool {
         matches!(&*self.key, "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable")
             && (&*self.operator, &*self.value, &*self.effect) == ("Exists", "", "NoExecute")
@@ -153,7 +153,7 @@ impl Toleration {
         out
     }
 
-    /// Reads the next value; `None` if it is no toleration, or has fields that we do not know.
+    /// Reads the next value. `None` if it is not a toleration, or has unknown fields.
     pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Option<Self>, Malformed> {
         if cursor.peek()? != b'{' {
             cursor.skip()?;

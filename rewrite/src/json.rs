@@ -1,11 +1,11 @@
-//! A scanner over one JSON text in memory, and the edits it leads to.
+//! A scanner for a JSON text in memory, and the resulting edits.
 //!
-//! Nothing is built: a [`Cursor`] walks the text, steps into the objects and arrays that the caller asks for, skips
-//! everything else, and collects [`Edits`] that are spliced into the output afterwards. What is skipped is still
-//! checked, byte by byte, against the grammar that Go's `encoding/json` accepts (RFC 8259, at most 10,000 levels,
-//! invalid UTF-8 let through), so that no text can mean one thing to us and another to Kubernetes.
+//! It builds no tree: a [`Cursor`] scans the text, enters the objects and arrays that the caller wants, skips everything else,
+//! and collects [`Edits`], which are spliced into the output afterwards. Skipped values are still checked, byte by byte, against
+//! the grammar of Go's `encoding/json` (RFC 8259, at most 10,000 levels, invalid UTF-8 allowed), so that no text can have
+//! different meanings for this engine and for Kubernetes.
 //!
-//! What is *not* here: which places of an object matter ([`program`](crate::program)) and what is done there.
+//! What is *not* here: which fields of an object matter ([`program`](crate::program)), and how they change.
 //!
 //! Reading order: [`Cursor`], its methods on containers, [`Text`], [`Edits`], [`Boundary`].
 

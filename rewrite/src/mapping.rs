@@ -1,10 +1,10 @@
-//! How names become one another, for one virtual cluster at one moment.
+//! Maps names in both directions, for one virtual cluster at one moment.
 //!
-//! Membership comes from the [`Index`], which the agent fills from labels that only it writes. The *form* of a host name
-//! is looked at in one place only: a reference to a namespace that does not exist (yet) is shown as it was written.
+//! Membership comes from the [`Index`], which the agent fills from labels that only it writes. The *form* of a host name is
+//! used only to show a reference to a namespace that does not exist (yet) as the client wrote it.
 //!
 //! Reading order: [`index`], the methods of [`Mapping`], [`identity`] (users and groups), [`role`] (cluster roles),
-//! [`object`] (custom objects that are in no namespace), [`text`] (messages).
+//! [`object`] (cluster-scoped custom objects), [`text`] (messages).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ pub mod text;
 pub use index::{Index, Owner};
 pub use object::RenamedKinds;
 
-/// What stands before a name of the host that has no name in the virtual cluster. It is no part of any namespace's or
-/// (mapped) user's name, so it can be recognised and refused when a client sends it back.
+/// The prefix of a name of the host that has no name in the virtual cluster. No name of a namespace or of a (mapped) user has
+/// this prefix, so it can be recognised and refused when a client sends it back.
 pub const FOREIGN_PREFIX: &str = "host:";
 
 /// The names of one virtual cluster, as an immutable snapshot.
@@ -33,26 +33,26 @@ pub const FOREIGN_PREFIX: &str = "host:";
 pub struct Mapping {
     cluster: ClusterName,
     index: Arc<Index>,
-    /// Namespaces that the request in hand names: they are to be recognised in the answer even if they do not exist.
+    /// Namespaces that the current request names. Responses map them even if they do not exist.
     asked: Vec<(HostNamespace, VirtualNamespace)>,
-    /// Namespaces that were somebody's until lately: events about what was in them are still on their way.
+    /// Namespaces that were deleted a moment ago: events about their objects can still arrive.
     late: Option<Arc<Index>>,
-    /// The cluster's nodes, as far as anybody has asked for objects that are a node's.
+    /// The nodes of the cluster, if they are needed for objects that belong to a node.
     nodes: Arc<NodeNames>,
-    /// Cluster roles that every cluster has.
+    /// ClusterRoles that every cluster has.
     shared_roles: Arc<SharedRoles>,
-    /// Kinds of custom objects that are in no namespace and have names of their own on the host.
+    /// Kinds of cluster-scoped custom objects that have other names on the host.
     renamed: Arc<RenamedKinds>,
-    /// The one of them that the request in hand is about: its name on the host, and here.
+    /// The custom object of the current request: its name on the host, and in the virtual cluster.
     about: Option<(Bytes, Bytes)>,
-    /// `vc:<cluster>:`, with which this virtual cluster's users, groups and cluster roles begin on the host.
+    /// `vc:<cluster>:`, the prefix of this virtual cluster's users, groups and ClusterRoles on the host.
     identity_prefix: Bytes,
 }
 
-/// Names of nodes, which are the same on either side.
+/// Names of nodes, which are the same on both sides.
 pub type NodeNames = HashSet<Bytes>;
 
-/// Names of cluster roles, which are the same on either side.
+/// Names of ClusterRoles that are the same on both sides.
 pub type SharedRoles = HashSet<Bytes>;
 
 /// How a reference to a namespace of the host is shown.
@@ -60,13 +60,13 @@ pub type SharedRoles = HashSet<Bytes>;
 pub enum Shown {
     /// By this name.
     As(Bytes),
-    /// It is no name of a namespace (empty, or `*`): as it stands.
+    /// It is not the name of a namespace (empty, or `*`): unchanged.
     Unchanged,
-    /// It belongs to someone else: with [`FOREIGN_PREFIX`].
+    /// It does not belong to this virtual cluster: with [`FOREIGN_PREFIX`].
     Foreign,
 }
 
-/// The host name that a virtual name leads to is not this virtual cluster's.
+/// The host name of a virtual name does not belong to this virtual cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("namespace {name} cannot be used here: its name on the host is taken")]
 pub struct Taken {
@@ -93,7 +93,7 @@ impl Mapping {
         }
     }
 
-    /// The same names, for the answer to a request that names `namespace`.
+    /// The same names, for the response to a request that names `namespace`.
     #[must_use]
     pub fn asking_for(mut self, namespace: VirtualNamespace) -> Self {
         if let Ok(host) = self.host(&namespace) {
@@ -102,8 +102,8 @@ impl Mapping {
         self
     }
 
-    /// The same names, where objects of namespaces in `late` are still shown: a watch tells of an object's end after the
-    /// index has told of its namespace's.
+    /// The same names, with the objects of namespaces in `late` still visible: a watch can report the deletion of an object after
+    /// the index has removed its namespace.
     #[must_use]
     pub fn remembering(mut self, late: Arc<Index>) -> Self {
         self.late = Some(late);
@@ -117,7 +117,7 @@ impl Mapping {
         self
     }
 
-    /// Whether a node is the virtual cluster's.
+    /// Whether a node belongs to the virtual cluster.
     pub(crate) fn has_node(&self, name: &[u8]) -> bool {
         self.nodes.contains(name)
     }
@@ -136,7 +136,7 @@ impl Mapping {
         }
     }
 
-    /// The virtual name of a host namespace whose objects are shown: a member, or one that was.
+    /// The virtual name of a host namespace whose objects are visible: a member, or a former member.
     #[inline]
     pub(crate) fn member_or_late(&self, host: &[u8]) -> Option<&VirtualNamespace> {
         match (self.index.owner(host), &self.late) {
@@ -149,7 +149,7 @@ impl Mapping {
         }
     }
 
-    /// Whether anything is known of a host namespace.
+    /// Whether a host namespace is known.
     pub fn knows(&self, host: &[u8]) -> bool {
         self.index.owner(host).is_some() || self.late.as_ref().is_some_and(|late| late.owner(host).is_some())
     }
@@ -167,7 +167,7 @@ impl Mapping {
         }
     }
 
-    /// The virtual name that a client of this cluster must have written, if `host` is in nobody's possession.
+    /// The virtual name that a client of this cluster must have written, if `host` belongs to nobody.
     fn written_as(&self, host: &[u8]) -> Option<VirtualNamespace> {
         if let Some(name) = self.asked(host) {
             return Some(name.clone());
@@ -178,32 +178,32 @@ impl Mapping {
         (derived.as_ref() == host && !derived.is_root()).then_some(name)
     }
 
-    /// The virtual name of a namespace that the request in hand names.
+    /// The virtual name of a namespace that the current request names.
     fn asked(&self, host: &[u8]) -> Option<&VirtualNamespace> {
         self.asked.iter().find(|(asked, _)| asked.as_ref() == host).map(|(_, name)| name)
     }
 
-    /// The host name for a virtual one: of the namespace that has it, else the one that creating it would take.
+    /// The host name for a virtual one: that of the existing namespace, or the one that a new namespace would get.
     pub fn host(&self, name: &VirtualNamespace) -> Result<HostNamespace, Taken> {
         if let Some(host) = self.index.host(&self.cluster, name) {
             return Ok(host.clone());
         }
         let host = HostNamespace::derive(name, &self.cluster);
-        // A root namespace is nobody's to name, and what belongs to others must not be reached by clever naming.
+        // No client may name a root namespace, or reach a namespace of others by its choice of names.
         if host.is_root() || self.index.owner(host.as_ref()).is_some() {
             return Err(Taken { name: name.clone() });
         }
         Ok(host)
     }
 
-    /// The name that a word of a message stands for, if it is a host namespace of this virtual cluster.
+    /// The virtual name of a word in a message, if it is a host namespace of this virtual cluster.
     fn word(&self, word: &[u8]) -> Option<&VirtualNamespace> {
         self.member(word).or_else(|| self.asked(word))
     }
 
-    /// Whether `text` can hold a name of the host at all.
+    /// Whether `text` can contain a name of the host.
     fn may_name(&self, text: &[u8]) -> bool {
-        // Every host name of this cluster holds a hyphen, and so few messages do that this pays.
+        // Every host name of this cluster contains a hyphen, and few messages do, so this check saves time.
         self.about.is_some()
             || memchr::memchr(b'-', text).is_some()
             || memmem::find(text, &self.identity_prefix).is_some()

@@ -1,8 +1,7 @@
-//! The names of virtual clusters and of namespaces on either side.
+//! The names of virtual clusters, and of namespaces on both sides.
 //!
-//! A virtual and a host namespace are both DNS labels, and confusing them is the one mistake this engine must never
-//! make. So they are different types, and the only ways from one to the other are [`HostNamespace::derive`] and a
-//! [`Mapping`](crate::Mapping).
+//! Virtual and host namespaces are both DNS labels, and the engine must never confuse them. So they have different types, and
+//! only [`HostNamespace::derive`] and a [`Mapping`](crate::Mapping) convert one to the other.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -15,24 +14,24 @@ pub use derive::endings;
 
 /// Labels and annotations with this prefix are Atoll's own.
 pub const HIDDEN_PREFIX: &str = "atoll.dev/";
-/// The label of a host namespace that says whose it is.
+/// The label of a host namespace with the name of its virtual cluster.
 pub const CLUSTER_LABEL: &str = "atoll.dev/virtual-cluster";
-/// The label of a host namespace that says how its virtual cluster calls it.
+/// The label of a host namespace with its name in the virtual cluster.
 pub const NAMESPACE_LABEL: &str = "atoll.dev/namespace";
-/// The label that the API server puts on every Namespace: its name (`LabelMetadataName` in core/v1).
+/// The label that the API server sets on every Namespace: its name (`LabelMetadataName` in core/v1).
 pub const METADATA_NAME_LABEL: &str = "kubernetes.io/metadata.name";
-/// The annotation in which kubectl, and the API server for it, keeps what was applied last
+/// The annotation in which kubectl, and the API server for it, store the last applied configuration
 /// (`LastAppliedConfigAnnotation` in core/v1).
 pub const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The label of an object that virtual clusters share and that one of them made: only those see it that have an overlay.
+/// The label of a shared object that a virtual cluster created: only virtual clusters with an overlay see it.
 pub const SHARED_LABEL: &str = "atoll.dev/shared";
-/// Annotations of shared objects with this prefix are overlays: what a virtual cluster, whose name follows, has for labels
-/// and annotations.
+/// The prefix of annotations of shared objects that are overlays: the labels and annotations of the virtual cluster whose name
+/// follows.
 pub const OVERLAY_PREFIX: &str = "overlay.atoll.dev/";
-/// Annotations of shared objects with this prefix tell that a virtual cluster, whose name follows, had an overlay.
+/// The prefix of annotations of shared objects that show that the virtual cluster whose name follows had an overlay.
 pub const LEFT_PREFIX: &str = "left.atoll.dev/";
-/// What a virtual cluster writes to a shared object is managed on the host by `atoll:CLUSTER:MANAGER`.
+/// The prefix of field managers on the host for what a virtual cluster writes to a shared object: `atoll:CLUSTER:MANAGER`.
 pub const MANAGER_PREFIX: &str = "atoll:";
 
 /// The longest DNS label (RFC 1123), in bytes; Kubernetes enforces it for namespaces.
@@ -69,7 +68,7 @@ macro_rules! names {
                 Label::new(text.as_bytes()).map(Self)
             }
 
-            /// Checks bytes that a body holds.
+            /// Checks bytes of a body.
             pub fn from_bytes(bytes: &[u8]) -> Result<Self, NotALabel> {
                 Label::new(bytes).map(Self)
             }
@@ -103,7 +102,7 @@ macro_rules! names {
             }
         }
 
-        // Lets an index be asked with the bytes of a body; `Bytes` hashes and compares like its slice.
+        // For lookups in an index with the bytes of a body: `Bytes` hashes and compares like its slice.
         impl Borrow<[u8]> for $name {
             fn borrow(&self) -> &[u8] {
                 &self.0.0
@@ -130,12 +129,12 @@ impl Label {
     }
 }
 
-/// Whether a label or annotation is Atoll's own: that of a key in `atoll.dev` or below.
+/// Whether a key of a label or annotation is Atoll's own: in `atoll.dev` or a subdomain.
 pub fn is_own_key(key: &str) -> bool {
     key.split_once('/').is_some_and(|(domain, _)| domain == "atoll.dev" || domain.ends_with(".atoll.dev"))
 }
 
-/// Whether the bytes are a DNS label (RFC 1123), which is what Kubernetes demands of a namespace's name.
+/// Whether the bytes are a DNS label (RFC 1123), which Kubernetes requires for the name of a namespace.
 pub fn is_label(bytes: &[u8]) -> bool {
     let inner = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
     let ends = |byte: Option<&u8>| byte.is_some_and(|byte| *byte != b'-');

@@ -1,23 +1,23 @@
-//! Node ports that a virtual cluster asks for and does not get.
+//! Node ports that a virtual cluster requests but does not get.
 //!
-//! A node port is the host's, one for all of its virtual clusters (`portallocator` in kube-apiserver's service registry).
-//! Where another one has the port that was asked for, the host chooses, and what was asked is kept in an annotation of
-//! the host's Service, one for each port, so that appliers can own them one by one. The virtual cluster sees what it
-//! asked for, and in [`SHOWN_ANNOTATION`] what it got.
+//! The host allocates node ports for all of its virtual clusters (`portallocator` in kube-apiserver's service registry). If the
+//! requested port is in use, the host allocates another one. An annotation of the host's Service then has the requested port,
+//! one annotation for each port, so that appliers can own them individually. The virtual cluster sees the ports that it
+//! requested, and the allocated ports in [`SHOWN_ANNOTATION`].
 
 use std::fmt;
 
 use crate::name::HIDDEN_PREFIX;
 
-/// The annotation that says, to the virtual cluster, which port stands for which: `30080=31234`.
+/// The annotation that shows the virtual cluster the allocated port for each requested one: `30080=31234`.
 pub const SHOWN_ANNOTATION: &str = "atoll.dev/node-ports";
 
-/// What the annotations of the host begin with; a [`NodePort`] follows.
+/// The prefix of the host's annotations. A [`NodePort`] follows.
 const ASKED: &str = "asked-node-port.";
-/// Stands for `spec.healthCheckNodePort`.
+/// The suffix for `spec.healthCheckNodePort`.
 const HEALTH_CHECK: &str = "health-check";
 
-/// A place of a Service that holds a node port.
+/// A field of a Service with a node port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodePort {
     /// In `spec.ports`, whose elements differ in these two (`+listMapKey` in core/v1).
@@ -34,7 +34,7 @@ pub enum NodePort {
 /// `Protocol` in core/v1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
-    /// What it is if nothing is said.
+    /// The default.
     #[default]
     Tcp,
     /// `UDP`
@@ -46,12 +46,12 @@ pub enum Protocol {
 // === impl NodePort ===
 
 impl NodePort {
-    /// The annotation of the host that keeps what was asked for here.
+    /// The annotation of the host with the port that was requested for this field.
     pub fn annotation(self) -> String {
         format!("{HIDDEN_PREFIX}{ASKED}{self}")
     }
 
-    /// What an annotation of the host is about.
+    /// The field of an annotation of the host.
     pub fn of_annotation(key: &str) -> Option<Self> {
         let place = key.strip_prefix(HIDDEN_PREFIX)?.strip_prefix(ASKED)?;
         if place == HEALTH_CHECK {
@@ -95,7 +95,7 @@ impl Protocol {
     }
 }
 
-/// Whether an annotation of a Service is Atoll's word about its node ports.
+/// Whether an annotation of a Service is one of these.
 pub fn is_ours(key: &str) -> bool {
     key == SHOWN_ANNOTATION || key.strip_prefix(HIDDEN_PREFIX).is_some_and(|rest| rest.starts_with(ASKED))
 }

@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-/// What the prefix of a parked key ends with.
+/// The end of the prefix of a parked key.
 const PARKED: &str = "parked.atoll.dev";
 
 /// In the key of a parked label, the text between the prefix and the name of the label.
@@ -32,7 +32,7 @@ pub fn parked(key: &str) -> String {
     }
 }
 
-/// The key that was parked; `None` if this one was not.
+/// The original key. `None` if this key is not parked.
 pub fn unparked(key: &str) -> Option<Cow<'_, str>> {
     let (prefix, name) = key.split_once('/')?;
     if prefix == PARKED {
@@ -47,7 +47,7 @@ pub(crate) fn parked_annotation(key: &str) -> Option<String> {
     ANNOTATIONS.contains(&key).then(|| parked(key))
 }
 
-/// The annotation that was parked; `None` if this one was not.
+/// The original annotation. `None` if this annotation is not parked.
 pub(crate) fn unparked_annotation(key: &str) -> Option<&'static str> {
     let key = unparked(key)?;
     ANNOTATIONS.into_iter().find(|known| key == *known)

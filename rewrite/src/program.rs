@@ -1,8 +1,7 @@
-//! Where names stand in the objects of one kind, in the form the scanner follows.
+//! The positions of names in the objects of one kind, in the form that the scanner uses.
 //!
-//! A [`Program`] is a tree of keys. At some of its nodes is a [`Place`]: what stands there, and so what has to be done.
-//! What is *not* here: how it is done, which [`view`](crate::view) and [`request`](crate::request) decide each for their
-//! direction.
+//! A [`Program`] is a tree of keys. Some of its nodes have a [`Place`], which defines the content of the field. What is *not*
+//! here: how the content changes. [`view`](crate::view) and [`request`](crate::request) decide that for their direction.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -18,11 +17,11 @@ pub use path::BadPath;
 pub(crate) use rule::Names;
 pub(crate) use walk::{Visitor, descend, walk};
 
-/// What stands at a place of an object.
+/// The content of a field of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Place {
-    /// `metadata.namespace` of the object itself: whether it is shown at all.
+    /// `metadata.namespace` of the object itself. It determines whether the object is visible.
     OwnNamespace,
     /// `metadata` of a Namespace.
     NamespaceMeta,
@@ -46,7 +45,7 @@ pub enum Place {
     OwnedRoleLabels,
     /// `f:annotations` in the managed fields of a ClusterRole.
     OwnedRoleAnnotations,
-    /// `metadata` of a custom object that is in no namespace.
+    /// `metadata` of a cluster-scoped custom object.
     RenamedMeta,
     /// `metadata.name` of such an object.
     RenamedName,
@@ -54,21 +53,21 @@ pub enum Place {
     RenamedLabels,
     /// `rules` of a ClusterRole.
     Rules,
-    /// `aggregationRule` of a ClusterRole, which the host is not to act on.
+    /// `aggregationRule` of a ClusterRole, which must have no effect on the host.
     AggregationRule,
     /// `roleRef` of a binding.
     RoleRef,
     /// `kind` of a ClusterRoleBinding, which is a RoleBinding on the host.
     BindingKind,
-    /// `metadata.annotations` of a Service, which may say what [node ports](crate::node_ports) were asked for.
+    /// `metadata.annotations` of a Service, which can have the requested [node ports](crate::node_ports).
     ServiceAnnotations,
     /// An element of `spec.ports` of a Service.
     ServicePort,
     /// `spec.healthCheckNodePort` of a Service.
     HealthCheckNodePort,
-    /// `metadata.namespace` of what has none in the virtual cluster.
+    /// `metadata.namespace` of an object that is cluster-scoped in the virtual cluster.
     NoNamespace,
-    /// Labels or annotations, of which Atoll's own are hidden.
+    /// Labels or annotations. Atoll's own are hidden.
     HiddenKeys,
     /// `metadata` of an object that virtual clusters share.
     SharedMeta,
@@ -76,15 +75,15 @@ pub enum Place {
     LastApplied,
     /// `f:labels` or `f:annotations` in the managed fields of a Namespace.
     OwnedKeys,
-    /// `status.conditions` of a Namespace, two of which count what is left in it.
+    /// `status.conditions` of a Namespace, two of which count its remaining objects.
     NamespaceConditions,
     /// A namespace's name.
     Namespace,
     /// A user or group.
     Identity,
-    /// A user or group in a list, from which those of others can be left out.
+    /// A user or group in a list, from which those of others can be removed.
     IdentityElement,
-    /// Free text that may hold names.
+    /// Free text that can contain names.
     Message,
     /// An object with `kind`, `name` and `namespace` of another object.
     Reference,
@@ -94,27 +93,27 @@ pub enum Place {
     BoundObject,
     /// A subject of a role binding: a reference, or a user or group.
     Subject,
-    /// `claimRef` of a PersistentVolume: a reference that says whose it is.
+    /// `claimRef` of a PersistentVolume: a reference that determines its owner.
     Claim,
-    /// The node that says whose the object is.
+    /// The node that determines the owner of the object.
     OfNode,
     /// `parentRef` of an IPAddress: a reference to its owner.
     ParentReference,
-    /// The annotation `apf.kubernetes.io/autoupdate-spec`, which says whether Kubernetes itself keeps the object.
+    /// The annotation `apf.kubernetes.io/autoupdate-spec`, which shows whether Kubernetes itself maintains the object.
     AutoupdateSpec,
-    /// The name of an object that the host may lend.
+    /// The name of an object of the host that virtual clusters may read.
     LentName,
     /// The object of an Event: a reference.
     EventObject,
     /// `resource`, `name` and `namespace` of a subject access review.
     ResourceAttributes,
-    /// The namespace that a rules review asks about.
+    /// The namespace of a rules review.
     AskedNamespace,
     /// `f:namespace` of `resourceAttributes` in the managed fields of a review.
     OwnedAskedNamespace,
     /// A rule of a role.
     Rule,
-    /// A rule in the answer to a rules review.
+    /// A rule in the response to a rules review.
     ShownRule,
     /// `details` of a Status.
     Details,
@@ -122,10 +121,10 @@ pub enum Place {
     DetailsName,
     /// A label selector over namespaces.
     NamespaceSelector,
-    /// The specification of a pod, which has places of its own.
+    /// The specification of a pod, which has its own places.
     PodSpec,
-    /// `data` of a `ControllerRevision`, which has places of its own. The StatefulSet controller reads its keys in any case
-    /// (`ApplyRevision` in pkg/controller/statefulset), kube-apiserver and the program as they are spelled.
+    /// `data` of a `ControllerRevision`, which has its own places. The StatefulSet controller matches its keys in any case
+    /// (`ApplyRevision` in pkg/controller/statefulset), but kube-apiserver and the program match them exactly.
     Revision,
     /// `nodeSelector` of a pod.
     NodeSelector,
@@ -135,7 +134,7 @@ pub enum Place {
     OwnedNodeSelector,
     /// `f:tolerations` in managed fields.
     OwnedTolerations,
-    /// The node a pod is bound to.
+    /// The node to which a pod is bound.
     NodeName,
     /// `type` of a Secret.
     SecretType,
@@ -153,7 +152,7 @@ pub enum Place {
 #[derive(Clone, Default)]
 pub struct Program {
     root: Arc<Node>,
-    /// What the kind is in protobuf, if it is known there.
+    /// The kind in protobuf, if it is known there.
     message: Option<&'static KindMessage>,
 }
 
@@ -162,28 +161,28 @@ pub struct Program {
 pub(crate) struct Node {
     place: Option<Place>,
     members: Vec<(Box<str>, Self)>,
-    /// Bit `n` is set if a key of `n` bytes is among the members; the last bit stands for all longer ones.
+    /// Bit `n` is set if a member has a key of `n` bytes. The last bit stands for all longer keys.
     lengths: u64,
     /// What stands in each element, if this is an array.
     element: Option<Box<Self>>,
-    /// What stands under keys that are no member, if this is a map.
+    /// The content of values under other keys, if this is a map.
     any: Option<Box<Self>>,
 }
 
 // === impl Place ===
 
 impl Place {
-    /// Whether all that is done here is done at places of its own further in.
+    /// Whether only nested places of this place have an effect.
     fn is_frame(self) -> bool {
         matches!(self, Self::PodSpec | Self::NamespaceMeta | Self::RoleMeta | Self::RenamedMeta | Self::Revision)
     }
 
-    /// Whether it has to do with node ports, which the caller settles before a body is mapped.
+    /// Whether it is about node ports, which the caller handles before a body is mapped.
     pub(crate) fn is_of_node_ports(self) -> bool {
         matches!(self, Self::ServiceAnnotations | Self::ServicePort | Self::HealthCheckNodePort)
     }
 
-    /// Whether only the host writes it. What a client sends back of it is ignored there, and so by us.
+    /// Whether only the host writes it. The host ignores what clients send, and so does the engine.
     pub(crate) fn is_the_hosts(self) -> bool {
         matches!(
             self,
@@ -210,8 +209,8 @@ impl Place {
 // === impl Program ===
 
 impl Program {
-    /// A program of paths like `spec.rules[].subjects[].name`; `[]` stands for the elements of an array, `{}` for the
-    /// values of a map, and a dot within a key is written `\.`.
+    /// A program of paths such as `spec.rules[].subjects[].name`. `[]` stands for the elements of an array, `{}` for the values
+    /// of a map, and `\.` for a dot in a key.
     pub fn new<'a>(places: impl IntoIterator<Item = (&'a str, Place)>) -> Result<Self, BadPath> {
         let mut program = Self::default();
         for (path, place) in places {
@@ -220,8 +219,8 @@ impl Program {
         Ok(program)
     }
 
-    /// Adds the places of a pod specification at `path` (`spec.workload.template.spec`), with its guard and what the
-    /// managed fields say of it. For custom kinds that hold pod templates.
+    /// Adds the places of a pod specification at `path` (`spec.workload.template.spec`), with its guard and its managed fields.
+    /// It is for custom kinds with pod templates.
     pub fn add_pod_spec(&mut self, path: &str) -> Result<(), BadPath> {
         self.add(path, Place::PodSpec)?;
         for (key, here, owned) in [
@@ -234,12 +233,12 @@ impl Program {
         self.add(&format!("{path}.nodeName"), Place::NodeName)
     }
 
-    /// Adds one place. A place that was there is replaced.
+    /// Adds one place. Replaces an existing one.
     pub fn add(&mut self, path: &str, place: Place) -> Result<(), BadPath> {
         path::insert(Arc::make_mut(&mut self.root), path, place)
     }
 
-    /// What is known of every `metav1.Status`.
+    /// The places of every `metav1.Status`.
     pub(crate) fn status() -> Self {
         static STATUS: LazyLock<Program> = LazyLock::new(|| {
             Program::new([
@@ -254,8 +253,8 @@ impl Program {
         STATUS.clone()
     }
 
-    /// Whether what a JSON pointer (RFC 6901) leads to is a place, stands inside of one, or holds one. Segments are told
-    /// apart as the patch library of kube-apiserver does it: whatever stands before the first slash is passed over.
+    /// Whether the target of a JSON pointer (RFC 6901) is a place, is inside of one, or contains one. Segments are split as in
+    /// the patch library of kube-apiserver: text before the first slash is ignored.
     pub fn touches(&self, pointer: &str) -> bool {
         let mut node = self.root();
         for segment in pointer.split('/').skip(1) {
@@ -270,15 +269,15 @@ impl Program {
         true
     }
 
-    /// The path of the field that names the node of a pod, as field errors write it.
+    /// The path of the field that names the node of a pod, as in field errors.
     pub fn node_field(&self) -> Option<String> {
         let path = |place| self.root.path_to(place);
         let name = |place| path(place).map(|reference| reference + ".name");
         path(Place::NodeName).or_else(|| name(Place::BindingTarget)).or_else(|| name(Place::BoundObject))
     }
 
-    /// The same places of objects that virtual clusters share. They are shown in JSON only: what a cluster sees of them is
-    /// put together from what the host has.
+    /// The same places of shared objects. They are shown in JSON only, because the view of a cluster is assembled from the
+    /// object of the host.
     #[must_use]
     pub fn of_shared(mut self) -> Self {
         self.add("metadata", Place::SharedMeta).expect("a path of one key");
@@ -286,15 +285,15 @@ impl Program {
         self
     }
 
-    /// The same places of a kind that is known in protobuf too.
+    /// The same places of a kind that is also known in protobuf.
     #[must_use]
     pub(crate) fn with_message(mut self, message: Option<&'static KindMessage>) -> Self {
         self.message = message;
         self
     }
 
-    /// What objects are in responses in protobuf. ClusterRoles are stored in pieces and ClusterRoleBindings as another
-    /// kind: those are put together again in JSON only.
+    /// The type of objects in responses in protobuf. ClusterRoles are stored in a different form, and ClusterRoleBindings as
+    /// another kind, so both are only available in JSON.
     pub(crate) fn shown_message(&self) -> Option<&'static KindMessage> {
         self.message.filter(|_| !self.is_of_roles() && !self.is_of_cluster_bindings())
     }
@@ -314,7 +313,7 @@ impl Program {
         self.root.members.iter().any(|(_, node)| node.place == Some(Place::RoleMeta))
     }
 
-    /// Whether the objects are custom ones that are in no namespace.
+    /// Whether the objects are cluster-scoped custom objects.
     pub(crate) fn is_of_renamed(&self) -> bool {
         self.root.members.iter().any(|(_, node)| node.place == Some(Place::RenamedMeta))
     }
@@ -334,7 +333,7 @@ impl Program {
         self.root.members.iter().any(|(key, node)| **key == *"spec" && node.place == Some(Place::PodSpec))
     }
 
-    /// Whether the objects hold a pod specification, and so the guard.
+    /// Whether the objects contain a pod specification, and so the guard.
     pub(crate) fn has_guard(&self) -> bool {
         self.root.has(Place::NodeSelector)
     }
@@ -353,20 +352,20 @@ impl fmt::Debug for Program {
 // === impl Node ===
 
 impl Node {
-    /// The most members of one node, so that a set of them fits a word.
+    /// The maximum number of members of one node, so that a set of them fits into a word.
     const MAX_MEMBERS: usize = 64;
 
-    /// What stands here.
+    /// The place of this node.
     pub(crate) fn place(&self) -> Option<Place> {
         self.place
     }
 
-    /// Whether this place is here or below, in no array and in no map.
+    /// Whether this place is at this node or below, outside of arrays and maps.
     fn has(&self, place: Place) -> bool {
         self.place == Some(place) || self.members.iter().any(|(_, member)| member.has(place))
     }
 
-    /// Where below here something stands that is in no array and no map.
+    /// The path from this node to a place outside of arrays and maps.
     fn path_to(&self, place: Place) -> Option<String> {
         self.members.iter().find_map(|(key, member)| match member.path_to(place) {
             Some(rest) => Some(format!("{key}.{rest}")),
@@ -394,7 +393,7 @@ impl Node {
         Some((number, &self.members[number].1))
     }
 
-    /// The key of a member that Go takes this one for.
+    /// The key of the member that Go matches with this key.
     pub(crate) fn folded(&self, key: &Text<'_>) -> Option<&str> {
         self.members.iter().map(|(name, _)| &**name).find(|name| key.folds_to(name))
     }

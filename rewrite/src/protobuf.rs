@@ -1,15 +1,15 @@
-//! A scanner over one protobuf message in memory, and the program that says where names stand in it.
+//! A scanner for a protobuf message in memory, and the program with the positions of names in it.
 //!
-//! Like [`json`](crate::json) this builds nothing. A `Splice` walks the fields of the messages that the caller steps
-//! into, and collects edits; a length that stands before an edited message is corrected on the way out, everything else
-//! is copied as it is. A [`ProtoProgram`] is the tree of a [`Program`](crate::Program) with field numbers in the place
-//! of keys, so that one list of places serves both encodings.
+//! Like [`json`](crate::json), it builds no tree. A `Splice` iterates over the fields of the messages that the caller enters,
+//! and collects edits. It corrects the length of each edited message, and copies everything else unchanged. A
+//! [`ProtoProgram`] is the tree of a [`Program`](crate::Program) with field numbers instead of keys, so that both encodings
+//! use one list of places.
 //!
-//! What is not descended into is not checked: it reaches the host's own reader as it came. What is descended into is
-//! read more strictly than Go does, which takes a second value of a field for the right one, merges a second message
-//! into the first, and looks at no wire type inside the entries of a map. All that is refused.
+//! Messages that are not entered are not checked: they reach the host's own reader unchanged. Messages that are entered are
+//! read more strictly than by Go. Go uses the last value of a repeated field, merges a second message into the first, and
+//! ignores wire types in the entries of a map. All of that is refused here.
 //!
-//! What is *not* here: what is done at each place (`request/protobuf.rs`, `view/protobuf.rs`).
+//! What is *not* here: how each place changes (`request/protobuf.rs`, `view/protobuf.rs`).
 //!
 //! Reading order: `descriptor`, `program`, `splice`, `toleration`.
 

@@ -1,9 +1,8 @@
-//! Where names stand in the objects of Kubernetes, by kind and by resource.
+//! The positions of names in the objects of Kubernetes, by kind and by resource.
 //!
-//! The table is generated, from a list that is itself derived from the API's protobuf definitions (see
-//! `schema/README.md`), so that a new release is compared, not remembered. What is *not* here: custom resources, of
-//! which only metadata and conditions are known unless the configuration says more
-//! ([`Program::add_pod_spec`]).
+//! The table is generated from a list, which is derived from the protobuf definitions of the API (see `schema/README.md`), so
+//! that a new release can be compared. What is *not* here: custom resources, of which only metadata and conditions are known,
+//! unless the configuration adds more ([`Program::add_pod_spec`]).
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -18,13 +17,13 @@ mod messages;
 
 use generated::KINDS;
 
-/// A row of the table: one kind in the versions that are alike.
+/// A row of the table: one kind, in versions with the same places.
 struct Row {
     /// The API group; empty for the core.
     group: &'static str,
     versions: &'static [&'static str],
     kind: &'static str,
-    /// The plural that stands in paths.
+    /// The plural in paths.
     resource: &'static str,
     places: &'static [(&'static str, Place)],
 }
@@ -41,7 +40,7 @@ static OF_ANY: LazyLock<Program> = LazyLock::new(|| {
     ])
 });
 
-/// The program of custom objects that are in no namespace.
+/// The program of cluster-scoped custom objects.
 static OF_RENAMED: LazyLock<Program> = LazyLock::new(|| {
     program(&[
         ("metadata", Place::RenamedMeta),
@@ -56,7 +55,7 @@ static OF_RENAMED: LazyLock<Program> = LazyLock::new(|| {
     ])
 });
 
-/// Where kubectl and the API server keep what was applied last.
+/// The annotation with the last applied configuration of kubectl and the API server.
 const LAST_APPLIED: &str = r"metadata.annotations.kubectl\.kubernetes\.io/last-applied-configuration";
 
 /// Rows by (group, kind) and by (group, resource).
@@ -69,7 +68,7 @@ static BY_NAME: LazyLock<HashMap<(&str, &str), Vec<usize>>> = LazyLock::new(|| {
     rows
 });
 
-/// What the kinds are in protobuf, in the order of group, version and kind.
+/// The messages of the kinds, in the order of group, version and kind.
 static MESSAGES: LazyLock<Vec<KindProgram>> = LazyLock::new(|| {
     let kind = |message: &'static KindMessage| {
         let (group, version, kind, _) = message;
@@ -79,9 +78,8 @@ static MESSAGES: LazyLock<Vec<KindProgram>> = LazyLock::new(|| {
     messages::KINDS.iter().map(kind).collect()
 });
 
-/// The program of a resource (`deployments`) or kind (`Deployment`), which cannot be confused: only one of them begins
-/// with a capital. A version that is not known is taken to be like one that is; what is not known at all has the places
-/// that every object has.
+/// The program of a resource (`deployments`) or kind (`Deployment`). They differ, because only a kind begins with a capital. An
+/// unknown version is treated like a known one. An unknown kind has the places that every object has.
 pub fn program_for(group: &str, version: &str, name: &str) -> Program {
     let Some(rows) = BY_NAME.get(&(group, name)) else { return OF_ANY.clone() };
     let exact = rows.iter().find(|row| KINDS[**row].versions.contains(&version));
@@ -89,45 +87,45 @@ pub fn program_for(group: &str, version: &str, name: &str) -> Program {
     PROGRAMS[*row].clone().with_message(message(group, version, *row).map(|position| &messages::KINDS[position]))
 }
 
-/// The same for protobuf. Here nothing is taken to be like anything else: a field number of one version may mean
-/// something else in another. Custom resources have no protobuf at all.
+/// The same for protobuf. Here, unknown versions have no program, because a field number can have different meanings in
+/// different versions. Custom resources have no protobuf encoding.
 pub fn proto_program_for(group: &str, version: &str, name: &str) -> Option<ProtoProgram> {
     let row = BY_NAME.get(&(group, name))?.first().expect("a name is entered with its row");
     message(group, version, *row).map(|position| ProtoProgram::of(&MESSAGES[position]))
 }
 
-/// Which of the messages is the kind of a row in this very version.
+/// The message of the kind of a row in exactly this version.
 fn message(group: &str, version: &str, row: usize) -> Option<usize> {
     let wanted = (group, version, KINDS[row].kind);
     messages::KINDS.binary_search_by(|&(group, version, kind, _)| (group, version, kind).cmp(&wanted)).ok()
 }
 
-/// The kind of a resource or kind of kube-apiserver's own, in any version; none of custom resources and of aggregated
+/// The kind of one of kube-apiserver's own resources or kinds, in any version. `None` for custom resources and aggregated
 /// APIs.
 pub fn kind_of(group: &str, name: &str) -> Option<&'static str> {
     let row = BY_NAME.get(&(group, name))?.first().expect("a name is entered with its row");
     Some(KINDS[*row].kind)
 }
 
-/// The plural that stands in the paths of a kind of kube-apiserver's own, in any version; none of custom resources.
+/// The plural in the paths of one of kube-apiserver's own kinds, in any version. `None` for custom resources.
 pub fn resource_of(group: &str, kind: &str) -> Option<&'static str> {
     let row = BY_NAME.get(&(group, kind))?.first().expect("a name is entered with its row");
     Some(KINDS[*row].resource)
 }
 
-/// The program of an object of which nothing but the metadata is known.
+/// The program of an object of which only the metadata is known.
 pub fn program_of_any() -> Program {
     OF_ANY.clone()
 }
 
-/// The program of custom objects that are in no namespace, and of what stands for their scale.
+/// The program of cluster-scoped custom objects, and of their Scale objects.
 pub fn program_of_renamed() -> Program {
     OF_RENAMED.clone()
 }
 
 fn program(places: &[(&str, Place)]) -> Program {
     let mut program = Program::default();
-    // What hides keys of annotations visits all of them.
+    // The code that hides annotations visits all keys.
     if !places.iter().any(|(path, _)| *path == "metadata.annotations") {
         program.add(LAST_APPLIED, Place::LastApplied).expect("a path");
     }

@@ -1,17 +1,17 @@
-//! Where output goes.
+//! The output of the engine.
 
 use bytes::{Bytes, BytesMut};
 
-/// Takes the output of the engine, piece by piece and in order.
+/// Receives the output of the engine, piece by piece and in order.
 pub trait Sink {
-    /// Takes the next piece. Pieces are never empty.
+    /// Receives the next piece. Pieces are never empty.
     fn emit(&mut self, piece: Bytes);
 }
 
-/// Collects pieces, and copies short ones together.
+/// Collects pieces, and joins short ones by copying.
 ///
-/// A piece becomes an HTTP/2 frame of its own (nine bytes and a system call's worth of bookkeeping), while copying a
-/// few kilobytes costs nothing that could be measured: so only long runs are passed on as they are.
+/// Each piece becomes an HTTP/2 frame (nine bytes, and about the cost of a system call), but copying a few kilobytes has no
+/// measurable cost. So only long pieces are forwarded without a copy.
 #[derive(Debug)]
 pub struct Coalesce {
     out: Vec<Bytes>,
@@ -20,7 +20,7 @@ pub struct Coalesce {
 
 /// Pieces at least this long are not copied. Half of HTTP/2's default frame (RFC 9113, section 4.2).
 const WORTH_A_PIECE: usize = 8 << 10;
-/// The room that copies share; one allocation per this many bytes of output.
+/// The buffer that copies share: one allocation for this many bytes of output.
 const ROOM: usize = 64 << 10;
 
 // === impl Sink ===
@@ -40,12 +40,12 @@ impl<S: Sink + ?Sized> Sink for &mut S {
 // === impl Coalesce ===
 
 impl Coalesce {
-    /// Nothing collected yet.
+    /// An empty collector.
     pub fn new() -> Self {
         Self { out: Vec::new(), open: BytesMut::new() }
     }
 
-    /// Everything collected so far.
+    /// All collected pieces.
     pub fn drain(&mut self) -> impl Iterator<Item = Bytes> + '_ {
         self.close();
         self.out.drain(..)

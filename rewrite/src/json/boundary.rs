@@ -1,11 +1,11 @@
-//! Where a value ends that arrives in pieces.
+//! Finds the end of a value that arrives in chunks.
 
 use super::block;
 
-/// Looks for the end of one value in a sequence of chunks, each byte once.
+/// Searches for the end of one value in a sequence of chunks. Scans each byte once.
 ///
-/// It only counts brackets outside of strings: it says how much to collect. Whether that is JSON is found out by the
-/// [`Cursor`](super::Cursor) that then reads it.
+/// It only counts brackets outside of strings, to determine how much to collect. The [`Cursor`](super::Cursor) that reads the
+/// value then checks whether it is JSON.
 #[derive(Clone, Debug, Default)]
 pub struct Boundary {
     state: State,
@@ -14,13 +14,13 @@ pub struct Boundary {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Nothing of the value seen.
+    /// Before the value.
     #[default]
     Before,
     /// In a container, outside of strings.
     Between,
     String,
-    /// Behind a backslash.
+    /// After a backslash.
     Escape,
     /// In a number or literal.
     Scalar,
@@ -30,8 +30,8 @@ enum State {
 // === impl Boundary ===
 
 impl Boundary {
-    /// Looks at the next chunk. `Some(n)`: the value ends with its first `n` bytes, which may be none, since a number
-    /// is known to have ended only when something else follows. `None`: it goes on behind the chunk.
+    /// Scans the next chunk. `Some(n)`: the value ends after the first `n` bytes, which can be zero, because the end of a number
+    /// is known only from the next byte. `None`: the value continues after the chunk.
     pub fn find(&mut self, chunk: &[u8]) -> Option<usize> {
         let mut at = 0;
         while self.state != State::Done {
@@ -67,7 +67,7 @@ impl Boundary {
     }
 }
 
-/// How many bytes of a string to pass at once; at least one, the byte that is known to end nothing.
+/// The number of bytes of a string to skip at once. At least one: the current byte does not end the string.
 fn plain(bytes: &[u8]) -> usize {
     bytes.first_chunk().map_or(1, block::plain_prefix).max(1)
 }

@@ -1,4 +1,4 @@
-//! Stepping into objects and arrays, and taking members and elements out of them.
+//! Visits the members and elements of objects and arrays, and removes some of them.
 
 use std::borrow::Cow;
 
@@ -8,29 +8,29 @@ use super::fault::{Defect, Fault, Malformed, Step};
 use super::nesting::MAX_DEPTH;
 use super::text::Text;
 
-/// What becomes of a member or element that was visited.
+/// What happens to a visited member or element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It stays, with the edits made in it.
+    /// Keep it, with the edits in it.
     Keep,
-    /// It goes, with its comma.
+    /// Remove it, with its comma.
     Remove,
 }
 
-/// What was found in a container.
+/// The result of a visit to a container.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
-    /// The offset behind the opening bracket: where a new first member goes.
+    /// The offset after the opening bracket, at which a new first member can be inserted.
     pub inside: usize,
-    /// The offset of the closing bracket: where a new last element goes.
+    /// The offset of the closing bracket, at which a new last element can be inserted.
     pub close: usize,
-    /// Members or elements that stay.
+    /// The number of kept members or elements.
     pub kept: usize,
-    /// Members or elements that go.
+    /// The number of removed members or elements.
     pub removed: usize,
 }
 
-/// Which commas go with what is removed: that of the member before, or, if nothing stays before it, the one behind.
+/// The comma to remove with a member: the one before it, or the one after it if no member before it is kept.
 #[derive(Default)]
 struct Cuts {
     kept: usize,
@@ -44,8 +44,8 @@ struct Cuts {
 // === impl Cursor ===
 
 impl<'a> Cursor<'a> {
-    /// Visits the members of the object that is the next token. `visit` gets the key, with the cursor in front of the
-    /// value, and must consume exactly that value.
+    /// Visits the members of the object that is the next token. `visit` gets the key, with the cursor before the value, and
+    /// must consume exactly that value.
     pub fn object<E: Fault>(
         &mut self,
         edits: &mut Edits,
@@ -69,7 +69,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The string at `key` of the object that is the next token, without consuming anything. The first such member
-    /// counts; `None` if there is none, or it is no string, or the next token is no object.
+    /// counts. `None` if there is none, if it is not a string, or if the next token is not an object.
     pub fn look_up(&self, key: &str) -> Result<Option<Text<'a>>, Malformed> {
         let Some(mut member) = self.member_at(key)? else { return Ok(None) };
         match member.peek()? {
@@ -78,8 +78,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A cursor in front of the value at `key` of the object that is the next token. The first such member counts;
-    /// `None` if there is none, or the next token is no object.
+    /// A cursor before the value at `key` of the object that is the next token. The first such member counts. `None` if there
+    /// is none, or if the next token is not an object.
     pub fn member_at(&self, key: &str) -> Result<Option<Self>, Malformed> {
         let mut ahead = self.clone();
         if ahead.peek()? != b'{' {
@@ -103,7 +103,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The strings in the array at `key` of the object that is the next token; none if there is no array.
+    /// The strings in the array at `key` of the object that is the next token. Empty if there is no array.
     pub fn strings_at(&self, key: &str) -> Result<Vec<Cow<'a, str>>, Malformed> {
         let mut strings = Vec::new();
         let Some(mut array) = self.member_at(key)? else { return Ok(strings) };
@@ -120,7 +120,7 @@ impl<'a> Cursor<'a> {
         Ok(strings)
     }
 
-    /// How many elements the array at `key` of the object that is the next token has; none if there is no array.
+    /// The number of elements in the array at `key` of the object that is the next token. Zero if there is no array.
     pub fn elements_at(&self, key: &str) -> Result<usize, Malformed> {
         let Some(mut array) = self.member_at(key)? else { return Ok(0) };
         if array.peek()? != b'[' {
@@ -135,7 +135,7 @@ impl<'a> Cursor<'a> {
         Ok(elements)
     }
 
-    /// The range to cut so that the member from `start` to `end` of an object is gone, with one comma if there is one.
+    /// The range to cut to remove the member from `start` to `end` of an object, with one comma if there is one.
     /// Two neighbours of which the first has nothing before it share that comma: see [`next_member`](Self::next_member).
     pub fn cut_around(&self, start: usize, end: usize) -> std::ops::Range<usize> {
         let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
@@ -147,7 +147,7 @@ impl<'a> Cursor<'a> {
         start..self.next_member(end)
     }
 
-    /// Where the member begins that follows one which ends at `end`; `end` if there is none.
+    /// The start of the member after the one that ends at `end`, or `end` if there is none.
     pub fn next_member(&self, end: usize) -> usize {
         let mut behind = self.clone();
         behind.move_to(end);
@@ -186,7 +186,7 @@ impl<'a> Cursor<'a> {
                 match visit(self, edits, index)? {
                     Fate::Keep => cuts.kept += 1,
                     Fate::Remove => {
-                        // What was changed in a thing that goes is void; its range may not overlap the cut.
+                        // Discard edits in a removed value: their ranges must not overlap the cut.
                         edits.forget_since(mark);
                         cuts.remove(start, self.at(), edits);
                     }

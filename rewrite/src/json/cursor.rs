@@ -9,9 +9,9 @@ use super::text::Text;
 pub struct Cursor<'a> {
     text: &'a [u8],
     at: usize,
-    /// Where the member or element that was entered last begins.
+    /// The start of the member or element that was entered last.
     pub(super) member: usize,
-    /// Containers that are open here.
+    /// The number of open containers.
     pub(super) depth: usize,
 }
 
@@ -28,12 +28,12 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// Where the member (its key) or element begins that was entered last.
+    /// The start of the member (its key) or element that was entered last.
     pub fn member(&self) -> usize {
         self.member
     }
 
-    /// Continues at `at`, which must be where a token begins or ends.
+    /// Continues at `at`, which must be the start or the end of a token.
     pub(super) fn move_to(&mut self, at: usize) {
         self.at = at;
     }
@@ -43,7 +43,7 @@ impl<'a> Cursor<'a> {
         &self.text[range]
     }
 
-    /// The first byte of the next token; white space before it is passed. Nothing else is consumed.
+    /// The first byte of the next token. Consumes only white space before it.
     #[inline]
     pub fn peek(&mut self) -> Result<u8, Malformed> {
         let (at, byte) = skip::space(self.text, self.at)?;
@@ -51,7 +51,7 @@ impl<'a> Cursor<'a> {
         Ok(byte)
     }
 
-    /// Passes white space and says whether the text ends there.
+    /// Skips white space. Returns whether the text ends there.
     pub fn is_at_end(&mut self) -> bool {
         let end = self.peek().is_err();
         if end {
@@ -60,13 +60,13 @@ impl<'a> Cursor<'a> {
         end
     }
 
-    /// Whether the next token is a number or literal that ends with the text, so that more of it may follow.
+    /// Whether the next token is a number or literal at the end of the text, which may continue.
     pub fn is_cut_scalar(&self) -> bool {
         let mut ahead = self.clone();
         !matches!(ahead.peek(), Ok(b'"' | b'{' | b'[') | Err(_)) && ahead.skip().is_ok() && ahead.at == self.text.len()
     }
 
-    /// Whether the next token opens a container in which there is nothing.
+    /// Whether the next token opens an empty container.
     pub fn is_empty_container(&self) -> bool {
         let mut ahead = self.clone();
         let Ok(b'{' | b'[') = ahead.peek() else { return false };
@@ -113,7 +113,7 @@ impl<'a> Cursor<'a> {
         Ok(key)
     }
 
-    /// Passes one value of any kind.
+    /// Skips one value of any type.
     pub fn skip(&mut self) -> Result<(), Malformed> {
         self.at = skip::value(self.text, self.at, self.depth)?;
         Ok(())

@@ -1,4 +1,4 @@
-//! What is changed in a text, and how the output is put together.
+//! The changes of a text, and how the output is assembled.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::Sink;
 #[derive(Debug, Default)]
 pub struct Edits {
     list: Vec<Edit>,
-    /// Whether an edit was recorded that stands before an earlier one.
+    /// Whether an edit was recorded at a position before an earlier one.
     unordered: bool,
 }
 
@@ -38,13 +38,13 @@ impl Edits {
         self.list.is_empty()
     }
 
-    /// Forgets everything, keeping the room.
+    /// Removes all edits, and keeps the capacity.
     pub fn clear(&mut self) {
         self.list.clear();
         self.unordered = false;
     }
 
-    /// Puts `with` in the place of a range.
+    /// Replaces a range by `with`.
     pub fn replace(&mut self, range: Range<usize>, with: Bytes) {
         if self.list.last().is_some_and(|last| range.start < last.end) {
             self.unordered = true;
@@ -52,8 +52,8 @@ impl Edits {
         self.list.push(Edit { start: range.start, end: range.end, with });
     }
 
-    /// Puts `new` in the place of `old`, which stands at `range`. Where `old` begins with `new`, as `edge-ke-beijing`
-    /// does with `edge`, the tail is cut instead, and the output has one piece less.
+    /// Replaces `old`, which is at `range`, by `new`. If `old` begins with `new`, as `edge-ke-beijing` with `edge`, it cuts the
+    /// tail instead, which saves a piece of output.
     pub fn rename(&mut self, range: Range<usize>, old: &[u8], new: &Bytes) {
         if old.len() == range.len() && old.starts_with(new) {
             if old.len() > new.len() {
@@ -64,17 +64,17 @@ impl Edits {
         }
     }
 
-    /// Takes a range out.
+    /// Removes a range.
     pub fn delete(&mut self, range: Range<usize>) {
         self.replace(range, Bytes::new());
     }
 
-    /// Puts `what` before the byte at `at`.
+    /// Inserts `what` before the byte at `at`.
     pub fn insert(&mut self, at: usize, what: impl Into<Bytes>) {
         self.replace(at..at, what.into());
     }
 
-    /// The present state of the recording.
+    /// The current state of the recording.
     pub fn mark(&self) -> Mark {
         Mark(self.list.len())
     }
@@ -84,12 +84,12 @@ impl Edits {
         self.list.truncate(mark.0);
     }
 
-    /// The ranges that are changed, for edits that are only to be made later.
+    /// The changed ranges, for edits that are applied later.
     pub fn into_ranges(self) -> impl Iterator<Item = Range<usize>> {
         self.list.into_iter().map(|edit| edit.start..edit.end)
     }
 
-    /// Gives `range` of `text` to `sink`, changed. All edits must lie in that range.
+    /// Writes the edited `range` of `text` to `sink`. All edits must be in that range.
     pub fn splice(&mut self, text: &Bytes, range: Range<usize>, sink: &mut impl Sink) {
         if self.unordered {
             // Stable, and by the start alone: of several inserts at one place the first recorded comes first, and an

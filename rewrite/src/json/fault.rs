@@ -1,14 +1,14 @@
-//! What can be wrong with a text, and where.
+//! The errors of a text, and their positions.
 
 use std::fmt;
 
-/// The text is not JSON as Go's `encoding/json` reads it, or says the same thing twice.
+/// The text is not valid JSON for Go's `encoding/json`, or has a duplicate key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed JSON at byte {offset}: {defect}")]
 pub struct Malformed {
     /// The byte where reading stopped, counted from the start of the text that was scanned.
     pub offset: usize,
-    /// What stands there.
+    /// The kind of error.
     pub defect: Defect,
 }
 
@@ -21,10 +21,10 @@ pub enum Defect {
     /// A byte that the grammar does not allow here.
     #[error("unexpected byte")]
     UnexpectedByte,
-    /// A control character stands unescaped in a string.
+    /// A string contains an unescaped control character.
     #[error("control character in a string")]
     ControlCharacter,
-    /// A backslash is followed by something that is no escape.
+    /// A backslash does not begin a valid escape.
     #[error("unknown escape")]
     Escape,
     /// More than 10,000 containers are open.
@@ -35,9 +35,9 @@ pub enum Defect {
     TrailingData,
 }
 
-/// An error that learns where in the object it happened while it travels up.
+/// An error that collects its path in the object while callers return it.
 pub trait Fault: From<Malformed> {
-    /// Says that the error happened inside `step`, which is one step further out than what is known so far.
+    /// Adds `step`, which is one level further out than the known path.
     #[must_use]
     fn within(self, step: Step<'_>) -> Self;
 }
@@ -53,17 +53,17 @@ pub enum Step<'a> {
     Element(usize),
 }
 
-/// Where in an object something is, as Kubernetes writes it in field errors (`spec.nodeSelector[location]`).
+/// A path in an object, as in field errors of Kubernetes (`spec.nodeSelector[location]`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldPath {
-    /// Innermost first, because that is how an error learns them.
+    /// Innermost first, which is the order in which an error collects them.
     steps: Vec<String>,
 }
 
 // === impl Malformed ===
 
 impl Fault for Malformed {
-    /// The offset is all that is kept.
+    /// Only the offset is kept.
     fn within(self, _: Step<'_>) -> Self {
         self
     }

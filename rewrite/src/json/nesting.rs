@@ -1,9 +1,9 @@
-//! Which containers are open while a value is skipped.
+//! The open containers while a value is skipped.
 
 use super::fault::Defect;
 
-/// Go's `encoding/json` gives up beyond this many levels (`maxNestingDepth` in `scanner.go`), and so do we: deeper
-/// texts never reach an object on the host.
+/// The maximum depth of Go's `encoding/json` (`maxNestingDepth` in `scanner.go`). Deeper texts never reach an object on the
+/// host.
 pub(super) const MAX_DEPTH: usize = 10_000;
 
 /// A stack of bits, one per open container: set for an object. The first 64 levels need no allocation.

@@ -1,21 +1,21 @@
-//! Passing over tokens and whole values, which is what the engine does most.
+//! Skips tokens and whole values, which is most of the engine's work.
 //!
-//! Functions from an offset to an offset, so that the offset stays in a register: each step of a scan waits for the one
-//! before, and a round through memory would be as long as the step.
+//! Each function maps an offset to an offset, so that the offset stays in a register: each step of a scan depends on the
+//! previous one, and a memory access would take as long as the step.
 
 use super::block;
 use super::fault::{Defect, Malformed};
 use super::nesting::Nesting;
 
-/// Where a string ends.
+/// The end of a string.
 pub(super) struct StringEnd {
-    /// The offset behind the closing quote.
+    /// The offset after the closing quote.
     pub(super) at: usize,
     /// Whether there is a backslash in it.
     pub(super) escaped: bool,
 }
 
-/// Passes white space. Returns the next byte and its offset.
+/// Skips white space. Returns the next byte and its offset.
 #[inline]
 pub(super) fn space(text: &[u8], mut at: usize) -> Result<(usize, u8), Malformed> {
     loop {
@@ -29,7 +29,7 @@ pub(super) fn space(text: &[u8], mut at: usize) -> Result<(usize, u8), Malformed
     }
 }
 
-/// Passes a string whose opening quote stands before `at`.
+/// Skips a string whose opening quote is before `at`.
 #[inline]
 pub(super) fn string(text: &[u8], mut at: usize) -> Result<StringEnd, Malformed> {
     let mut escaped = false;
@@ -55,8 +55,7 @@ pub(super) fn string(text: &[u8], mut at: usize) -> Result<StringEnd, Malformed>
     }
 }
 
-/// Passes one value inside of `depth` containers, without recursion: a hostile text must not choose how much stack we
-/// use.
+/// Skips one value inside of `depth` containers, without recursion, so that a hostile text cannot exhaust the stack.
 pub(super) fn value(text: &[u8], at: usize, depth: usize) -> Result<usize, Malformed> {
     let mut nesting = Nesting::within(depth);
     let mut at = at;
@@ -68,7 +67,7 @@ pub(super) fn value(text: &[u8], at: usize, depth: usize) -> Result<usize, Malfo
                 let is_object = byte == b'{';
                 let (inside, next) = space(text, start + 1)?;
                 if next == if is_object { b'}' } else { b']' } {
-                    // The most frequent container of all, as managed fields are written.
+                    // The most frequent container, because of managed fields.
                     nesting.check().map_err(|defect| Malformed { offset: start, defect })?;
                     inside + 1
                 } else {
@@ -79,7 +78,7 @@ pub(super) fn value(text: &[u8], at: usize, depth: usize) -> Result<usize, Malfo
             }
             _ => scalar(text, start)?,
         };
-        // Behind a value: the next one, or the end of containers.
+        // After a value: the next one, or the end of containers.
         while !nesting.is_empty() {
             let (mark, byte) = space(text, at)?;
             match (byte, nesting.in_object()) {
@@ -103,7 +102,7 @@ pub(super) fn value(text: &[u8], at: usize, depth: usize) -> Result<usize, Malfo
     }
 }
 
-/// Passes the key of a member, whose first byte is `quote`, and its colon.
+/// Skips the key of a member, whose first byte is `quote`, and its colon.
 #[inline]
 fn key(text: &[u8], start: usize, quote: u8) -> Result<usize, Malformed> {
     if quote != b'"' {
@@ -113,7 +112,7 @@ fn key(text: &[u8], start: usize, quote: u8) -> Result<usize, Malformed> {
     if byte == b':' { Ok(mark + 1) } else { Err(unexpected(mark)) }
 }
 
-/// Passes an escape sequence.
+/// Skips an escape sequence.
 fn escape(text: &[u8], at: usize) -> Result<usize, Malformed> {
     let wrong = Malformed { offset: at, defect: Defect::Escape };
     let length = match text.get(at + 1) {
@@ -132,7 +131,7 @@ fn escape(text: &[u8], at: usize) -> Result<usize, Malformed> {
     Ok(at + length)
 }
 
-/// Passes a number or one of the three literals.
+/// Skips a number or one of the three literals.
 fn scalar(text: &[u8], at: usize) -> Result<usize, Malformed> {
     match text.get(at) {
         Some(b't') => literal(text, at, b"true"),

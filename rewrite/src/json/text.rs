@@ -1,4 +1,4 @@
-//! A string of the text, as it stands there.
+//! An undecoded string of the text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,9 +6,9 @@ use std::ops::Range;
 /// The inside of a JSON string, not yet decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Text<'a> {
-    /// What stands between the quotes; the grammar of escapes has been checked.
+    /// The text between the quotes, with valid escapes.
     pub raw: &'a [u8],
-    /// Where that is in the scanned text.
+    /// Its range in the scanned text.
     pub start: usize,
     /// Whether there is a backslash in it.
     pub escaped: bool,
@@ -17,17 +17,17 @@ pub struct Text<'a> {
 // === impl Text ===
 
 impl<'a> Text<'a> {
-    /// Where the inside of the string is in the scanned text.
+    /// The range of the content in the scanned text.
     pub fn range(&self) -> Range<usize> {
         self.start..self.start + self.raw.len()
     }
 
-    /// Whether the decoded string equals `other`: `"n\u0061me"` is `name`, to Go and to us.
+    /// Whether the decoded string is equal to `other`: `"n\u0061me"` is `name`, as for Go.
     pub fn is(&self, other: &str) -> bool {
         if self.escaped { self.decode() == other } else { self.raw == other.as_bytes() }
     }
 
-    /// Whether `encoding/json` of Go takes this key for that of a field called `name`: without regard to case (`foldRune` in
+    /// Whether Go's `encoding/json` matches this key with a field `name`, which ignores case (`foldRune` in
     /// encoding/json/fold.go).
     pub fn folds_to(&self, name: &str) -> bool {
         let fold = |character| match character {
@@ -55,13 +55,13 @@ impl<'a> Text<'a> {
         Cow::Owned(out)
     }
 
-    /// The decoded string as bytes; without a copy where nothing is escaped.
+    /// The decoded string as bytes, without a copy if it has no escapes.
     pub fn bytes(&self) -> Cow<'a, [u8]> {
         if self.escaped { Cow::Owned(self.decode().into_owned().into_bytes()) } else { Cow::Borrowed(self.raw) }
     }
 }
 
-/// The character that a checked escape at the start of `raw` stands for, and how many bytes it takes.
+/// The character of a valid escape at the start of `raw`, and the length of the escape in bytes.
 fn escape(raw: &[u8]) -> (char, usize) {
     let simple = match raw.get(1) {
         Some(b'b') => '\u{8}',
@@ -76,7 +76,7 @@ fn escape(raw: &[u8]) -> (char, usize) {
     (simple, 2)
 }
 
-/// `\uXXXX`, or two of them that make one character (RFC 8259, section 7).
+/// `\uXXXX`, or a surrogate pair of them (RFC 8259, section 7).
 fn unicode_escape(raw: &[u8]) -> (char, usize) {
     let first = code_unit(raw);
     if (0xd800..0xdc00).contains(&first)
@@ -88,7 +88,7 @@ fn unicode_escape(raw: &[u8]) -> (char, usize) {
     (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 6)
 }
 
-/// The number in `\uXXXX` at the start of `raw`, 0 if none is there.
+/// The number in `\uXXXX` at the start of `raw`, or 0 if there is none.
 fn code_unit(raw: &[u8]) -> u32 {
     let Some([b'\\', b'u', digits @ ..]) = raw.first_chunk::<6>() else {
         return 0;
@@ -96,7 +96,7 @@ fn code_unit(raw: &[u8]) -> u32 {
     digits.iter().fold(0, |sum, &digit| sum << 4 | char::from(digit).to_digit(16).unwrap_or(0))
 }
 
-/// `text` as a JSON string with its quotes, escaped no more than RFC 8259 demands.
+/// `text` as a JSON string with quotes, with only the escapes that RFC 8259 requires.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

@@ -1,7 +1,7 @@
 //! Users and groups.
 //!
-//! A service account's user name and its groups carry a namespace, which is mapped like any other. Everyone else is
-//! `vc:<cluster>:<name>` on the host, so that `system:masters` of a virtual cluster is nobody there.
+//! The user name and the groups of a service account contain a namespace, which is mapped like any other. All other users and
+//! groups are `vc:<cluster>:<name>` on the host, so that `system:masters` of a virtual cluster has no rights there.
 
 use std::borrow::Cow;
 
@@ -18,20 +18,20 @@ const ACCOUNTS_OF: &str = "system:serviceaccounts:";
 pub enum Seen {
     /// One of its own.
     Own(String),
-    /// Someone of the host or of another virtual cluster.
+    /// A user or group of the host or of another virtual cluster.
     Foreign,
 }
 
-/// A user or group of a request that stands for nobody of this virtual cluster.
+/// A user or group in a request that cannot belong to this virtual cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unmappable {
-    /// It carries the mark of a host identity that was shown to the client.
+    /// It has the prefix of a host identity that was shown to the client.
     #[error("{FOREIGN_PREFIX} marks an identity of the host cluster, which cannot be written")]
     Host,
-    /// The namespace of a service account is no namespace.
+    /// The namespace of a service account is not a valid name.
     #[error("the namespace of the service account is not a DNS label")]
     NotALabel,
-    /// The namespace of a service account belongs to someone else.
+    /// The namespace of a service account belongs to another virtual cluster or to the host.
     #[error(transparent)]
     Taken(#[from] Taken),
 }
@@ -70,7 +70,7 @@ impl Mapping {
     }
 }
 
-/// The parts before, in and behind the namespace of a service account's user name or group.
+/// The parts of a service account's user name or group: before the namespace, the namespace, and after it.
 fn split_account(name: &str) -> Option<(&str, &str, &str)> {
     let (prefix, rest) = if let Some(rest) = name.strip_prefix(ACCOUNT) {
         (ACCOUNT, rest)

@@ -1,4 +1,4 @@
-//! Who has which namespace of the host.
+//! The owners of the host's namespaces.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,16 +7,16 @@ use crate::name::{ClusterName, HostNamespace, MAX_LABEL, VirtualNamespace};
 
 /// All namespaces of one host cluster, as an immutable snapshot that is swapped as a whole.
 ///
-/// Namespaces that no virtual cluster has should be in it too: then no virtual name can be made to mean one of them.
+/// It should also contain namespaces that belong to no virtual cluster, so that no virtual name can refer to one of them.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     by_host: HashMap<HostNamespace, Owner>,
     by_virtual: HashMap<ClusterName, HashMap<VirtualNamespace, HostNamespace>>,
-    /// Bit `n` is set if a host name of `n` bytes is in the index: most words of a message are refuted by it.
+    /// Bit `n` is set if the index has a host name of `n` bytes. This excludes most words of a message.
     lengths: u64,
 }
 
-/// To whom a host namespace belongs.
+/// The owner of a host namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// A namespace of a virtual cluster.
@@ -30,7 +30,7 @@ pub enum Owner {
     Host,
 }
 
-/// The virtual name is another host namespace's already.
+/// Another host namespace already has the virtual name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name} of virtual cluster {cluster} is {present} already")]
 pub struct Ambiguous {
@@ -50,7 +50,7 @@ impl Index {
         Self::default()
     }
 
-    /// Adds a namespace of a virtual cluster. One host name has one owner: what it was before is forgotten.
+    /// Adds a namespace of a virtual cluster. A host name has one owner, so this replaces an earlier entry.
     pub fn insert(
         &mut self,
         host: HostNamespace,
@@ -68,14 +68,14 @@ impl Index {
         Ok(())
     }
 
-    /// Adds a namespace that no virtual cluster has.
+    /// Adds a namespace that belongs to no virtual cluster.
     pub fn insert_host(&mut self, host: HostNamespace) {
         self.remove(&host);
         self.note_length(&host);
         self.by_host.insert(host, Owner::Host);
     }
 
-    /// Forgets a namespace.
+    /// Removes a namespace.
     pub fn remove(&mut self, host: &HostNamespace) {
         let Some(Owner::Virtual { cluster, name }) = self.by_host.remove(host) else {
             return;
@@ -88,7 +88,7 @@ impl Index {
         }
     }
 
-    /// To whom a host name belongs; `None` if there is no such namespace.
+    /// The owner of a host name. `None` if there is no such namespace.
     #[inline]
     pub fn owner(&self, host: &[u8]) -> Option<&Owner> {
         if host.len() > MAX_LABEL || self.lengths & 1 << host.len() == 0 {

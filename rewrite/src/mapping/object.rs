@@ -1,9 +1,9 @@
-//! Custom objects that are in no namespace.
+//! Cluster-scoped custom objects.
 //!
-//! `a` of a virtual cluster is `a.<cluster>` on the host, and carries the label that its namespaces have. The names of
-//! custom objects are DNS subdomains and that of a cluster is a label without dots, so what stands behind the last dot
-//! says whose a name is, and no two clusters can mean the same one. A name alone makes nothing a cluster's: the label has
-//! to agree.
+//! `a` of a virtual cluster is `a.<cluster>` on the host, and has the same label as the namespaces of the cluster. Names of
+//! custom objects are DNS subdomains, and the name of a cluster is a label without dots. So the part after the last dot names
+//! the cluster, and two clusters never use the same name. The name alone does not make an object part of a cluster: it must
+//! also have the label.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ pub type RenamedKinds = HashSet<(String, String)>;
 /// The longest name of a custom object (`DNS1123SubdomainMaxLength` in apimachinery's `pkg/util/validation`).
 pub const MAX_NAME: usize = 253;
 
-/// The name leaves no room for the virtual cluster's.
+/// The name is too long, because the name of the virtual cluster is appended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be no more than {room} bytes in this virtual cluster")]
 pub struct TooLong {
-    /// How long it may be.
+    /// The maximum length.
     pub room: usize,
 }
 
@@ -36,12 +36,12 @@ impl Mapping {
         self
     }
 
-    /// The kinds of custom objects that are named so.
+    /// The kinds of custom objects with such names.
     pub(crate) fn renamed_kinds(&self) -> Arc<RenamedKinds> {
         Arc::clone(&self.renamed)
     }
 
-    /// The same names, for the answer to a request about the custom object `name`.
+    /// The same names, for the response to a request about the custom object `name`.
     #[must_use]
     pub fn about_object(mut self, name: &str) -> Self {
         self.about = self.object(name).ok().map(|host| (Bytes::from(host), Bytes::from(name.to_owned())));
@@ -54,20 +54,20 @@ impl Mapping {
         if name.len() > room { Err(TooLong { room }) } else { Ok(format!("{name}.{}", self.cluster())) }
     }
 
-    /// The virtual name of a custom object, by that of the host; nothing if it is not in this cluster's form.
+    /// The virtual name of a custom object for its host name. `None` if the host name does not have this cluster's form.
     pub fn seen_object(&self, host: &[u8]) -> Option<Bytes> {
         let name = host.strip_suffix(self.cluster().as_ref())?.strip_suffix(b".")?;
         (!name.is_empty()).then(|| Bytes::copy_from_slice(name))
     }
 
-    /// Whether objects of a kind are named so. `api_version` is `group/version`.
+    /// Whether objects of a kind have such names. `api_version` is `group/version`.
     pub(crate) fn renames(&self, api_version: &str, kind: &str) -> bool {
         let Some((group, _)) = api_version.split_once('/') else { return false };
-        // Few hosts have many, and a pair of borrowed strings is no key of the set.
+        // Few hosts have many kinds, and a pair of borrowed strings is not a key of the set.
         self.renamed.iter().any(|(known, name)| known == group && name == kind)
     }
 
-    /// The object that the request in hand is about: by its name on the host, and in the virtual cluster.
+    /// The object of the current request: its name on the host, and in the virtual cluster.
     pub(crate) fn about(&self) -> Option<&(Bytes, Bytes)> {
         self.about.as_ref()
     }

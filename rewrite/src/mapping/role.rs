@@ -1,8 +1,8 @@
-//! Cluster roles.
+//! ClusterRoles.
 //!
-//! A virtual cluster's own ClusterRole `X` is `vc:<cluster>:X` on the host, and those that an API server makes by itself
-//! (`bootstrappolicy`) are shared under their own names. RBAC takes any path segment for a name, so the prefix always fits,
-//! and the names of cluster roles in messages are made readable like those of users.
+//! The ClusterRole `X` of a virtual cluster is `vc:<cluster>:X` on the host. The ClusterRoles that an API server creates itself
+//! (`bootstrappolicy`) are shared under their own names. RBAC accepts any path segment as a name, so the prefix is always
+//! valid, and names of ClusterRoles in messages are mapped like those of users.
 
 use std::sync::Arc;
 
@@ -11,28 +11,28 @@ use bytes::Bytes;
 use super::identity::Unmappable;
 use super::{FOREIGN_PREFIX, Mapping, SharedRoles};
 
-/// A cluster role of the host, as the virtual cluster sees it.
+/// A ClusterRole of the host, as the virtual cluster sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeenRole {
-    /// One of its own, by this name.
+    /// One of its own, with this name.
     Own(Bytes),
-    /// One of those that every cluster has, by the same name.
+    /// One that every cluster has, with the same name.
     Shared,
-    /// One of the host's operator, or of another virtual cluster.
+    /// One of the operator of the host, or of another virtual cluster.
     Foreign,
 }
 
 // === impl Mapping ===
 
 impl Mapping {
-    /// The same names, on a host whose API server makes these cluster roles by itself.
+    /// The same names, on a host whose API server creates these ClusterRoles itself.
     #[must_use]
     pub fn sharing_roles(mut self, roles: Arc<SharedRoles>) -> Self {
         self.shared_roles = roles;
         self
     }
 
-    /// How a cluster role of the host is seen.
+    /// How the virtual cluster sees a ClusterRole of the host.
     pub fn seen_role(&self, host: &[u8]) -> SeenRole {
         match host.strip_prefix(&self.identity_prefix[..]) {
             Some(own) => SeenRole::Own(Bytes::copy_from_slice(own)),
@@ -41,7 +41,7 @@ impl Mapping {
         }
     }
 
-    /// The host's name for a cluster role.
+    /// The host's name for a ClusterRole.
     pub fn role(&self, name: &str) -> Result<String, Unmappable> {
         if self.is_shared_role(name) {
             Ok(name.to_owned())

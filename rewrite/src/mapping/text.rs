@@ -1,9 +1,9 @@
-//! Names inside of messages.
+//! Names in messages.
 //!
-//! A message is free text that a component of the host wrote: `pods "a" is forbidden: User "vc:ke:eve" cannot get
-//! resource "pods" in API group "" in the namespace "edge-ke"`. Words that are host namespaces of this virtual cluster
-//! become their virtual names, `vc:<cluster>:` goes, and parked labels get their own keys back. A word is a longest run of letters, digits, `-` and `_`, so
-//! `edge-ke-7d4f` is not mistaken for `edge-ke`.
+//! A message is free text of a component of the host: `pods "a" is forbidden: User "vc:ke:eve" cannot get resource "pods" in API
+//! group "" in the namespace "edge-ke"`. Words that are host namespaces of this virtual cluster are replaced by their virtual
+//! names, `vc:<cluster>:` is removed, and parked labels get their original keys. A word is a maximal run of letters, digits, `-`
+//! and `_`, so `edge-ke-7d4f` is not mistaken for `edge-ke`.
 
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ impl Mapping {
         });
     }
 
-    /// A message as the virtual cluster should read it; `None` if it is that already.
+    /// The message for the virtual cluster. `None` if it does not change.
     pub fn readable(&self, message: &str) -> Option<String> {
         let mut out = String::new();
         let mut kept = 0;
@@ -49,8 +49,8 @@ impl Mapping {
         (kept > 0).then(|| out + &message[kept..])
     }
 
-    /// Calls `found` for every range of `message` that is to be replaced, in order. With `escaped`, `message` is the
-    /// inside of a JSON string, and what follows a backslash is no word.
+    /// Calls `found` for every range of `message` to replace, in order. With `escaped`, `message` is the content of a JSON
+    /// string, in which the text after a backslash is not a word.
     fn each_name(&self, message: &[u8], escaped: bool, mut found: impl FnMut(Range<usize>, &Bytes)) {
         let nothing = Bytes::new();
         let mut at = 0;
@@ -87,7 +87,7 @@ impl Mapping {
     }
 }
 
-/// Whether `host` stands at `at` of a message, and is no part of another name. A dot may end a sentence.
+/// Whether `host` is at `at` of a message, and not part of another name. A dot may end a sentence.
 fn is_alone(message: &[u8], at: usize, host: &[u8]) -> bool {
     let before = message[..at].last();
     let Some(rest) = message[at..].strip_prefix(host) else { return false };
@@ -102,11 +102,11 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
-/// Whether a `\uXXXX` of a string stands for a byte that words are made of.
+/// Whether a `\uXXXX` of a string is a byte of words.
 fn has_hidden_word_byte(raw: &[u8]) -> bool {
     memchr::memmem::find_iter(raw, b"\\u00").any(|at| {
         let digits = raw.get(at + 4..at + 6).and_then(|digits| std::str::from_utf8(digits).ok());
-        // `\\u0041` is an escaped backslash and plain text; taking it for an escape costs a copy, no more.
+        // `\\u0041` is an escaped backslash and plain text. Treating it as an escape only costs a copy.
         digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).is_some_and(is_word_byte)
     })
 }

@@ -2,12 +2,12 @@
 
 use super::{Node, Place, length_bit};
 
-/// The text is no path: an empty key, a character after `[]` or `{}`, or more than 64 keys at one level.
+/// The text is not a path: an empty key, a character after `[]` or `{}`, or more than 64 keys at one level.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a path into an object: {0:?}")]
 pub struct BadPath(pub String);
 
-/// Puts a place at the end of a path.
+/// Adds a place at the end of a path.
 pub(super) fn insert(root: &mut Node, path: &str, place: Place) -> Result<(), BadPath> {
     let bad = || BadPath(path.to_owned());
     let mut node = root;
@@ -56,7 +56,7 @@ fn member<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> {
     Some(&mut node.members[number].1)
 }
 
-/// The keys of a path, with what is escaped in them restored.
+/// The keys of a path, unescaped.
 fn steps(path: &str) -> Vec<String> {
     let mut steps = vec![String::new()];
     let mut characters = path.chars();

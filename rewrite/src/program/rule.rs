@@ -1,19 +1,19 @@
-//! What the names in a rule of a role are of (`PolicyRule` of rbac/v1).
+//! The types of the objects that a rule of a role names (`PolicyRule` of rbac/v1).
 
-/// What `resourceNames` name.
+/// The objects in `resourceNames`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
     /// Namespaces.
     OfNamespaces,
     /// ClusterRoles.
     OfRoles,
-    /// Namespaces or ClusterRoles, and objects whose names are made otherwise.
+    /// Namespaces or ClusterRoles, and objects whose names are mapped differently.
     Mixed,
-    /// Other objects. A rule about all resources is one too: by name, it is never about those alone.
+    /// Other objects. This includes a rule for all resources, because its names are never only those of Namespaces or ClusterRoles.
     OfOthers,
 }
 
-/// What is mapped: the resource, and the group that it is in.
+/// The mapped resources, with their groups.
 const MAPPED: [(&str, &str, Names); 2] =
     [("", "namespaces", Names::OfNamespaces), ("rbac.authorization.k8s.io", "clusterroles", Names::OfRoles)];
 

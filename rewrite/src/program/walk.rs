@@ -1,15 +1,15 @@
-//! Following a program through a text.
+//! Applies a program to a text.
 
 use super::{Node, Place};
 use crate::json::{Cursor, Edits, Fate, Fault, Text};
 
-/// Does what a place asks for, in one direction.
+/// Handles places, in one direction.
 pub(crate) trait Visitor {
-    /// What stops the walk.
+    /// An error that stops the walk.
     type Error: Fault;
 
-    /// Called in front of the value at a place; must consume exactly that value. `node` is the program from there on,
-    /// for [`descend`].
+    /// Called before the value at a place. Must consume exactly that value. `node` is the program from there on, for
+    /// [`descend`].
     fn visit(
         &mut self,
         place: Place,
@@ -23,18 +23,18 @@ pub(crate) trait Visitor {
         Ok(())
     }
 
-    /// Called when an object has a member with a key that is none of the program's at `node`.
+    /// Called if an object has a member whose key the program does not have at `node`.
     fn other(&mut self, _node: &Node, _key: &Text<'_>) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Whether nothing that follows matters: the rest is skipped.
+    /// Whether the rest does not matter and is skipped.
     fn is_done(&self) -> bool {
         false
     }
 }
 
-/// Handles the next value, which stands at `node`.
+/// Handles the next value, which is at `node`.
 pub(crate) fn walk<V: Visitor>(
     visitor: &mut V,
     node: &Node,
@@ -47,8 +47,7 @@ pub(crate) fn walk<V: Visitor>(
     }
 }
 
-/// Handles what is inside the next value, which stands at `node`. The recursion is as deep as the program, whatever
-/// the text is.
+/// Handles the content of the next value, which is at `node`. The depth of the recursion is that of the program, for any text.
 pub(crate) fn descend<V: Visitor>(
     visitor: &mut V,
     node: &Node,

@@ -1,4 +1,4 @@
-//! What a protobuf message holds, as far as names are concerned. The tables are generated (`schema/README.md`).
+//! The fields of protobuf messages on the paths to names. The tables are generated (`schema/README.md`).
 
 /// A message of the Kubernetes API.
 #[derive(Debug)]
@@ -6,17 +6,17 @@ pub(crate) struct Descriptor {
     pub(crate) fields: &'static [FieldDescriptor],
 }
 
-/// A field that JSON knows by `key`.
+/// A field with the JSON key `key`.
 #[derive(Debug)]
 pub(crate) struct FieldDescriptor {
     pub(crate) key: &'static str,
-    /// The field's number, behind those of the messages around it that JSON leaves out (`inline` in Go).
+    /// The number of the field, after those of surrounding messages that JSON omits (`inline` in Go).
     pub(crate) numbers: &'static [u32],
     pub(crate) shape: Shape,
     pub(crate) holds: Holds,
 }
 
-/// How often a field may be there.
+/// How often a field may occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Once.
@@ -27,7 +27,7 @@ pub(crate) enum Shape {
     Map,
 }
 
-/// What is in a field, each element of a list, or each value of a map.
+/// The type of a field, of each element of a list, or of each value of a map.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Holds {
     /// A string or bytes.
@@ -43,12 +43,12 @@ pub(crate) enum Holds {
 // === impl Descriptor ===
 
 impl Descriptor {
-    /// The field that JSON knows by `key`.
+    /// The field with the JSON key `key`.
     pub(crate) fn field(&self, key: &str) -> Option<&'static FieldDescriptor> {
         self.fields.iter().find(|field| field.key == key)
     }
 
-    /// The number of a field that is in this very message.
+    /// The number of a field that this message itself has.
     pub(crate) fn number(&self, key: &str) -> Option<u32> {
         match self.field(key)?.numbers {
             [number] => Some(*number),

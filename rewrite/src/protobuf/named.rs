@@ -1,4 +1,4 @@
-//! How an object calls itself, for a caller that has to know before it sends it on.
+//! The names in the metadata of an object, for callers that need them before they forward it.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const OBJECT: u32 = 2;
 /// `RawExtension` in apimachinery's runtime generated.proto.
 const RAW: u32 = 1;
 
-/// The name in an object's metadata. What is absent is empty, as it is for Kubernetes.
+/// The name in the metadata of an object. Absent fields are empty, as in Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectName {
     /// `metadata.name`
@@ -53,7 +53,7 @@ pub struct ObjectMetadata {
 // === impl ObjectName ===
 
 impl ObjectName {
-    /// Reads the name out of an enveloped object of any kind. An object that says it twice has none.
+    /// Reads the name of an enveloped object of any kind. An object with two names has none.
     pub fn of(body: &[u8]) -> Result<Self, EnvelopeError> {
         let object = Envelope::decode(body)?.raw;
         let mut found = Self::default();
@@ -92,7 +92,7 @@ impl ObjectMetadata {
     }
 }
 
-/// The namespace of the object in an event of a watch; its name, if it is a Namespace. Nothing if there is none.
+/// The namespace of the object in an event of a watch, or its name if it is a Namespace. `None` if it has none.
 pub fn event_namespace(frame: &[u8]) -> Option<&[u8]> {
     let raw = only(only(frame, OBJECT).ok()??, RAW).ok()??;
     let envelope = Envelope::decode(raw).ok()?;
@@ -101,7 +101,7 @@ pub fn event_namespace(frame: &[u8]) -> Option<&[u8]> {
     only(metadata, number).ok()?.filter(|name| !name.is_empty())
 }
 
-/// What is in a field of a message.
+/// The content of a field of a message.
 fn only(message: &[u8], number: u32) -> Result<Option<&[u8]>, EnvelopeError> {
     let mut reader = Reader::new(message);
     let mut found = None;

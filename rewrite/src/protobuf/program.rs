@@ -1,4 +1,4 @@
-//! Where names stand in the protobuf messages of one kind.
+//! The positions of names in the protobuf messages of one kind.
 
 use std::fmt;
 
@@ -22,9 +22,9 @@ pub(crate) struct KindProgram {
     root: Message,
 }
 
-/// A message in which a name may stand.
+/// A message that can contain a name.
 pub(crate) struct Message {
-    /// What the message is as a whole.
+    /// The place of the whole message.
     pub(crate) place: Option<Place>,
     pub(crate) fields: Vec<Field>,
     descriptor: &'static Descriptor,
@@ -33,30 +33,30 @@ pub(crate) struct Message {
 /// A field of a [`Message`].
 pub(crate) struct Field {
     pub(crate) number: u32,
-    /// The field's key in JSON, for errors; nothing if JSON leaves the message out.
+    /// The key of the field in JSON, for errors. `None` if JSON omits the message.
     pub(crate) key: Option<&'static str>,
     pub(crate) shape: Shape,
     pub(crate) inside: Inside,
 }
 
-/// What is in a field, or each element of a list.
+/// The content of a field, or of each element of a list.
 pub(crate) enum Inside {
     Text(Place),
     Message(Message),
-    /// A map: a place of its own, and places of the values of some keys.
+    /// A map: its own place, and places of the values of some keys.
     Entries(Option<Place>, Vec<(Box<str>, Place)>),
     Json(Node),
     Number(Place),
 }
 
-/// Whose bodies the places are looked for in.
+/// The direction of the bodies with these places.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Requests,
     Responses,
 }
 
-/// A place that cannot be reached by field numbers, given as the key before it.
+/// A place that cannot be reached by field numbers, with the key before it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unreachable(String);
 
@@ -76,8 +76,8 @@ impl ProtoProgram {
         &self.0.root
     }
 
-    /// Whether an envelope that says this is about such an object. Empty words stand for the right ones, as they do for
-    /// Kubernetes (`copyKindDefaults` in apimachinery's protobuf.go).
+    /// Whether an envelope with this type contains such an object. Empty texts match, as in Kubernetes (`copyKindDefaults` in
+    /// apimachinery's protobuf.go).
     pub(crate) fn is_for(self, api_version: &str, kind: &str) -> bool {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         (api_version.is_empty() || (group, version) == (self.0.group, self.0.version))
@@ -140,7 +140,7 @@ impl Message {
             let inside = inside(member, field, direction)?;
             message.insert(field.numbers, field, inside);
         }
-        // A set of them fits a word.
+        // A set of them fits into a word.
         assert!(message.fields.len() <= 64, "a node of a program has no more members");
         Ok(message)
     }
@@ -168,7 +168,7 @@ impl Message {
         Some((position, &self.fields[position]))
     }
 
-    /// The number of a field of this message, whether it holds a place or not.
+    /// The number of a field of this message, with or without a place.
     pub(crate) fn number(&self, key: &str) -> Option<u32> {
         self.descriptor.number(key)
     }
@@ -219,7 +219,7 @@ fn is_convention(key: &str, node: &Node) -> bool {
 // === impl Direction ===
 
 impl Direction {
-    /// Whether something is to be done at a node or below it.
+    /// Whether a node or one below it has a place.
     fn cares_for(self, node: &Node) -> bool {
         let here = node.place().is_some_and(|place| self.cares_for_place(place));
         here || node.members().any(|(_, member)| self.cares_for(member))
@@ -227,7 +227,7 @@ impl Direction {
     }
 
     fn cares_for_place(self, place: Place) -> bool {
-        // What kind an object is says the envelope around it.
+        // The envelope has the kind of an object.
         self == Self::Responses || !(place.is_the_hosts() || place == Place::BindingKind || place.is_of_node_ports())
     }
 }

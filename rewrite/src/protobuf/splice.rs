@@ -1,4 +1,4 @@
-//! Fields of messages in one body, and what becomes of them.
+//! Fields of the messages in one body, and their changes.
 
 use std::ops::Range;
 
@@ -13,39 +13,39 @@ use crate::json::Edits;
 pub(crate) struct Splice<'b> {
     body: &'b [u8],
     edits: Edits,
-    /// By how many bytes the message in hand has grown, or shrunk.
+    /// The change in the length of the current message, in bytes.
     grown: isize,
 }
 
-/// By how much the message around the one in hand had grown when it was left.
+/// The growth of the outer message at the moment when the current message was entered.
 #[derive(Clone, Copy)]
 #[must_use]
 pub(crate) struct Outer(isize);
 
-/// A field with something in it: a string, bytes or a message.
+/// A field with a length: a string, bytes or a message.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) number: u32,
-    /// Where it begins in the body.
+    /// Its start in the body.
     start: usize,
-    /// Where the length stands in the body.
+    /// The range of the length in the body.
     length: Range<usize>,
-    /// Where that is which has this length.
+    /// The range of the content.
     pub(crate) inside: Range<usize>,
 }
 
-/// A field with a number in it.
+/// A field with a number.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundNumber {
     pub(crate) value: u64,
-    /// Where it stands in the body.
+    /// Its range in the body.
     range: Range<usize>,
 }
 
 /// The fields of one message.
 pub(crate) struct Fields<'b> {
     reader: Reader<'b>,
-    /// Where the message begins in the body.
+    /// The start of the message in the body.
     start: usize,
     bytes: &'b [u8],
 }
@@ -68,23 +68,23 @@ impl<'b> Splice<'b> {
         &self.body[range]
     }
 
-    /// What is in a field.
+    /// The content of a field.
     pub(crate) fn bytes(&self, found: &Found) -> &'b [u8] {
         self.slice(found.inside.clone())
     }
 
-    /// Puts `with` in the place of what is in a field.
+    /// Replaces the content of a field by `with`.
     pub(crate) fn replace(&mut self, found: &Found, with: Bytes) {
         self.resize(found, signed(with.len()) - signed(found.inside.len()));
         self.edits.replace(found.inside.clone(), with);
     }
 
-    /// Steps into a message, which is the one in hand until [`leave`](Self::leave).
+    /// Enters a message, which is the current one until [`leave`](Self::leave).
     pub(crate) fn enter(&mut self) -> Outer {
         Outer(std::mem::take(&mut self.grown))
     }
 
-    /// Takes a field out of the message in hand. Nothing in it may have been changed.
+    /// Removes a field of the current message. The field must have no edits.
     pub(crate) fn remove(&mut self, found: &Found) {
         self.grown -= signed(found.inside.end - found.start);
         self.edits.delete(found.start..found.inside.end);
@@ -100,13 +100,13 @@ impl<'b> Splice<'b> {
         Ok(found)
     }
 
-    /// What is in the only field with this number; nothing if there is none, which means the same.
+    /// The content of the only field with this number. Empty if there is none, which is equivalent.
     pub(crate) fn text(&self, range: &Range<usize>, number: Option<u32>) -> Result<&'b [u8], EnvelopeError> {
         let Some(number) = number else { return Ok(b"") };
         Ok(self.only(range, number)?.map_or(b"", |found| self.bytes(&found)))
     }
 
-    /// The only field with this number, which is to hold a number.
+    /// The only field with this number, which must contain a number.
     pub(crate) fn number(&self, range: &Range<usize>, number: u32) -> Result<Option<FoundNumber>, EnvelopeError> {
         let bytes = self.slice(range.clone());
         let (mut reader, mut found) = (Reader::new(bytes), None);
@@ -124,7 +124,7 @@ impl<'b> Splice<'b> {
         Ok(found)
     }
 
-    /// Puts another number in the place of one.
+    /// Replaces a number.
     pub(crate) fn renumber(&mut self, found: &FoundNumber, with: u64) {
         let mut varint = Writer::new();
         varint.raw_varint(with);
@@ -132,12 +132,12 @@ impl<'b> Splice<'b> {
         self.edits.replace(found.range.clone(), varint.into_bytes().into());
     }
 
-    /// By how many bytes the outermost message has grown.
+    /// The growth of the outermost message, in bytes.
     pub(crate) fn grown(&self) -> isize {
         self.grown
     }
 
-    /// Steps out of the message in a field, and corrects its length.
+    /// Leaves the message in a field, and corrects its length.
     pub(crate) fn leave(&mut self, found: &Found, outer: Outer) {
         let grown = std::mem::replace(&mut self.grown, outer.0);
         if grown != 0 {
@@ -145,7 +145,7 @@ impl<'b> Splice<'b> {
         }
     }
 
-    /// Adds fields at the end of the message at `range`, which is the one in hand.
+    /// Adds fields at the end of the message at `range`, which is the current one.
     pub(crate) fn append(&mut self, range: &Range<usize>, fields: Writer) {
         let fields = fields.into_bytes();
         if fields.is_empty() {
@@ -163,7 +163,7 @@ impl<'b> Splice<'b> {
         self.edits.replace(found.length.clone(), varint.into_bytes().into());
     }
 
-    /// Gives the changed body, of which `body` is the whole, to `sink`.
+    /// Writes the changed body to `sink`. `body` is the whole body.
     pub(crate) fn finish(mut self, body: &Bytes, sink: &mut impl Sink) {
         self.edits.splice(body, 0..body.len(), sink);
     }
@@ -172,7 +172,7 @@ impl<'b> Splice<'b> {
 // === impl Found ===
 
 impl Found {
-    /// Whether there is nothing in the field, which is what an absent one means too.
+    /// Whether the field is empty, which is equivalent to an absent one.
     pub(crate) fn is_empty(&self) -> bool {
         self.inside.is_empty()
     }
@@ -181,8 +181,8 @@ impl Found {
 // === impl Fields ===
 
 impl Fields<'_> {
-    /// The next field whose number is `wanted`. It must hold bytes: Go refuses it otherwise, or, in the entries of maps,
-    /// reads it as if it did.
+    /// The next field with the number `wanted`. It must contain bytes: otherwise Go refuses it or, in the entries of maps, reads
+    /// it as if it did.
     pub(crate) fn next(&mut self, wanted: impl Fn(u32) -> bool) -> Result<Option<Found>, WireError> {
         while let Some(field) = self.reader.next_field()? {
             if !wanted(field.number) {
@@ -203,7 +203,7 @@ impl Fields<'_> {
     }
 }
 
-/// How many bytes of a field say its number and type.
+/// The length of a field's tag, in bytes.
 fn tag_length(field: &[u8]) -> usize {
     field.iter().take_while(|byte| **byte >= 0x80).count() + 1
 }

@@ -11,7 +11,7 @@ const VALUE: u32 = 3;
 const EFFECT: u32 = 4;
 const SECONDS: u32 = 5;
 
-/// Reads a toleration; nothing if it has fields that we do not know.
+/// Reads a toleration. `None` if it has unknown fields.
 pub(crate) fn read(message: &[u8]) -> Result<Option<Toleration>, WireError> {
     let mut found = Toleration::empty();
     let mut fields = Reader::new(message);
@@ -30,7 +30,7 @@ pub(crate) fn read(message: &[u8]) -> Result<Option<Toleration>, WireError> {
     Ok(Some(found))
 }
 
-/// As Kubernetes writes it: what is empty is there too.
+/// As Kubernetes writes it, including empty fields.
 pub(crate) fn write(toleration: &Toleration) -> Vec<u8> {
     let mut message = Writer::new();
     message.bytes(KEY, toleration.key.as_bytes());
