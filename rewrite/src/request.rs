@@ -1,11 +1,11 @@
-//! Requests: what a client of a virtual cluster sends, as the host is to get it.
+//! Requests: maps bodies of a virtual cluster's clients for the host.
 //!
-//! Unlike a [`View`](crate::View), this refuses what it does not understand: a name that reached the host unmapped would
-//! be somebody else's. What is *not* here: whether the client may do it, and JSON or YAML patches that must be applied
-//! rather than mapped (the caller does that to the virtual form of the object and maps the result).
+//! Unlike a [`View`](crate::View), it refuses bodies that it does not understand: a name that reached the host unmapped would
+//! belong to somebody else. What is *not* here: authorisation, and JSON or YAML patches that must be applied rather than mapped
+//! (the caller applies them to the virtual form of the object and maps the result).
 //!
-//! Reading order: [`Request`], [`Refusal`], `names` (what names become), `object` (what happens at each place of a JSON
-//! body), `protobuf` (the same for the other encoding).
+//! Reading order: [`Request`], [`Refusal`], `names` (how names are mapped), `object` (the places of a JSON body), `protobuf`
+//! (the same for the other encoding).
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub use rule::{MAX_PERMISSIONS, RuleLengths};
 
 use object::Writer;
 
-/// How the bodies of one request are mapped.
+/// The mapping of the bodies of one request.
 #[derive(Clone, Debug)]
 pub struct Request {
     mapping: Mapping,
@@ -54,32 +54,32 @@ pub struct Request {
     made: Option<VirtualNamespace>,
 }
 
-/// How much of an object a body holds.
+/// Whether a body contains a whole object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// All of it: what is absent is to be absent, so the guard is put in.
+    /// The whole object. Absent fields will be absent, so the guard is added.
     Whole,
-    /// What is to change (a merge patch): what is absent stays.
+    /// Only changes (a merge patch). Absent fields stay unchanged.
     Partial,
 }
 
-/// What the caller has to know of a body that was mapped.
+/// What the caller must know about a mapped body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Nodes that pods are to be bound to; the caller checks that they belong to the virtual cluster.
+    /// The nodes to which pods will be bound. The caller checks that they belong to the virtual cluster.
     pub nodes: Vec<String>,
-    /// Namespaces that the body names, as far as there are not many: the host's answer may speak of them.
+    /// Namespaces that the body names, up to a limit: the response of the host may contain them.
     pub namespaces: Vec<VirtualNamespace>,
-    /// A merge patch would remove a part of the guard (by a `null`), and must be applied by the caller instead.
+    /// A merge patch would remove a part of the guard (by a `null`), so the caller must apply it instead.
     pub removes_guard: bool,
-    /// What an access review asks about, for the [view](crate::View::answering) of its answer.
+    /// The attributes of an access review, for the [view](crate::View::answering) of its response.
     pub about: AskedAbout,
 }
 
 // === impl Report ===
 
 impl Report {
-    /// The most names that are remembered.
+    /// The maximum number of remembered names.
     const MANY: usize = 16;
 
     fn names(&mut self, given: &[u8]) {
@@ -95,7 +95,7 @@ impl Report {
 // === impl Request ===
 
 impl Request {
-    /// A request about something that is in no namespace.
+    /// A request for a cluster-scoped object.
     pub fn new(mapping: Mapping) -> Self {
         Self {
             mapping,
@@ -117,57 +117,57 @@ impl Request {
         self
     }
 
-    /// The name of a new Namespace that comes with `generateName` only.
+    /// The name of a new Namespace that has only `generateName`.
     #[must_use]
     pub fn naming(mut self, made: VirtualNamespace) -> Self {
         self.made = Some(made);
         self
     }
 
-    /// Puts `guard` into pod specifications.
+    /// Adds `guard` to pod specifications.
     #[must_use]
     pub fn guarding(mut self, guard: Arc<Guard>) -> Self {
         self.guard = guard;
         self
     }
 
-    /// The body says only what is to change, as a merge patch does.
+    /// The body contains only changes, like a merge patch.
     #[must_use]
     pub fn partial(mut self) -> Self {
         self.form = Form::Partial;
         self
     }
 
-    /// What may be written to Namespaces.
+    /// The rules for writes to Namespaces.
     #[must_use]
     pub fn ruled_by(mut self, rules: Arc<NamespaceRules>) -> Self {
         self.rules = rules;
         self
     }
 
-    /// Puts the host's `certificate` back where a view presents the endpoint's.
+    /// Restores the host's `certificate` where a view shows that of the endpoint.
     #[must_use]
     pub fn restoring(mut self, certificate: Arc<Certificate>) -> Self {
         self.certificate = Some(certificate);
         self
     }
 
-    /// Makes questions about no namespace of the virtual cluster (in access and rules reviews) ones about `root`: in a
-    /// namespace that does not exist, only those have rights who have them everywhere.
+    /// In access and rules reviews, replaces namespaces that the virtual cluster does not have by `root`: in a namespace that
+    /// does not exist, only subjects with rights in all namespaces have rights.
     #[must_use]
     pub fn asking_root(mut self, root: HostNamespace) -> Self {
         self.root = Some(root);
         self
     }
 
-    /// Adds groups of the host to those that a review asks about, if it asks about any.
+    /// Adds groups of the host to the groups of a review, if it has any.
     #[must_use]
     pub fn also_in(mut self, groups: impl Into<Arc<[String]>>) -> Self {
         self.groups = groups.into();
         self
     }
 
-    /// Gives the host's form of a JSON body to `sink`; nothing if it is refused.
+    /// Writes the host's form of a JSON body to `sink`. Writes nothing if it is refused.
     pub fn map(&self, program: &Program, body: &Bytes, sink: &mut impl Sink) -> Result<Report, Refusal> {
         let mut cursor = Cursor::new(body, 0, 0);
         let mut edits = Edits::new();

@@ -1,10 +1,10 @@
-//! Responses: what the host answers, as the virtual cluster sees it.
+//! Responses: maps bodies of the host for a virtual cluster.
 //!
-//! Names of the host become virtual names, objects of others are left out, and what Atoll put into an object is taken
-//! out again. Nothing here fails because an object is unusual: what cannot be a name stays as it is.
+//! It replaces names of the host by virtual names, hides objects of others, and removes from each object what Atoll has added.
+//! An unusual object is not an error: text that cannot be a name does not change.
 //!
-//! Reading order: [`View`], [`object`](self) (what happens at each place), [`ListStream`], [`WatchStream`]; then the same
-//! in protobuf.
+//! Reading order: [`View`], [`object`](self) (the places of an object), [`ListStream`], [`WatchStream`]; then the same in
+//! protobuf.
 
 use std::sync::Arc;
 
@@ -47,11 +47,11 @@ pub use watch::{Beginning, WatchStream};
 
 use object::Reader;
 
-/// The most bytes of one object that are kept: what etcd takes in a request (`--max-request-bytes`, 1.5 MiB) three
-/// times over, since an object is longer in JSON than as it is stored.
+/// The size limit of one object in memory: three times the limit of etcd for a request (`--max-request-bytes`, 1.5 MiB),
+/// because an object is longer in JSON than in etcd.
 pub const DEFAULT_ITEM_LIMIT: usize = 8 << 20;
 
-/// How responses are shown to one virtual cluster. Cheap to clone.
+/// The mapping of responses for one virtual cluster. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct View {
     mapping: Mapping,
@@ -61,22 +61,22 @@ pub struct View {
     bare_rows: bool,
     about: Option<Arc<AskedAbout>>,
     lending: Option<Arc<Lending>>,
-    /// What is shown of cluster roles and of shared objects, by the labels that the client knows.
+    /// A selector for ClusterRoles and shared objects, by the labels that the client knows.
     selecting: Option<Arc<LabelSelector>>,
     /// Whether the agent owns the Pod Security labels of Namespaces, and those of clients are parked.
     enforces_pod_security: bool,
 }
 
-/// Whether an object is shown.
+/// Whether an object is visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is, and has gone to the sink.
+    /// It is, and was written to the sink.
     Shown,
-    /// It is not the virtual cluster's; nothing has gone to the sink.
+    /// It does not belong to the virtual cluster. Nothing was written to the sink.
     Foreign,
-    /// It is, and the client has not asked for it; nothing has gone to the sink.
+    /// It is, but the client has not requested it. Nothing was written to the sink.
     Unselected,
-    /// It was; nothing has gone to the sink.
+    /// It was visible before. Nothing was written to the sink.
     Left,
 }
 
@@ -104,8 +104,8 @@ impl View {
         self
     }
 
-    /// Shows the rows of tables without their objects (`includeObject=None`). The host has to send them all the same,
-    /// since a row is shown if its object is.
+    /// Shows the rows of tables without their objects (`includeObject=None`). The host must send the objects anyway, because
+    /// they determine which rows are visible.
     #[must_use]
     pub fn with_bare_rows(mut self) -> Self {
         self.bare_rows = true;
@@ -119,29 +119,29 @@ impl View {
         self
     }
 
-    /// Shows `certificate` as the cluster's, where the host publishes its own.
+    /// Shows `certificate` as that of the cluster where the host publishes its own.
     #[must_use]
     pub fn presenting(mut self, certificate: Arc<Certificate>) -> Self {
         self.certificate = Some(certificate);
         self
     }
 
-    /// Puts what an access review asked `about` back into its answer.
+    /// Restores the original attributes `about` in the response to an access review.
     #[must_use]
     pub fn answering(mut self, about: AskedAbout) -> Self {
         self.about = Some(Arc::new(about));
         self
     }
 
-    /// Shows objects that the host lends beside those that are the virtual cluster's.
+    /// Shows the lent objects of the host in addition to those of the virtual cluster.
     #[must_use]
     pub fn lending(mut self, lending: Lending) -> Self {
         self.lending = Some(Arc::new(lending));
         self
     }
 
-    /// Shows only those cluster roles or shared objects that `selector` matches. The host cannot be asked for them: it knows
-    /// own roles by other labels than those that every cluster has, and the labels of shared objects not at all.
+    /// Shows only those ClusterRoles or shared objects that `selector` matches. The host cannot select them: it has other
+    /// labels for roles of the virtual cluster, and does not have the cluster's labels of shared objects.
     #[must_use]
     pub fn selecting(mut self, selector: LabelSelector) -> Self {
         self.selecting = Some(Arc::new(selector));
@@ -153,7 +153,7 @@ impl View {
         &self.mapping
     }
 
-    /// The answer to anything but a list or watch: an object, a Status, or a Table of one object.
+    /// The response to any request but a list or watch: an object, a Status, or a Table of one object.
     pub fn object(
         &self,
         program: &Program,
@@ -182,7 +182,7 @@ impl View {
         Ok(verdict)
     }
 
-    /// A Table in one piece; shown unless its rows were all of others.
+    /// A whole Table. It is visible unless all of its rows belong to others.
     fn table(
         &self,
         program: &Program,
@@ -201,7 +201,7 @@ impl View {
     }
 }
 
-/// Whether the object in front of the cursor is a `metav1.Status`, and no custom resource of that kind.
+/// Whether the object at the cursor is a `metav1.Status`, and not a custom resource of that kind.
 fn is_status(cursor: &Cursor<'_>) -> Result<bool, Malformed> {
     Ok(cursor.look_up("apiVersion")?.is_some_and(|version| version.is("v1")))
 }

@@ -1,4 +1,4 @@
-//! What becomes of names on their way to the host, whichever way a body is written.
+//! Maps names for the host, for all encodings.
 
 use bytes::Bytes;
 
@@ -15,12 +15,12 @@ impl Request {
                 Ok(self.mapping.host(namespace).map_err(Reason::from)?.to_bytes())
             }
             Some(_) => Err(Reason::NamespaceMismatch.into()),
-            // Of an object that is in no namespace Kubernetes clears it, and many a chart has it.
+            // Kubernetes clears it for cluster-scoped objects, and many charts have it.
             None => Ok(Bytes::new()),
         }
     }
 
-    /// The host's name for a namespace that a body names.
+    /// The host's name for a namespace in a body.
     pub(super) fn host(&self, given: &[u8]) -> Result<HostNamespace, Refusal> {
         let name = virtual_name(given)?;
         Ok(self.mapping.host(&name).map_err(Reason::from)?)
@@ -31,12 +31,12 @@ impl Request {
         Ok(self.mapping.identity(given).map_err(Reason::from)?)
     }
 
-    /// The host's name for a cluster role.
+    /// The host's name for a ClusterRole.
     pub(super) fn role(&self, given: &str) -> Result<String, Refusal> {
         Ok(self.mapping.role(given).map_err(Reason::from)?)
     }
 
-    /// The namespace in a token Secret, which is left alone if it is none.
+    /// The namespace in a token Secret. It stays unchanged if it is not the name of a namespace.
     pub(super) fn token_namespace(&self, given: &[u8]) -> Option<Bytes> {
         let host = self.mapping.host(&VirtualNamespace::from_bytes(given).ok()?).ok()?;
         Some(host.to_bytes())

@@ -1,4 +1,4 @@
-//! Namespace objects: their name, the labels that make them a virtual cluster's, and what clients may not write.
+//! Namespace objects: their names, the labels that assign them to a virtual cluster, and what clients may not write.
 
 use super::names::virtual_name;
 use super::object::{Writer, quotes_of, string};
@@ -10,7 +10,7 @@ use crate::parked::{parked_annotation, unparked};
 use crate::pod_security::{self, ENFORCE, Level};
 use crate::program::{Node, descend};
 
-/// What may be written to Namespaces.
+/// The rules for writes to Namespaces.
 #[derive(Clone, Debug)]
 pub struct NamespaceRules {
     protected: ProtectedKeys,
@@ -21,7 +21,7 @@ pub struct NamespaceRules {
     is_standing: bool,
 }
 
-/// What is known of the name of the Namespace in hand.
+/// What is known about the name of the current Namespace.
 #[derive(Default)]
 pub(super) struct OwnName {
     name: Option<VirtualNamespace>,
@@ -30,19 +30,19 @@ pub(super) struct OwnName {
     has_annotations: bool,
 }
 
-/// Which of the two maps of strings.
+/// One of the two maps of strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Labels,
     Annotations,
 }
 
-/// Entries that must be in a map of strings, and what is known of them.
+/// Entries that a map of strings must have, and their state.
 #[derive(Default)]
 pub(super) struct Kept {
     entries: Vec<(String, String)>,
     has: Vec<bool>,
-    /// The Pod Security level that the body asks for.
+    /// The Pod Security level that the body requests.
     asked: Option<String>,
     /// A key that is not allowed, or has an invalid value.
     refused: Option<(String, Reason)>,
@@ -128,7 +128,7 @@ impl Kept {
         Self { has: vec![false; entries.len()], entries, ..Self::default() }
     }
 
-    /// Takes note of a protected key, and whether its value is the one that it must have.
+    /// Records a protected key, and whether it has the required value.
     pub(super) fn note(&mut self, key: &str, is: impl FnOnce(&str) -> bool) {
         match self.entries.iter().position(|(name, _)| name == key) {
             Some(number) if is(&self.entries[number].1) => self.has[number] = true,
@@ -146,15 +146,15 @@ impl Kept {
         }
     }
 
-    /// The level that is asked for.
+    /// The requested level.
     pub(super) fn asked(&self) -> Option<&str> {
         self.asked.as_deref()
     }
 
-    /// The entries that were not there, at the end of the map.
+    /// The missing entries, at the end of the map.
     pub(super) fn missing(self) -> Result<Vec<(String, String)>, Refusal> {
         if let Some((key, reason)) = self.refused {
-            // A map's key stands in brackets, which only we know it to be.
+            // Paths write keys of maps in brackets, and only this code knows that it is a map.
             return Err(Refusal::from(reason).within(Step::MapKey(&key)));
         }
         Ok(self.entries.into_iter().zip(self.has).filter(|(_, has)| !has).map(|(entry, _)| entry).collect())
@@ -164,7 +164,7 @@ impl Kept {
 // === impl Request ===
 
 impl Request {
-    /// Labels that the Namespace must have: those that make it the virtual cluster's, and protected ones it has.
+    /// Labels that the Namespace must have: those that assign it to the virtual cluster, and its protected ones.
     pub(super) fn kept_labels(&self, name: Option<&VirtualNamespace>) -> Vec<(String, String)> {
         let mut labels = Vec::new();
         if let Some(name) = name {
@@ -186,7 +186,7 @@ impl Writer<'_> {
         edits: &mut Edits,
     ) -> Result<(), Refusal> {
         if cursor.peek()? != b'{' {
-            // Without a name: the host will say so.
+            // Without a name: the host refuses it.
             return Ok(cursor.skip()?);
         }
         self.own = OwnName::default();
@@ -237,7 +237,7 @@ impl Writer<'_> {
         let Some(made) = &self.request.made else { return self.namespace(cursor, edits) };
         cursor.peek()?;
         let start = cursor.at();
-        // Empty or `null`: the caller does not name what has a name.
+        // Empty or `null`: the caller does not name it.
         string(cursor)?;
         edits.replace(start..cursor.at(), format!("\"{}\"", self.request.host(made.as_ref())?).into());
         Ok(())
@@ -270,7 +270,7 @@ impl Writer<'_> {
         Ok(missing)
     }
 
-    /// A map of strings in which `kept` must be and no other protected key may be.
+    /// A map of strings that must contain `kept`, and no other protected keys.
     fn protected_map(
         &mut self,
         field: Field,
@@ -290,7 +290,7 @@ impl Writer<'_> {
                 }
                 return Ok(());
             }
-            // It would remove what must stay.
+            // It would remove entries that must stay.
             (b'n', Form::Partial) => return Err(Reason::Protected.into()),
             _ => return Err(Reason::WrongType { expected: "an object" }.into()),
         }
@@ -303,7 +303,7 @@ impl Writer<'_> {
                 Field::Annotations => parked_annotation(&key),
             };
             if key == METADATA_NAME_LABEL || parked.is_some() {
-                // The checked bytes are those that Kubernetes will read.
+                // The checked bytes are those that Kubernetes reads.
                 if seen.iter().any(|seen| *seen == key) {
                     return Err(Refusal::from(Reason::Duplicate));
                 }
@@ -333,7 +333,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether the key is one that clients never see.
+/// Whether clients never see the key.
 fn is_ours(key: &str) -> bool {
     key.starts_with(HIDDEN_PREFIX) || is_parked(key)
 }

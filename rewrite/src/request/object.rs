@@ -1,4 +1,4 @@
-//! What is done at each place of an object on its way to the host.
+//! Handles each place of an object in a request.
 
 use std::ops::Range;
 
@@ -13,9 +13,9 @@ use crate::parked::{parked, parked_annotation};
 use crate::program::{Node, Place, Visitor, descend};
 use crate::view::Credential;
 
-/// What a ClusterRoleBinding of a virtual cluster is.
+/// The kind in the virtual cluster.
 pub(super) const CLUSTER_BINDING: &str = "ClusterRoleBinding";
-/// What it is on the host.
+/// The kind on the host.
 pub(super) const HOST_BINDING: &str = "RoleBinding";
 
 /// Maps one object.
@@ -26,9 +26,9 @@ pub(super) struct Writer<'r> {
     pub(super) own: OwnName,
     pub(super) role: RoleParts,
     credential: Credential,
-    /// Whether this is inside of what the StatefulSet controller reads.
+    /// Whether this is inside of data that the StatefulSet controller reads.
     pub(super) in_revision: bool,
-    /// Whether a group was seen in a list of them.
+    /// Whether a list of groups had an element.
     pub(super) has_groups: bool,
     /// The number of permissions that the rules grant so far.
     pub(super) permissions: u64,
@@ -51,7 +51,7 @@ impl<'r> Writer<'r> {
         }
     }
 
-    /// Decides what was left open at the end of the object.
+    /// Makes the decisions that need the whole object.
     pub(super) fn conclude(self, cursor: &Cursor<'_>, edits: &mut Edits) -> Report {
         self.role.conclude(self.request.form, self.request.mapping.cluster().as_str(), cursor, edits);
         let map = |name: &[u8]| self.request.token_namespace(name);
@@ -66,7 +66,7 @@ impl<'r> Writer<'r> {
         Ok(())
     }
 
-    /// The name of a namespace. An empty one means all, none or the object's own: it stays.
+    /// The name of a namespace. An empty one means all, none or that of the object, and stays unchanged.
     pub(super) fn namespace(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         let Some(text) = string(cursor)?.filter(|text| !text.raw.is_empty()) else { return Ok(()) };
         let given = text.bytes();
@@ -149,7 +149,7 @@ impl Visitor for Writer<'_> {
             | Place::SecretCertificate
             | Place::ConfigMapName
             | Place::ConfigMapCertificate => self.credential.note(place, cursor)?,
-            // Written by the host, and what a client sends back of it is ignored there; or kept as the client has it.
+            // The host writes it and ignores what a client sends; or it stays as the client wrote it.
             Place::LastApplied
             | Place::Message
             | Place::OfNode
@@ -164,7 +164,7 @@ impl Visitor for Writer<'_> {
             | Place::OwnedAskedNamespace
             | Place::OwnedNodeSelector
             | Place::OwnedTolerations
-            // Settled by the caller.
+            // The caller handles it.
             | Place::ServiceAnnotations
             | Place::ServicePort
             | Place::HealthCheckNodePort => cursor.skip()?,
@@ -184,7 +184,7 @@ impl Visitor for Writer<'_> {
     }
 }
 
-/// The kind of a ClusterRoleBinding, which is a RoleBinding on the host. Another one the host would take for its own.
+/// The kind of a ClusterRoleBinding, which is a RoleBinding on the host. The host would use another kind as its own.
 fn binding_kind(cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
     match string(cursor)? {
         Some(kind) if kind.is(CLUSTER_BINDING) => {
@@ -203,7 +203,7 @@ pub(super) fn quotes_of(text: &Text<'_>) -> Range<usize> {
     text.start - 1..text.range().end + 1
 }
 
-/// The string that is the next value; `None` for `null`, which Go takes for an absent one.
+/// The string that is the next value. `None` for `null`, which Go treats as absent.
 pub(super) fn string<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Text<'a>>, Refusal> {
     match cursor.peek()? {
         b'"' => Ok(Some(cursor.string()?)),

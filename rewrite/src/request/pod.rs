@@ -1,4 +1,4 @@
-//! Putting the guard into pod specifications.
+//! Adds the guard to pod specifications.
 
 use super::object::{Writer, string};
 use super::{Form, Reason, Refusal};
@@ -7,18 +7,18 @@ use crate::guard::Entry;
 use crate::json::{Cursor, Edits, Fate, Fault, Step};
 use crate::program::{Node, descend};
 
-/// Which guarded fields the specification in hand has.
+/// The guarded fields of the current specification.
 #[derive(Default)]
 pub(super) struct PodFields {
     node_selector: bool,
     tolerations: bool,
 }
 
-/// What a node selector says of the labels of the guard.
+/// The labels of the guard in a node selector.
 pub(super) struct GuardedLabels<'g> {
     entries: &'g [Entry],
     has: Vec<bool>,
-    /// A label for which another value is asked, and that value.
+    /// A label for which another value is requested, and that value.
     conflict: Option<(usize, String)>,
 }
 
@@ -30,12 +30,12 @@ impl<'g> GuardedLabels<'g> {
         Self { entries, has: vec![false; entries.len()], conflict: None }
     }
 
-    /// Which of the labels this is.
+    /// The index of this label.
     pub(super) fn position(&self, is: impl Fn(&str) -> bool) -> Option<usize> {
         self.entries.iter().position(|entry| is(&entry.key))
     }
 
-    /// Takes note of a label, and says whether its value is the guard's.
+    /// Records a label. Returns whether its value is that of the guard.
     pub(super) fn claim(&mut self, number: usize, is: impl FnOnce(&str) -> bool) -> Result<bool, Refusal> {
         if std::mem::replace(&mut self.has[number], true) {
             return Err(Reason::Duplicate.into());
@@ -43,15 +43,15 @@ impl<'g> GuardedLabels<'g> {
         Ok(is(&self.entries[number].value))
     }
 
-    /// Another value is asked for. The first of several is told to the client.
+    /// Another value is requested. The first one is reported to the client.
     pub(super) fn conflict(&mut self, number: usize, wanted: String) {
         self.conflict.get_or_insert((number, wanted));
     }
 
-    /// The labels that were not there, at the end of the selector.
+    /// The missing labels, at the end of the selector.
     pub(super) fn missing(self) -> Result<impl Iterator<Item = &'g Entry>, Refusal> {
         if let Some((number, wanted)) = self.conflict {
-            // A map's key stands in brackets, which only we know it to be.
+            // Paths write keys of maps in brackets, and only this code knows that it is a map.
             let entry = &self.entries[number];
             let refusal = Refusal::from(Reason::Conflict { wanted, guard: entry.value.clone() });
             return Err(refusal.within(Step::MapKey(&entry.key)));
@@ -65,7 +65,7 @@ impl<'g> GuardedLabels<'g> {
 impl Writer<'_> {
     pub(super) fn pod_spec(&mut self, node: &Node, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         if cursor.peek()? != b'{' {
-            // A pod without a specification has no containers: the host will say so.
+            // A pod without a specification has no containers: the host refuses it.
             return Ok(cursor.skip()?);
         }
         let open = cursor.at();
@@ -147,7 +147,7 @@ impl Writer<'_> {
             }
             Ok::<_, Refusal>(Fate::Keep)
         })?;
-        // Even in a merge patch: it replaces the whole list.
+        // Also in a merge patch, which replaces the whole list.
         let missing: Vec<&[u8]> =
             wanted.iter().zip(has).filter(|(_, has)| !has).map(|((_, json), _)| &json[..]).collect();
         if !missing.is_empty() {
@@ -158,7 +158,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A guarded field is `null`: absent in a whole object, to be removed by a patch.
+    /// A guarded field is `null`: absent in a whole object, and removed by a patch.
     fn null(
         &mut self,
         guarded: bool,

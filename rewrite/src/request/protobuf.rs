@@ -1,7 +1,7 @@
-//! What is done at each place of an object in protobuf on its way to the host.
+//! Handles each place of an object in protobuf in a request.
 //!
-//! The decisions are those for JSON. Only the form differs: the places of a map or list come one by one, between other
-//! fields and in any order, so what is missing from them is added at the end of the message around them.
+//! The decisions are those for JSON. Only the form differs: the entries of a map or list occur one by one, between other fields
+//! and in any order, so missing entries are added at the end of the message around them.
 
 use std::ops::Range;
 
@@ -41,7 +41,7 @@ struct Mapper<'r, 'b> {
     pod: pod::PodFields<'r>,
     own: namespace::OwnMaps,
     is_token: bool,
-    /// What is parked of the ClusterRole in hand.
+    /// The parked fields of the current ClusterRole.
     aggregation: Option<String>,
     /// The number of permissions that the rules grant so far.
     permissions: u64,
@@ -91,7 +91,7 @@ impl<'b> Mapper<'_, 'b> {
             let kind = self.find(range.clone(), field.number)?;
             self.is_token = kind.is_some_and(|kind| self.splice.bytes(&kind) == TOKEN_SECRET);
         }
-        // It goes into the metadata, which comes first.
+        // It is stored in the metadata, which comes first.
         let aggregation = root.fields.iter().find(|field| field.is_message_at(Place::AggregationRule));
         if let Some(field) = aggregation
             && let Some(found) = self.find(range.clone(), field.number)?
@@ -101,7 +101,7 @@ impl<'b> Mapper<'_, 'b> {
         self.message(root, range)
     }
 
-    /// Gives the kind in an envelope the name that it has on the host.
+    /// Replaces the kind in an envelope by that on the host.
     fn host_kind(&mut self, envelope: Range<usize>) -> Result<(), Refusal> {
         let Some(type_meta) = self.find(envelope, TYPE_META)? else { return Ok(()) };
         self.enter(&type_meta, |mapper, range| {
@@ -112,7 +112,7 @@ impl<'b> Mapper<'_, 'b> {
         })
     }
 
-    /// Handles a message according to what it is.
+    /// Handles a message according to its place.
     fn message(&mut self, message: &Message, range: Range<usize>) -> Result<(), Refusal> {
         match message.place {
             None => self.descend(message, &range),
@@ -137,7 +137,7 @@ impl<'b> Mapper<'_, 'b> {
         }
     }
 
-    /// Handles what is inside a message. The recursion is as deep as the program, whatever the body is.
+    /// Handles the content of a message. The depth of the recursion is that of the program, for any body.
     fn descend(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Refusal> {
         let mut seen = 0_u64;
         let mut elements = vec![0; message.fields.len()];
@@ -189,7 +189,7 @@ impl<'b> Mapper<'_, 'b> {
         }
     }
 
-    /// Steps into the message in a field.
+    /// Enters the message in a field.
     fn enter(
         &mut self,
         found: &Found,
@@ -212,7 +212,7 @@ impl<'b> Mapper<'_, 'b> {
                 self.node(found);
                 Ok(())
             }
-            // Looked at where it matters: with the rest of the metadata, or before the rest of the Secret.
+            // Handled elsewhere: with the rest of the metadata, or before the rest of the Secret.
             Place::OwnGenerateName | Place::SecretType | Place::ConfigMapName => Ok(()),
             place => unreachable!("no table has a text that is a {place:?}, as a test shows"),
         }
@@ -227,7 +227,7 @@ impl<'b> Mapper<'_, 'b> {
         Ok(())
     }
 
-    /// The name of a namespace. An empty one means all, none or the object's own: it stays.
+    /// The name of a namespace. An empty one means all, none or that of the object, and stays unchanged.
     fn namespace(&mut self, found: &Found) -> Result<(), Refusal> {
         if !found.is_empty() {
             let given = self.splice.bytes(found);
@@ -241,7 +241,7 @@ impl<'b> Mapper<'_, 'b> {
     /// A user or group.
     fn identity(&mut self, found: &Found) -> Result<(), Refusal> {
         if !found.is_empty() {
-            // Go keeps what is not UTF-8 as it is; nobody has such a name.
+            // Go does not change invalid UTF-8. Nobody has such a name.
             let host = self.request.identity(&String::from_utf8_lossy(self.splice.bytes(found)))?;
             self.splice.replace(found, host.into());
         }

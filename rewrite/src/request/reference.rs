@@ -5,7 +5,7 @@ use super::{Reason, Refusal};
 use crate::json::{Cursor, Edits, Fate};
 use crate::program::Place;
 
-/// What the name in a reference is.
+/// The type of the name in a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Named {
     Namespace,
@@ -14,16 +14,16 @@ pub(super) enum Named {
     Node,
     /// A ClusterRole.
     Role,
-    /// A custom object that is in no namespace.
+    /// A cluster-scoped custom object.
     Renamed,
-    /// Something whose name is the same on the host.
+    /// An object with the same name on the host.
     Other,
 }
 
 // === impl Named ===
 
 impl Named {
-    /// What says of the reference at a place what it refers to.
+    /// The field that determines the target of a reference.
     pub(super) fn decider(place: Place) -> &'static str {
         if place == Place::ResourceAttributes { "resource" } else { "kind" }
     }
@@ -31,7 +31,7 @@ impl Named {
     /// `says` tells whether that is the given word.
     pub(super) fn at(place: Place, says: impl Fn(&str) -> bool) -> Self {
         match place {
-            // Even without a kind, as `assignPod` in pkg/registry/core/pod takes it.
+            // Even without a kind, as in `assignPod` in pkg/registry/core/pod.
             Place::BindingTarget => Self::Node,
             Place::BoundObject if says("Node") => Self::Node,
             Place::Subject if says("User") || says("Group") => Self::Identity,
@@ -47,7 +47,7 @@ impl Named {
 // === impl Writer ===
 
 impl Writer<'_> {
-    /// Maps a reference, according to the place where it stands.
+    /// Maps a reference, according to its place.
     pub(super) fn reference(
         &mut self,
         place: Place,
@@ -85,8 +85,8 @@ impl Writer<'_> {
         )
     }
 
-    /// Visits the members of the next value if it is an object, and passes it otherwise. Those with a key in `once` may
-    /// be there once only: what was looked up before is what Kubernetes will see.
+    /// Visits the members of the next value if it is an object, and skips it otherwise. Keys in `once` must not be repeated,
+    /// so that Kubernetes reads the same value as the earlier lookup.
     pub(super) fn members<'a>(
         &mut self,
         once: &[&str],

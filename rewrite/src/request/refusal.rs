@@ -1,4 +1,4 @@
-//! Why a body is not sent to the host.
+//! Refusals of bodies.
 
 use std::fmt;
 
@@ -11,50 +11,50 @@ use crate::mapping::Taken;
 use crate::mapping::identity::Unmappable;
 use crate::mapping::object::TooLong;
 
-/// A body is refused. The client is at fault, and sending it again does not help.
+/// A body is refused. It is the client's fault, and a retry is useless.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The field.
     pub path: FieldPath,
-    /// What is wrong with it.
+    /// The error.
     pub reason: Reason,
 }
 
-/// What is wrong with a field.
+/// An error about a field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
     /// The body is not JSON.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// The body is no object in protobuf.
+    /// The body is not an object in protobuf.
     #[error(transparent)]
     Envelope(#[from] EnvelopeError),
-    /// The body is an object of another kind than the request is about.
+    /// The kind of the object in the body differs from that of the request.
     #[error("the object in the body is not {expected}, as the request says")]
     WrongKind {
         /// As `apps/v1 Deployment`.
         expected: String,
     },
-    /// The object is compressed, or not protobuf.
+    /// The object is compressed, or is not protobuf.
     #[error("the object in the body has a content type or encoding of its own")]
     Wrapped,
-    /// The field is there twice; Go would take the last, others the first.
+    /// The field is repeated. Go uses the last one, others the first.
     #[error("duplicate field")]
     Duplicate,
-    /// A controller of the host takes the field for another one.
+    /// A controller of the host confuses the field with another one.
     #[error("must be spelled {expected:?}: the StatefulSet controller reads keys in any case")]
     Spelling {
-        /// The key of that one.
+        /// The key of that other field.
         expected: String,
     },
-    /// The field has another type than its kind says.
+    /// The type of the field is wrong for the kind.
     #[error("must be {expected}")]
     WrongType {
         /// The type, with its article.
         expected: &'static str,
     },
-    /// As Kubernetes says it with status 400 (`EnsureObjectNamespaceMatchesRequestNamespace` in apiserver's meta.go).
+    /// As in Kubernetes, with status 400 (`EnsureObjectNamespaceMatchesRequestNamespace` in apiserver's meta.go).
     #[error("the namespace of the provided object does not match the namespace sent on the request")]
     NamespaceMismatch,
     /// The text cannot be the name of a namespace.
@@ -63,24 +63,24 @@ pub enum Reason {
         /// The text.
         value: String,
     },
-    /// The name leads to a host namespace of someone else.
+    /// The host namespace of the name belongs to another virtual cluster or to the host.
     #[error(transparent)]
     Taken(#[from] Taken),
-    /// The name leaves no room for the virtual cluster's.
+    /// The name is too long, because the name of the virtual cluster is appended.
     #[error(transparent)]
     TooLong(#[from] TooLong),
-    /// The user or group stands for nobody of the virtual cluster.
+    /// The user or group cannot belong to the virtual cluster.
     #[error(transparent)]
     Identity(#[from] Unmappable),
-    /// Another value is asked for a label that the guard sets.
+    /// The body requests another value for a label of the guard.
     #[error("Invalid value: {wanted:?}: nodes of this cluster have {guard:?}")]
     Conflict {
         /// What the body asks for.
         wanted: String,
-        /// What the guard demands.
+        /// What the guard requires.
         guard: String,
     },
-    /// The label or annotation is not the client's to write.
+    /// Clients cannot write this label or annotation.
     #[error("Forbidden: managed by the operator of the host cluster")]
     Protected,
     /// The value of a Pod Security label is invalid.
@@ -91,7 +91,7 @@ pub enum Reason {
         /// What it must be.
         detail: String,
     },
-    /// Some of the names would have to be mapped, and others not.
+    /// Some of the names need mapping, and others must not be mapped.
     #[error(
         "names of namespaces and of clusterroles need a rule of their own in a virtual cluster, which is about nothing else"
     )]
@@ -104,7 +104,7 @@ pub enum Reason {
         /// The number of permissions up to the refused rule.
         sum: u64,
     },
-    /// A name that the host would make up cannot be mapped.
+    /// A name that the host would generate cannot be mapped.
     #[error("a Namespace needs a name")]
     GeneratedName,
 }

@@ -1,4 +1,4 @@
-//! Custom objects that are in no namespace: their names, and the label that makes them a virtual cluster's.
+//! Cluster-scoped custom objects: their names, and the label that assigns them to a virtual cluster.
 
 use super::object::{Writer, quotes_of, string};
 use super::{Refusal, Request};
@@ -17,7 +17,7 @@ impl Request {
 // === impl Writer ===
 
 impl Writer<'_> {
-    /// The name of such an object. An empty one stays.
+    /// The name of such an object. An empty one stays unchanged.
     pub(super) fn renamed(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         let Some(text) = string(cursor)?.filter(|text| !text.raw.is_empty()) else { return Ok(()) };
         let host = quoted(&self.request.object(&text.decode())?);
@@ -25,7 +25,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// `metadata.labels`, which keep their keys: controllers select by them.
+    /// `metadata.labels`. The keys do not change, because controllers select by them.
     pub(super) fn renamed_labels(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         self.own_labelled(cursor, edits, |_| None)
     }

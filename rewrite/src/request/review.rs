@@ -1,8 +1,8 @@
-//! Access reviews: questions about somebody's rights, as they are put to the host.
+//! Access reviews for the host.
 //!
-//! A client may ask about namespaces that are not there, and about names that no object can have. An API server answers
-//! that too, so nothing of it is refused: the question becomes one about the root namespace, or about a name that
-//! nothing on the host has, and the [view](crate::View::answering) of the answer puts back what was asked.
+//! A client may ask about namespaces that do not exist, and about names that no object can have. An API server allows that, so
+//! nothing of it is refused. The review asks about the root namespace instead, or about a name that no object on the host has.
+//! The [view](crate::View::answering) of the response restores the original text.
 
 use bytes::Bytes;
 
@@ -15,19 +15,19 @@ use crate::mapping::FOREIGN_PREFIX;
 use crate::name::VirtualNamespace;
 use crate::program::Place;
 
-/// What an access review asks about, as the client wrote it; nothing where it wrote nothing.
+/// The attributes of an access review as the client wrote them. `None` for absent ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AskedAbout {
     /// `resourceAttributes.namespace`
     pub namespace: Option<String>,
-    /// `resourceAttributes.name`, if it is that of a namespace or of a cluster role.
+    /// `resourceAttributes.name`, if it is that of a namespace or of a ClusterRole.
     pub name: Option<String>,
 }
 
 // === impl Request ===
 
 impl Request {
-    /// Where to ask about a namespace, which may be any text.
+    /// The namespace to ask about instead of this one, which may be any text.
     pub(super) fn asked_namespace(&self, given: &[u8]) -> Result<Bytes, Refusal> {
         let Some(root) = &self.root else { return self.host(given).map(|host| host.to_bytes()) };
         let host = VirtualNamespace::from_bytes(given).ok().and_then(|name| self.mapping.host(&name).ok());
@@ -35,7 +35,7 @@ impl Request {
         Ok(member.map_or_else(|| root.to_bytes(), |host| host.to_bytes()))
     }
 
-    /// The name to ask about instead of that of a cluster role, which may be any text.
+    /// The name to ask about instead of that of a ClusterRole, which may be any text.
     pub(super) fn asked_role(&self, given: &str) -> String {
         self.mapping.role(given).unwrap_or_else(|_| format!("{FOREIGN_PREFIX}{given}"))
     }
@@ -49,7 +49,7 @@ impl Request {
         Ok(host.map_or_else(|| format!("{FOREIGN_PREFIX}{given}"), |host| host.to_string()))
     }
 
-    /// Groups that are added to a question.
+    /// Groups that are added to a review.
     pub(super) fn added_groups(&self) -> &[String] {
         &self.groups
     }
@@ -94,7 +94,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A namespace that is asked about; returns what was written there.
+    /// The namespace of a review. Returns the original text.
     pub(super) fn asked_namespace(
         &self,
         cursor: &mut Cursor<'_>,
@@ -114,7 +114,7 @@ impl Writer<'_> {
         Ok(text.map(|text| text.decode().into_owned()))
     }
 
-    /// The namespace of a rules review. Without one it is a mistake, of which the host tells.
+    /// The namespace of a rules review. The host refuses a review without one.
     pub(super) fn rules_namespace(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         if let Some(text) = given(string(cursor)?) {
             edits.replace(text.range(), self.request.asked_namespace(&text.bytes())?);
@@ -122,7 +122,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A group in a list of them. Groups that are to be added stand before the first.
+    /// A group in a list. Additional groups are inserted before the first.
     pub(super) fn group(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         cursor.peek()?;
         if !std::mem::replace(&mut self.has_groups, true) {
@@ -136,7 +136,7 @@ impl Writer<'_> {
     }
 }
 
-/// A text in which something stands.
+/// A text that is not empty.
 fn given(text: Option<Text<'_>>) -> Option<Text<'_>> {
     text.filter(|text| !text.raw.is_empty())
 }

@@ -1,8 +1,8 @@
 //! ClusterRoles and references to them.
 //!
-//! The label that makes a role the virtual cluster's is put in, all other labels are parked, and so is `aggregationRule`,
-//! in an annotation. What the host merges is then what the client would have it merge: a label is still a label, and
-//! `aggregationRule`, which holds nothing but one atomic list, is still replaced as a whole.
+//! The label that assigns a role to the virtual cluster is added. All other labels are parked, and `aggregationRule` is parked
+//! in an annotation. The host still merges patches as the client expects: a label is still a label, and `aggregationRule`, which
+//! contains only one atomic list, is still replaced as a whole.
 
 use std::ops::Range;
 
@@ -19,19 +19,19 @@ use crate::program::{Node, Place, descend};
 /// The annotation in which the host keeps the `aggregationRule` of a virtual cluster's role.
 pub const AGGREGATION_ANNOTATION: &str = "atoll.dev/aggregation-rule";
 
-/// Where in the body the parts of a role's metadata stand.
+/// The positions of the metadata of a role in the body.
 #[derive(Default)]
 pub(super) struct RoleParts {
-    /// Whether there is metadata at all, which a merge patch need not have.
+    /// Whether there is metadata, which a merge patch can omit.
     pub(super) has_metadata: bool,
     metadata: Option<Open>,
     has_labels: bool,
     annotations: Option<Annotations>,
-    /// What is to be parked: a JSON value.
+    /// The JSON value to park.
     aggregation: Option<Range<usize>>,
 }
 
-/// An object, behind whose brace something can be put in.
+/// An object, with the position after its brace for insertions.
 #[derive(Clone, Copy)]
 struct Open {
     at: usize,
@@ -46,7 +46,7 @@ enum Annotations {
 // === impl RoleParts ===
 
 impl RoleParts {
-    /// Puts in what is missing, at the end of the object.
+    /// Adds what is missing, at the end of the object.
     pub(super) fn conclude(self, form: Form, cluster: &str, cursor: &Cursor<'_>, edits: &mut Edits) {
         let Some(metadata) = self.metadata else { return };
         let mut missing = Vec::new();
@@ -84,7 +84,7 @@ impl Open {
 // === impl Writer ===
 
 impl Writer<'_> {
-    /// The name of a ClusterRole. An empty one stays.
+    /// The name of a ClusterRole. An empty one stays unchanged.
     pub(super) fn role(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         let Some(text) = string(cursor)?.filter(|text| !text.raw.is_empty()) else { return Ok(()) };
         let host = quoted(&self.request.role(&text.decode())?);
@@ -144,7 +144,7 @@ impl Writer<'_> {
                 Ok(())
             }
             (b'n', Form::Partial) => {
-                // It would take away what must stay.
+                // It would remove labels that must stay.
                 self.report.removes_guard = true;
                 Ok(cursor.skip()?)
             }
@@ -168,7 +168,7 @@ impl Writer<'_> {
                 let at = cursor.at();
                 cursor.skip()?;
                 self.role.annotations = Some(Annotations::Null(at..cursor.at()));
-                // In a merge patch all annotations go, and the parked one is none of them.
+                // A merge patch removes all annotations, and the parked one is not among those of the client.
                 self.report.removes_guard |= self.request.form == Form::Partial;
                 Ok(())
             }
@@ -193,7 +193,7 @@ impl Writer<'_> {
         })
     }
 
-    /// `aggregationRule`, which is taken out.
+    /// `aggregationRule`, which is removed.
     pub(super) fn aggregation_rule(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Refusal> {
         if !matches!(cursor.peek()?, b'{' | b'n') {
             return Err(Reason::WrongType { expected: "an object" }.into());
@@ -205,7 +205,7 @@ impl Writer<'_> {
             self.role.aggregation = Some(range);
             return Ok(Fate::Remove);
         }
-        // The member becomes the metadata that is missing. No escape in its key stands for a quote.
+        // The member is replaced by the missing metadata. No escape in its key is a quote.
         let before = cursor.slice(0..at);
         let quote = |before: &[u8]| memchr::memrchr(b'"', before).expect("a member has a key");
         let end = quote(before);
@@ -215,19 +215,19 @@ impl Writer<'_> {
         Ok(Fate::Keep)
     }
 
-    /// Labels or annotations, of which none may be ours.
+    /// Labels or annotations. None of them may be Atoll's own.
     pub(super) fn hidden_keys(cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         if cursor.peek()? == b'{' { each_key(cursor, edits, |_, _| Ok(())) } else { Ok(cursor.skip()?) }
     }
 }
 
-/// The annotation that parks an `aggregationRule`. `null` takes it away, in a merge patch.
+/// The annotation that parks an `aggregationRule`. In a merge patch, `null` removes it.
 fn parked_rule(value: &[u8]) -> String {
     let value = if value == b"null" { "null".to_owned() } else { quoted(&String::from_utf8_lossy(value)) };
     format!("\"{AGGREGATION_ANNOTATION}\":{value}")
 }
 
-/// Visits the keys of a map, of which none may be ours.
+/// Visits the keys of a map. None of them may be Atoll's own.
 fn each_key<'a>(
     cursor: &mut Cursor<'a>,
     edits: &mut Edits,

@@ -1,4 +1,4 @@
-//! Rules of roles: the names of namespaces and cluster roles in them, and the number of permissions that they grant.
+//! Rules of roles: the names of namespaces and ClusterRoles in them, and the number of permissions that they grant.
 
 use bytes::Bytes;
 
@@ -49,10 +49,10 @@ pub(super) fn add_permissions(sum: &mut u64, rule: RuleLengths) -> Result<(), Re
 // === impl Request ===
 
 impl Request {
-    /// The name that stands in a rule on the host; `None` if it stays.
+    /// The name in a rule on the host. `None` if it does not change.
     pub(super) fn rule_name(&self, names: Names, given: &[u8]) -> Result<Option<Bytes>, Refusal> {
         match names {
-            // Another name no namespace can have.
+            // No namespace can have such a name.
             Names::OfNamespaces if is_label(given) => Ok(Some(self.host(given)?.to_bytes())),
             Names::OfRoles if !given.is_empty() => Ok(Some(self.role(&String::from_utf8_lossy(given))?.into())),
             Names::Mixed => Err(Reason::MixedNames.into()),

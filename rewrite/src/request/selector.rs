@@ -1,8 +1,8 @@
 //! Label selectors over namespaces: confined to those of the virtual cluster.
 //!
-//! `{}` selects every namespace there is, so each selector gets one requirement more. That is right for a merge patch
-//! too: all selectors stand in lists, which a merge patch replaces as a whole (RFC 7396), except in admission policies,
-//! which virtual clusters cannot write.
+//! `{}` selects all namespaces, so each selector gets an additional requirement. This is also correct for a merge patch: all
+//! selectors are in lists, which a merge patch replaces as a whole (RFC 7396), except in admission policies, which virtual
+//! clusters cannot write.
 
 use super::object::Writer;
 use super::{Reason, Refusal};
@@ -12,7 +12,7 @@ use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX, METADATA_NAME_LABEL};
 // === impl Writer ===
 
 impl Writer<'_> {
-    /// A `metav1.LabelSelector`. An absent or `null` one selects nothing, or the object's own namespace: it stays.
+    /// A `metav1.LabelSelector`. An absent or `null` one selects nothing, or the namespace of the object, and stays unchanged.
     pub(super) fn namespace_selector(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         if cursor.peek()? != b'{' {
             return Ok(cursor.skip()?);

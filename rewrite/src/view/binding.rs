@@ -1,4 +1,4 @@
-//! ClusterRoleBindings: they are RoleBindings of the host, in the root namespace of the virtual cluster.
+//! ClusterRoleBindings, which are RoleBindings of the host in the root namespace of the virtual cluster.
 
 use bytes::Bytes;
 
@@ -7,7 +7,7 @@ use super::object::Reader;
 use crate::json::{Cursor, Edits, Fate, Malformed};
 use crate::name::HIDDEN_PREFIX;
 
-/// What a kind of the host is called in the virtual cluster; `None` if it is called so there too.
+/// The virtual cluster's name of a kind of the host. `None` if it is the same.
 pub(super) fn shown_kind(host: &[u8]) -> Option<&'static str> {
     match host {
         b"RoleBinding" => Some("ClusterRoleBinding"),
@@ -31,7 +31,7 @@ pub(super) fn kind(cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Mal
 // === impl Reader ===
 
 impl Reader<'_> {
-    /// `metadata.labels` or `metadata.annotations`, without what Atoll has put there.
+    /// `metadata.labels` or `metadata.annotations`, without those that Atoll has added.
     pub(super) fn hidden_keys(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
         let shown = |key: &str| if key.starts_with(HIDDEN_PREFIX) { Key::Hidden } else { Key::Itself };
         self.keys_shown(cursor, edits, shown, |_| false)

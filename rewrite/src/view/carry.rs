@@ -4,28 +4,27 @@ use bytes::Bytes;
 
 use crate::json::Boundary;
 
-/// Collects one value. Each byte is looked at once to find the end, however small the chunks are.
+/// Collects one value. It scans each byte once to find the end, for chunks of any size.
 #[derive(Debug)]
 pub(super) struct Carry {
     bytes: Vec<u8>,
-    /// How far the end has been looked for; `None` as long as there is hope that a guess makes that unnecessary.
+    /// How far it has searched for the end. `None` while a guess may make that unnecessary.
     boundary: Option<Boundary>,
 }
 
-/// A guess is at least this long: most objects are shorter.
+/// The minimum length of a guess: most objects are shorter.
 const GUESS: usize = 4 << 10;
 
 // === impl Carry ===
 
 impl Carry {
-    /// Begins with what a chunk ends with: the start of a value, and no more.
+    /// Begins with the end of a chunk, which is the start of a value.
     pub(super) fn begin(bytes: &[u8]) -> Self {
         Self { bytes: bytes.to_vec(), boundary: None }
     }
 
-    /// What was collected and as much of the next chunk as is likely to hold the rest, and more. To be tried before
-    /// [`fill`](Self::fill), and once only: a value that is short beside the chunks is then read without having been
-    /// searched for its end.
+    /// The collected bytes, and as much of the next chunk as probably contains the rest. Try it once, before
+    /// [`fill`](Self::fill): a value that is short compared to the chunks can then be read without a search for its end.
     pub(super) fn guess(&self, chunk: &[u8]) -> Option<Bytes> {
         if self.boundary.is_some() {
             return None;
@@ -34,7 +33,7 @@ impl Carry {
         Some(Bytes::from([&self.bytes[..], &chunk[..more]].concat()))
     }
 
-    /// Takes what the value needs of a chunk. `Some(n)`: it is whole now, and the chunk is used up to `n`.
+    /// Adds what the value needs of a chunk. `Some(n)`: it is whole now, and the chunk is consumed up to `n`.
     pub(super) fn fill(&mut self, chunk: &[u8]) -> Option<usize> {
         let boundary = self.boundary.get_or_insert_with(|| {
             let mut boundary = Boundary::default();
@@ -47,7 +46,7 @@ impl Carry {
         end
     }
 
-    /// Bytes collected.
+    /// The number of collected bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }

@@ -1,8 +1,8 @@
-//! What is left in a Namespace that is being deleted, without what Atoll keeps there.
+//! The conditions of a Namespace that is being deleted, without the objects that Atoll keeps there.
 //!
-//! Mirrors of cluster role bindings outlive everything else in a namespace, so the host counts them: as role bindings in
-//! one condition and by their finalizer in another (`ProcessContentTotals` in kube-controller-manager's
-//! `namespace/deletion/status_condition_utils.go`). The second says how many of the first are ours.
+//! Mirrors of ClusterRoleBindings outlive all other objects of a namespace, so the host counts them: as RoleBindings in one
+//! condition and by their finalizer in another (`ProcessContentTotals` in kube-controller-manager's
+//! `namespace/deletion/status_condition_utils.go`). The second condition shows how many RoleBindings of the first are mirrors.
 
 use super::object::{Reader, unquoted};
 use crate::json::{Cursor, Edits, Fate, Malformed};
@@ -12,18 +12,18 @@ use crate::program::{Node, descend};
 /// A condition that counts.
 pub(super) struct Counting {
     kind: &'static str,
-    /// What its message begins with.
+    /// The beginning of its message.
     prefix: &'static str,
-    /// What stands between a name and a number in it.
+    /// The text between a name and a number.
     between: &'static str,
-    /// Reason and message when there is nothing.
+    /// The reason and message if nothing is left.
     nothing: (&'static str, &'static str),
 }
 
-/// Such a condition as it is shown.
+/// The mapped condition.
 pub(super) struct Recounted {
     pub(super) message: String,
-    /// Other than it was, if nothing is left.
+    /// Changed, if nothing is left.
     pub(super) status: Option<&'static str>,
     pub(super) reason: Option<&'static str>,
 }
@@ -42,16 +42,16 @@ const FINALIZERS: Counting = Counting {
     nothing: ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 };
 
-/// What follows a number.
+/// The text after a number.
 const UNIT: &str = " resource instances";
 
-/// What mirrors are.
+/// The resource of mirrors.
 const MIRRORS: &str = "rolebindings.rbac.authorization.k8s.io";
 
 // === impl Counting ===
 
 impl Counting {
-    /// The condition of this type, if it is one that counts.
+    /// The counting condition of this type, if there is one.
     pub(super) fn of(kind: impl Fn(&str) -> bool) -> Option<Self> {
         [CONTENT, FINALIZERS].into_iter().find(|known| kind(known.kind))
     }
@@ -67,7 +67,7 @@ impl Counting {
         })
     }
 
-    /// How many mirrors a condition with this message counts.
+    /// The number of mirrors in a condition with this message.
     pub(super) fn mirrors(kind: impl Fn(&str) -> bool, message: &str) -> u64 {
         if !kind(FINALIZERS.kind) {
             return 0;
@@ -164,7 +164,7 @@ impl Reader<'_> {
     }
 }
 
-/// How many mirrors the conditions in front of the cursor count. Nothing is consumed.
+/// The number of mirrors in the conditions at the cursor. Consumes nothing.
 fn mirrors(cursor: &Cursor<'_>) -> Result<u64, Malformed> {
     let mut ahead = cursor.clone();
     let mut counted = 0;

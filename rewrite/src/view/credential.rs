@@ -1,6 +1,6 @@
-//! Where the host publishes its own certificate and names: token Secrets and `kube-root-ca.crt`.
+//! Objects in which the host publishes its certificate and names: token Secrets and `kube-root-ca.crt`.
 //!
-//! `karmadactl join` takes `ca.crt` from a token Secret to trust the member with, so it must be the endpoint's.
+//! `karmadactl join` uses `ca.crt` of a token Secret to verify the member, so it must be the CA of the endpoint.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub(super) const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
 /// `RootCACertConfigMapName` in pkg/controller/certificates/rootcacertpublisher.
 pub(super) const ROOT_CERTIFICATE: &str = "kube-root-ca.crt";
 
-/// The certificate that clients are to verify the virtual cluster's endpoint with.
+/// The certificate by which clients verify the endpoint of the virtual cluster.
 #[derive(Debug)]
 pub struct Certificate {
     /// As in the data of a Secret.
@@ -27,7 +27,7 @@ pub struct Certificate {
     pem: Bytes,
 }
 
-/// What was found of a credential; whether it is one is known at the end.
+/// The parts of a possible credential. Only the end of the object shows whether it is one.
 #[derive(Default)]
 pub(crate) struct Credential {
     is_token: bool,
@@ -58,7 +58,7 @@ impl Certificate {
 // === impl Credential ===
 
 impl Credential {
-    /// Notes the value at a place, and passes it.
+    /// Records the value at a place, and skips it.
     pub(crate) fn note(&mut self, place: Place, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         if cursor.peek()? != b'"' {
             return cursor.skip();

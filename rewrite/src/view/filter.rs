@@ -1,7 +1,7 @@
-//! Which of the objects in an answer are shown.
+//! Decides which objects of a response are visible.
 //!
-//! What decides is a name somewhere in the object. In a Table, whose rows hold only metadata unless asked for more, the
-//! same name stands in a cell (`pkg/printers/internalversion/printers.go`).
+//! A name in the object determines it. In a Table, whose rows contain only metadata by default, a cell has the same name
+//! (`pkg/printers/internalversion/printers.go`).
 
 use bytes::Bytes;
 
@@ -10,63 +10,61 @@ use super::object::{Reader, unquoted};
 use crate::json::{Cursor, Edits, Malformed, Text};
 use crate::name::{HostNamespace, VirtualNamespace};
 
-/// Which of the objects in an answer are shown.
+/// Which objects of a response are visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// Those whose `metadata.namespace` belongs to the virtual cluster; none without one.
+    /// Those whose `metadata.namespace` belongs to the virtual cluster, and none without a namespace.
     ByNamespace,
     /// Those whose name is a namespace that belongs to the virtual cluster: for Namespaces.
     ByName,
     /// Those that are claimed in a namespace that belongs to the virtual cluster: for PersistentVolumes.
     ByClaim,
-    /// Those of the virtual cluster's own nodes: for what has one.
+    /// Those of the virtual cluster's own nodes: for objects with a node.
     ByNode,
     /// Those whose parent is in a namespace of the virtual cluster: for IPAddresses.
     ByParent,
-    /// Those that Kubernetes itself creates and maintains, and nobody has changed: for FlowSchemas and
+    /// Those that Kubernetes itself creates and maintains, and that nobody has changed: for FlowSchemas and
     /// PriorityLevelConfigurations.
     Autoupdated,
-    /// Those that are the virtual cluster's own or every cluster's: for ClusterRoles, and for custom objects that are in
-    /// no namespace.
+    /// Those of the virtual cluster, and those that every cluster has: for ClusterRoles, and for cluster-scoped custom objects.
     ByRole,
-    /// Those that the host's operator has made for all, and those that the virtual cluster has an overlay of: for shared
-    /// objects.
+    /// Those of the host's operator, and those with an overlay of the virtual cluster: for shared objects.
     Shared,
-    /// All: the request named what it is about, or the host has chosen.
+    /// All: the request names the object, or the host has selected the objects.
     Everything,
     /// None.
     Nothing,
 }
 
-/// Objects in a namespace of the host that a virtual cluster is shown as if they were in one of its own. They are
-/// beside those that [`Filter::ByNamespace`] lets pass.
+/// Lent objects: objects in a namespace of the host that a virtual cluster sees as if they were in one of its own. They are
+/// visible in addition to those of [`Filter::ByNamespace`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lending {
-    /// Where the host has them.
+    /// The namespace on the host.
     pub from: HostNamespace,
-    /// Where the virtual cluster sees them.
+    /// The namespace in the virtual cluster.
     pub to: VirtualNamespace,
     /// Which.
     pub what: Lent,
-    /// Whether nothing is shown that is in another namespace than `to`.
+    /// Whether objects in other namespaces than `to` are hidden.
     pub only: bool,
 }
 
 /// Which objects are lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lent {
-    /// Those that are called like a node of the virtual cluster.
+    /// Those with the name of a node of the virtual cluster.
     NamedLikeNodes,
     /// Events about a node of the virtual cluster.
     AboutNodes,
-    /// One, by its name.
+    /// One object, by its name.
     Named(&'static str),
 }
 
 // === impl Reader ===
 
 impl Reader<'_> {
-    /// The name of a namespace that decides whether the object is shown.
+    /// The name of a namespace that determines whether the object is visible.
     pub(super) fn deciding(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
         if cursor.peek()? != b'"' {
             return cursor.skip();
@@ -78,7 +76,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Decides by the host's name of a namespace, and says how it is shown.
+    /// Decides by the host name of a namespace, and returns how it is shown.
     pub(super) fn decide_by(&mut self, host: &[u8]) -> Option<Bytes> {
         let lending = self.view.lending.as_deref();
         let name = match lending {
@@ -99,14 +97,14 @@ impl Reader<'_> {
         name.map(VirtualNamespace::to_bytes)
     }
 
-    /// What was found.
+    /// The result so far.
     pub(super) fn verdict(&self) -> Verdict {
         match (self.role_verdict().or(self.verdict), self.filter) {
             (_, Filter::Nothing) => Verdict::Foreign,
             _ if self.is_lent && !self.is_to_lend => Verdict::Foreign,
             (Some(verdict), _) => verdict,
             (None, Filter::Everything) => Verdict::Shown,
-            // An object that does not say whose it is, is nobody's.
+            // An object without an owner is hidden.
             (
                 None,
                 Filter::ByNamespace
@@ -121,7 +119,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The name of a node that decides.
+    /// The name of a node that determines it.
     pub(super) fn of_node(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         if self.filter != Filter::ByNode || cursor.peek()? != b'"' {
             return cursor.skip();
@@ -131,7 +129,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Decides by the name of a node, if that is what decides.
+    /// Decides by the name of a node, if the filter uses it.
     pub(super) fn decide_by_node(&mut self, name: &[u8]) {
         if self.filter == Filter::ByNode {
             self.decide(self.view.mapping.has_node(name));
@@ -161,7 +159,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The annotation that says whether Kubernetes maintains the object's default specification
+    /// The annotation that shows whether Kubernetes maintains the object's default specification
     /// (`AutoUpdateAnnotationKey` in k8s.io/api `flowcontrol/v1/types.go`).
     pub(super) fn autoupdate_spec(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         if cursor.peek()? != b'"' {
@@ -178,7 +176,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `metadata.name` of what may be lent by its name.
+    /// `metadata.name` of an object that can be lent by its name.
     pub(super) fn lent_name(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         if self.view.lending.is_none() || cursor.peek()? != b'"' {
             return cursor.skip();
@@ -187,7 +185,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Notes the name of what may be lent by it.
+    /// Records the name of an object that can be lent by its name.
     pub(super) fn note_name(&mut self, name: &[u8]) {
         let Some(lending) = self.view.lending.as_deref() else { return };
         self.is_to_lend |= match lending.what {
@@ -197,12 +195,12 @@ impl Reader<'_> {
         };
     }
 
-    /// Notes the node that an Event is about.
+    /// Records the node of an Event.
     pub(super) fn note_event_about(&mut self, node: &[u8]) {
         self.is_to_lend |= self.lends_events() && self.view.mapping.has_node(node);
     }
 
-    /// What an Event is about.
+    /// The object of an Event.
     pub(super) fn event_object(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
         if self.lends_events()
             && cursor.look_up("kind")?.is_some_and(|kind| kind.is("Node"))
@@ -240,7 +238,7 @@ impl Reader<'_> {
         self.decide_by_node(cell.as_bytes());
     }
 
-    /// A cell of the column `Object`: `kind/name`, the kind in small letters.
+    /// A cell of the column `Object`: `kind/name`, with the kind in lower case.
     pub(super) fn object_cell(&mut self, cell: &str) {
         if let Some(node) = cell.strip_prefix("node/") {
             self.note_event_about(node.as_bytes());

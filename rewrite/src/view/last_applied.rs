@@ -1,9 +1,8 @@
 //! `kubectl.kubernetes.io/last-applied-configuration`, where the host has written it.
 //!
-//! What kubectl writes there is in virtual names and stays as it is. But when kubectl applies on the server's side, the
-//! API server itself keeps the annotation up to date (`lastAppliedUpdater` in apimachinery's
-//! `pkg/util/managedfields/internal/lastappliedupdater.go`), from the object as it got it: in names of the host, with
-//! the guard. Then its text is an object like any other, and is shown like one.
+//! If kubectl writes it, it has virtual names and does not change. But for server-side apply by kubectl, the API server updates
+//! the annotation (`lastAppliedUpdater` in apimachinery's `pkg/util/managedfields/internal/lastappliedupdater.go`) from the
+//! object that it received: with names of the host, and with the guard. Then its text is mapped like any other object.
 
 use std::ops::Range;
 
@@ -16,7 +15,7 @@ use crate::Program;
 use crate::json::{Cursor, Edits, Malformed};
 use crate::program::walk;
 
-/// What was found of the annotation; whether it is the host's is known when the object's own name is.
+/// The annotation, if any. The name of the object determines whether the host has written it.
 #[derive(Default)]
 pub(super) struct LastApplied {
     text: Option<Range<usize>>,
@@ -27,7 +26,7 @@ pub(super) struct LastApplied {
 // === impl LastApplied ===
 
 impl LastApplied {
-    /// Notes the annotation, which is the next value, and passes it.
+    /// Records the annotation, which is the next value, and skips it.
     pub(super) fn note(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         if cursor.peek()? != b'"' {
             return cursor.skip();
@@ -36,7 +35,7 @@ impl LastApplied {
         Ok(())
     }
 
-    /// Notes the name of the host that says whose the object is: the next value, which is not consumed.
+    /// Records the host name that determines the owner of the object: the next value. Consumes nothing.
     pub(super) fn belongs_to(&mut self, cursor: &Cursor<'_>) -> Result<(), Malformed> {
         let mut ahead = cursor.clone();
         if ahead.peek()? == b'"' {
@@ -61,7 +60,7 @@ impl LastApplied {
     }
 }
 
-/// What says whose an object is.
+/// The name that determines the owner of an object.
 fn key(program: &Program) -> &'static str {
     if program.is_of_namespaces() || program.is_of_roles() || program.is_of_renamed() { "name" } else { "namespace" }
 }
@@ -73,7 +72,7 @@ pub(super) fn plain(view: &View, program: &Program, own: &[u8], text: &[u8]) -> 
     shown(view, program, &Bytes::copy_from_slice(text)).map(Bytes::from)
 }
 
-/// An applied object as the virtual cluster sees it; nothing if it is not one.
+/// An applied object as the virtual cluster sees it. `None` if the text is not an object.
 fn shown(view: &View, program: &Program, applied: &Bytes) -> Option<String> {
     let filter = match program {
         program if program.is_of_namespaces() => Filter::ByName,

@@ -1,13 +1,12 @@
-//! Lists of any length, item by item, in memory that one item bounds.
+//! Lists of any length, item by item. One item bounds the memory.
 //!
 //! ```text
 //! {"kind":"PodList","metadata":{...},"items":[ item , item , ... ]}
 //! ^ verbatim         ^ one unit               ^ one unit each, kept or left out
 //! ```
-//! A *unit* is a key, a member's value or an item. A unit that lies within one chunk is scanned once, where it lies;
-//! one that crosses into the next chunk is collected first. Everything between units is passed on as it is. `rows` of a
-//! Table are items too: the two cannot be told apart before the array begins, because custom lists have their `kind`
-//! behind their `items`.
+//! A *unit* is a key, the value of a member, or an item. A unit inside of one chunk is scanned once, in place. A unit that spans
+//! chunks is collected first. Everything between units is forwarded unchanged. `rows` of a Table are items too: the two cannot
+//! be distinguished before the array begins, because custom lists have their `kind` after their `items`.
 
 use std::fmt;
 
@@ -35,7 +34,7 @@ pub struct ListStream {
     filter: Filter,
     limit: usize,
     seal: Seal,
-    /// Whether `remainingItemCount` counts what is shown.
+    /// Whether `remainingItemCount` is correct for the virtual cluster.
     counted: bool,
 
     state: State,
@@ -44,11 +43,11 @@ pub struct ListStream {
     gap: Gap,
     columns: Columns,
     edits: Edits,
-    /// Bytes of input before the chunk in hand, for the offsets of errors.
+    /// The number of input bytes before the current chunk, for the offsets of errors.
     passed: usize,
 }
 
-/// What makes another token of a continue token.
+/// The function that replaces a continue token.
 pub(super) type Seal = Box<dyn FnMut(&str) -> String + Send>;
 
 /// A list or watch cannot be shown.
@@ -63,10 +62,10 @@ pub enum StreamError {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// The host did not send protobuf, or not what was asked for.
+    /// The host did not send protobuf, or not the requested object.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    /// What is shown needs more memory than allowed, in a form that has to be kept until it is whole.
+    /// The mapped list needs more memory than allowed, in an encoding that must be held as a whole.
     #[error("the list is longer than {limit} bytes")]
     TooMuch {
         /// The limit, in bytes.
@@ -80,7 +79,7 @@ pub enum StreamError {
 // === impl StreamError ===
 
 impl StreamError {
-    /// The same of a list in one piece, which is never too long.
+    /// The same for a whole list, which is never too long.
     pub(super) fn unreadable(self) -> Unreadable {
         match self {
             Self::Unreadable(unreadable) => unreadable,
@@ -149,7 +148,7 @@ impl ListStream {
         self
     }
 
-    /// The host was asked for nothing that is not shown, so what it says of how many remain is true.
+    /// The host selects exactly the visible objects, so its number of remaining items is correct.
     #[must_use]
     pub fn counted(mut self) -> Self {
         self.counted = true;
@@ -163,8 +162,7 @@ impl ListStream {
         self
     }
 
-    /// Takes the next chunk, of any length, and gives what can be shown to `sink`. After an error the stream is of no
-    /// further use.
+    /// Adds the next chunk, of any length, and writes what is complete to `sink`. Do not use the stream after an error.
     pub fn push(&mut self, chunk: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
         let Some(mut carry) = self.carry.take() else { return self.window(chunk, false, sink) };
         if let Some(guess) = carry.guess(chunk)
@@ -187,7 +185,7 @@ impl ListStream {
         self.window(&chunk.slice(end..), false, sink)
     }
 
-    /// Says that there are no more chunks.
+    /// Ends the list: there are no more chunks.
     pub fn finish(&mut self) -> Result<(), StreamError> {
         if self.state == State::End && self.carry.is_none() {
             return Ok(());
@@ -195,8 +193,8 @@ impl ListStream {
         Err(Malformed { offset: self.passed, defect: Defect::UnexpectedEnd }.into())
     }
 
-    /// Handles all units of a window, and begins to collect one that is not whole. `whole`: the first unit is known to
-    /// be whole, even if it is a number that nothing follows yet.
+    /// Handles all units of a window, and begins to collect an incomplete one. `whole`: the first unit is complete, even if it is
+    /// a number at the end of the window.
     fn window(&mut self, window: &Bytes, whole: bool, sink: &mut impl Sink) -> Result<(), StreamError> {
         let mut output = Output::new(window, sink);
         self.gap.enter_window();
@@ -210,7 +208,7 @@ impl ListStream {
         Ok(())
     }
 
-    /// Handles the unit at the start of a window. Returns its end; nothing has happened if that is not in the window.
+    /// Handles the unit at the start of a window. Returns its end. Changes nothing if the end is not in the window.
     fn first_unit(&mut self, window: &Bytes, sink: &mut impl Sink) -> Result<Option<usize>, StreamError> {
         if Cursor::new(window, 0, 0).is_cut_scalar() {
             return Ok(None);
@@ -242,7 +240,7 @@ impl ListStream {
         malformed
     }
 
-    /// Follows the text. Returns where a unit begins that is not whole.
+    /// Scans the text. Returns the start of an incomplete unit.
     fn units(
         &mut self,
         window: &Bytes,
@@ -269,7 +267,7 @@ impl ListStream {
         Ok(None)
     }
 
-    /// Passes a punctuation mark between units, if one comes next.
+    /// Skips a punctuation mark between units, if there is one.
     fn pass_mark(&mut self, cursor: &mut Cursor<'_>, output: &mut Output<'_, impl Sink>) -> Result<bool, Malformed> {
         let start = cursor.at();
         self.state = match (self.state, cursor.peek()?) {
@@ -311,7 +309,7 @@ impl ListStream {
         Ok(true)
     }
 
-    /// Handles the unit at `start` and returns its end; changes nothing if it is not whole.
+    /// Handles the unit at `start` and returns its end. Changes nothing if it is incomplete.
     fn unit(&mut self, window: &Bytes, start: usize, output: &mut Output<'_, impl Sink>) -> Result<usize, Malformed> {
         self.edits.clear();
         // Only now are containers open around the unit: the list, and the array that an item is in.
@@ -372,7 +370,7 @@ impl ListStream {
                 return Ok(Fate::Keep);
             }
             cursor.skip()?;
-            // Else it counts the objects of all virtual clusters.
+            // Otherwise it counts the objects of all virtual clusters.
             let tells = key.is("remainingItemCount") && !self.counted;
             Ok::<_, Malformed>(if tells { Fate::Remove } else { Fate::Keep })
         })?;

@@ -1,4 +1,4 @@
-//! What is special about Namespace objects: the labels that make them a virtual cluster's are hidden.
+//! Namespace objects: the labels that assign them to a virtual cluster are hidden.
 
 use super::object::{Reader, unquoted};
 use crate::json::{Cursor, Edits, Fate, Malformed, Text};
@@ -14,7 +14,7 @@ pub(super) const ITSELF: &str = ".";
 pub(super) enum Key {
     /// Hidden, with its value.
     Hidden,
-    /// As it is.
+    /// Unchanged.
     Itself,
     /// Under another key, which was parked.
     As(String),

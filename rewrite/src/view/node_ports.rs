@@ -1,7 +1,7 @@
-//! Services: a node port that was asked for and that another virtual cluster has is shown as it was asked for.
+//! Services: clients see the node port that they requested, even if another virtual cluster has it.
 //!
-//! What was asked for stands in annotations, which come before the ports; in metadata alone, and in the rows of Tables,
-//! there are no ports at all. So everything waits for the end of the object.
+//! Annotations have the requested ports, and precede the ports. Metadata alone, and the rows of Tables, have no ports. So all
+//! changes are made at the end of the object.
 
 use std::ops::Range;
 
@@ -12,24 +12,24 @@ use crate::json::{Cursor, Edits, Fate, Malformed};
 use crate::name::LAST_APPLIED_ANNOTATION;
 use crate::node_ports::{NodePort, Protocol, SHOWN_ANNOTATION, is_ours};
 
-/// What was asked for, in the order of the annotations.
+/// The requested ports, in the order of the annotations.
 #[derive(Default)]
 pub(super) struct AskedPorts(Vec<(NodePort, u16)>);
 
-/// What was found of a Service.
+/// The ports of a Service.
 #[derive(Default)]
 pub(super) struct NodePorts {
     asked: AskedPorts,
-    /// The key and the value of the first of them, which becomes the one that is shown.
+    /// The key and the value of the first annotation, which is replaced by the visible one.
     shown: Option<(Range<usize>, Range<usize>)>,
-    /// What the host has, and where it stands.
+    /// The allocated ports, with their positions.
     found: Vec<(NodePort, Range<usize>)>,
 }
 
 // === impl AskedPorts ===
 
 impl AskedPorts {
-    /// What an annotation tells.
+    /// The requested port in an annotation.
     pub(super) fn read(key: &str, value: &str) -> Option<(NodePort, u16)> {
         NodePort::of_annotation(key).zip(value.parse().ok())
     }
@@ -41,12 +41,12 @@ impl AskedPorts {
         }
     }
 
-    /// What was asked for at a place.
+    /// The requested port of a field.
     pub(super) fn at(&self, node_port: NodePort) -> Option<u16> {
         self.0.iter().find(|(known, _)| *known == node_port).map(|(_, asked)| *asked)
     }
 
-    /// The value of the annotation that is shown.
+    /// The value of the visible annotation.
     pub(super) fn told(&self, mut real: impl FnMut(NodePort, u16) -> Option<String>) -> String {
         let each = self.0.iter().map(|&(node_port, asked)| match real(node_port, asked) {
             Some(real) => format!("{asked}={real}"),
@@ -59,7 +59,7 @@ impl AskedPorts {
 // === impl NodePorts ===
 
 impl NodePorts {
-    /// Shows what was asked for.
+    /// Shows the requested ports.
     pub(super) fn conclude(self, cursor: &Cursor<'_>, edits: &mut Edits) {
         let Some((key, value)) = self.shown else { return };
         let told = self.asked.told(|node_port, asked| {

@@ -1,4 +1,4 @@
-//! What is done at each place of an object on its way to the client.
+//! Handles each place of an object in a response.
 
 use super::credential::Credential;
 use super::last_applied::LastApplied;
@@ -11,29 +11,29 @@ use crate::json::{Cursor, Edits, Fate, Malformed};
 use crate::mapping::{FOREIGN_PREFIX, Shown, identity::Seen};
 use crate::program::{Node, Place, Visitor, descend};
 
-/// Reads one object. What can only be decided when all of it was seen waits in `owned` and `credential`.
+/// Reads one object. Decisions that need the whole object are pending in `owned` and `credential`.
 pub(super) struct Reader<'v> {
     pub(super) view: &'v View,
     pub(super) filter: Filter,
-    /// `None` until something was found that decides.
+    /// `None` until the owner is known.
     pub(super) verdict: Option<Verdict>,
-    /// Whether the host has it in a namespace that it lends from.
+    /// Whether it is in a namespace of the host with lent objects.
     pub(super) is_lent: bool,
-    /// Whether it is one of those that it lends.
+    /// Whether it is lent.
     pub(super) is_to_lend: bool,
     pub(super) owned: Owned,
     pub(super) credential: Credential,
-    /// `None` within an annotation, which holds no other.
+    /// `None` within an annotation, which contains no other.
     pub(super) last_applied: Option<LastApplied>,
     pub(super) role: Role,
     pub(super) node_ports: NodePorts,
     /// Whether the object is a Namespace.
     pub(super) is_of_namespaces: bool,
-    /// What the Status in hand is about.
+    /// The object of the current Status.
     about: About,
 }
 
-/// What `details.name` of a Status is the name of.
+/// The kind of object that `details.name` of a Status names.
 #[derive(Clone, Copy)]
 enum About {
     Namespace,
@@ -61,13 +61,13 @@ impl<'v> Reader<'v> {
         }
     }
 
-    /// For an object that stands in an annotation of another one.
+    /// For an object in an annotation of another one.
     pub(super) fn within_annotation(mut self) -> Self {
         self.last_applied = None;
         self
     }
 
-    /// Decides what was left open at the end of an object. To be asked before the edits are used.
+    /// Makes the decisions that need the whole object. Call it before you use the edits.
     pub(super) fn conclude(mut self, program: &Program, cursor: &Cursor<'_>, edits: &mut Edits) -> Verdict {
         let verdict = self.verdict();
         if verdict != Verdict::Foreign {
@@ -88,7 +88,7 @@ impl<'v> Reader<'v> {
         verdict
     }
 
-    /// The name of a namespace somewhere in the object.
+    /// The name of a namespace anywhere in the object.
     pub(super) fn namespace(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
         if cursor.peek()? != b'"' {
             return cursor.skip();
@@ -102,7 +102,7 @@ impl<'v> Reader<'v> {
         Ok(())
     }
 
-    /// A user or group. Says whether it is the virtual cluster's.
+    /// A user or group. Returns whether it belongs to the virtual cluster.
     pub(super) fn identity(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<bool, Malformed> {
         if cursor.peek()? != b'"' {
             return cursor.skip().map(|()| true);
@@ -133,7 +133,7 @@ impl<'v> Reader<'v> {
 
     fn details(&mut self, node: &Node, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
         let kind = cursor.look_up("kind")?;
-        // The resource in most answers, the kind in those of validation (`NewInvalid` in apimachinery's errors.go).
+        // The resource in most responses, and the kind in those of validation (`NewInvalid` in apimachinery's errors.go).
         self.about = match kind {
             Some(kind) if kind.is("namespaces") || kind.is("Namespace") => About::Namespace,
             Some(kind) if kind.is("clusterroles") || kind.is("ClusterRole") => About::Role,
@@ -242,7 +242,7 @@ impl Visitor for Reader<'_> {
     }
 }
 
-/// The inside of a JSON string for `text`.
+/// The content of a JSON string for `text`.
 pub(super) fn unquoted(text: &str) -> bytes::Bytes {
     let mut quoted = bytes::Bytes::from(crate::json::quoted(text)).slice(1..);
     quoted.truncate(quoted.len() - 1);

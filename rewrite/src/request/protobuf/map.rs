@@ -15,14 +15,14 @@ use crate::request::Refusal;
 const KEY: u32 = 1;
 const VALUE: u32 = 2;
 
-/// An entry of a map. What is absent is empty.
+/// An entry of a map. Absent fields are empty.
 pub(super) struct Entry<'b> {
     pub(super) key: Cow<'b, str>,
-    /// Where the key stands.
+    /// The range of the key.
     pub(super) found_key: Option<Found>,
-    /// What the value is.
+    /// The value.
     pub(super) text: &'b [u8],
-    /// Where it stands.
+    /// The range of the value.
     pub(super) value: Option<Found>,
 }
 
@@ -65,7 +65,7 @@ impl<'b> Mapper<'_, 'b> {
         result.map_err(|refusal| refusal.within(Step::Key(&entry.key)))
     }
 
-    /// What the host publishes of itself in token Secrets.
+    /// The data of the host in token Secrets.
     fn credential(&mut self, place: Option<Place>, entry: &Entry<'_>) {
         if self.is_token
             && place == Some(Place::SecretNamespace)

@@ -13,13 +13,13 @@ use crate::request::names::virtual_name;
 use crate::request::namespace::Kept;
 use crate::request::{Reason, Refusal};
 
-/// What is known of the labels and annotations of the Namespace in hand.
+/// What is known about the labels and annotations of the current Namespace.
 #[derive(Default)]
 pub(super) struct OwnMaps {
     labels: Kept,
     annotations: Kept,
     is_name_labelled: bool,
-    /// The host's keys of what was parked.
+    /// The host's keys of the parked labels and annotations.
     parked: Vec<String>,
 }
 

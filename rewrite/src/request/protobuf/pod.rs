@@ -1,4 +1,4 @@
-//! Putting the guard into pod specifications.
+//! Adds the guard to pod specifications.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::protobuf::toleration;
 use crate::request::pod::GuardedLabels;
 use crate::request::{Refusal, Request};
 
-/// What the specification in hand has of the guard.
+/// The parts of the guard in the current specification.
 pub(super) struct PodFields<'r> {
     labels: GuardedLabels<'r>,
     tolerations: Vec<bool>,

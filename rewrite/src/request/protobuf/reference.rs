@@ -50,14 +50,14 @@ impl Mapper<'_, '_> {
         Ok(())
     }
 
-    /// Whether a reference is to a custom object that is in no namespace.
+    /// Whether a reference is to a cluster-scoped custom object.
     fn is_renamed(&self, message: &Message, range: &Range<usize>, kind: &[u8]) -> Result<bool, Refusal> {
         let version = self.look_up(range, message.number("apiVersion"));
         let version = version.map_err(|refusal| refusal.within(Step::Key("apiVersion")))?;
         Ok(self.request.mapping.renames(&String::from_utf8_lossy(version), &String::from_utf8_lossy(kind)))
     }
 
-    /// The name of a custom object that is in no namespace.
+    /// The name of a cluster-scoped custom object.
     fn renamed(&mut self, found: &Found) -> Result<(), Refusal> {
         if !found.is_empty() {
             let host = self.request.object(&self.text_of(found))?;
@@ -66,7 +66,7 @@ impl Mapper<'_, '_> {
         Ok(())
     }
 
-    /// The namespace of a question, whose field has this number.
+    /// The namespace of a review, in the field with this number.
     fn asked(&mut self, found: Option<&Found>, number: u32, range: &Range<usize>) -> Result<(), Refusal> {
         match (found, &self.request.root) {
             (Some(found), _) if !found.is_empty() => {
@@ -84,7 +84,7 @@ impl Mapper<'_, '_> {
         Ok(())
     }
 
-    /// The namespace of a question. An empty one stays.
+    /// The namespace of a review. An empty one stays unchanged.
     pub(super) fn asked_namespace(&mut self, found: &Found) -> Result<(), Refusal> {
         if !found.is_empty() {
             let host = self.request.asked_namespace(self.splice.bytes(found))?;
@@ -93,7 +93,7 @@ impl Mapper<'_, '_> {
         Ok(())
     }
 
-    /// The name of a namespace that a question is about.
+    /// The name of a namespace in a review.
     fn asked_name(&mut self, found: Option<&Found>) -> Result<(), Refusal> {
         let Some(found) = found.filter(|found| !found.is_empty()) else { return Ok(()) };
         let name = self.text_of(found);
@@ -102,7 +102,7 @@ impl Mapper<'_, '_> {
         Ok(())
     }
 
-    /// The name of a cluster role that a question is about.
+    /// The name of a ClusterRole in a review.
     fn asked_role(&mut self, found: Option<&Found>) {
         let Some(found) = found.filter(|found| !found.is_empty()) else { return };
         let name = self.text_of(found);

@@ -15,7 +15,7 @@ use crate::request::{AGGREGATION_ANNOTATION, Reason, Refusal};
 // === impl Mapper ===
 
 impl Mapper<'_, '_> {
-    /// `metadata` of a ClusterRole, with what makes the role the virtual cluster's.
+    /// `metadata` of a ClusterRole, with the label that assigns the role to the virtual cluster.
     pub(super) fn role_meta(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Refusal> {
         self.descend(message, range)?;
         let number = |key| message.number(key).expect("ObjectMeta has it, as a test shows");
@@ -28,7 +28,7 @@ impl Mapper<'_, '_> {
         Ok(())
     }
 
-    /// The name of a ClusterRole. An empty one stays.
+    /// The name of a ClusterRole. An empty one stays unchanged.
     pub(super) fn role(&mut self, found: &Found) -> Result<(), Refusal> {
         if !found.is_empty() {
             let host = self.request.role(&String::from_utf8_lossy(self.splice.bytes(found)))?;
@@ -56,7 +56,7 @@ impl Mapper<'_, '_> {
     }
 }
 
-/// Refuses labels and annotations of ours.
+/// Refuses Atoll's own labels and annotations.
 pub(super) fn not_ours(entry: &Entry<'_>) -> Result<(), Refusal> {
     if entry.key.starts_with(HIDDEN_PREFIX) { Err(Reason::Protected.into()) } else { Ok(()) }
 }
@@ -122,13 +122,13 @@ fn label(message: &[u8]) -> Result<String, Unknown> {
     Ok(format!("{key}:{value}"))
 }
 
-/// What of an aggregation rule is not understood, and so not parked.
+/// A part of an aggregation rule is unknown, so it cannot be parked.
 enum Unknown {
     Field,
     Wire(WireError),
 }
 
-/// What `field` makes of each field of a message, by its number.
+/// The results of `field` for each field of a message, by its number.
 fn each(message: &[u8], mut field: impl FnMut(u32, &[u8]) -> Result<String, Unknown>) -> Result<Vec<String>, Unknown> {
     let (mut found, mut reader) = (Vec::new(), Reader::new(message));
     while let Some(next) = reader.next_field().map_err(Unknown::Wire)? {

@@ -20,7 +20,7 @@ const VALUES: u32 = 3;
 // === impl Mapper ===
 
 impl Mapper<'_, '_> {
-    /// A `metav1.LabelSelector`. An absent one selects nothing, or the object's own namespace: it does not come here.
+    /// A `metav1.LabelSelector`. An absent one selects nothing, or the namespace of the object, and is not handled here.
     pub(super) fn namespace_selector(&mut self, range: Range<usize>) -> Result<(), Refusal> {
         let mut expressions = 0;
         let mut is_named = false;
