@@ -1,7 +1,7 @@
-//! Taking the guard out of pod specifications, and out of what managed fields say of them.
+//! Removes the guard from pod specifications, and from their managed fields.
 //!
-//! Managed fields come before the specification they are about. So what they say of a node selector waits until it is
-//! known whether anything of the node selector is left.
+//! Managed fields precede the specification. So their entries for a node selector are pending until it is known whether
+//! anything of the node selector is left.
 
 use std::ops::Range;
 
@@ -10,39 +10,39 @@ use crate::Program;
 use crate::guard::Toleration;
 use crate::json::{Cursor, Edits, Fate, Malformed};
 
-/// What managed fields say of fields that may be hidden.
+/// Entries of managed fields for fields that may be hidden.
 #[derive(Default)]
 pub(super) struct Owned {
     node_selectors: OwnedFields,
     tolerations: OwnedFields,
-    /// What is known of the fields themselves by now.
+    /// What is known about the fields themselves so far.
     rest: Rests,
 }
 
-/// What is left of the guarded fields in the pod specifications of an object.
+/// The remains of the guarded fields in the pod specifications of an object.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Rests {
     pub(super) node_selector: Rest,
     pub(super) tolerations: Rest,
 }
 
-/// What is left of a field when the guard is taken out of it; the least of all pod specifications, if there are several.
+/// The remains of a field without the guard. If there are several pod specifications, the smallest.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rest {
-    /// What a client may have put there, or the guard was not in it.
+    /// Elements that a client may have written, or the field did not contain the guard.
     #[default]
     Something,
-    /// What the host adds to every pod, if it is a pod.
+    /// Only what the host adds to every pod, if it is a pod.
     Admitted,
-    /// Nothing, and so no field either.
+    /// Nothing, so the field is removed too.
     Nothing,
 }
 
-/// The elements of a guarded field, as they are met.
+/// The elements of a guarded field so far.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Tally {
     kept: usize,
-    /// Of those kept, the ones that the host adds to every pod.
+    /// The kept elements that the host adds to every pod.
     admitted: usize,
     removed: usize,
 }
@@ -56,29 +56,29 @@ struct OwnedFields {
 
 /// One manager's `f:nodeSelector` or `f:tolerations`.
 struct OwnedField {
-    /// To be cut if the whole field is hidden.
+    /// The range to cut if the whole field is hidden.
     whole: Range<usize>,
-    /// Where the field behind it begins, if there is one.
+    /// The start of the next field, if there is one.
     next: usize,
-    /// To be cut otherwise.
+    /// The range to cut otherwise.
     parts: Vec<Range<usize>>,
 }
 
 // === impl Owned ===
 
 impl Owned {
-    /// What is known of the fields by now.
+    /// What is known about the fields so far.
     pub(super) fn rest(&self) -> Rests {
         self.rest
     }
 
-    /// For managed fields that are read when that is known.
+    /// For managed fields that are read when this is known.
     pub(super) fn of(rest: Rests) -> Self {
         Self { rest, ..Self::default() }
     }
 
     pub(super) fn conclude(mut self, program: &Program, edits: &mut Edits) {
-        // Nobody owns what admission adds to a pod, so whoever owns the field owns it for the guard.
+        // Nobody owns what admission adds to a pod, so an owner of the field owns it because of the guard.
         let hidden_from = if program.is_of_pods() { Rest::Admitted } else { Rest::Nothing };
         let selectors_are_gone = self.rest.node_selector >= hidden_from;
         let tolerations_are_gone = self.rest.tolerations >= hidden_from;
@@ -96,7 +96,7 @@ impl Owned {
         }
     }
 
-    /// Makes one cut of two that share the comma between them, because nothing stands before the first.
+    /// Joins two cuts that share the comma between them, because nothing is before the first.
     fn join_neighbours(&mut self) {
         for selector in self.node_selectors.iter_mut() {
             for toleration in self.tolerations.iter_mut() {
@@ -117,7 +117,7 @@ impl Owned {
 // === impl Tally ===
 
 impl Tally {
-    /// Counts an element that stays if it is `Keep`.
+    /// Counts an element, which is kept if it is `Keep`.
     pub(super) fn count(&mut self, fate: Fate) -> Fate {
         match fate {
             Fate::Keep => self.kept += 1,
@@ -126,7 +126,7 @@ impl Tally {
         fate
     }
 
-    /// Counts a toleration, or something else in place of one.
+    /// Counts a toleration, or another value instead of one.
     pub(super) fn toleration(&mut self, reader: &Reader<'_>, found: Option<&Toleration>) -> Fate {
         let hidden = found.is_some_and(|found| reader.view.guard.toleration(found).is_some());
         if !hidden && found.is_some_and(Toleration::is_admitted) {
@@ -169,7 +169,7 @@ impl OwnedFields {
 // === impl Reader ===
 
 impl Reader<'_> {
-    /// `nodeSelector`: the guarded keys go, whatever their value is (it may be from before a change of the guard).
+    /// `nodeSelector`: removes the guarded keys with any value (it can be older than a change of the guard).
     pub(super) fn node_selector(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
         if cursor.peek()? != b'{' {
             return cursor.skip().map(|()| Fate::Keep);
@@ -183,7 +183,7 @@ impl Reader<'_> {
         Ok(tally.field())
     }
 
-    /// `tolerations`: those of the guard go.
+    /// `tolerations`: removes those of the guard.
     pub(super) fn tolerations(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
         if cursor.peek()? != b'[' || self.view.guard.tolerations().is_empty() {
             return cursor.skip().map(|()| Fate::Keep);

@@ -1,10 +1,10 @@
 //! The same in protobuf, for clients that accept nothing else.
 //!
-//! What is shown and what is hidden is decided where it is decided for JSON; here is only how that is found in, and cut
-//! out of, the other form. An object wears an envelope that says what it is, so one function shows whatever the host
-//! answers: an object, its metadata, a list of either, or a Status.
+//! The decisions are those for JSON. This module only finds and removes the same fields in the other encoding. The envelope of
+//! an object has its type, so one function handles all responses of the host: an object, its metadata, a list of either, or a
+//! Status.
 //!
-//! Reading order: [`Kind`], `object` (what happens at each place), `list`, `watch`.
+//! Reading order: [`Kind`], `object` (the places of an object), `list`, `watch`.
 
 use bytes::Bytes;
 use kube_wire::Status;
@@ -35,20 +35,20 @@ const RAW: u32 = 2;
 /// `metadata` of every kind, and of every list (for instance `Pod` and `PodList` in core/v1 generated.proto).
 const METADATA: u32 = 1;
 
-/// Why a body in protobuf cannot be shown. What is not understood is not guessed at.
+/// A body in protobuf cannot be shown, because it is not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreadable {
-    /// No object in protobuf.
+    /// Not an object in protobuf.
     #[error(transparent)]
     Envelope(#[from] EnvelopeError),
-    /// JSON that it holds is none.
+    /// It contains invalid JSON.
     #[error(transparent)]
     Json(#[from] Malformed),
-    /// Compressed, or something else than protobuf in the envelope.
+    /// The envelope contains compressed data, or not protobuf.
     #[error("the object is wrapped in something else than protobuf")]
     Wrapped,
-    /// Another kind of object than was asked for.
+    /// Another kind of object than requested.
     #[error("it is {kind:?} of {api_version:?}, which was not asked for")]
     Kind {
         /// Its `apiVersion`.
@@ -56,18 +56,18 @@ pub enum Unreadable {
         /// Its `kind`.
         kind: String,
     },
-    /// The kind has no protobuf, as far as this engine knows.
+    /// The engine does not know a protobuf encoding of the kind.
     #[error("the protobuf schema of this kind is not known")]
     NoSchema,
 }
 
-/// What is known of one kind: its places by keys, and by numbers.
+/// The places of one kind: by keys, and by numbers.
 struct Kind {
     program: Program,
     message: KindProgram,
 }
 
-/// What an envelope holds.
+/// The type of object in an envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
     Status,
@@ -75,7 +75,7 @@ enum Content {
     List(Part),
 }
 
-/// How much of an object there is.
+/// Whether it is a whole object or only its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Whole,
@@ -86,7 +86,7 @@ enum Part {
 // === impl View ===
 
 impl View {
-    /// The answer to anything but a watch: an object or its metadata, a Status, or a list in one piece.
+    /// The response to any request but a watch: an object or its metadata, a Status, or a whole list.
     pub fn protobuf(
         &self,
         program: &Program,
@@ -103,7 +103,7 @@ impl View {
             }
             Content::List(_) => {
                 let mut list = ProtoListStream::new(self.clone(), program.clone(), filter);
-                // No longer than what is in memory already.
+                // Not longer than the body, which is already in memory.
                 list = list.limited_to(body.len(), usize::MAX);
                 let shown = list.push(body).and_then(|()| list.finish());
                 shown.map_err(StreamError::unreadable)?.into_iter().for_each(|piece| sink.emit(piece));
@@ -119,7 +119,7 @@ impl View {
         Ok(verdict)
     }
 
-    /// A Status in its envelope. They are short, and no more than what the type in `kube_wire` knows is in them.
+    /// A Status in its envelope. It is short, and has only the fields of the type in `kube_wire`.
     fn status(&self, body: &[u8]) -> Result<Bytes, Unreadable> {
         let broken = |_| Unreadable::Envelope(EnvelopeError::Wire(WireError::Truncated));
         let json = Status::from_protobuf(body).map_err(broken)?.to_json();
@@ -143,7 +143,7 @@ impl Kind {
         self.message.root()
     }
 
-    /// What an envelope holds that says this.
+    /// The content of an envelope with this API version and kind.
     fn content(&self, api_version: &str, kind: &str) -> Result<Content, Unreadable> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let is_ours = (group, version) == (self.message.group, self.message.version);
@@ -158,7 +158,7 @@ impl Kind {
     }
 }
 
-/// Says that the bytes begin with what every object begins with.
+/// Checks that the bytes begin with the prefix of every object.
 fn behind_magic(bytes: &[u8]) -> Result<usize, Unreadable> {
     if bytes.starts_with(&MAGIC) { Ok(MAGIC.len()) } else { Err(EnvelopeError::Magic.into()) }
 }

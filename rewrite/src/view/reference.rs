@@ -45,7 +45,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Visits the members of the next value if it is an object, and passes it otherwise.
+    /// Visits the members of the next value if it is an object, and skips it otherwise.
     pub(super) fn members<'a>(
         &mut self,
         cursor: &mut Cursor<'a>,

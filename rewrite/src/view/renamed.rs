@@ -1,6 +1,6 @@
-//! Custom objects that are in no namespace: shown under the names that the virtual cluster gave them.
+//! Cluster-scoped custom objects, with their names in the virtual cluster.
 //!
-//! Whether one is shown is decided as for a ClusterRole: by the label, and by a name that agrees.
+//! As for a ClusterRole, the label and a matching name determine whether an object is visible.
 
 use super::object::Reader;
 use crate::json::{Cursor, Edits, Fate, Malformed};
@@ -11,7 +11,7 @@ use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX};
 // === impl Reader ===
 
 impl Reader<'_> {
-    /// The name of such an object, somewhere. One of another cluster is marked.
+    /// The name of such an object anywhere. Names of other clusters get a prefix.
     pub(super) fn renamed(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Option<SeenRole>, Malformed> {
         if cursor.peek()? != b'"' {
             return cursor.skip().map(|()| None);
@@ -36,7 +36,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `metadata.labels`, which mean on the host what they mean here.
+    /// `metadata.labels`, which have the same meaning on the host.
     pub(super) fn renamed_labels(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
         if cursor.peek()? != b'{' {
             return cursor.skip().map(|()| Fate::Keep);
@@ -55,7 +55,7 @@ impl Reader<'_> {
         Ok(if extent.removed > 0 && extent.kept == 0 { Fate::Remove } else { Fate::Keep })
     }
 
-    /// `details.name` of a Status that may be about the object asked for.
+    /// `details.name` of a Status that may be about the requested object.
     pub(super) fn asked_about(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
         if cursor.peek()? != b'"' {
             return cursor.skip();

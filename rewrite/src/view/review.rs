@@ -1,4 +1,4 @@
-//! Answers to access reviews: what was asked stands in them as it was asked.
+//! Responses to access reviews, which contain the original attributes of the request.
 
 use bytes::Bytes;
 
@@ -8,7 +8,7 @@ use crate::json::{Cursor, Edits, Fate, Malformed};
 // === impl Reader ===
 
 impl Reader<'_> {
-    /// `resource`, `name` and `namespace`. What [`request`](crate::request) put there is taken out again.
+    /// `resource`, `name` and `namespace`. Reverts the changes of [`request`](crate::request).
     pub(super) fn resource_attributes(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
         let resource = cursor.look_up("resource")?;
         let to_namespace = resource.is_some_and(|resource| resource.is("namespaces"));
@@ -33,7 +33,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `f:namespace` of a manager who never wrote one.
+    /// `f:namespace` of a manager that did not write it.
     pub(super) fn owned_asked_namespace(&self, cursor: &mut Cursor<'_>) -> Result<Fate, Malformed> {
         cursor.skip()?;
         let is_ours = self.view.about.as_ref().is_some_and(|about| about.namespace.is_none());

@@ -1,6 +1,6 @@
-//! ClusterRoles: which are shown, and what the host was not to see of them.
+//! ClusterRoles: which are visible, and their parked fields.
 //!
-//! Own ones carry the virtual cluster's label and its prefix; those that every cluster has are shown as they are.
+//! Those of the virtual cluster have its label and its prefix. Those that every cluster has are shown unchanged.
 
 use std::collections::HashMap;
 
@@ -17,20 +17,20 @@ use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION};
 use crate::parked::{unparked, unparked_annotation};
 use crate::request::AGGREGATION_ANNOTATION;
 
-/// What was found of a ClusterRole. Whether it is shown is known at the end.
+/// The parts of a ClusterRole. Only its end shows whether it is visible.
 #[derive(Default)]
 pub(super) struct Role {
     seen: Option<SeenRole>,
     is_labelled: bool,
-    /// As the client knows them; kept only where something is selected by them.
+    /// The labels that the client knows. Only collected if there is a selector.
     labels: HashMap<String, String>,
     /// The `aggregationRule` that was parked.
     aggregation: Option<String>,
-    /// Where that is to stand.
+    /// The position to insert it.
     behind_rules: Option<usize>,
 }
 
-/// Whether the text is one value: what stands in an annotation of the host's is not spliced in unread.
+/// Whether the text is one value: the text of an annotation must be checked before it is spliced in.
 fn is_json(text: &[u8]) -> bool {
     let mut cursor = Cursor::new(text, 0, 0);
     cursor.skip().and_then(|()| cursor.finish()).is_ok()
@@ -39,14 +39,14 @@ fn is_json(text: &[u8]) -> bool {
 // === impl Role ===
 
 impl Role {
-    /// Whether the role is shown.
+    /// Whether the role is visible.
     pub(super) fn verdict(&self, selector: Option<&LabelSelector>) -> Verdict {
         let is_visible = match self.seen {
             Some(SeenRole::Own(_)) => self.is_labelled,
             Some(SeenRole::Shared) => true,
             Some(SeenRole::Foreign) | None => false,
         };
-        // A selector has as many requirements as a client likes, and a role as many labels.
+        // Clients choose the number of requirements in a selector and of labels on a role.
         let value = |key: &str| self.labels.get(key).map(String::as_str);
         match selector {
             _ if !is_visible => Verdict::Foreign,
@@ -55,7 +55,7 @@ impl Role {
         }
     }
 
-    /// Notes what the name says.
+    /// Records the name.
     pub(super) fn see(&mut self, seen: Option<SeenRole>) {
         // One foreign name among several (duplicate keys) is enough.
         if self.seen != Some(SeenRole::Foreign) {
@@ -63,12 +63,12 @@ impl Role {
         }
     }
 
-    /// Notes the label that says that it is the virtual cluster's.
+    /// Records the label that assigns it to the virtual cluster.
     pub(super) fn note_label(&mut self) {
         self.is_labelled = true;
     }
 
-    /// Puts back what was parked.
+    /// Restores the parked fields.
     pub(super) fn conclude(self, edits: &mut Edits) {
         if let (Some(aggregation), Some(at)) = (self.aggregation, self.behind_rules)
             && is_json(aggregation.as_bytes())
@@ -81,7 +81,7 @@ impl Role {
 // === impl Reader ===
 
 impl Reader<'_> {
-    /// The name of a ClusterRole somewhere in an object.
+    /// The name of a ClusterRole anywhere in an object.
     pub(super) fn role(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Option<SeenRole>, Malformed> {
         if cursor.peek()? != b'"' {
             return cursor.skip().map(|()| None);
@@ -186,7 +186,7 @@ impl Reader<'_> {
         self.role.behind_rules = Some(cursor.at());
     }
 
-    /// What the role is to the client, if that is what decides.
+    /// How the client sees the role, if the filter uses it.
     pub(super) fn role_verdict(&self) -> Option<Verdict> {
         (self.filter == Filter::ByRole).then(|| self.role.verdict(self.view.selecting.as_deref()))
     }

@@ -1,4 +1,4 @@
-//! Rules of roles: the names of namespaces and of cluster roles in them.
+//! Rules of roles: the names of namespaces and ClusterRoles in them.
 
 use super::object::Reader;
 use crate::json::{Cursor, Edits, Fate, Malformed};

@@ -7,8 +7,8 @@ use crate::name::{CLUSTER_LABEL, METADATA_NAME_LABEL};
 // === impl Reader ===
 
 impl Reader<'_> {
-    /// A `metav1.LabelSelector`. The requirement that [`request`](crate::request) added is left out, and names under
-    /// `kubernetes.io/metadata.name` are mapped.
+    /// A `metav1.LabelSelector`. Removes the requirement that [`request`](crate::request) has added, and maps names under
+    /// `kubernetes.io/metadata.name`.
     pub(super) fn namespace_selector(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
         if cursor.peek()? != b'{' {
             return cursor.skip();

@@ -20,7 +20,7 @@ use crate::name::{LEFT_PREFIX, MANAGER_PREFIX, OVERLAY_PREFIX, SHARED_LABEL, is_
 /// Labels or annotations.
 type Keys = BTreeMap<String, String>;
 
-/// What a shared object is to one virtual cluster.
+/// How one virtual cluster sees a shared object.
 #[derive(Debug, Default)]
 struct Shared {
     is_marked: bool,
@@ -30,26 +30,26 @@ struct Shared {
     annotations: Map,
 }
 
-/// Labels or annotations, as they are on the host and as they are shown.
+/// Labels or annotations: those on the host, and those that are shown.
 #[derive(Debug, Default)]
 struct Map {
-    /// Whether there is such a member.
+    /// Whether the member exists.
     is_there: bool,
-    /// `None` if they are shown as they are.
+    /// `None` if they are shown unchanged.
     shown: Option<Keys>,
 }
 
 // === impl Shared ===
 
 impl Shared {
-    /// Looks at the `metadata` in front of the cursor.
+    /// Reads the `metadata` at the cursor. Consumes nothing.
     fn of(cursor: &Cursor<'_>, cluster: &str) -> Result<Self, Malformed> {
         let (labels, annotations) = (cursor.member_at("labels")?, cursor.member_at("annotations")?);
         let is_there = (labels.is_some(), annotations.is_some());
         let (labels, annotations) = (keys(labels)?, keys(annotations)?);
         let is_marked = labels.contains_key(SHARED_LABEL);
         let overlay = annotations.get(&format!("{OVERLAY_PREFIX}{cluster}"));
-        // What cannot be read says all the same that the object is the cluster's.
+        // Even an unreadable overlay shows that the object belongs to the cluster.
         let (over_labels, over_annotations) =
             overlay.map(|overlay| read(overlay).unwrap_or_default()).unwrap_or_default();
         Ok(Self {
@@ -84,7 +84,7 @@ impl Map {
         Self { is_there, shown: Some(shown) }
     }
 
-    /// The member that the host's object does not have, with its comma.
+    /// The member that the object of the host does not have, with its comma.
     fn missing(&self, key: &str) -> Option<String> {
         let shown = self.shown.as_ref().filter(|shown| !self.is_there && !shown.is_empty())?;
         Some(format!("\"{key}\":{},", object(shown)))
@@ -125,7 +125,7 @@ impl Reader<'_> {
                 }
             })
         })?;
-        // An object of the host's has a name at least; to one that has not, nothing is added.
+        // An object of the host has at least a name. Nothing is added to one without a name.
         if extent.kept > 0 {
             for (key, map) in [("labels", &shared.labels), ("annotations", &shared.annotations)] {
                 if let Some(member) = map.missing(key) {
@@ -208,7 +208,7 @@ fn read(overlay: &str) -> Result<(Keys, Keys), Malformed> {
     Ok(found)
 }
 
-/// The texts in a map; none if it is no map, or not there.
+/// The texts in a map. Empty if it is not a map, or does not exist.
 fn keys(map: Option<Cursor<'_>>) -> Result<Keys, Malformed> {
     let mut keys = Keys::new();
     let Some(mut cursor) = map else { return Ok(keys) };

@@ -1,7 +1,7 @@
 //! Tables (`meta.k8s.io` Table): the rows that kubectl prints.
 //!
-//! A row is shown if its object is. Cells are text that the host made from the object; only columns that are known to
-//! show names are touched, since a Deployment may well be called like a namespace of the host.
+//! A row is visible if its object is. Cells are text that the host derived from the object. Only columns that are known to show
+//! names change, because a Deployment can have the name of a namespace of the host.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::Program;
 use crate::json::{Cursor, Edits, Fate, Malformed, Text};
 use crate::program::walk;
 
-/// Columns beyond this many are not looked at; the printers of Kubernetes have a dozen.
+/// The maximum number of columns that are read. The printers of Kubernetes have a dozen.
 const MAX_COLUMNS: usize = 256;
 
 /// Columns that show `namespace/name`, subjects or messages (`pkg/printers/internalversion/printers.go`, and
@@ -24,18 +24,18 @@ const NODE_SELECTOR_COLUMN: &str = "Node Selector";
 /// How an empty set of labels is printed (`FormatLabels` in apimachinery's `pkg/apis/meta/v1/helpers.go`).
 const NO_LABELS: &str = "<none>";
 
-/// What the columns of a table show.
+/// The content of the columns of a table.
 ///
-/// A watch sends them with its first event only (`NoHeaders` in apiserver's response.go). If that is left out, the first
-/// that is shown has to bring them.
+/// A watch sends them only with its first event (`NoHeaders` in apiserver's response.go). If that event is hidden, the first
+/// visible event must contain them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Columns {
     shown: Vec<Column>,
-    /// Definitions that stood in a table that was left out, and that the client has not seen yet.
+    /// Definitions of a hidden table that the client has not received yet.
     owed: Option<Bytes>,
-    /// What `owed` becomes when the table that was read last turns out to be in a whole frame.
+    /// The next value of `owed`, once the frame of the last table is complete.
     owed_next: Option<Bytes>,
-    /// Whether `owed_next` is to be looked at.
+    /// Whether `owed_next` is valid.
     unsettled: bool,
 }
 
@@ -48,13 +48,13 @@ enum Column {
     Text,
     /// Labels as `pkg/labels` prints them (`FormatLabels`): `a=b,c=d`, or [`NO_LABELS`].
     NodeSelector,
-    /// `namespace/name` of what has claimed the object.
+    /// `namespace/name` of the claim of the object.
     Claim,
     /// `resource/namespace/name` of the object's owner.
     Parent,
-    /// The node that the object is of.
+    /// The node of the object.
     Node,
-    /// `kind/name` of what an Event is about.
+    /// `kind/name` of the object of an Event.
     Object,
     Other,
 }
@@ -62,7 +62,7 @@ enum Column {
 // === impl Columns ===
 
 impl Columns {
-    /// Reads `columnDefinitions`. An empty list says nothing new.
+    /// Reads `columnDefinitions`. An empty list changes nothing.
     pub(super) fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         if cursor.peek()? != b'[' {
             return cursor.skip();
@@ -92,7 +92,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Handles a whole table, which is the next value. `leaving`: whether that is shown which has left the cluster.
+    /// Handles a whole table, which is the next value. `leaving`: whether to show objects that have left the cluster.
     pub(super) fn table(
         &mut self,
         view: &View,
@@ -154,7 +154,7 @@ impl Columns {
         Ok(verdict)
     }
 
-    /// Says that the frame in which a table may have been read was whole.
+    /// Confirms that the frame of the last table was complete.
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.unsettled) {
             self.owed = self.owed_next.take();
@@ -171,7 +171,7 @@ impl Columns {
         edits: &mut Edits,
     ) -> Result<Verdict, Malformed> {
         let mut reader = Reader::new(view, filter);
-        // What would change in an object that is not shown.
+        // Changes of an object that is not shown.
         let mut unseen = Edits::new();
         if cursor.peek()? != b'{' {
             cursor.skip()?;
@@ -232,7 +232,7 @@ impl Columns {
     }
 }
 
-/// Takes the guarded keys out of printed labels.
+/// Removes the guarded keys from printed labels.
 fn node_selector(view: &View, text: &Text<'_>, edits: &mut Edits) {
     let printed = text.decode();
     let is_hidden = |term: &&str| {
@@ -247,7 +247,7 @@ fn node_selector(view: &View, text: &Text<'_>, edits: &mut Edits) {
     edits.replace(text.range(), unquoted(&shown));
 }
 
-/// Whether the object in front of the cursor is a `meta.k8s.io` Table, and no custom resource of that kind.
+/// Whether the object at the cursor is a `meta.k8s.io` Table, and not a custom resource of that kind.
 pub(super) fn is_table(cursor: &Cursor<'_>) -> Result<bool, Malformed> {
     Ok(cursor.look_up("apiVersion")?.is_some_and(|version| version.decode().starts_with("meta.k8s.io/")))
 }

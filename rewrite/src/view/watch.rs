@@ -1,4 +1,4 @@
-//! Watches: one event after the other, each shown or left out as a whole.
+//! Watches: each event is shown or hidden as a whole.
 //!
 //! A frame is one JSON object, `{"type":"ADDED","object":{...}}` (`WatchEvent` in apimachinery's watch.go). What follows
 //! it, a line feed, goes out with it at once, because some clients read lines.
@@ -35,22 +35,22 @@ pub struct WatchStream {
     left_out: bool,
     /// Whether a frame went out, and the line feed behind it did not.
     on_line: bool,
-    /// What is needed for bookmarks, if there are to be any.
+    /// The state for bookmarks, if there are any.
     progress: Option<Progress>,
     columns: Columns,
     edits: Edits,
 }
 
-/// What an event is about.
+/// The type of an event's object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EventType {
     /// A Status.
     Error,
-    /// A resource version, and no object.
+    /// Only a resource version.
     Bookmark,
-    /// `MODIFIED`: what has left the cluster by it is shown once more.
+    /// `MODIFIED`: an object that leaves the cluster by it is shown once more.
     Modified,
-    /// `ADDED`, `DELETED`, and whatever a later Kubernetes adds.
+    /// `ADDED`, `DELETED`, and types of later versions of Kubernetes.
     Change,
 }
 
@@ -80,29 +80,27 @@ impl WatchStream {
         self
     }
 
-    /// Keeps what [`bookmark`](Self::bookmark) needs.
+    /// Keeps the state for [`bookmark`](Self::bookmark).
     #[must_use]
     pub fn beginning_with(mut self, beginning: Beginning) -> Self {
         self.progress = Some(Progress::new(beginning));
         self
     }
 
-    /// A frame that tells how far the watch has come, to stand behind all that has gone out. Nothing if that cannot be
-    /// told now.
+    /// A frame with the progress of the watch, to send after all frames so far. `None` if the progress is not known now.
     pub fn bookmark(&self) -> Option<Bytes> {
         let progress = self.progress.as_ref().filter(|_| !self.on_line)?;
         let renamed = self.program.is_of_cluster_bindings();
         progress.bookmark(|kind| shown_kind(kind).filter(|_| renamed))
     }
 
-    /// Uses newer names from the next frame on: a watch outlives many namespaces.
+    /// Uses newer names from the next frame on, because a watch outlives many namespaces.
     pub fn remap(&mut self, mapping: Mapping) {
         let kinds = self.view.mapping.renamed_kinds();
         self.view.mapping = mapping.renaming(kinds);
     }
 
-    /// Takes the next chunk, of any length, and gives what can be shown to `sink`. After an error the stream is of no
-    /// further use.
+    /// Adds the next chunk, of any length, and writes what is complete to `sink`. Do not use the stream after an error.
     pub fn push(&mut self, chunk: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
         let mut chunk = chunk.clone();
         if let Some(carry) = &mut self.carry {
@@ -126,7 +124,7 @@ impl WatchStream {
         Ok(())
     }
 
-    /// Says that there are no more chunks. A watch may end at any time, but not within a frame.
+    /// Ends the watch: there are no more chunks. A watch may end at any time, but not within a frame.
     pub fn finish(&mut self) -> Result<(), StreamError> {
         match &self.carry {
             None => Ok(()),
@@ -134,7 +132,7 @@ impl WatchStream {
         }
     }
 
-    /// Handles all frames of a window. Returns where one begins that is not whole.
+    /// Handles all frames of a window. Returns the start of an incomplete one.
     fn frames(&mut self, window: &Bytes, sink: &mut impl Sink) -> Result<Option<usize>, Malformed> {
         let mut cursor = Cursor::new(window, 0, 0);
         loop {
@@ -175,13 +173,13 @@ impl WatchStream {
             Some(event) if event.is("MODIFIED") => EventType::Modified,
             _ => EventType::Change,
         };
-        // A frame without an object tells nothing.
+        // A frame without an object has no information.
         let mut verdict = Verdict::Shown;
         let Self { view, program, filter, columns, edits, .. } = self;
         cursor.object(edits, |cursor, edits, key| {
             if key.is("object") {
                 let found = match event {
-                    // It may be a Table with the columns; whatever it is, it belongs to everyone.
+                    // It may be a Table with the columns. It is visible to everyone.
                     EventType::Bookmark => change(view, program, Filter::Everything, event, columns, cursor, edits)?,
                     EventType::Error => status(view, cursor, edits)?,
                     EventType::Modified | EventType::Change => {
@@ -225,7 +223,7 @@ fn status(view: &View, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Ver
     Ok(reader.conclude(&program, cursor, edits))
 }
 
-/// The object of an event, or the Table of one row that stands for it.
+/// The object of an event, or a Table of one row instead of it.
 fn change(
     view: &View,
     program: &Program,

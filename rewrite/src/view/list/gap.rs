@@ -1,4 +1,4 @@
-//! The commas and white space between items, of which some go with the items that are left out.
+//! The commas and white space between items, some of which are removed with hidden items.
 
 use std::ops::Range;
 
@@ -7,28 +7,28 @@ use bytes::Bytes;
 use crate::Sink;
 use crate::json::Edits;
 
-/// Passes a window on, in runs as long as possible.
+/// Forwards a window, in runs as long as possible.
 pub(super) struct Output<'a, S> {
     window: &'a Bytes,
-    /// Everything before it has been passed on or left out.
+    /// Everything before it was forwarded or removed.
     from: usize,
     sink: &'a mut S,
 }
 
-/// What stands between the last item and the next.
+/// The text between the last item and the next.
 ///
-/// It is known to be needed only when the next item is. Within a window it is a range that the output has not reached
-/// yet; what an earlier window held of it is kept in `spilled`.
+/// It is only needed if the next item is visible. Within a window, it is a range that the output has not reached yet. Its part
+/// in earlier windows is kept in `spilled`.
 #[derive(Default)]
 pub(super) struct Gap {
     spilled: Vec<u8>,
-    /// Where the gap begins in this window.
+    /// The start of the gap in this window.
     from: usize,
-    /// The white space before the first item, to stand before whichever is the first to be shown.
+    /// The white space before the first item, which will be written before the first visible item.
     lead: Vec<u8>,
-    /// Whether an item of this array was shown.
+    /// Whether an item of this array was visible.
     shown: bool,
-    /// Whether one was left out.
+    /// Whether an item was removed.
     left_out: bool,
 }
 
@@ -39,7 +39,7 @@ impl<'a, S: Sink> Output<'a, S> {
         Self { window, from: 0, sink }
     }
 
-    /// Passes on everything up to `to`.
+    /// Forwards everything up to `to`.
     pub(super) fn flush(&mut self, to: usize) {
         if self.from < to {
             self.sink.emit(self.window.slice(self.from..to));
@@ -47,7 +47,7 @@ impl<'a, S: Sink> Output<'a, S> {
         }
     }
 
-    /// Passes on everything up to `range`, and that with changes.
+    /// Forwards everything up to `range`, and `range` with its changes.
     pub(super) fn splice(&mut self, range: Range<usize>, edits: &mut Edits) {
         if !edits.is_empty() {
             self.flush(range.start);
@@ -71,7 +71,7 @@ impl Gap {
         *self = Self { from: at, ..Self::default() };
     }
 
-    /// The bytes it keeps.
+    /// The number of bytes that it holds.
     pub(super) fn len(&self) -> usize {
         self.spilled.len() + self.lead.len()
     }
@@ -101,7 +101,7 @@ impl Gap {
         self.from = end;
     }
 
-    /// An item from `start` to `end` is left out, and the gap before it.
+    /// An item from `start` to `end` is removed, with the gap before it.
     pub(super) fn leave_out(&mut self, start: usize, end: usize, output: &mut Output<'_, impl Sink>) {
         if !self.shown && !self.left_out {
             self.lead.extend_from_slice(&self.spilled);
@@ -119,7 +119,7 @@ impl Gap {
         if self.shown || !self.left_out {
             output.emit(&self.spilled);
         } else {
-            // `[]`, whatever white space the items had.
+            // `[]`, for any white space of the items.
             output.flush(self.from);
             output.from = bracket;
         }

@@ -1,4 +1,4 @@
-//! What is left in a Namespace that is being deleted, without what Atoll keeps there.
+//! The conditions of a Namespace that is being deleted, without the objects that Atoll keeps there.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ const MESSAGE: u32 = 6;
 // === impl ObjectReader ===
 
 impl ObjectReader<'_, '_> {
-    /// A condition of a Namespace in which there are `mirrors` mirrors.
+    /// A condition of a Namespace with `mirrors` mirrors.
     pub(super) fn namespace_condition(
         &mut self,
         condition: &Message,
@@ -39,7 +39,7 @@ impl ObjectReader<'_, '_> {
         Ok(())
     }
 
-    /// How many mirrors the conditions count that are the fields `number` of the message at `range`.
+    /// The number of mirrors in the conditions in the fields `number` of the message at `range`.
     pub(super) fn mirrors(&self, range: &Range<usize>, number: u32) -> Result<u64, Unreadable> {
         let mut conditions = self.splice.fields(range.clone());
         let mut counted = 0_u64;

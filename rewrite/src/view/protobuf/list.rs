@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! k8s\0  type  raw { metadata  item  item ... }  encodings
-//!              ^ its length stands before it
+//!              ^ follows its length
 //! ```
-//! The length of what is shown depends on every item of it, so nothing can go out before the last one has come. What is
-//! kept is what will be shown, and never what belongs to others, up to a limit: beyond it the client has to ask for
-//! pages, or to accept JSON, which is streamed. Another list can do without neither: a length that is guessed too high
-//! and filled up would tell how much others have, and to ask the host twice doubles its work and may find two lists.
+//! The length of the mapped list depends on all of its items, so nothing can be sent before the last one has arrived. Visible
+//! items are held up to a limit, and items of others are never held. Beyond the limit, the client must request pages, or accept
+//! JSON, which is streamed. There is no better way: a padded list with an estimated length would disclose how much others have,
+//! and a second request to the host would double its work and could return a different list.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use kube_wire::envelope::{Envelope, MAGIC};
@@ -20,8 +20,8 @@ use crate::protobuf::Splice;
 use crate::view::{DEFAULT_ITEM_LIMIT, Filter, Verdict, View};
 use crate::{Program, Sink};
 
-/// The most bytes of one list that are kept. Five thousand pods of 3 KB are half of it, and clients that have more ask
-/// for pages of 500 (`defaultPageSize` in client-go's pager.go) or for a watch that begins with the state.
+/// The size limit of one list. Five thousand pods of 3 KB have half of it. Clients with more request pages of 500
+/// (`defaultPageSize` in client-go's pager.go), or a watch that begins with the state.
 pub const DEFAULT_LIST_LIMIT: usize = 32 << 20;
 
 /// `items` of every list (for instance `PodList` in core/v1 generated.proto).
@@ -34,7 +34,7 @@ const PIECE: usize = 64 << 10;
 /// Fields of the envelope beside the list are shorter than this.
 const SHORT: usize = 4 << 10;
 
-/// Shows a list that arrives in chunks, when it is whole.
+/// Shows a list that arrives in chunks, once it is complete.
 pub struct ProtoListStream {
     view: View,
     program: Program,
@@ -43,12 +43,12 @@ pub struct ProtoListStream {
     limit: usize,
     seal: Seal,
     counted: bool,
-    /// Found with the first chunk.
+    /// Known from the first chunk.
     kind: Option<Kind>,
     state: State,
-    /// What has come and was not read.
+    /// The received bytes that were not read.
     pending: BytesMut,
-    /// The envelope before the list, the list, and the envelope behind it, as they will be shown.
+    /// The mapped output: the envelope before the list, the list, and the envelope after it.
     head: Vec<u8>,
     list: Kept,
     tail: Vec<u8>,
@@ -60,27 +60,27 @@ struct Kept {
     pieces: Vec<Bytes>,
     /// The last piece, to which more is added.
     open: Vec<u8>,
-    /// Bytes in all of them.
+    /// The number of bytes in all pieces.
     len: usize,
 }
 
-/// What comes next.
+/// The next part of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Magic,
     /// Fields of the envelope.
     Head,
-    /// Fields of the list, of which so many bytes are left.
+    /// Fields of the list, with the number of remaining bytes.
     List(Part, usize),
     /// Fields of the envelope again.
     Tail,
 }
 
-/// A field of which the beginning has come.
+/// The beginning of a field.
 struct Begun {
     number: u32,
     is_message: bool,
-    /// Up to where its content begins, and that with it.
+    /// The length without the content, and the length with it.
     head: usize,
     length: usize,
 }
@@ -114,7 +114,7 @@ impl ProtoListStream {
         self
     }
 
-    /// The host was asked for nothing that is not shown, so what it says of how many remain is true.
+    /// The host selects exactly the visible objects, so its number of remaining items is correct.
     #[must_use]
     pub fn counted(mut self) -> Self {
         self.counted = true;
@@ -129,7 +129,7 @@ impl ProtoListStream {
         self
     }
 
-    /// Takes the next chunk, of any length. After an error the stream is of no further use.
+    /// Adds the next chunk, of any length. Do not use the stream after an error.
     pub fn push(&mut self, chunk: &[u8]) -> Result<(), StreamError> {
         self.pending.extend_from_slice(chunk);
         while self.step()? {}
@@ -160,7 +160,7 @@ impl ProtoListStream {
         Ok(shown)
     }
 
-    /// Reads the next field, if it is there.
+    /// Reads the next field, if it is complete.
     fn step(&mut self) -> Result<bool, StreamError> {
         let limit = match self.state {
             State::Magic => return self.magic(),
@@ -209,7 +209,7 @@ impl ProtoListStream {
         Ok(true)
     }
 
-    /// What the items are, which the envelope has said before them.
+    /// The type of the items, which the envelope has before them.
     fn part(&mut self) -> Result<Part, StreamError> {
         let envelope = [&MAGIC[..], &self.head].concat();
         let envelope = Envelope::decode(&envelope).map_err(Unreadable::from)?;
@@ -240,7 +240,7 @@ impl ProtoListStream {
             return Ok(());
         }
         let length = item.len().saturating_add_signed(reader.splice.grown());
-        // A tag and the longest length there is.
+        // A tag and the maximum size of a length.
         self.list.push(length + 11, |list| {
             let mut begun = Writer::after(std::mem::take(list));
             begun.raw_varint(u64::from(ITEMS) << 3 | 2);
@@ -257,7 +257,7 @@ impl ProtoListStream {
         let mut fields = Reader::new(metadata);
         while let Some(field) = fields.next_field()? {
             match (field.number, field.value) {
-                // Else it counts the objects of all virtual clusters.
+                // Otherwise it counts the objects of all virtual clusters.
                 (REMAINING, _) if !self.counted => {}
                 (CONTINUE, Value::Bytes(token)) if !token.is_empty() => {
                     shown.bytes(CONTINUE, (self.seal)(&String::from_utf8_lossy(token)).as_bytes());
@@ -313,9 +313,9 @@ impl Kept {
 // === impl Begun ===
 
 impl Begun {
-    /// The beginning of a field; nothing as long as that is not whole.
+    /// The beginning of a field. `None` while it is incomplete.
     fn read(bytes: &[u8]) -> Result<Option<Self>, Unreadable> {
-        // The longest tag and the longest length there are.
+        // The maximum sizes of a tag and of a length.
         let beginning = &bytes[..bytes.len().min(20)];
         let Some((tag, tag_length)) = varint(beginning)? else { return Ok(None) };
         let number = u32::try_from(tag >> 3).map_err(|_| WireError::FieldNumber)?;
@@ -332,7 +332,7 @@ impl Begun {
     }
 }
 
-/// A number and its length; nothing as long as it is not whole.
+/// A number and its length. `None` while it is incomplete.
 fn varint(bytes: &[u8]) -> Result<Option<(u64, usize)>, WireError> {
     let Some(length) = bytes.iter().position(|byte| byte & 0x80 == 0) else {
         return if bytes.len() < 10 { Ok(None) } else { Err(WireError::Overflow) };
@@ -344,7 +344,7 @@ fn varint(bytes: &[u8]) -> Result<Option<(u64, usize)>, WireError> {
     Ok(Some((number, length + 1)))
 }
 
-/// Copies what it is given, so that nothing keeps whole chunks alive.
+/// Copies its input, so that nothing keeps whole chunks in memory.
 struct Copied<'v>(&'v mut Vec<u8>);
 
 impl Sink for Copied<'_> {

@@ -1,7 +1,7 @@
-//! Services: a node port that was asked for and that another virtual cluster has is shown as it was asked for.
+//! Services: clients see the node port that they requested, even if another virtual cluster has it.
 //!
-//! All of the object is at hand, so what was asked for is looked for before the ports; the annotation that is shown is
-//! written behind them, when it is known what the host has.
+//! The whole object is in memory, so the requested ports are read before the ports. The visible annotation is written after
+//! them, when the allocated ports are known.
 
 use std::ops::Range;
 
@@ -15,13 +15,13 @@ use crate::node_ports::{NodePort, Protocol, SHOWN_ANNOTATION, is_ours};
 use crate::program::Place;
 use crate::protobuf::{Found, Inside, Message};
 
-/// What was found of a Service.
+/// The ports of a Service.
 #[derive(Default)]
 pub(super) struct NodePorts {
     asked: AskedPorts,
-    /// What the host has where something was asked for.
+    /// The allocated ports of fields with a requested port.
     real: Vec<(NodePort, u16)>,
-    /// Whether an annotation has become the one that is shown.
+    /// Whether an annotation was replaced by the visible one.
     is_told: bool,
 }
 
@@ -36,7 +36,7 @@ impl NodePorts {
 // === impl ObjectReader ===
 
 impl ObjectReader<'_, '_> {
-    /// Looks for what was asked for, if the object is a Service.
+    /// Reads the requested ports, if the object is a Service.
     pub(super) fn foresee_node_ports(&mut self, root: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
         let Some((_, metadata)) = root.field(METADATA) else { return Ok(()) };
         let Inside::Message(metadata) = &metadata.inside else { return Ok(()) };
@@ -69,7 +69,7 @@ impl ObjectReader<'_, '_> {
         }
         let (Some(value), Some(key)) = (value, self.splice.only(range, KEY)?) else { return Ok(Fate::Remove) };
         let ports = &mut self.node_ports;
-        // The first that tells anything stands for all of them.
+        // The first valid annotation is replaced; the others are removed.
         let tells = AskedPorts::read(&name, &String::from_utf8_lossy(self.splice.bytes(value))).is_some();
         if !tells || std::mem::replace(&mut ports.is_told, true) {
             return Ok(Fate::Remove);
@@ -101,7 +101,7 @@ impl ObjectReader<'_, '_> {
     ) -> Result<(), Unreadable> {
         let asked = self.node_ports.asked.at(node_port).filter(|_| self.node_ports.real(node_port).is_none());
         let (Some(asked), Some(found)) = (asked, self.splice.number(around, number)?) else { return Ok(()) };
-        // Zero is none: Go writes it into every port, and leaves it out of JSON (`omitempty`).
+        // Zero means none: Go writes it into every port, and omits it in JSON (`omitempty`).
         let Some(real) = u16::try_from(found.value).ok().filter(|real| *real > 0) else { return Ok(()) };
         self.splice.renumber(&found, asked.into());
         self.node_ports.real.push((node_port, real));

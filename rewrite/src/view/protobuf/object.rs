@@ -1,4 +1,4 @@
-//! What is done at each place of an object.
+//! Handles each place of an object.
 
 use std::ops::Range;
 
@@ -18,18 +18,18 @@ use crate::protobuf::descriptor::Shape;
 use crate::protobuf::{Field, Found, Inside, Message, Splice, toleration};
 use crate::view::{Filter, Verdict, View};
 
-/// Reads one object. Unlike JSON all of it is at hand, so what decides is looked for before the rest, and `metadata`
-/// comes last: what the managed fields say depends on what is left of the fields.
+/// Reads one object. Unlike in JSON, the whole object is in memory. So the owner is determined first, and `metadata` is handled
+/// last, because the managed fields depend on the remaining fields.
 pub(super) struct ObjectReader<'v, 'b> {
     /// The decisions, and those for JSON inside.
     pub(super) state: Reader<'v>,
     pub(super) kind: &'v Kind,
     pub(super) splice: Splice<'b>,
-    /// The host's name that says whose the object is: of its namespace, or its own if it is one.
+    /// The host name that determines the owner of the object: that of its namespace, or its own if it is a Namespace.
     own: &'b [u8],
     is_token: bool,
     is_root_certificate: bool,
-    /// Entries of the node selector and tolerations in hand.
+    /// Entries of the current node selector and tolerations.
     node_selector: Tally,
     tolerations: Tally,
     pub(super) node_ports: NodePorts,
@@ -66,7 +66,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         Ok(verdict)
     }
 
-    /// Handles the message of an object. If it is not to be shown, its changes are of no use.
+    /// Handles the message of an object. If it is hidden, its changes are discarded.
     pub(super) fn object(&mut self, part: Part, range: &Range<usize>) -> Result<Verdict, Unreadable> {
         let kind = self.kind;
         self.foresee(kind.root(), range)?;
@@ -81,7 +81,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         Ok(self.state.verdict())
     }
 
-    /// Looks for what has to be known first.
+    /// Reads what must be known first.
     fn foresee(&mut self, root: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
         for field in &root.fields {
             match &field.inside {
@@ -116,7 +116,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         }
     }
 
-    /// Handles a message according to what it is.
+    /// Handles a message according to its place.
     pub(super) fn message(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
         match message.place {
             None | Some(Place::NamespaceMeta) => self.descend(message, range),
@@ -128,7 +128,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         }
     }
 
-    /// Handles what is inside a message. The recursion is as deep as the program, whatever the body is.
+    /// Handles the content of a message. The depth of the recursion is that of the program, for any body.
     pub(super) fn descend(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
         self.fields(message, range, |_| true)
     }
@@ -151,7 +151,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
             fields.next(|number| wanted(number) && message.field(number).is_some_and(holds_bytes))?
         {
             let (position, field) = message.field(found.number).expect("only such are asked for");
-            // Go would merge the two, and what decides may be in either.
+            // Go would merge the two, and the owner may be in either.
             if field.shape == Shape::One && seen & 1 << position != 0 {
                 return Err(EnvelopeError::Repeated(found.number).into());
             }
@@ -197,7 +197,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         }
     }
 
-    /// Steps into the message in a field.
+    /// Enters the message in a field.
     pub(super) fn inside(
         &mut self,
         found: &Found,
@@ -231,14 +231,14 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         Fate::Keep
     }
 
-    /// The name of a namespace that decides whether the object is shown.
+    /// The name of a namespace that determines whether the object is visible.
     pub(super) fn deciding(&mut self, found: &Found) {
         if let Some(name) = self.state.decide_by(self.splice.bytes(found)) {
             self.splice.replace(found, name);
         }
     }
 
-    /// The name of a namespace somewhere in the object.
+    /// The name of a namespace anywhere in the object.
     pub(super) fn namespace(&mut self, found: &Found) {
         let host = self.splice.bytes(found);
         match self.state.view.mapping.shown(host) {
@@ -287,7 +287,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         self.node_selector.count(if guarded { Fate::Remove } else { Fate::Keep })
     }
 
-    /// JSON inside of protobuf: managed fields, and what a revision holds.
+    /// JSON inside of protobuf: managed fields, and the data of a ControllerRevision.
     fn json(&mut self, node: &program::Node, found: &Found) -> Result<(), Unreadable> {
         let text = self.splice.bytes(found);
         if text.is_empty() {
@@ -314,7 +314,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         self.own
     }
 
-    /// What the credential in hand is to be shown with instead; nothing if it is none.
+    /// The replacement for the current credential. `None` if it is not one.
     pub(super) fn certificate(&self, place: Place) -> Option<Bytes> {
         let is_one = match place {
             Place::SecretCertificate => self.is_token,

@@ -10,7 +10,7 @@ use crate::program::{Names, Place};
 use crate::protobuf::{Found, Message};
 use crate::view::Filter;
 
-/// What the name in a reference is of.
+/// The type of the object in a reference.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Named {
     Namespace,
@@ -59,7 +59,7 @@ impl ObjectReader<'_, '_> {
         }
     }
 
-    /// Whether a reference is to a custom object that is in no namespace.
+    /// Whether a reference is to a cluster-scoped custom object.
     fn is_renamed(&self, message: &Message, range: &Range<usize>) -> Result<bool, Unreadable> {
         let [version, kind] = ["apiVersion", "kind"].map(|key| self.splice.text(range, message.number(key)));
         let (version, kind) = (String::from_utf8_lossy(version?), String::from_utf8_lossy(kind?));
@@ -98,7 +98,7 @@ impl ObjectReader<'_, '_> {
         Ok(())
     }
 
-    /// `resource`, `name` and `namespace`. What [`request`](crate::request) put there is taken out again.
+    /// `resource`, `name` and `namespace`. Reverts the changes of [`request`](crate::request).
     fn resource_attributes(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
         let resource = self.splice.text(range, message.number("resource"))?;
         let (to_namespace, to_role) = (resource == b"namespaces", resource == b"clusterroles");
@@ -166,7 +166,7 @@ impl ObjectReader<'_, '_> {
         Ok(texts)
     }
 
-    /// The field that JSON knows by `key`, if there is something in it.
+    /// The field with the JSON key `key`, if it is not empty.
     fn given(&self, message: &Message, range: &Range<usize>, key: &str) -> Result<Option<Found>, Unreadable> {
         let Some(number) = message.number(key) else { return Ok(None) };
         Ok(self.splice.only(range, number)?.filter(|found| !found.is_empty()))

@@ -1,4 +1,4 @@
-//! Label selectors over namespaces, without the requirement that [`request`](crate::request) added.
+//! Label selectors over namespaces, without the requirement that [`request`](crate::request) has added.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ impl ObjectReader<'_, '_> {
         Ok(())
     }
 
-    /// All fields with this number, which are names of namespaces.
+    /// All fields with this number, which contain names of namespaces.
     pub(super) fn namespaces(&mut self, range: &Range<usize>, number: u32) -> Result<(), Unreadable> {
         let mut names = self.splice.fields(range.clone());
         while let Some(name) = names.next(|other| other == number)? {

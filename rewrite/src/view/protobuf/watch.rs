@@ -1,7 +1,7 @@
 //! Watches in protobuf.
 //!
-//! A frame is a length and a `WatchEvent` (apimachinery's meta/v1 generated.proto), whose object wears its envelope. One
-//! frame is at hand as a whole, so its length is known when it goes out.
+//! A frame is a length and a `WatchEvent` (apimachinery's meta/v1 generated.proto), whose object has its envelope. A whole frame
+//! is in memory, so its length is known when it is sent.
 
 use bytes::Bytes;
 use kube_wire::envelope::Envelope;
@@ -32,7 +32,7 @@ pub struct ProtoWatchStream {
     kind: Kind,
     filter: Filter,
     frames: ProtobufFrames,
-    /// What is needed for bookmarks, if there are to be any.
+    /// The state for bookmarks, if there are any.
     progress: Option<Progress>,
 }
 
@@ -52,15 +52,14 @@ impl ProtoWatchStream {
         self
     }
 
-    /// Keeps what [`bookmark`](Self::bookmark) needs.
+    /// Keeps the state for [`bookmark`](Self::bookmark).
     #[must_use]
     pub fn beginning_with(mut self, beginning: Beginning) -> Self {
         self.progress = Some(Progress::new(beginning));
         self
     }
 
-    /// A frame that tells how far the watch has come, to stand behind all that has gone out. Nothing if that cannot be
-    /// told now.
+    /// A frame with the progress of the watch, to send after all frames so far. `None` if the progress is not known now.
     pub fn bookmark(&self) -> Option<Bytes> {
         let [kind, api_version, version] = self.progress.as_ref()?.parts()?;
         let texts = [kind, api_version].map(|text| std::str::from_utf8(text).ok());
@@ -78,14 +77,13 @@ impl ProtoWatchStream {
         ProtobufFrames::encode(&event.into_bytes()).ok().map(Bytes::from)
     }
 
-    /// Uses newer names from the next frame on: a watch outlives many namespaces.
+    /// Uses newer names from the next frame on, because a watch outlives many namespaces.
     pub fn remap(&mut self, mapping: Mapping) {
         let kinds = self.view.mapping.renamed_kinds();
         self.view.mapping = mapping.renaming(kinds);
     }
 
-    /// Takes the next chunk, of any length, and gives what can be shown to `sink`. After an error the stream is of no
-    /// further use.
+    /// Adds the next chunk, of any length, and writes what is complete to `sink`. Do not use the stream after an error.
     pub fn push(&mut self, chunk: &[u8], sink: &mut impl Sink) -> Result<(), StreamError> {
         self.frames.push(chunk)?;
         while let Some(frame) = self.frames.next_frame()? {
@@ -100,7 +98,7 @@ impl ProtoWatchStream {
         Ok(())
     }
 
-    /// Says that there are no more chunks. A watch may end at any time, but not within a frame.
+    /// Ends the watch: there are no more chunks. A watch may end at any time, but not within a frame.
     pub fn finish(&self) -> Result<(), StreamError> {
         Ok(self.frames.finish()?)
     }
@@ -112,11 +110,11 @@ impl std::fmt::Debug for ProtoWatchStream {
     }
 }
 
-/// A frame as it is shown; nothing if it is left out.
+/// The mapped frame. `None` if it is hidden.
 fn show(view: &View, kind: &Kind, filter: Filter, frame: &Bytes) -> Result<Option<Vec<u8>>, Unreadable> {
     let splice = Splice::new(frame);
     let event = splice.text(&(0..frame.len()), Some(TYPE))?;
-    // It belongs to everyone.
+    // It is visible to everyone.
     let filter = if event == EventType::Bookmark.as_str().as_bytes() { Filter::Everything } else { filter };
     let Some(object) = splice.only(&(0..frame.len()), OBJECT)? else { return Ok(Some(frame.to_vec())) };
     let Some(raw) = splice.only(&object.inside, RAW)? else { return Ok(Some(frame.to_vec())) };
@@ -147,7 +145,7 @@ fn show(view: &View, kind: &Kind, filter: Filter, frame: &Bytes) -> Result<Optio
     Ok(Some(shown.concat()))
 }
 
-/// Takes note of how far the watch has come.
+/// Records the progress of the watch.
 fn note(progress: &mut Progress, frame: &[u8]) -> Result<(), Unreadable> {
     let splice = Splice::new(frame);
     let event = splice.text(&(0..frame.len()), Some(TYPE))?;

@@ -1,31 +1,31 @@
-//! How far a watch has come, events that were left out included.
+//! The progress of a watch, including hidden events.
 //!
-//! A client resumes a watch at the last version it was told. If all events are somebody else's it is told none, and
-//! after a while that version is forgotten (410). A bookmark tells it (KEP-956), once everything up to that version has
-//! been told: not among the events that bring the state at the beginning, whose versions are in no order.
+//! A client resumes a watch at the last version that it received. If all events belong to others, it receives none, and after
+//! a while its version is too old (410). A bookmark updates it (KEP-956), after all events up to that version: not among the
+//! initial events with the state, whose versions are in no order.
 
 use bytes::Bytes;
 
 use crate::json::{Cursor, Malformed};
 
-/// How a watch begins, which follows from the request.
+/// How a watch begins, according to the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beginning {
-    /// With what happened after a version.
+    /// With the events after a version.
     Changes,
-    /// With the state at some moment, of which nothing says where it ends but a bookmark, sooner or later.
+    /// With the state at some moment. Only a later bookmark shows where it ends.
     State,
-    /// With the state at some moment, at whose end is a bookmark that says so (KEP-3157).
+    /// With the state at some moment. A marked bookmark shows where it ends (KEP-3157).
     MarkedState,
 }
 
 /// The annotation of the bookmark at the end of the state (`InitialEventsAnnotationKey` in apimachinery's meta/v1).
 pub(in crate::view) const END_OF_STATE: &str = "k8s.io/initial-events-end";
 
-/// What has been seen.
+/// The kind and version of the last object, and the phase of the watch.
 #[derive(Debug)]
 pub(in crate::view) struct Progress {
-    /// What there still is of the state; `None` once events are in the order of their versions.
+    /// The kind of beginning while the state arrives. `None` once events are in the order of their versions.
     state: Option<Beginning>,
     kind: Vec<u8>,
     api_version: Vec<u8>,
@@ -40,7 +40,7 @@ impl Progress {
         Self { state, kind: Vec::new(), api_version: Vec::new(), version: Vec::new() }
     }
 
-    /// Takes note of a whole frame, which is the next value.
+    /// Records a whole frame, which is the next value.
     pub(super) fn note(&mut self, frame: &Cursor<'_>) -> Result<(), Malformed> {
         let event = frame.look_up("type")?;
         let is_bookmark = event.is_some_and(|event| event.is("BOOKMARK"));
@@ -59,14 +59,14 @@ impl Progress {
         Ok(())
     }
 
-    /// Takes note of a bookmark, which says at the end of the state that it is `marked` so.
+    /// Records a bookmark. The one at the end of the state is `marked`.
     pub(in crate::view) fn note_bookmark(&mut self, marked: bool) {
         if marked || self.state != Some(Beginning::MarkedState) {
             self.state = None;
         }
     }
 
-    /// Takes note of kind, API version and resource version of an object.
+    /// Records the kind, API version and resource version of an object.
     pub(in crate::view) fn note_parts(&mut self, parts: [Option<&[u8]>; 3]) {
         for (known, part) in [&mut self.kind, &mut self.api_version, &mut self.version].into_iter().zip(parts) {
             if let Some(part) = part
@@ -78,13 +78,13 @@ impl Progress {
         }
     }
 
-    /// Kind, API version and resource version to tell; nothing before the state is there.
+    /// The kind, API version and resource version for a bookmark. `None` before the state is complete.
     pub(in crate::view) fn parts(&self) -> Option<[&[u8]; 3]> {
         let parts: [&[u8]; 3] = [&self.kind, &self.api_version, &self.version];
         (self.state.is_none() && parts.iter().all(|part| !part.is_empty())).then_some(parts)
     }
 
-    /// A frame that tells it. `shown` says what a kind of the host is called, if that is something else.
+    /// A bookmark frame. `shown` returns the virtual cluster's name of a kind of the host, if it differs.
     pub(super) fn bookmark(&self, shown: impl Fn(&[u8]) -> Option<&'static str>) -> Option<Bytes> {
         let [kind, api_version, version] = self.parts()?;
         let frame: [&[u8]; 7] = [
