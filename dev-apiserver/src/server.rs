@@ -45,7 +45,7 @@ pub struct DevApiserver {
     address: std::net::SocketAddr,
 }
 
-/// One certificate for whoever asks, by name or by address.
+/// One certificate for all clients, by name or by address.
 #[derive(Debug)]
 struct Only(Arc<CertifiedKey>);
 

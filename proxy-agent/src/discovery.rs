@@ -26,7 +26,7 @@ pub(crate) use read::DiscoveryError;
 /// The interval of periodic reads.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Unknown resources are looked for this often, whoever asks for them.
+/// The minimum time between searches for unknown resources, for all clients together.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The timeout of a read, and of a look-up that waits for another's read.

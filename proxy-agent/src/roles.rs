@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(*roles.shared(), SharedRoles::from([Bytes::from("view")]));
         let own = roles.lock().own.remove(&"ke".parse::<ClusterName>().unwrap()).unwrap();
         assert_eq!((own.roles.len(), own.roles["a"].labels["a"].as_str()), (1, "b"));
-        // An operator has made it his own.
+        // The operator has taken it over.
         roles.take(&role("view", &json!({})));
         assert!(roles.shared().is_empty());
     }

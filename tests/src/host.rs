@@ -139,7 +139,7 @@ impl HostCluster {
         Kubectl::new(self.dir.join("host.kubeconfig"))
     }
 
-    /// kubectl as whoever has this token, straight at the API server.
+    /// kubectl with this token, directly at the API server.
     pub fn holder(&self, token: &str) -> anyhow::Result<Kubectl> {
         let file = self.dir.join(format!("{}.kubeconfig", self.holders.fetch_add(1, Ordering::Relaxed)));
         self.kubectl().holding(token, file)

@@ -51,7 +51,7 @@ impl Kubectl {
         self
     }
 
-    /// To the same server as whoever has this token, with a kubeconfig of its own in `file`.
+    /// kubectl for the same server with this token, with a separate kubeconfig in `file`.
     pub fn holding(&self, token: &str, file: PathBuf) -> anyhow::Result<Self> {
         std::fs::copy(&self.kubeconfig, &file)?;
         let holder = Self { kubeconfig: file, ..self.clone() };

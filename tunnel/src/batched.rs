@@ -37,7 +37,7 @@ const BATCH: usize = 16 * 1024;
 // === impl Batched ===
 
 impl<S> Batched<S> {
-    /// Around a connection, for whoever writes frames; and for whoever polls him.
+    /// Around a connection, for the writer of frames, and for the task that polls the writer.
     pub fn new(io: S) -> (Self, Turns<S>) {
         let state = Arc::new(Mutex::new(State { io, waiting: BytesMut::new(), in_turn: false, failed: None }));
         (Self(Arc::clone(&state)), Turns(state))

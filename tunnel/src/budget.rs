@@ -52,7 +52,7 @@ impl Budget {
     }
 
     /// Sweeps for as long as the tunnel lives; the caller drops the future with the tunnel. Sleeps while there is no
-    /// stream. `report` hears of every sweep that reset something.
+    /// stream. `report` is called after every sweep that reset a stream.
     pub async fn keep(&self, mut report: impl FnMut(Sweep)) {
         loop {
             if self.slots.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {

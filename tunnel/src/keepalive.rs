@@ -21,7 +21,7 @@ pub enum PeerLost {
     Ended(#[source] h2::Error),
 }
 
-/// Pings until the peer is lost; `seen` hears every round-trip time. The connection must be driven elsewhere.
+/// Pings until the peer is lost. Calls `seen` with every round-trip time. The connection must be driven elsewhere.
 pub async fn keepalive(mut pings: PingPong, mut seen: impl FnMut(Duration)) -> PeerLost {
     loop {
         sleep(INTERVAL).await;

@@ -134,7 +134,7 @@ where
 {
     while let Some(chunk) = poll_fn(|cx| inbound.poll_chunk(cx)).await {
         let chunk = match chunk {
-            // Nothing is wrong: the other side has said all and hears no more (RFC 9113 section 8.1).
+            // This is not an error: the other side has sent everything and reads no more (RFC 9113, section 8.1).
             Err(InboundError::Stream(error)) if error.reason() == Some(Reason::NO_ERROR) => break,
             chunk => chunk.map_err(PipeError::Inbound)?,
         };

@@ -17,7 +17,7 @@ pub const ACCESS: &str = "access";
 /// How long a line waits at most.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Bytes that may wait. Above it, whoever logs writes them: slower, and nothing is lost.
+/// The limit of waiting bytes. Above it, the logging thread writes them itself, which is slower but loses nothing.
 const MOST: usize = 256 * 1024;
 
 /// Clones write to the same place.
@@ -26,7 +26,7 @@ pub(super) struct Lines<W>(Arc<Shared<W>>);
 
 #[derive(Debug)]
 struct Shared<W> {
-    /// Locked before `waiting` by whoever writes, so that lines keep their order.
+    /// Each writer locks it before `waiting`, so that lines keep their order.
     out: Mutex<W>,
     waiting: Mutex<Waiting>,
     begun: Condvar,

@@ -26,7 +26,7 @@ pub(super) fn handshake(
     let mut client_error = None;
     while client.wants_write() || server.wants_write() {
         let heard = carry(&mut client, &mut server);
-        // What the server hears of a client's refusal is an alert; the client knows why.
+        // The server gets only an alert if the client refuses; the client knows the reason.
         heard.map_err(|alert| client_error.take().unwrap_or(alert))?;
         client_error = carry(&mut server, &mut client).err();
     }

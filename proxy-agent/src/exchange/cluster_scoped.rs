@@ -321,7 +321,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Gives a new namespace what it is born with, before its maker hears of it.
+    /// Creates the initial objects of a new namespace, before its creator gets the response.
     pub(super) async fn birth(&self, response: Response<HostBody>) -> Result<Response<Upstream>, Refusal> {
         if !response.status().is_success() {
             return Ok(response.map(Upstream::Stream));

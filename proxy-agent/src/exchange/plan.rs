@@ -47,7 +47,7 @@ pub(crate) struct Plan {
     pub(crate) moved: Moved,
 }
 
-/// What the agent does before the client hears of a success.
+/// What the agent does before the client gets a successful response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum After {
     /// Nothing.

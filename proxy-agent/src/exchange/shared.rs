@@ -148,7 +148,7 @@ impl Asked<'_> {
         Api::new(self.parts.host.clone())
     }
 
-    /// The object at `path`, whoever sees it.
+    /// The object at `path`, for any virtual cluster.
     async fn live(&self, request: &ResourceRequest<'_>, path: &str) -> Result<Option<HostObject>, Refusal> {
         let read = self.upstream(Method::GET, path, As::Agent, empty())?;
         match self.answer(request, read).await {

@@ -54,7 +54,7 @@ impl Kind {
 }
 
 fn object(version: &str, kind: &str, collection: &str, name: &str, spec: &Value) -> Object {
-    // With force: whoever else wrote one of our fields loses it.
+    // With force: another writer of one of our fields loses it.
     let path = format!("{collection}/{name}?fieldManager=proxy-agent&force=true");
     let labels = json!({LABEL: "", "app.kubernetes.io/managed-by": "atoll"});
     let body = json!({

@@ -12,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
 
-/// An error of a body, whoever made it.
+/// An error of a body, from any source.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of a request to the host's API server.

@@ -25,7 +25,7 @@ pub(super) struct Upload {
 #[derive(Clone, Default)]
 struct Failure(Arc<Mutex<Option<BoxError>>>);
 
-/// A body whose failure is kept before the stream is reset for it, so that whoever sees the reset finds it.
+/// A body that stores its failure before it resets the stream, so that the code that sees the reset finds the failure.
 struct Observed {
     body: UnsyncBoxBody<Bytes, BoxError>,
     failure: Failure,

@@ -204,7 +204,7 @@ proptest! {
             prop_assert_eq!(mapping.seen(caller.host.name()), Seen::Own(caller.virtual_name().to_owned()));
         }
         if let Ok(host) = HostUser::impersonated(&mapping, &name, &groups, None, Vec::new()) {
-            // A group of the cluster's own service accounts is the cluster's, whoever is in it.
+            // A group of the cluster's own service accounts belongs to the cluster, for any member.
             let groups = host.groups().iter().filter(|group| *group != "system:serviceaccounts:edge-ke");
             let is_member = Account::parse(host.name()).is_some();
             let others: Vec<_> = groups.filter(|group| !group.starts_with("vc:ke:")).cloned().collect();

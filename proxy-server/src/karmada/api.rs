@@ -156,7 +156,7 @@ impl<W: Way> Api<W> {
         self.call(Method::POST, &path, JSON, object.to_string().into()).await
     }
 
-    /// Makes the fields of an object what they are here, whoever wrote them, and leaves all others alone.
+    /// Sets the fields of an object to these values, whoever has written them, and does not change others.
     pub async fn apply(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
         self.call(Method::PATCH, &path, APPLY, object.to_string().into()).await

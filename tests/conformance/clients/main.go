@@ -86,7 +86,7 @@ func main() {
 	only := flag.String("run", "", "run the checks whose names match this regular expression")
 	list := flag.Bool("list", false, "print the names of the checks and exit")
 	flag.Parse()
-	// What the libraries have to say is for whoever debugs them; each check says what is wrong itself.
+	// The logs of the libraries are only for debugging. Each check reports its own errors.
 	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())
 	if *list {

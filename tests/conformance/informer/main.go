@@ -4,7 +4,7 @@
 // It prints "writing" when it has begun, and at the end one line "N objects, N events, N writes, N failed writes". It
 // exits 1 if the store differs, or if an event (key, resourceVersion, kind of event) was seen twice.
 //
-// Failed writes are counted and not fatal: whoever runs this kills what is in between.
+// Failed writes are counted and not fatal, because the suite kills processes on the route.
 package main
 
 import (

@@ -168,7 +168,7 @@ impl Pair {
         Ok(())
     }
 
-    /// A service account of Karmada may ask both members; what he may there is each member's own.
+    /// A service account of Karmada may use the proxy to both members. Each member decides what it may do there.
     fn tom_may_where_he_was_allowed(&self, file: &Path) -> anyhow::Result<()> {
         let token = self.karmada.kubectl().ok(&["create", "token", "tom", "-n=default"])?;
         let tom = self.karmada.kubectl().holding(token.trim(), file.to_owned())?;
@@ -182,7 +182,7 @@ impl Pair {
             ensure!(answer.code != 0 && answer.stderr.contains(why), "in {member}: {answer:?}");
             Ok(())
         };
-        // Karmada has to let its impersonator act for him first.
+        // Karmada's impersonator must first get the right to impersonate this account.
         eventually(SETTLED, || is_refused(BEIJING))?;
         eventually(SETTLED, || is_refused(HANGZHOU))?;
         let (_, beijing) = &self.members[0];

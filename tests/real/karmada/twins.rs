@@ -141,7 +141,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Tom may ask both members; what was pushed to one lets him read there, and nowhere on the host.
+    /// Tom may use the proxy to both members. The role that was pushed to one member lets Tom read there, and nowhere on the host.
     fn rights_end_with_their_member(&self) -> anyhow::Result<()> {
         let ask = |member: &str| {
             let path = format!("/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy/api/v1/pods");

@@ -50,7 +50,7 @@ pub(super) fn a_cluster_comes_and_goes(host: &HostCluster) -> anyhow::Result<()>
     comes.ok(&["create", "configmap", "one", "-n", "shop"])?;
     watch.goes_on()?;
 
-    // It leaves the agent's file: what runs for it ends, and new requests hear why.
+    // It is removed from the agent's file: what runs for it ends, and new requests get the reason.
     let running = comes.start(&["get", "configmaps", "-n", "shop", "--watch"])?;
     world.edit_agent(&[(STAYS, "hangzhou")])?;
     // kubectl takes the end of a watch for no failure; 124 would be the limit of every call.

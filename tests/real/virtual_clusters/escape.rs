@@ -61,7 +61,7 @@ pub(super) fn a_namespace_stays_what_it_is(site: &VirtualSite) -> anyhow::Result
         let after = standing()?;
         ensure!(after == before, "{method} {media} {path} {body}\n{} {}\n{after:?}", answer.code, answer.body);
     }
-    // By the only one who owns the labels, as far as he sees.
+    // By the only manager that owns the labels, as far as the client sees.
     for body in [whole(json!({"mine": "2"})), json!({"apiVersion": "v1", "kind": "Namespace"})] {
         let path = format!("{SPACE}?fieldManager=mine&force=true");
         let answer = curl.send_as("PATCH", &path, APPLY, &body.to_string())?;

@@ -130,7 +130,7 @@ pub(super) fn thief_in(site: &VirtualSite, host: &str) -> anyhow::Result<Kubectl
     site.host().holder(token.trim())
 }
 
-/// What the host's policies refuse in the namespace that Beijing calls so, whoever may do anything there.
+/// What the host's policies refuse in the namespace with this name in Beijing, even for clients with all rights there.
 pub(crate) fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
     let host = format!("{name}-{BEIJING}");
     let label = format!("atoll.dev/virtual-cluster={HANGZHOU}");

@@ -73,7 +73,7 @@ pub(super) fn servers_get_what_is_meant_for_them(site: &VirtualSite) -> anyhow::
     }
     let moved = including.get(&path("/302"))?.body.to_lowercase();
     ensure!(moved.contains(&format!("location: {}", path("/elsewhere"))), "{moved}");
-    // Who may not is told in names of the cluster, whoever would say it.
+    // A refusal has the names of the virtual cluster, whichever component refuses.
     let nobody = site.curl_like(&site.user(BEIJING, "proxied-nobody")?, BEIJING, Way::Path)?;
     let refused = nobody.get(&path("/"))?.refused(403, "Forbidden", r#"in the namespace "proxied""#)?;
     ensure!(!refused.to_string().contains(&of_host), "{refused}");

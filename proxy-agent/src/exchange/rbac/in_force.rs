@@ -15,7 +15,7 @@ pub(in crate::exchange) enum Written {
 }
 
 impl Asked<'_> {
-    /// Sees to it that what was written is in force; to be called before the client hears of it.
+    /// Ensures that the written object is in force. Call it before the client gets the response.
     pub(in crate::exchange) async fn put_in_force(&self, written: Option<Written>, status: StatusCode) {
         let Some(written) = written.filter(|_| status.is_success()) else { return };
         let (root, cluster) = (&self.parts.root, &self.cluster.name);

@@ -30,7 +30,7 @@ pub(in crate::karmada) fn one_of_two_proxy_servers_is_enough(shared: &VirtualSit
     kubectl.ok_with(&["apply", "-f", "-"], MARKER)?;
     world.marked(&[NORTH, SOUTH], "first")?;
 
-    // Both hear of a change, and whoever comes second finds it done.
+    // Both get the change, and the second one finds it already applied.
     say(&world, &replica, &Section { label: "two", ..section })?;
     let versions = || -> anyhow::Result<String> {
         let all: Value = serde_json::from_str(&kubectl.ok(&["get", "clusters", NORTH, SOUTH, "-o=json"])?)?;
@@ -69,7 +69,7 @@ pub(in crate::karmada) fn one_of_two_proxy_servers_is_enough(shared: &VirtualSit
     world.marked_on_host(&[NORTH, SOUTH], "moved")?;
     kubectl.ok(&["delete", "namespace", "auto"])?;
 
-    // Nobody is there to hear that they leave.
+    // No proxy-server runs that could notice that they leave.
     replica.server.kill()?;
     say(&world, &replica, &Section { clusters: "none-*", ..other })?;
     ensure!(kubectl.ok(&["get", "clusters", NORTH, SOUTH, "-o=name"])?.lines().count() == 2, "gone by themselves");
