@@ -40,7 +40,7 @@ fn hold_one_program() -> anyhow::Result<()> {
         // No library is there, so it is static or does not start.
         let mut process = image.start(&[], Some(&["--version"]))?;
         process.printed(env!("CARGO_PKG_VERSION"))?;
-        // Without its configuration the image's own command says which file it misses.
+        // Without a configuration, the command of the image reports which file is missing.
         let mut process = image.start(&[], None)?;
         process.printed(&format!("/etc/atoll/{program}.yaml"))?;
     }

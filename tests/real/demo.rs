@@ -10,7 +10,7 @@ use atoll_tests::process::Process;
 use atoll_tests::{HostCluster, Kubectl, eventually, kubectl, paths};
 use libtest_mimic::Trial;
 
-/// A host of its own: its nodes lose labels.
+/// It uses its own host, because the nodes lose labels.
 pub(crate) fn trials() -> Vec<Trial> {
     let case = |name: &str, run: fn() -> anyhow::Result<()>| {
         Trial::test(name, move || run().map_err(|error| format!("{error:?}").into()))
@@ -54,7 +54,7 @@ fn two_clusters_out_of_one() -> anyhow::Result<()> {
         let nodes = kubectl.ok(&["get", "pods", "-n", "shop", "-o", "jsonpath={.items[*].spec.nodeName}"])?;
         ensure!(nodes.split(' ').count() == 2 && nodes.split(' ').all(|node| node.starts_with(location)), "{nodes}");
     }
-    // A watch that goes on does not keep it from ending.
+    // An open watch does not prevent the demo from ending.
     let watch = Kubectl::new(dir.join("ke-beijing.kubeconfig")).start(&["get", "ns", "--watch"])?;
     ended(&mut demo)?;
     kubectl::end(watch)?;

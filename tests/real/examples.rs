@@ -42,7 +42,7 @@ fn physical_cluster() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs what stands between "```sh" and "```", in one shell, from the root of the workspace, in a home of its own.
+/// Runs the text between "```sh" and "```" in one shell, in the root of the workspace, with its own home directory.
 fn follow(example: &str) -> anyhow::Result<String> {
     let page = paths::workspace().join("examples").join(example).join("README.md");
     let page = std::fs::read_to_string(&page).with_context(|| format!("no {}", page.display()))?;

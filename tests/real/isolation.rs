@@ -1,6 +1,6 @@
-//! `atoll check --host`: what it says of a host in good order, and of one with every weakness that it knows.
+//! `atoll check --host`: its report about a host without weaknesses, and about one with all kinds of weaknesses.
 //!
-//! On a host of its own, since what is wrong with it concerns all that run there.
+//! It uses its own host, because the weaknesses affect everything that runs there.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! Who takes more than there is, or gives nothing back, takes nothing from others.
+//! A client that requests too much, or does not read its responses, does not affect others.
 //!
-//! Each trial has a proxy-server and an agent of its own: what they hold in memory is measured.
+//! Each trial has its own proxy-server and agent, because it measures their memory.
 
 mod connections;
 mod floods;

@@ -1,4 +1,4 @@
-//! `configs/kubernetes`, applied to a real host cluster as `docs/install.md` says.
+//! `configs/kubernetes`, applied to a real host cluster as in `docs/install.md`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -137,7 +137,7 @@ impl Manifests {
         let container = &pod["containers"][0];
         let image = format!("localhost/atoll/{}:{}", self.program, env!("CARGO_PKG_VERSION"));
         ensure!(container["image"] == image.as_str(), "{}", container["image"]);
-        // The Pod Security Standards say nothing of it.
+        // The Pod Security Standards do not cover it.
         ensure!(container["securityContext"]["readOnlyRootFilesystem"] == true, "{container}");
 
         let folder = tempfile::Builder::new().prefix("atoll-mounted-").tempdir()?;

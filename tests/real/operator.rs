@@ -174,7 +174,7 @@ fn check_asks_the_host(host: &HostCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The audit log of the host is the judge: what `atoll explain` says is sent is what has come.
+/// The audit log of the host must contain the request that `atoll explain` prints.
 fn explain_says_what_the_host_is_sent(host: &HostCluster) -> anyhow::Result<()> {
     let site = start()?;
     let mut agent = start_agent(&site, host)?;

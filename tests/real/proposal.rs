@@ -188,7 +188,7 @@ fn guard_holds(host: &HostCluster, cluster: &Kubectl) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Another cluster's certificate is nobody's, and somebody without rights has none.
+/// A certificate of another cluster is refused, and a user without rights gets 403.
 fn strangers_stay_out(slices: &Slices) -> anyhow::Result<()> {
     let direct = slices.kubectl("ke-beijing", &["--direct"])?;
     let text = std::fs::read_to_string(direct.kubeconfig())?;

@@ -1,6 +1,6 @@
 //! Virtual clusters as their clients, their administrators and their enemies see them.
 //!
-//! All trials share one site, each in namespaces of its own. It is started by the first trial that runs.
+//! All trials share one site, and each has its own namespaces. The first trial that runs starts the site.
 
 mod affinity;
 mod apply;

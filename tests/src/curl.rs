@@ -30,7 +30,7 @@ pub struct Answer {
 // === impl Curl ===
 
 impl Curl {
-    /// To the endpoint of `cluster`, whose certificate must be of `authority`; nobody's credentials.
+    /// For the endpoint of `cluster`, whose certificate `authority` must have signed. Without credentials.
     pub fn new(way: Way, cluster: &str, ports: Ports, authority: &Path) -> Self {
         let host = format!("{cluster}.{DOMAIN}");
         let mut options = vec!["--cacert".to_owned(), authority.display().to_string()];
@@ -48,7 +48,7 @@ impl Curl {
         Self { base, options, credentials: Vec::new() }
     }
 
-    /// To an API server, without a proxy; nobody's credentials.
+    /// For an API server, without a proxy and without credentials.
     pub fn directly(address: &str, authority: &Path) -> Self {
         let options = vec!["--cacert".to_owned(), authority.display().to_string()];
         Self { base: format!("https://{address}"), options, credentials: Vec::new() }
@@ -107,7 +107,7 @@ impl Curl {
         self.send("GET", path, "")
     }
 
-    /// Any method. A body that is not empty is JSON, or says that it is.
+    /// Any method. The content type of the body is JSON.
     pub fn send(&self, method: &str, path: &str, body: &str) -> anyhow::Result<Answer> {
         self.send_as(method, path, "application/json", body)
     }
@@ -154,7 +154,7 @@ impl Answer {
         serde_json::from_str(&self.body).with_context(|| format!("{}: not JSON: {}", self.code, self.body))
     }
 
-    /// Must be a `metav1.Status` with this code and reason, and a message that says `why`.
+    /// Must be a `metav1.Status` with this code and reason, and a message that contains `why`.
     pub fn refused(&self, code: u16, reason: &str, why: &str) -> anyhow::Result<Value> {
         ensure!(self.code == code, "{} instead of {code}: {}", self.code, self.body);
         let status = self.json()?;

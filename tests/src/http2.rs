@@ -77,7 +77,7 @@ impl Http2 {
         Self { address, ..self }
     }
 
-    /// Runs on a runtime of its own.
+    /// Runs on its own runtime.
     pub fn run<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }
@@ -134,7 +134,7 @@ impl Http2 {
 // === impl Session ===
 
 impl Session {
-    /// Sends the head of a request, which goes on with a body unless `is_whole`.
+    /// Sends the head of a request. A body follows unless `is_whole`.
     pub async fn send(
         &self,
         request: Request<()>,
@@ -156,7 +156,7 @@ impl Session {
             let answer = answer.await?;
             Ok((answer.status().as_u16(), read(answer.into_body()).await?))
         };
-        // The answer may come before the body is sent, which nobody wants then.
+        // The response may arrive before the body is sent; then nobody needs the body.
         tokio::select! {
             result = answered => result,
             never = uploaded => never,

@@ -109,7 +109,7 @@ impl Kubectl {
         Ok(format!("{}{}", output.stdout, output.stderr))
     }
 
-    /// Starts and goes on, for `-w`, `-f` and port-forward. Bounded in time like every call.
+    /// Starts kubectl and returns, for `-w`, `-f` and port-forward. Bounded in time like every call.
     pub fn start(&self, args: &[&str]) -> anyhow::Result<Child> {
         self.command(args).stdin(Stdio::null()).spawn().with_context(|| self.cannot_start())
     }

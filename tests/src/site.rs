@@ -134,7 +134,7 @@ impl Site {
         self.dir.path()
     }
 
-    /// kubectl for a physical cluster: a kubeconfig of its own with our `proxy-url`.
+    /// kubectl for a physical cluster: with its own kubeconfig and our `proxy-url`.
     pub fn physical(&self, kubeconfig: &Path) -> anyhow::Result<Kubectl> {
         let text = std::fs::read_to_string(kubeconfig)?;
         let server = "server:";

@@ -213,7 +213,7 @@ impl Credentials {
     }
 }
 
-/// The domain that a proxy-server has if its configuration does not say.
+/// The default domain of a proxy-server.
 pub(crate) const DOMAIN: &str = "atoll.internal";
 
 fn entry(name: &str) -> String {

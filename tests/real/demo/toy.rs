@@ -41,7 +41,7 @@ pub(super) fn what_a_newcomer_sees() -> anyhow::Result<()> {
         ensure!(found == "edge-ke-beijing\nedge-ke-hangzhou\n", "{found}");
         limits_of_the_agent(&dir)?;
 
-        // A watch that goes on does not keep it from ending.
+        // An open watch does not prevent the demo from ending.
         let watch = Kubectl::new(dir.join("ke-hangzhou.direct.kubeconfig")).start(&["get", "pods", "-A", "--watch"])?;
         let ports = ports(&dir)?;
         ended(&mut demo)?;
@@ -107,7 +107,7 @@ fn limits_of_the_agent(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What it listens on, as its configurations say.
+/// Its listen addresses, from its configurations.
 fn ports(dir: &Path) -> anyhow::Result<Vec<u16>> {
     let mut text = std::fs::read_to_string(dir.join("proxy-server.yaml"))?;
     text += &std::fs::read_to_string(dir.join("proxy-agent.yaml"))?;

@@ -1,4 +1,4 @@
-//! Virtual clusters that the proxy-server makes members by itself, and the way back; beside what karmadactl does.
+//! Virtual clusters that the proxy-server joins automatically, and how they leave; also together with karmadactl.
 
 pub(super) mod replicas;
 
@@ -40,7 +40,7 @@ metadata: {name: marker, namespace: auto}
 data: {text: first}
 ";
 
-/// A proxy-server of its own, on the shared host and beside the shared Karmada.
+/// A separate proxy-server, for the shared host and the shared Karmada.
 struct World<'a> {
     host: &'a HostCluster,
     karmada: Karmada,
@@ -52,7 +52,7 @@ struct World<'a> {
     kubeconfig: PathBuf,
 }
 
-/// What the file says of Karmada.
+/// The section `karmada` of the file.
 struct Section<'a> {
     clusters: &'a str,
     host: &'a str,

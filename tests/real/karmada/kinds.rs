@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::pair::Pair;
 use super::{CLUSTERS, SETTLED};
 
-/// What the policy does not name comes by itself: what a Deployment mounts, namespaces, and quotas.
+/// Some objects arrive although the policy does not name them: those that a Deployment mounts, namespaces, and quotas.
 const MANIFEST: &str = r#"
 apiVersion: v1
 kind: Namespace
@@ -164,7 +164,7 @@ fn quotas_are_counted(karmada: &Kubectl) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Karmada says of all of them that they are applied in both members, and well.
+/// Karmada reports all of them as applied in both members, and as healthy.
 fn bindings_are_healthy(karmada: &Kubectl) -> anyhow::Result<()> {
     let bindings: Value = serde_json::from_str(&karmada.ok(&["get", "resourcebindings", "-n=kinds", "-o=json"])?)?;
     let bindings = bindings["items"].as_array().context("no list")?;

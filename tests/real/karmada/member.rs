@@ -1,4 +1,4 @@
-//! What every member has to do, from `karmadactl join` to `karmadactl unjoin`.
+//! What every member must support, from `karmadactl join` to `karmadactl unjoin`.
 
 use anyhow::ensure;
 use atoll_tests::{Karmada, Kubectl, eventually};

@@ -34,7 +34,7 @@ impl Pair {
         self.karmada.unjoin(name, kubectl.kubeconfig(), name)
     }
 
-    /// What Karmada made is gone from the host, whatever its name there is.
+    /// The objects that Karmada created are deleted on the host, under any name.
     pub(super) fn nothing_is_left_of(&self, words: &[&str]) -> anyhow::Result<()> {
         eventually(SETTLED, || {
             let all = ["get", "namespaces,clusterroles,clusterrolebindings", "-o=name"];

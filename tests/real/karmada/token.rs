@@ -1,4 +1,4 @@
-//! The token that Karmada holds of a member, used straight against the host.
+//! Karmada's token for a member, used directly at the host.
 
 use anyhow::{Context, ensure};
 use atoll_tests::{VirtualSite, eventually};

@@ -11,7 +11,7 @@ use super::{Memory, site};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// More than there is room for.
+/// More than fits into the memory.
 const MOST: usize = 100;
 
 pub(super) fn that_fill_the_memory_are_refused(host: Arc<HostCluster>) -> anyhow::Result<()> {

@@ -35,7 +35,7 @@ pub(super) fn a_cluster_comes_and_goes(host: &HostCluster) -> anyhow::Result<()>
     world.agent.printed("keeps to our former list of clusters")?;
     stays.ok(&["get", "nodes"])?;
 
-    // A file with a mistake changes nothing, and is told of with its line.
+    // A file with a mistake changes nothing, and is reported with its line.
     let good = std::fs::read_to_string(&world.server_file)?;
     std::fs::write(&world.server_file, format!("{good}mistake: 1\n"))?;
     world.site.server.printed(&format!("server.yaml:{}:", good.lines().count() + 1))?;

@@ -1,4 +1,4 @@
-//! Certificates and tokens, replaced on disk while a watch goes on.
+//! Certificates and tokens, replaced on disk during a watch.
 
 use std::path::{Path, PathBuf};
 

@@ -74,12 +74,12 @@ impl Attackers {
     }
 }
 
-/// A pod says neither where it runs nor which address it has.
+/// A client can set neither the node nor the addresses in the status of a pod.
 pub(super) fn statuses_of_pods(site: &VirtualSite) -> anyhow::Result<()> {
     let attackers = Attackers::in_namespace(site, "statuses")?;
     let waiting = json!({"schedulingGates": [{"name": "example.com/never"}], "nodeSelector": own_selector()});
     let mut waiting: Value = serde_json::from_str(&pod(&attackers.namespace, "waiting", &waiting))?;
-    // Whoever creates a pod has no say in its status.
+    // The creator of a pod cannot set its status.
     waiting["status"] =
         json!({"nominatedNodeName": "hangzhou-1", "podIP": "192.0.2.13", "podIPs": [{"ip": "192.0.2.13"}]});
     let [(_, thief, _), _] = &attackers.all;

@@ -1,6 +1,6 @@
 //! CustomResourceDefinitions that virtual clusters bring: which they may, and what an API server does with them.
 //!
-//! Each trial has a group of its own, for all share one host.
+//! Each trial has its own group, because all share one host.
 
 use anyhow::ensure;
 use atoll_tests::kubectl::SOON;

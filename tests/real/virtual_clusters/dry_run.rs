@@ -1,4 +1,4 @@
-//! A dry run (KEP-576) changes nothing, wherever a request says that it is one.
+//! A dry run (KEP-576) changes nothing, whether the query or the body of a request requests it.
 
 use anyhow::ensure;
 use atoll_tests::kubectl::SOON;
@@ -65,7 +65,7 @@ pub(super) fn of_a_delete_changes_no_rights(site: &VirtualSite) -> anyhow::Resul
     finalizers_count(site, &admin)
 }
 
-/// Of a query and a body that say otherwise, an API server takes the body.
+/// If the query and the body differ, an API server uses the body.
 fn the_body_counts(site: &VirtualSite, admin: &Kubectl, curl: &Curl) -> anyhow::Result<()> {
     let (media_type, body) = DRY[0];
     let refused = curl.send_as("DELETE", &format!("{BINDINGS}/dry-kept"), media_type, r#"{"dryRun":"All"}"#)?;

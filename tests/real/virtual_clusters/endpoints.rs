@@ -22,7 +22,7 @@ pub(super) fn are_one_cluster(site: &VirtualSite) -> anyhow::Result<()> {
         }
     }
     ensure!(identity(BEIJING, Way::Path)?.0 != identity(HANGZHOU, Way::Path)?.0);
-    // What the handshake says and what the request says must be one.
+    // The cluster of the TLS handshake and that of the request must be equal.
     let misled = site.curl(BEIJING, Way::Sni)?.with(&["--header", "Host: ke-hangzhou.atoll.internal"]);
     misled.get("/api/v1/nodes")?.refused(400, "BadRequest", "Host header")?;
     Ok(())

@@ -449,7 +449,7 @@ pub(super) fn parameters_are_judged_alike(site: &VirtualSite) -> anyhow::Result<
     }
     sides.agree(&all)?;
 
-    // A token that was good once is expired, so that the client lists anew.
+    // A token that was valid before has expired, so that the client lists again.
     let page = sides.cluster.get("/api/v1/configmaps?limit=1")?.json()?;
     let token = page["metadata"]["continue"].as_str().context("a second page")?;
     let elsewhere = sides.cluster.get(&format!("/api/v1/secrets?continue={token}"))?;
@@ -510,7 +510,7 @@ pub(super) fn a_missing_name_hides_no_other(site: &VirtualSite) -> anyhow::Resul
     Ok(())
 }
 
-/// A namespace that cannot end, and what it says of that.
+/// A namespace that cannot be deleted, and its conditions.
 pub(super) fn a_stuck_namespace_counts_what_is_the_clients(site: &VirtualSite) -> anyhow::Result<()> {
     let kubectl = site.administrator(BEIJING, Way::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("counted"))?;

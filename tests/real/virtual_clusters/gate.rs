@@ -161,7 +161,7 @@ pub(crate) fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
         json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": bound}});
     let path = format!("/api/v1/namespaces/{host}/serviceaccounts/default/token");
     says(&thief.run_with(&["create", "--raw", &path, "-f", "-"], &token.to_string())?, WORDS[1]).context("a token")?;
-    // The StatefulSet controller makes pods of what a revision holds.
+    // The StatefulSet controller creates pods from the data of a revision.
     let template = json!({"spec": {"template": {"spec": {"nodeName": "hangzhou-1"}}}});
     let revision = json!({
         "apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "named", "namespace": host},
@@ -211,7 +211,7 @@ fn allowed(site: &VirtualSite, thief: &Kubectl, name: &str) -> anyhow::Result<()
     Ok(())
 }
 
-/// The host has refused, and says by which policy.
+/// The host has refused the request, and names the policy.
 pub(super) fn says(output: &atoll_tests::Output, policy: &str) -> anyhow::Result<()> {
     ensure!(output.code != 0, "it was done: {}", output.stdout);
     let refusal = format!("ValidatingAdmissionPolicy '{policy}'");

@@ -5,7 +5,7 @@ use atoll_tests::{Kubectl, VirtualSite, Way, eventually, kubectl::SOON};
 
 use super::{BEIJING, HANGZHOU, namespace};
 
-/// A request, and what has to come back: code, reason, and a part of the message.
+/// A request and the expected response: code, reason, and a part of the message.
 struct Bad<'a> {
     method: &'a str,
     path: String,
@@ -124,7 +124,7 @@ fn requests<'a>(foreign_label: &'a str, root: &'a str) -> Vec<Bad<'a>> {
         all.push(bad("POST", &format!("{path}/configmaps"), CONFIG_MAP, 404, "NotFound", name));
     }
     all.push(bad("POST", "/api/v1/namespaces", root, 409, "Conflict", "taken"));
-    // Whether the host has such a namespace is nobody's business.
+    // No client may learn whether the host has such a namespace.
     for body in TWO_NAMES {
         all.push(bad("POST", "/api/v1/namespaces", body, 400, "BadRequest", "duplicate field"));
     }
@@ -151,7 +151,7 @@ const FOREIGN_POD: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":
 const FOREIGN_BINDING: &str = r#"{"apiVersion":"v1","kind":"Binding","metadata":{"name":"unbound"},
 "target":{"kind":"Node","name":"hangzhou-1"}}"#;
 
-/// What changes by itself: heartbeats, and sums that the host computes.
+/// Fields that change without a request: heartbeats, and sums that the host computes.
 const RESTLESS: [&str; 5] =
     ["leases.coordination.k8s.io", "nodes", "events", "events.events.k8s.io", "componentstatuses"];
 

@@ -1,6 +1,6 @@
 //! Kinds and definitions of the host's operator, which no virtual cluster writes, changes or takes along.
 //!
-//! Each trial has kinds of its own, for all share one host.
+//! Each trial has its own kinds, because all share one host.
 
 use anyhow::ensure;
 use atoll_tests::kubectl::SOON;
@@ -110,7 +110,7 @@ fn kinds_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
 }
 
 /// A kind of the operator's with namespaces is read in those of a virtual cluster, and not written, where the configuration says
-/// so; another kind goes on as before.
+/// so. Another kind is not affected.
 fn kinds_in_namespaces_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "operators";
     let (host, administrator) = (site.host().kubectl(), site.administrator(BEIJING, Way::Proxy)?);

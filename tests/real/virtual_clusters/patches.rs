@@ -15,7 +15,7 @@ const YAML: &str = "application/yaml";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/costly/deployments";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// What the agent may take for them, beside what it has anyway.
+/// The additional memory that the agent may use for them.
 const MEMORY: u64 = 128 << 20;
 
 /// One request at a time. The peak of the agent's memory is looked at after each.

@@ -106,7 +106,7 @@ fn serve(site: &VirtualSite) -> anyhow::Result<u16> {
     Ok(port)
 }
 
-/// Says what it was asked, or what the path says that it should.
+/// Responds with the request that it got, or as the path demands.
 fn answer(client: &TcpStream) -> anyhow::Result<()> {
     let mut lines = BufReader::new(client);
     let mut next = || {

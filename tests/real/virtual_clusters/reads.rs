@@ -18,7 +18,7 @@ const TABLE: &str = "Accept: application/json;as=Table;v=v1;g=meta.k8s.io";
 /// As client-go's metadata client asks.
 const METADATA: &str = "Accept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
 const PROTOBUF: &str = "Accept: application/vnd.kubernetes.protobuf,application/json";
-/// A watch that begins with what there is, as client-go's reflector asks (KEP-3157). It lasts for two seconds.
+/// A watch that begins with the state, as client-go's reflector requests it (KEP-3157). It lasts for two seconds.
 const WATCH: &str =
     "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=2";
 
@@ -32,7 +32,7 @@ struct Listed {
     watched: bool,
 }
 
-/// An administrator lists and watches whatever there is, in every form that clients ask for.
+/// An administrator lists and watches all resources, in every form that clients request.
 pub(super) fn every_kind_can_be_read(site: &VirtualSite) -> anyhow::Result<()> {
     let admin = site.administrator(BEIJING, Way::Proxy)?;
     let curl = site.curl_like(&admin, BEIJING, Way::Proxy)?;
@@ -64,7 +64,7 @@ pub(super) fn every_kind_can_be_read(site: &VirtualSite) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What discovery says.
+/// The content of discovery.
 fn listed(curl: &Curl) -> anyhow::Result<Vec<Listed>> {
     let mut kinds = Vec::new();
     for root in ["/api", "/apis"] {
@@ -107,7 +107,7 @@ fn can_be_read(curl: &Curl, kind: &Listed) -> anyhow::Result<()> {
         ensure!(lasted > Duration::from_secs(1), "the watch ended after {lasted:?}: {}", watch.body);
         ensure!(marks_its_state(&watch)?, "the watch does not say where the state ends: {}", watch.body);
     }
-    // What began with a list goes on with a watch.
+    // A watch continues the list.
     let watch = curl.get(&format!("{path}?watch=1&resourceVersion={version}&timeoutSeconds=1"))?;
     ensure!(watch.code == 200 && !watch.body.contains(r#""type":"ERROR""#), "{}: {}", watch.code, watch.body);
     Ok(())

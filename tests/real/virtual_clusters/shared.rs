@@ -1,6 +1,6 @@
 //! Objects of cluster scope that virtual clusters share: one on the host, of which each has its own.
 //!
-//! Each trial has names of its own, for all share one host.
+//! Each trial has its own names, because all share one host.
 
 use std::io::{BufRead, BufReader};
 
@@ -261,7 +261,7 @@ pub(super) fn classes_take_every_write(site: &VirtualSite) -> anyhow::Result<()>
     Ok(())
 }
 
-/// What would act on the whole host is refused, and says so.
+/// What would act on the whole host is refused, with a message that says so.
 pub(super) fn power_over_the_host_is_not_given(site: &VirtualSite) -> anyhow::Result<()> {
     let three = Three::new(site)?;
     let Three { beijing, hangzhou, host } = &three;
@@ -311,7 +311,7 @@ pub(super) fn power_over_the_host_is_not_given(site: &VirtualSite) -> anyhow::Re
     for kubectl in [beijing, hangzhou] {
         kubectl.ok(&["delete", "storageclass/fast"])?;
     }
-    // Who may what, roles of the cluster say.
+    // The roles of the cluster decide who may do what.
     let jane = site.user(BEIJING, "jane")?;
     let said = jane.run_with(&["create", "-f", "-"], &class("janes", "jane", 1))?;
     ensure!(said.stderr.contains("User \"jane\" cannot create resource \"priorityclasses\""), "{said:?}");

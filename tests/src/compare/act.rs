@@ -1,4 +1,4 @@
-//! Doing what a step says, on one side.
+//! Executes a step, on one side.
 //!
 //! A [`Stage`] is what the steps of one script share: a folder, kept outputs, a `kubectl proxy`. Steps that end by
 //! themselves are here; those that talk to a running kubectl are in modules of their own.
@@ -63,7 +63,7 @@ impl<'a> Stage<'a> {
         Ok(Self { side, folder, kept: BTreeMap::new(), proxy: None })
     }
 
-    /// Does one thing. `None` if there is nothing to compare; an error if the script cannot go on.
+    /// Executes one action. `None` if there is nothing to compare. An error if the script cannot continue.
     pub(super) fn act(&mut self, action: &Action) -> anyhow::Result<Option<Outcome>> {
         let folder = self.folder.path();
         Ok(match action {
@@ -114,7 +114,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Runs a command that must succeed and whose output nobody wants.
+    /// Runs a command that must succeed and whose output is ignored.
     pub(super) fn must(&self, words: &[&str], input: &str) -> anyhow::Result<()> {
         let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
         let outcome = run(&mut self.side.kubectl(&words, self.folder.path()), input)?;

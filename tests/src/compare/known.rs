@@ -42,7 +42,7 @@ pub struct Known {
     pub shows: Vec<String>,
     /// Whether the second side does not do it at all.
     pub left_out: bool,
-    /// Whether it does not differ, whatever a list below says.
+    /// Whether it does not differ, even if a list below has an entry for it.
     pub same: bool,
 }
 

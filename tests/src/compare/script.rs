@@ -56,7 +56,7 @@ pub struct Script {
 /// One command.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
-    /// The line of the file that it stands in, from 1.
+    /// Its line in the file, from 1.
     pub(super) line: usize,
     /// That line as it is written, without a here-document's mark: its name in the list of known differences.
     pub(super) text: String,

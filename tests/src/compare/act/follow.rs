@@ -1,4 +1,4 @@
-//! Output that does not end by itself.
+//! Output that does not end without a signal.
 
 use std::process::Command;
 

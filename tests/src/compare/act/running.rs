@@ -39,7 +39,7 @@ impl Running {
         Ok(Self { child, stdin, pieces, seen: Vec::new() })
     }
 
-    /// Reads until `text` stands in the output at or after `from`; where it ends is the result.
+    /// Reads until the output contains `text` at or after `from`. Returns the end of that text.
     pub(super) fn until(&mut self, text: &str, from: usize) -> anyhow::Result<usize> {
         let end = SystemTime::now() + PATIENCE;
         loop {

@@ -6,7 +6,7 @@ use super::Outcome;
 use super::running::Running;
 use crate::compare::script::Turn;
 
-/// Takes the turns in order, then lets the command end by itself, or hangs up.
+/// Takes the turns in order, then waits for the command to end, or hangs up.
 ///
 /// What is typed must be awaited by an `expect` before it: as long as kubectl has not put the terminal into raw mode, the
 /// terminal itself would echo it, and one more line would show on some days.

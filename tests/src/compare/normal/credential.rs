@@ -29,7 +29,7 @@ pub(super) fn certificates(text: &str) -> String {
 
 /// Puts `TOKEN`, `CERTIFICATE` and `DIGEST` in their places.
 pub(super) fn tokens(text: &str) -> String {
-    // What a list goes on with is opaque: it may have any form.
+    // A continue token is opaque: it may have any form.
     let text = match text.split_once("\"continue\": \"") {
         Some((before, _)) => &format!("{before}\"continue\": \"TOKEN\","),
         None => text,
