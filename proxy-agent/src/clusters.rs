@@ -30,10 +30,12 @@ use crate::namespaces::annotations::Reserved;
 use crate::namespaces::{Annotations, Namespaces};
 use crate::nodes::own::{AllNodes, OwnNodes};
 use crate::roles::Roles;
+use crate::translate::MAX_OBJECT;
 pub use address_range::{AddressRange, InvalidAddressRange};
 pub use toleration::TolerationError;
 
-/// Bytes of request bodies and of objects in answers that all virtual clusters together may hold; one may hold half.
+/// Bytes of request bodies and of objects in answers that all virtual clusters together may hold; one may hold a third, which
+/// is one object of the host's at its largest.
 const BODIES: usize = 48 * 1024 * 1024;
 
 /// Bytes of lists in protobuf that all virtual clusters together may hold; one may hold the longest list that there is.
@@ -156,7 +158,7 @@ impl VirtualClusters {
             namespaces: Arc::clone(namespaces),
             nodes: Arc::default(),
             roles: Arc::default(),
-            bodies: FairBudget::new(BODIES, BODIES / 2),
+            bodies: FairBudget::new(BODIES, MAX_OBJECT),
             lists: FairBudget::new(LISTS, DEFAULT_LIST_LIMIT),
         };
         clusters.exchange(clusters.read(configured)?);
