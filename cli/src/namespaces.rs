@@ -194,7 +194,7 @@ async fn find(api: &Api, cluster: Option<&ClusterName>) -> anyhow::Result<ByClus
             None => label.to_owned(),
         };
         let selection = Selection { labels, shape: Shape::Metadata, ..Selection::default() };
-        for item in api.list(NAMESPACES, &selection).await?.items {
+        for item in api.list(NAMESPACES, &selection).await? {
             let Some((cluster, namespace)) = read(&item, label) else { continue };
             found.entry(cluster).or_default().push(namespace);
         }
@@ -215,7 +215,7 @@ fn read(item: &Value, label: &str) -> Option<(String, Found)> {
 async fn roles(api: &Api, cluster: &ClusterName) -> anyhow::Result<Vec<String>> {
     let selection = Selection { shape: Shape::Metadata, ..Selection::default() };
     let prefix = format!("vc:{cluster}:");
-    let roles = api.list(ROLES, &selection).await?.items;
+    let roles = api.list(ROLES, &selection).await?;
     let name = |role: &Value| role["metadata"]["name"].as_str().map(str::to_owned);
     Ok(roles.iter().filter_map(name).filter(|name| name.starts_with(&prefix)).collect())
 }
@@ -225,7 +225,7 @@ async fn roles(api: &Api, cluster: &ClusterName) -> anyhow::Result<Vec<String>> 
 async fn release(api: &Api, namespace: &str) -> anyhow::Result<()> {
     let bindings = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings");
     let selection = Selection { labels: MIRROR_LABEL.to_owned(), shape: Shape::Metadata, ..Selection::default() };
-    for binding in api.list(&bindings, &selection).await?.items {
+    for binding in api.list(&bindings, &selection).await? {
         let metadata = &binding["metadata"];
         let (Some(name), Some(left)) = (metadata["name"].as_str(), without_ours(metadata)) else { continue };
         let patch = json!({"metadata": {"finalizers": left, "resourceVersion": metadata["resourceVersion"]}});

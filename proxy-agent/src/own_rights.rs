@@ -146,8 +146,10 @@ impl<A: HostApi> OwnRights<A> {
     }
 
     async fn take_back(&self) -> Result<(), ApiError> {
-        for role in self.api.list(&path(RBAC, "clusterroles", ""), &format!("{LABEL}=true")).await? {
-            let role = role["metadata"]["name"].as_str().unwrap_or_default();
+        let mut roles = Vec::new();
+        let label = format!("{LABEL}=true");
+        self.api.each(&path(RBAC, "clusterroles", ""), &label, |role| roles.push(role.metadata.name)).await?;
+        for role in &roles {
             let Some(name) = role.strip_prefix(PREFIX) else { continue };
             // The garbage collector deletes a role whose definition this agent does not know.
             let Some(is_of_clusters) = self.definitions.is_of_clusters(name) else { continue };

@@ -16,7 +16,7 @@
 //! (interrupted writes of clients), `ending` (namespaces that are being deleted), `birth` (namespaces that were just
 //! created), `secure` (levels of Pod Security), `annotate` (annotations for admission policies), `search` (namespaces
 //! that others have just created), `leave` (clusters that left the configuration), `former` (names of earlier versions),
-//! `binding` and `catalog` (the desired state), `paths`, `trouble`.
+//! `binding` and `catalog` (the desired state), `found` (what is there), `paths`, `trouble`.
 
 mod annotate;
 mod attempts;
@@ -25,6 +25,7 @@ mod birth;
 mod catalog;
 mod ending;
 mod former;
+mod found;
 mod foundation;
 mod in_force;
 mod leave;

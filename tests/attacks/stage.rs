@@ -50,6 +50,11 @@ impl Stage {
         Ok(Self { attack, site, tenant, cluster, admin, curl, user })
     }
 
+    /// The host's administrator.
+    pub(crate) fn host(&self) -> Kubectl {
+        self.site.host().kubectl()
+    }
+
     /// Creates an object in the attacker's cluster, which may be refused where that is the point.
     pub(crate) fn create(&self, path: &str, object: &Value) -> anyhow::Result<()> {
         let answer = self.curl.send("POST", path, &object.to_string())?;

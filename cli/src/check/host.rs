@@ -293,7 +293,7 @@ impl Questions<'_> {
     async fn list(&mut self, what: &str, path: &str, labels: &str, shape: Shape) -> Option<Vec<Value>> {
         let selection = Selection { labels: labels.to_owned(), shape, ..Selection::default() };
         match slow(what, self.api.list(path, &selection)).await {
-            Ok(list) => Some(list.items),
+            Ok(list) => Some(list),
             Err(error) if error.is_not_found() => None,
             Err(error) => {
                 self.unknown(what, &error);

@@ -3,37 +3,82 @@
 
 use std::future::Future;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::host::api::{Api, ApiError, Change, PatchKind, Reflector, Selection, Shape};
+use crate::host::api::{Api, ApiError, Change, Page, Partial, PatchKind, Position, Reflector, Selection};
 
 /// A host's API server. Clones are the same. Paths are absolute; every call is bounded in time and size.
 pub trait HostApi: Clone + Send + Sync + 'static {
     /// What [`follow`](Self::follow) gives.
-    type Following: Following;
+    type Following<T: Object>: Following<T>;
 
     /// Reads one object.
     fn get(&self, path: &str) -> impl Future<Output = Result<Value, ApiError>> + Send;
 
-    /// Reads a whole list; `labels` is a label selector, empty for everything.
-    fn list(&self, path: &str, labels: &str) -> impl Future<Output = Result<Vec<Value>, ApiError>> + Send;
+    /// Reads of one object what a `T` holds.
+    fn read<T: Object>(&self, path: &str) -> impl Future<Output = Result<T, ApiError>> + Send;
 
-    /// The same, but only the metadata of the objects.
-    fn list_metadata(&self, path: &str, labels: &str) -> impl Future<Output = Result<Vec<Value>, ApiError>> + Send;
+    /// Reads a page of a list.
+    fn page<T: Object>(
+        &self,
+        path: &str,
+        selection: &Selection,
+        from: &Position,
+    ) -> impl Future<Output = Result<Page<T>, ApiError>> + Send;
 
-    /// Whether `is_one` accepts the metadata of any object in a list.
-    fn any(
+    /// Reads a list page by page.
+    fn pages<'a>(&'a self, path: &'a str, selection: &'a Selection) -> Pages<'a, Self> {
+        Pages { api: self, path, selection, next: Some(Position::default()) }
+    }
+
+    /// Whether `is_one` accepts what a `T` holds of the metadata of any object in a list.
+    fn any<T: Object>(
         &self,
         path: &str,
         labels: &str,
-        is_one: impl Fn(&Value) -> bool + Send + Sync,
-    ) -> impl Future<Output = Result<bool, ApiError>> + Send;
+        mut is_one: impl FnMut(T) -> bool + Send,
+    ) -> impl Future<Output = Result<bool, ApiError>> + Send {
+        async move {
+            let selection = Selection::labelled(labels).metadata();
+            let mut pages = self.pages(path, &selection);
+            while let Some(page) = pages.next().await? {
+                if page.into_iter().any(&mut is_one) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+    }
+
+    /// Passes the metadata of each object in a list to `see`.
+    fn each(
+        &self,
+        path: &str,
+        labels: &str,
+        mut see: impl FnMut(Partial) + Send,
+    ) -> impl Future<Output = Result<(), ApiError>> + Send {
+        async move {
+            self.any(path, labels, |object: Partial| {
+                see(object);
+                false
+            })
+            .await
+            .map(drop)
+        }
+    }
 
     /// Creates an object in the collection; returns it as stored.
     fn create(&self, path: &str, object: &Value) -> impl Future<Output = Result<Value, ApiError>> + Send;
 
     /// Replaces an object, if its `resourceVersion` is still the present one.
     fn update(&self, path: &str, object: &Value) -> impl Future<Output = Result<Value, ApiError>> + Send;
+
+    /// Creates an object that is JSON text.
+    fn create_text(&self, path: &str, object: String) -> impl Future<Output = Result<(), ApiError>> + Send;
+
+    /// Changes an object by a strategic merge patch that is JSON text.
+    fn patch_text(&self, path: &str, patch: String) -> impl Future<Output = Result<(), ApiError>> + Send;
 
     /// Server-side apply; `path` says who is the manager of the fields, and whether to take them by force.
     fn apply(&self, path: &str, object: &Value) -> impl Future<Output = Result<Value, ApiError>> + Send;
@@ -42,39 +87,57 @@ pub trait HostApi: Clone + Send + Sync + 'static {
     fn delete(&self, path: &str, options: &Value) -> impl Future<Output = Result<Value, ApiError>> + Send;
 
     /// Lists and watches a collection for ever.
-    fn follow(&self, path: &str, labels: &str) -> Self::Following;
+    fn follow<T: Object>(&self, path: &str, labels: &str) -> Self::Following<T>;
+}
+
+/// What is read of an object: all of it, or less.
+pub trait Object: DeserializeOwned + Send + 'static {}
+
+/// A list that is read page by page, because clients determine how long it is.
+pub struct Pages<'a, A> {
+    api: &'a A,
+    path: &'a str,
+    selection: &'a Selection,
+    next: Option<Position>,
 }
 
 /// A list that stays true.
-pub trait Following: Send + 'static {
+pub trait Following<T = Value>: Send + 'static {
     /// The next change; dropping the future loses nothing.
-    fn next(&mut self) -> impl Future<Output = Change> + Send;
+    fn next(&mut self) -> impl Future<Output = Change<T>> + Send;
 }
+
+// === impl Pages ===
+
+impl<A: HostApi> Pages<'_, A> {
+    /// The objects of the next page; `None` after the last.
+    pub async fn next<T: Object>(&mut self) -> Result<Option<Vec<T>>, ApiError> {
+        let Some(from) = &self.next else { return Ok(None) };
+        let page = self.api.page(self.path, self.selection, from).await?;
+        self.next = page.next;
+        Ok(Some(page.items))
+    }
+}
+
+// === impl Object ===
+
+impl<T: DeserializeOwned + Send + 'static> Object for T {}
 
 // === impl HostApi for Api ===
 
 impl HostApi for Api {
-    type Following = Reflector;
+    type Following<T: Object> = Reflector;
 
     async fn get(&self, path: &str) -> Result<Value, ApiError> {
         Self::get(self, path).await
     }
 
-    async fn list(&self, path: &str, labels: &str) -> Result<Vec<Value>, ApiError> {
-        Ok(Self::list(self, path, &labelled(labels)).await?.items)
+    async fn read<T: Object>(&self, path: &str) -> Result<T, ApiError> {
+        Self::read(self, path).await
     }
 
-    async fn list_metadata(&self, path: &str, labels: &str) -> Result<Vec<Value>, ApiError> {
-        Ok(Self::list(self, path, &Selection { shape: Shape::Metadata, ..labelled(labels) }).await?.items)
-    }
-
-    async fn any(
-        &self,
-        path: &str,
-        labels: &str,
-        is_one: impl Fn(&Value) -> bool + Send + Sync,
-    ) -> Result<bool, ApiError> {
-        Self::any(self, path, &Selection { shape: Shape::Metadata, ..labelled(labels) }, is_one).await
+    async fn page<T: Object>(&self, path: &str, selection: &Selection, from: &Position) -> Result<Page<T>, ApiError> {
+        Self::page(self, path, selection, from).await
     }
 
     async fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
@@ -85,6 +148,14 @@ impl HostApi for Api {
         Self::update(self, path, object).await
     }
 
+    async fn create_text(&self, path: &str, object: String) -> Result<(), ApiError> {
+        Self::create_text(self, path, object).await
+    }
+
+    async fn patch_text(&self, path: &str, patch: String) -> Result<(), ApiError> {
+        Self::patch_text(self, path, PatchKind::Strategic, patch).await
+    }
+
     async fn apply(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         self.patch(path, PatchKind::Apply, object).await
     }
@@ -93,17 +164,13 @@ impl HostApi for Api {
         Self::delete(self, path, options).await
     }
 
-    fn follow(&self, path: &str, labels: &str) -> Reflector {
-        self.reflect(path, labelled(labels))
+    fn follow<T: Object>(&self, path: &str, labels: &str) -> Reflector {
+        self.reflect(path, Selection::labelled(labels))
     }
 }
 
-impl Following for Reflector {
-    async fn next(&mut self) -> Change {
+impl<T: Object> Following<T> for Reflector {
+    async fn next(&mut self) -> Change<T> {
         Self::next(self).await
     }
-}
-
-fn labelled(labels: &str) -> Selection {
-    Selection { labels: labels.to_owned(), ..Selection::default() }
 }

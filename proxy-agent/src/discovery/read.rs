@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{Resource, Resources};
-use crate::host::api::{Api, ApiError, Selection, Shape};
+use crate::clusters::host_api::HostApi as _;
+use crate::host::api::{Api, ApiError};
 use crate::host::{Host, HostError, empty};
 use crate::shared::DEFINITIONS;
 use crate::translate::collect;
@@ -149,13 +150,10 @@ pub(super) async fn read(host: &Host) -> Result<Resources, DiscoveryError> {
 
 /// The names of the CustomResourceDefinitions: `plural.group`.
 async fn definitions(host: &Host) -> Result<HashSet<String>, DiscoveryError> {
-    // In pages: virtual clusters write some of them, and annotations may be large.
-    let metadata = Selection { shape: Shape::Metadata, ..Selection::default() };
-    match Api::new(host.clone()).list(DEFINITIONS, &metadata).await {
-        Ok(list) => {
-            let names = list.items.iter().filter_map(|definition| definition["metadata"]["name"].as_str());
-            Ok(names.map(str::to_owned).collect())
-        }
+    let mut names = HashSet::new();
+    let api = Api::new(host.clone());
+    match api.each(DEFINITIONS, "", |definition| _ = names.insert(definition.metadata.name)).await {
+        Ok(()) => Ok(names),
         // A host that has none of them.
         Err(error) if error.is_not_found() => Ok(HashSet::new()),
         Err(error) => Err(error.into()),

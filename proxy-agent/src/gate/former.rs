@@ -13,10 +13,10 @@ pub(super) async fn remove(api: &impl HostApi, served: Served) -> Result<(), Api
     let kinds = [(served.validating, Kind::Validating), (served.mutating, Kind::Mutating)];
     for (version, kind) in kinds.into_iter().filter_map(|(version, kind)| Some((version?, kind))) {
         for collection in kind.collections(version) {
-            for object in api.list(&collection, LABEL).await? {
-                let Some(name) = object["metadata"]["name"].as_str().filter(|name| is_of_one_cluster(name)) else {
-                    continue;
-                };
+            let mut former = Vec::new();
+            api.each(&collection, LABEL, |policy| former.push(policy.metadata.name)).await?;
+            former.retain(|name| is_of_one_cluster(name));
+            for name in former {
                 match api.delete(&format!("{collection}/{name}"), &serde_json::json!({})).await {
                     Ok(_) => info!(name, "removed an admission policy of an earlier version"),
                     // Another agent was faster.

@@ -24,7 +24,7 @@ fn host(resources: &[&str]) -> FakeHost {
 fn run(host: &FakeHost, accepted: Accepted) -> (Gate<FakeHost>, JoinSet<()>) {
     let namespaces = Arc::new(Namespaces::new([]));
     let gate = Gate::new(host.clone(), accepted, Arc::clone(&namespaces));
-    let following = host.follow(namespaces::PATH, "");
+    let following = host.follow::<Value>(namespaces::PATH, "");
     let mut running = JoinSet::new();
     running.spawn(async move { namespaces.follow(following).await });
     running.spawn(gate.clone().run());

@@ -2,12 +2,14 @@
 //!
 //! For clients' requests, which stream and are never parsed whole, there is [`Host::send`]. Here bodies are read into
 //! memory, so each call is bounded in size and in time. Objects are `serde_json::Value`: the agent looks at a few
-//! fields of them and must keep those it does not know.
+//! fields of them and must keep those it does not know. Of objects that clients can make large it reads only a type of
+//! its own, because a `Value` may have twenty times the size of its JSON.
 //!
 //! Reading order: [`Api`], [`Selection`], [`Reflector`] (a list that stays true), [`ApiError`].
 
 mod answer;
 mod error;
+mod partial;
 mod reflector;
 mod selection;
 
@@ -17,11 +19,14 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use http::{Method, Request, Response, Uri};
 use kube_wire::query::Query;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{Host, HostBody, RequestBody, empty, full};
+pub use answer::Page;
 pub use error::ApiError;
+pub use partial::{ObjectMeta, Partial};
 pub use reflector::{Change, Reflector};
 pub use selection::{Selection, Shape};
 
@@ -32,8 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(65);
 /// The maximum size of a response, in bytes. An object is smaller: etcd accepts at most 1.5 MiB (`--max-request-bytes`).
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
 
-/// The maximum size of a page, in bytes: [`PAGE`] objects of 16 KB each. Parsed, it needs about ten times as much.
-const MAX_PAGE: usize = 8 * 1024 * 1024;
+/// The maximum size of a page, in bytes: [`PAGE`] objects of 8 KB each. Several may be read at once.
+const MAX_PAGE: usize = 4 * 1024 * 1024;
 
 /// Objects per page of a list, unless they are large.
 const PAGE: u32 = 500;
@@ -58,18 +63,9 @@ pub enum PatchKind {
     Apply,
 }
 
-/// A whole list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct List {
-    /// In the API server's order.
-    pub items: Vec<Value>,
-    /// When the list was true; a watch can go on from there.
-    pub resource_version: String,
-}
-
 /// The start of a page, and its maximum number of objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Position {
+pub struct Position {
     /// None at the beginning of the list.
     token: Option<String>,
     limit: u32,
@@ -86,12 +82,16 @@ impl Api {
 
     /// Reads one object. `path` is absolute, with a query or without, here and below.
     pub async fn get(&self, path: &str) -> Result<Value, ApiError> {
+        self.read(path).await
+    }
+
+    /// Reads of one object what a `T` holds.
+    pub async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiError> {
         self.call(self.request(Method::GET, path)?, empty()).await
     }
 
-    /// Reads a whole list, page by page. Bounded by what is there: for lists that can be long there is
-    /// [`Api::reflect`].
-    pub async fn list(&self, path: &str, selection: &Selection) -> Result<List, ApiError> {
+    /// Reads a whole list, for commands that end soon. The agent does not: clients determine how long lists are.
+    pub async fn list(&self, path: &str, selection: &Selection) -> Result<Vec<Value>, ApiError> {
         let mut items = Vec::new();
         let mut from = Position::default();
         loop {
@@ -99,50 +99,42 @@ impl Api {
             items.extend(page.items);
             match page.next {
                 Some(next) => from = next,
-                None => return Ok(List { items, resource_version: page.resource_version }),
-            }
-        }
-    }
-
-    /// Whether `is_one` accepts any object of a list. Holds one page at a time.
-    pub async fn any(
-        &self,
-        path: &str,
-        selection: &Selection,
-        is_one: impl Fn(&Value) -> bool + Send,
-    ) -> Result<bool, ApiError> {
-        let mut from = Position::default();
-        loop {
-            let page = self.page(path, selection, &from).await?;
-            if page.items.iter().any(&is_one) {
-                return Ok(true);
-            }
-            match page.next {
-                Some(next) => from = next,
-                None => return Ok(false),
+                None => return Ok(items),
             }
         }
     }
 
     /// Creates an object; returns it as stored.
     pub async fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
-        self.write(Method::POST, path, "application/json", object).await
+        self.write(Method::POST, path, "application/json", object.to_string()).await
     }
 
     /// Replaces an object. If it holds a `resourceVersion`, only if nobody else has changed it meanwhile.
     pub async fn update(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
-        self.write(Method::PUT, path, "application/json", object).await
+        self.write(Method::PUT, path, "application/json", object.to_string()).await
     }
 
     /// Changes an object.
     pub async fn patch(&self, path: &str, kind: PatchKind, patch: &Value) -> Result<Value, ApiError> {
-        self.write(Method::PATCH, path, kind.content_type(), patch).await
+        self.write(Method::PATCH, path, kind.content_type(), patch.to_string()).await
+    }
+
+    /// Creates an object that is JSON text already.
+    pub async fn create_text(&self, path: &str, object: String) -> Result<(), ApiError> {
+        let _: IgnoredAny = self.write(Method::POST, path, "application/json", object).await?;
+        Ok(())
+    }
+
+    /// Changes an object by a patch that is JSON text already.
+    pub async fn patch_text(&self, path: &str, kind: PatchKind, patch: String) -> Result<(), ApiError> {
+        let _: IgnoredAny = self.write(Method::PATCH, path, kind.content_type(), patch).await?;
+        Ok(())
     }
 
     /// Deletes an object. `options` is a `DeleteOptions` without `kind` and `apiVersion`: `{}`, or preconditions.
     /// Returns the object, or a Status of success.
     pub async fn delete(&self, path: &str, options: &Value) -> Result<Value, ApiError> {
-        self.write(Method::DELETE, path, "application/json", options).await
+        self.write(Method::DELETE, path, "application/json", options.to_string()).await
     }
 
     /// Follows a list for ever.
@@ -150,20 +142,25 @@ impl Api {
         Reflector::new(self.clone(), path.into(), selection)
     }
 
-    async fn write(
+    async fn write<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         content_type: &'static str,
-        body: &Value,
-    ) -> Result<Value, ApiError> {
+        body: String,
+    ) -> Result<T, ApiError> {
         let mut request = self.request(method, path)?;
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        self.call(request, full(body.to_string())).await
+        self.call(request, full(body)).await
     }
 
     /// Reads a page with as many objects as [`MAX_PAGE`] allows, and at least one.
-    async fn page(&self, path: &str, selection: &Selection, from: &Position) -> Result<answer::Page, ApiError> {
+    pub async fn page<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        selection: &Selection,
+        from: &Position,
+    ) -> Result<Page<T>, ApiError> {
         let mut limit = from.limit;
         let bytes = loop {
             let mut query = selection.query(path);
@@ -179,7 +176,7 @@ impl Api {
                 answered => break answered?,
             }
         };
-        answer::Page::read(&bytes, limit)
+        Page::read(&bytes, limit)
     }
 
     /// Begins a watch; its body is the caller's to read. Only the head of the answer is bounded in time.
@@ -202,7 +199,7 @@ impl Api {
         Ok(response.into_body())
     }
 
-    async fn call(&self, request: Request<()>, body: RequestBody) -> Result<Value, ApiError> {
+    async fn call<T: DeserializeOwned>(&self, request: Request<()>, body: RequestBody) -> Result<T, ApiError> {
         let bytes = self.bytes(request, body, MAX_ANSWER).await?;
         serde_json::from_slice(&bytes).map_err(ApiError::Json)
     }
@@ -241,6 +238,18 @@ impl Position {
     /// After a page of at most `limit` objects. If objects are large, the next ones may be too.
     fn after(token: String, limit: u32) -> Self {
         Self { token: Some(token), limit: limit.saturating_mul(2).min(PAGE) }
+    }
+}
+
+#[cfg(test)]
+impl Position {
+    /// Where a host in memory goes on.
+    pub(crate) fn at(token: &str) -> Self {
+        Self::after(token.to_owned(), PAGE)
+    }
+
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.token.as_deref()
     }
 }
 

@@ -27,7 +27,7 @@ impl<A: HostApi> Root<A> {
         self.ensure_role(root).await?;
         let subjects = json!([{"apiGroup": RBAC, "kind": "Group", "name": attempt_group(cluster)}]);
         let role_ref = json!({"apiGroup": RBAC, "kind": "Role", "name": ATTEMPTS});
-        self.ensure_binding(root, &Wanted::internal(ATTEMPTS, subjects, role_ref)).await
+        self.ensure_binding(root, &Wanted::internal(ATTEMPTS, &subjects, role_ref)).await
     }
 
     async fn ensure_role(&self, root: &HostNamespace) -> Result<(), Trouble> {

@@ -179,11 +179,13 @@ impl Mirrors {
 mod tests {
     use serde_json::json;
 
+    use super::super::found::Found;
     use super::*;
 
     fn binding(name: &str, role: &str, version: u64) -> Binding {
         let metadata = json!({"name": name, "resourceVersion": version.to_string()});
-        Binding::of(&json!({"metadata": metadata, "roleRef": {"kind": "ClusterRole", "name": role}})).unwrap()
+        let object = json!({"metadata": metadata, "roleRef": {"kind": "ClusterRole", "name": role}});
+        Binding::of(&Found::of(&object).unwrap()).unwrap()
     }
 
     fn catalog() -> (ClusterName, Catalog) {

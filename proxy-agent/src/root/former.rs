@@ -4,13 +4,16 @@
 //! virtual cluster.
 
 use rewrite::{ClusterName, HostNamespace};
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::RawValue;
 use tracing::info;
 
-use super::binding::{Binding, CLUSTER_ADMIN, RBAC, is_deleted};
+use super::binding::{Binding, CLUSTER_ADMIN, is_deleted};
+use super::found::Found;
 use super::trouble::is_already_there;
 use super::{ROOT_LABEL, Root, Trouble, paths};
 use crate::clusters::host_api::HostApi;
+use crate::host::api::{Partial, Selection};
 
 // === impl Root ===
 
@@ -27,18 +30,21 @@ impl<A: HostApi> Root<A> {
         if found["metadata"]["labels"][ROOT_LABEL] != cluster.as_str() || is_deleted(&found) {
             return Ok(());
         }
-        let bindings = api.list(&paths::bindings(&former), "").await?;
-        for binding in bindings.iter().filter_map(|binding| moved(binding, root)) {
-            match api.create(&paths::bindings(root), &binding).await {
-                Err(error) if !is_already_there(&error) => return Err(error.into()),
-                _ => {}
+        let (path, everything) = (paths::bindings(&former), Selection::default());
+        let mut pages = api.pages(&path, &everything);
+        while let Some(page) = pages.next::<Box<RawValue>>().await? {
+            for binding in page.iter().filter_map(|binding| moved(binding, root)) {
+                match api.create_text(&paths::bindings(root), binding).await {
+                    Err(error) if !is_already_there(&error) => return Err(error.into()),
+                    _ => {}
+                }
             }
         }
         let options = json!({"preconditions": {"uid": found["metadata"]["uid"]}});
         match api.delete(&paths::namespace(&former), &options).await {
             Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error.into()),
             _ => {
-                info!(%cluster, %former, %root, bindings = bindings.len(), "replaced the root namespace");
+                info!(%cluster, %former, %root, "replaced the root namespace");
                 Ok(())
             }
         }
@@ -46,17 +52,12 @@ impl<A: HostApi> Root<A> {
 }
 
 /// A client's binding for the new root namespace; `None` if the agent created the binding itself.
-fn moved(binding: &Value, root: &HostNamespace) -> Option<Value> {
-    let metadata = &binding["metadata"];
-    if metadata["name"] == CLUSTER_ADMIN || Binding::of(binding).is_none() {
-        return None;
-    }
-    Some(json!({
-        "apiVersion": format!("{RBAC}/v1"), "kind": "RoleBinding",
-        "metadata": {
-            "name": metadata["name"], "namespace": root.as_str(),
-            "labels": metadata["labels"], "annotations": metadata["annotations"],
-        },
-        "subjects": binding["subjects"], "roleRef": binding["roleRef"],
-    }))
+fn moved(binding: &RawValue, root: &HostNamespace) -> Option<String> {
+    let found: Found = serde_json::from_str(binding.get()).ok()?;
+    let Partial { metadata } = serde_json::from_str(binding.get()).ok()?;
+    let binding = Binding::of(&found).filter(|binding| binding.name != CLUSTER_ADMIN)?;
+    Some(binding.object(json!({
+        "name": metadata.name, "namespace": root.as_str(),
+        "labels": metadata.labels, "annotations": metadata.annotations,
+    })))
 }

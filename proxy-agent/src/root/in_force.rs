@@ -15,9 +15,10 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use super::binding::{Binding, RBAC};
+use super::found::Found;
 use super::{INTERNAL_LABEL, Root, Trouble, paths};
 use crate::clusters::host_api::HostApi;
-use crate::host::api::ApiError;
+use crate::host::api::{ApiError, Selection};
 use crate::namespaces::Phase;
 
 /// The ClusterRole and the RoleBinding.
@@ -52,13 +53,13 @@ impl<A: HostApi> Root<A> {
     pub async fn written(&self, cluster: &ClusterName, name: &str) {
         let Some(path) = paths::binding(&HostNamespace::root(cluster), name) else { return };
         let known = self.catalog().known(cluster);
-        let mut answer = self.shared.api.get(&path).await;
+        let mut answer = self.shared.api.read::<Found>(&path).await;
         for _ in 1..READS {
             if answer.as_ref().err().is_none_or(ApiError::is_not_found) {
                 break;
             }
             sleep(LAST_PAUSE).await;
-            answer = self.shared.api.get(&path).await;
+            answer = self.shared.api.read(&path).await;
         }
         match answer {
             Ok(found) => drop(Binding::of(&found).map(|found| self.catalog().read(cluster, &found))),
@@ -75,17 +76,24 @@ impl<A: HostApi> Root<A> {
     pub async fn look_again(&self, cluster: &ClusterName) {
         let root = HostNamespace::root(cluster);
         let known = self.catalog().known(cluster);
-        match self.shared.api.list(&paths::bindings(&root), "").await {
-            Ok(found) => {
-                let bindings: Vec<_> = found.iter().filter_map(Binding::of).collect();
-                self.catalog().listed(cluster, &bindings, &known);
-            }
+        match self.bindings(&root).await {
+            Ok(bindings) => self.catalog().listed(cluster, &bindings, &known),
             Err(error) => {
                 warn!(error = &error as &dyn std::error::Error, %cluster, "bindings are mirrored when their watch tells");
                 return;
             }
         }
         self.everywhere(cluster, &Change::All).await;
+    }
+
+    async fn bindings(&self, root: &HostNamespace) -> Result<Vec<Binding>, ApiError> {
+        let (path, everything) = (paths::bindings(root), Selection::default());
+        let mut pages = self.shared.api.pages(&path, &everything);
+        let mut bindings = Vec::new();
+        while let Some(page) = pages.next::<Found>().await? {
+            bindings.extend(page.iter().filter_map(Binding::of));
+        }
+        Ok(bindings)
     }
 
     /// Waits, but not for long, until all that was written to the host before is in force.

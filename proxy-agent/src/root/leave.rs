@@ -7,9 +7,9 @@ use rewrite::name::CLUSTER_LABEL;
 use rewrite::{ClusterName, HostNamespace};
 use tracing::info;
 
-use super::binding::{is_mirror, released};
-use super::{MIRROR_LABEL, Root, Trouble, paths};
+use super::{Root, Trouble};
 use crate::clusters::host_api::HostApi;
+use crate::host::api::Partial;
 use crate::namespaces;
 
 /// So many namespaces are named in the log.
@@ -26,9 +26,9 @@ impl<A: HostApi> Root<A> {
             if self.serves(cluster) {
                 return Ok(());
             }
-            let found = self.shared.api.list(namespaces::PATH, &label).await?;
-            let hosts = found.iter().filter_map(|namespace| namespace["metadata"]["name"].as_str());
-            let hosts: Vec<_> = hosts.filter_map(|name| HostNamespace::new(name).ok()).collect();
+            let mut hosts = Vec::new();
+            let see = |namespace: Partial| hosts.extend(HostNamespace::new(&namespace.metadata.name));
+            self.shared.api.each(namespaces::PATH, &label, see).await?;
             let mut is_done = true;
             for host in &hosts {
                 is_done &= self.let_go(host).await?;
@@ -44,17 +44,5 @@ impl<A: HostApi> Root<A> {
                 return Ok(());
             }
         }
-    }
-
-    /// Returns whether there was nothing to be done.
-    async fn let_go(&self, host: &HostNamespace) -> Result<bool, Trouble> {
-        let mut is_done = true;
-        for mirror in self.shared.api.list(&paths::bindings(host), MIRROR_LABEL).await? {
-            if is_mirror(&mirror) && released(&mirror).is_some() {
-                self.release(host, &mirror).await?;
-                is_done = false;
-            }
-        }
-        Ok(is_done)
     }
 }

@@ -1,17 +1,19 @@
 //! Makes the bindings of one namespace what they should be.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rewrite::{ClusterName, HostNamespace};
-use serde_json::{Value, json};
+use serde_json::json;
 use tracing::{debug, info};
 
 use super::binding::{Binding, CLUSTER_ADMIN, Repair, Wanted, is_deleted, is_mirror, released, undisguised};
 use super::ending::only_bindings_remain;
+use super::found::Found;
 use super::trouble::{is_already_there, is_namespace_ending};
 use super::{MIRROR_LABEL, MIRROR_PREFIX, Root, Trouble, paths};
 use crate::clusters::host_api::HostApi;
-use crate::host::api::ApiError;
+use crate::host::api::{ApiError, Selection};
 use crate::namespaces::Phase;
 
 /// The maximum number of attempts if somebody else changes the object meanwhile.
@@ -44,31 +46,42 @@ impl<A: HostApi> Root<A> {
         host: &HostNamespace,
         wanted: &[Arc<Wanted>],
     ) -> Result<(), Trouble> {
-        let found = self.shared.api.list(&paths::bindings(host), MIRROR_LABEL).await?;
-        for wanted in wanted {
-            let is_right =
-                |found: &Value| found["metadata"]["name"] == *wanted.name && wanted.repair(found) == Repair::Nothing;
-            if !found.iter().any(is_right)
-                && let Some(wanted) = self.confirmed(cluster, &wanted.name).await?
-            {
-                self.ensure_binding(host, &wanted).await?;
+        let (path, selection) = (paths::bindings(host), Selection::labelled(MIRROR_LABEL));
+        let mut missing: BTreeMap<&str, &Wanted> =
+            wanted.iter().map(|wanted| (wanted.name.as_str(), wanted.as_ref())).collect();
+        let is_wanted: BTreeSet<&str> = missing.keys().copied().collect();
+        let mut pages = self.shared.api.pages(&path, &selection);
+        while let Some(page) = pages.next::<Found>().await? {
+            for found in page {
+                let name = found.metadata.name.as_str();
+                if missing.get(name).is_some_and(|wanted| wanted.repair(&found) == Repair::Nothing) {
+                    missing.remove(name);
+                } else if !is_wanted.contains(name) {
+                    self.unwanted(cluster, host, &found).await?;
+                }
             }
         }
-        let is_wanted = |found: &Value| wanted.iter().any(|wanted| found["metadata"]["name"] == *wanted.name);
-        for stale in found.iter().filter(|found| is_mirror(found) && !is_wanted(found)) {
-            let Some(name) = stale["metadata"]["name"].as_str() else { continue };
-            if let Some(wanted) = self.confirmed(cluster, name).await? {
+        // The administrators' comes last.
+        for wanted in wanted.iter().filter(|wanted| missing.contains_key(wanted.name.as_str())) {
+            if let Some(wanted) = self.confirmed(cluster, &wanted.name).await? {
                 self.ensure_binding(host, &wanted).await?;
-                continue;
             }
-            debug!(namespace = %host, binding = name, "mirror of a binding that is gone");
-            self.remove(host, stale).await?;
-        }
-        for disguised in found.iter().filter_map(undisguised) {
-            info!(namespace = %host, binding = %disguised["metadata"]["name"], "a binding is no mirror, and is shown");
-            self.update(host, &disguised).await?;
         }
         Ok(())
+    }
+
+    /// One that has the label of mirrors, and is none of those that we have heard of.
+    async fn unwanted(&self, cluster: &ClusterName, host: &HostNamespace, found: &Found) -> Result<(), Trouble> {
+        let name = &found.metadata.name;
+        if let Some(shown) = undisguised(found) {
+            info!(namespace = %host, binding = name, "a binding is no mirror, and is shown");
+            return self.patch(host, name, shown).await.map(drop);
+        }
+        if let Some(wanted) = self.confirmed(cluster, name).await? {
+            return self.ensure_binding(host, &wanted).await;
+        }
+        debug!(namespace = %host, binding = name, "mirror of a binding that is gone");
+        self.remove(host, found).await
     }
 
     /// The mirror of this name as the root namespace says by now that it must be; nothing if there is to be none. What we
@@ -80,7 +93,7 @@ impl<A: HostApi> Root<A> {
             return Ok(Some(Binding::cluster_admin(cluster).mirror()));
         }
         let Some(path) = paths::binding(&HostNamespace::root(cluster), name) else { return Ok(None) };
-        match self.shared.api.get(&path).await {
+        match self.shared.api.read(&path).await {
             Ok(binding) => Ok(Binding::of(&binding).map(|binding| binding.mirror())),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error.into()),
@@ -103,20 +116,22 @@ impl<A: HostApi> Root<A> {
         if !is_deleted(&namespace) {
             return Ok(());
         }
-        let found = api.list(&paths::bindings(host), "").await?;
-        if only_bindings_remain(&namespace) && found.iter().all(is_mirror) {
-            for mirror in &found {
-                self.release(host, mirror).await?;
-            }
-            return Ok(());
+        let bindings = paths::bindings(host);
+        if only_bindings_remain(&namespace) && !api.any(&bindings, "", |found: Found| !is_mirror(&found)).await? {
+            return self.let_go(host).await.map(drop);
         }
-        for found in &found {
-            let wanted = wanted.iter().find(|wanted| found["metadata"]["name"] == *wanted.name);
-            if let Some(heard) = wanted.filter(|wanted| wanted.edit(found).is_some())
+        for heard in wanted {
+            let Some(path) = paths::binding(host, &heard.name) else { continue };
+            let found: Found = match api.read(&path).await {
+                Ok(found) => found,
+                Err(error) if error.is_not_found() => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if heard.patch(&found).is_some()
                 && let Some(wanted) = self.confirmed(cluster, &heard.name).await?
-                && let Some(edited) = wanted.edit(found)
+                && let Some(patch) = wanted.patch(&found)
             {
-                self.update(host, &edited).await?;
+                self.patch(host, &heard.name, patch).await?;
             }
         }
         Ok(())
@@ -127,8 +142,8 @@ impl<A: HostApi> Root<A> {
         let api = &self.shared.api;
         let Some(path) = paths::binding(host, &wanted.name) else { return Ok(()) };
         for _ in 0..ATTEMPTS {
-            match api.create(&paths::bindings(host), &wanted.object(host)).await {
-                Ok(_) => {
+            match api.create_text(&paths::bindings(host), wanted.object(host)).await {
+                Ok(()) => {
                     debug!(namespace = %host, binding = wanted.name, "binding created");
                     return Ok(());
                 }
@@ -136,15 +151,15 @@ impl<A: HostApi> Root<A> {
                 Err(error) if is_namespace_ending(&error) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
-            let found = match api.get(&path).await {
+            let found: Found = match api.read(&path).await {
                 Ok(found) => found,
                 Err(error) if error.is_not_found() => continue,
                 Err(error) => return Err(error.into()),
             };
             match wanted.repair(&found) {
                 Repair::Nothing => return Ok(()),
-                Repair::Update(edited) => {
-                    if self.update(host, &edited).await? {
+                Repair::Patch(patch) => {
+                    if self.patch(host, &wanted.name, patch).await? {
                         info!(namespace = %host, binding = wanted.name, "binding restored");
                         return Ok(());
                     }
@@ -166,42 +181,53 @@ impl<A: HostApi> Root<A> {
     }
 
     /// Deletes a binding of ours, which means to let it go.
-    async fn remove(&self, host: &HostNamespace, found: &Value) -> Result<(), Trouble> {
-        let metadata = &found["metadata"];
-        let Some(path) = metadata["name"].as_str().and_then(|name| paths::binding(host, name)) else { return Ok(()) };
-        if is_deleted(found) {
-            return self.release(host, found).await;
+    async fn remove(&self, host: &HostNamespace, found: &Found) -> Result<(), Trouble> {
+        let Some(path) = paths::binding(host, &found.metadata.name) else { return Ok(()) };
+        if found.is_deleted() {
+            return self.release(host, found).await.map(drop);
         }
-        let options = json!({"preconditions": {"uid": metadata["uid"]}});
+        let options = json!({"preconditions": {"uid": found.metadata.uid}});
         match self.shared.api.delete(&path, &options).await {
             Ok(_) => {}
             Err(error) if is_lost(&error) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
-        match self.shared.api.get(&path).await {
-            Ok(deleted) if is_deleted(&deleted) => self.release(host, &deleted).await,
+        match self.shared.api.read::<Found>(&path).await {
+            Ok(deleted) if deleted.is_deleted() => self.release(host, &deleted).await.map(drop),
             Ok(_) => Ok(()),
             Err(error) if error.is_not_found() => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    pub(super) async fn release(&self, host: &HostNamespace, found: &Value) -> Result<(), Trouble> {
-        let Some(released) = released(found) else { return Ok(()) };
-        if self.update(host, &released).await? {
-            debug!(namespace = %host, binding = %found["metadata"]["name"], "mirror released");
-            return Ok(());
+    /// Releases all mirrors of a namespace. Returns whether there was nothing to be done.
+    pub(super) async fn let_go(&self, host: &HostNamespace) -> Result<bool, Trouble> {
+        let (path, selection) = (paths::bindings(host), Selection::labelled(MIRROR_LABEL).metadata());
+        let mut pages = self.shared.api.pages(&path, &selection);
+        let mut is_done = true;
+        while let Some(page) = pages.next::<Found>().await? {
+            for mirror in page.iter().filter(|found| is_mirror(found)) {
+                is_done &= !self.release(host, mirror).await?;
+            }
         }
-        // Whoever was faster has released it, or has changed it: its event brings us back here, unless it is gone.
-        Ok(())
+        Ok(is_done)
+    }
+
+    /// Returns whether it was held by us. Whoever is faster has released it, or has changed it: its event brings us back
+    /// here, unless it is gone.
+    async fn release(&self, host: &HostNamespace, found: &Found) -> Result<bool, Trouble> {
+        let Some(released) = released(found) else { return Ok(false) };
+        if self.patch(host, &found.metadata.name, released).await? {
+            debug!(namespace = %host, binding = found.metadata.name, "mirror released");
+        }
+        Ok(true)
     }
 
     /// Returns `false` if somebody else has changed or removed it meanwhile.
-    async fn update(&self, host: &HostNamespace, object: &Value) -> Result<bool, Trouble> {
-        let name = object["metadata"]["name"].as_str();
-        let Some(path) = name.and_then(|name| paths::binding(host, name)) else { return Ok(false) };
-        match self.shared.api.update(&path, object).await {
-            Ok(_) => Ok(true),
+    async fn patch(&self, host: &HostNamespace, name: &str, patch: String) -> Result<bool, Trouble> {
+        let Some(path) = paths::binding(host, name) else { return Ok(false) };
+        match self.shared.api.patch_text(&path, patch).await {
+            Ok(()) => Ok(true),
             Err(error) if is_lost(&error) => Ok(false),
             Err(error) => Err(error.into()),
         }

@@ -9,17 +9,17 @@ use serde_json::Value;
 
 use super::Root;
 use super::binding::Binding;
+use super::found::Found;
 use crate::clusters::host_api::HostApi;
 
 /// Mirrors of a virtual cluster: a hundred ClusterRoleBindings in a thousand namespaces.
 const COUNT: usize = 100_000;
 /// The maximum bytes of their JSON. The host's etcd holds 2 GiB by default (`--quota-backend-bytes`).
 const BYTES: usize = 256 * 1024 * 1024;
-/// The overhead of a mirror in addition to its binding, in bytes.
+/// The overhead of a binding or a mirror in addition to its content, in bytes.
 const OVERHEAD: usize = 512;
-/// What the bindings themselves may say, in bytes of JSON: the agent keeps them in memory, and has several copies of one
-/// while it writes its mirrors.
-const SAID: usize = 4 * 1024 * 1024;
+/// The maximum of what the agent keeps of the bindings themselves in memory: their JSON, and [`OVERHEAD`] for each.
+const SAID: usize = 8 * 1024 * 1024;
 
 /// A write that adds mirrors.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,8 @@ pub enum NoRoom {
     },
     /// Bindings.
     #[error(
-        "exceeded quota: all ClusterRoleBindings of a virtual cluster may have {SAID} bytes, and this would make them {0}"
+        "exceeded quota: all ClusterRoleBindings of a virtual cluster may take {SAID} bytes of memory, and this would make \
+         them {0}"
     )]
     Bindings(usize),
 }
@@ -59,18 +60,19 @@ impl<A: HostApi> Root<A> {
         let namespaces = self.shared.namespaces.members(cluster).len();
         let (namespaces, binding) = match growth {
             Growth::Namespace => (namespaces + 1, None),
-            Growth::Binding(binding) => (namespaces, Binding::of(binding)),
+            Growth::Binding(binding) => (namespaces, Found::of(binding).as_ref().and_then(Binding::of)),
         };
         let catalog = self.catalog();
         if binding.as_ref().is_some_and(|binding| !catalog.is_growth(cluster, binding)) {
             return Ok(());
         }
-        let (bindings, said) = catalog.weigh(cluster, binding.as_ref());
+        let (bindings, content) = catalog.weigh(cluster, binding.as_ref());
+        let said = content.saturating_add(bindings.saturating_mul(OVERHEAD));
         if said > SAID {
             return Err(NoRoom::Bindings(said));
         }
         let count = bindings.saturating_mul(namespaces);
-        let bytes = said.saturating_add(bindings * OVERHEAD).saturating_mul(namespaces);
+        let bytes = said.saturating_mul(namespaces);
         if count > COUNT || bytes > BYTES { Err(NoRoom::Mirrors { count, bytes }) } else { Ok(()) }
     }
 }
@@ -107,6 +109,7 @@ mod tests {
             let subjects = json!([{"kind": "User", "name": "x".repeat(subject)}]);
             json!({"metadata": {"name": name}, "roleRef": {"kind": "ClusterRole", "name": "view"}, "subjects": subjects})
         };
+        let binding = |object: &Value| Binding::of(&Found::of(object).unwrap()).unwrap();
         let large = object("large", 2 * 1024 * 1024);
         let no_room = root.has_room(&cluster, Growth::Binding(&large));
         assert!(matches!(no_room, Err(NoRoom::Mirrors { .. })), "{no_room:?}");
@@ -114,12 +117,12 @@ mod tests {
         let no_room = root.has_room(&cluster, Growth::Binding(&larger));
         assert!(matches!(no_room, Err(NoRoom::Bindings(_))), "{no_room:?}");
         for number in 1..499 {
-            let binding = Binding::of(&object(&format!("b{number}"), 8)).unwrap();
+            let binding = binding(&object(&format!("b{number}"), 8));
             root.catalog().tell(&cluster, Event::There(&binding));
         }
         assert_eq!(root.has_room(&cluster, Growth::Binding(&object("another", 8))), Ok(()));
         // 500 with that of the administrators.
-        let last = Binding::of(&object("last", 8)).unwrap();
+        let last = binding(&object("last", 8));
         root.catalog().tell(&cluster, Event::There(&last));
         assert!(root.has_room(&cluster, Growth::Binding(&object("another", 8))).is_err());
         assert!(root.has_room(&cluster, Growth::Namespace).is_err());

@@ -5,14 +5,14 @@ use std::future::pending;
 use std::sync::Arc;
 
 use rewrite::{ClusterName, HostNamespace};
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
-use super::binding::{Binding, CLUSTER_ADMIN, Repair, is_deleted, version};
+use super::binding::{Binding, CLUSTER_ADMIN, Repair};
 use super::catalog::Event;
+use super::found::Found;
 use super::queue::Queue;
 use super::{Founding, MIRROR_LABEL, Root, Trouble, paths};
 use crate::clusters::host_api::{Following, HostApi};
@@ -22,8 +22,8 @@ use crate::namespaces::{Phase, Told};
 /// Places that are looked at at once. Few, so that clients' requests come through while a thousand namespaces get a
 /// mirror.
 const AT_ONCE: usize = 8;
-/// Changes of bindings that wait to be looked at; then the watches wait.
-const INBOX: usize = 64;
+/// Changes of bindings that wait to be looked at; then the watches wait. Few, because clients can make bindings large.
+const INBOX: usize = 8;
 
 /// A place to look at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,9 +51,9 @@ struct Leaving {
 #[derive(Debug)]
 enum Seen {
     /// To a mirror, anywhere.
-    Mirror(Change),
+    Mirror(Change<Found>),
     /// To a binding in the root namespace of this cluster.
-    Root(ClusterName, Change),
+    Root(ClusterName, Change<Found>),
 }
 
 // === impl Root ===
@@ -209,7 +209,9 @@ impl<A: HostApi> Root<A> {
             Seen::Mirror(Change::Synced) => {}
             Seen::Mirror(Change::Applied(binding)) if self.is_right(&binding) => {}
             Seen::Mirror(Change::Applied(binding) | Change::Deleted(binding)) => {
-                queue.extend_mirrors(namespace_of(&binding));
+                if let Some(host) = namespace_of(&binding) {
+                    queue.add(Work::Mirrors(host));
+                }
             }
             Seen::Root(cluster, change) => {
                 if self.root_changed(&cluster, &change, queue) {
@@ -220,7 +222,7 @@ impl<A: HostApi> Root<A> {
     }
 
     /// Returns whether mirrors must change.
-    fn root_changed(&self, cluster: &ClusterName, change: &Change, queue: &mut Queue<Work>) -> bool {
+    fn root_changed(&self, cluster: &ClusterName, change: &Change<Found>, queue: &mut Queue<Work>) -> bool {
         let mut catalog = self.catalog();
         match change {
             Change::Synced => {
@@ -229,7 +231,7 @@ impl<A: HostApi> Root<A> {
                 is_news
             }
             Change::Applied(binding) | Change::Deleted(binding) => {
-                let Some(name) = binding["metadata"]["name"].as_str() else { return false };
+                let name = binding.metadata.name.as_str();
                 let is_gone = matches!(change, Change::Deleted(_));
                 if name == CLUSTER_ADMIN {
                     let protected = Binding::cluster_admin(cluster).protected();
@@ -239,7 +241,7 @@ impl<A: HostApi> Root<A> {
                     return false;
                 }
                 let there = Binding::of(binding).filter(|_| !is_gone);
-                let told = there.as_ref().map_or(Event::Gone { name, version: version(binding) }, Event::There);
+                let told = there.as_ref().map_or(Event::Gone { name, version: binding.version() }, Event::There);
                 let is_news = catalog.tell(cluster, told);
                 // Until the list is complete each would be looked at as many times as there are bindings.
                 is_news && catalog.is_complete(cluster)
@@ -248,16 +250,16 @@ impl<A: HostApi> Root<A> {
     }
 
     /// Spares a look after our own writes.
-    fn is_right(&self, binding: &Value) -> bool {
+    fn is_right(&self, binding: &Found) -> bool {
         let Some(member) = namespace_of(binding).and_then(|host| self.shared.namespaces.member(&host)) else {
             return false;
         };
         let mirrors = self.catalog().mirrors(&member.cluster);
         let mut mirrors = mirrors.iter().map(Arc::as_ref);
-        mirrors.find(|wanted| binding["metadata"]["name"] == *wanted.name).is_some_and(|wanted| {
-            if is_deleted(binding) && member.phase == Phase::Terminating {
+        mirrors.find(|wanted| binding.metadata.name == wanted.name).is_some_and(|wanted| {
+            if binding.is_deleted() && member.phase == Phase::Terminating {
                 // Kept by its finalizer; what ends that is told by the namespace.
-                return wanted.edit(binding).is_none();
+                return wanted.patch(binding).is_none();
             }
             wanted.repair(binding) == Repair::Nothing
         })
@@ -297,17 +299,7 @@ impl<A: HostApi> Followers<A> {
     }
 }
 
-// === impl Queue ===
-
-impl Queue<Work> {
-    fn extend_mirrors(&mut self, host: Option<HostNamespace>) {
-        if let Some(host) = host {
-            self.add(Work::Mirrors(host));
-        }
-    }
-}
-
-async fn forward(mut following: impl Following, events: mpsc::Sender<Seen>, seen: impl Fn(Change) -> Seen) {
+async fn forward(mut following: impl Following<Found>, events: mpsc::Sender<Seen>, seen: impl Fn(Change<Found>) -> Seen) {
     loop {
         let change = following.next().await;
         if events.send(seen(change)).await.is_err() {
@@ -316,8 +308,8 @@ async fn forward(mut following: impl Following, events: mpsc::Sender<Seen>, seen
     }
 }
 
-fn namespace_of(binding: &Value) -> Option<HostNamespace> {
-    HostNamespace::new(binding["metadata"]["namespace"].as_str()?).ok()
+fn namespace_of(binding: &Found) -> Option<HostNamespace> {
+    HostNamespace::new(&binding.metadata.namespace).ok()
 }
 
 fn is_born_with(host: &HostNamespace, cluster: &ClusterName) -> bool {

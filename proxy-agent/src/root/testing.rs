@@ -11,8 +11,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::binding::is_deleted;
 use super::paths;
-use crate::clusters::host_api::{Following, HostApi};
-use crate::host::api::{ApiError, Change};
+use crate::clusters::host_api::{Following, HostApi, Object};
+use crate::host::api::{ApiError, Change, Page, Position, Selection};
 use crate::namespaces;
 
 /// Where the agent asks about itself.
@@ -127,30 +127,29 @@ impl FakeHost {
 }
 
 impl HostApi for FakeHost {
-    type Following = FakeFollowing;
+    type Following<T: Object> = FakeFollowing;
 
     async fn get(&self, path: &str) -> Result<Value, ApiError> {
         self.call(|state| state.objects.get(path).cloned().ok_or_else(not_found))
     }
 
-    async fn list(&self, path: &str, labels: &str) -> Result<Vec<Value>, ApiError> {
+    async fn read<T: Object>(&self, path: &str) -> Result<T, ApiError> {
+        Ok(parsed(&self.get(path).await?))
+    }
+
+    /// Pages of two, so that lists have several.
+    async fn page<T: Object>(&self, path: &str, selection: &Selection, from: &Position) -> Result<Page<T>, ApiError> {
         self.call(|state| {
-            let listed = state.objects.iter().filter(|(at, object)| is_in(at, path) && has_label(object, labels));
-            Ok(listed.map(|(_, object)| object.clone()).collect())
+            let after = from.token();
+            let listed = state.objects.iter().filter(|(at, object)| {
+                is_in(at, path) && has_label(object, &selection.labels) && after.is_none_or(|after| at.as_str() > after)
+            });
+            let mut listed = listed.peekable();
+            let page: Vec<_> = listed.by_ref().take(2).collect();
+            let next = listed.peek().and(page.last()).map(|(at, _)| Position::at(at));
+            let items = page.into_iter().map(|(_, object)| parsed(object)).collect();
+            Ok(Page { items, resource_version: state.version.to_string(), next })
         })
-    }
-
-    async fn list_metadata(&self, path: &str, labels: &str) -> Result<Vec<Value>, ApiError> {
-        self.list(path, labels).await
-    }
-
-    async fn any(
-        &self,
-        path: &str,
-        labels: &str,
-        is_one: impl Fn(&Value) -> bool + Send + Sync,
-    ) -> Result<bool, ApiError> {
-        Ok(self.list(path, labels).await?.iter().any(is_one))
     }
 
     async fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
@@ -203,6 +202,15 @@ impl HostApi for FakeHost {
         })
     }
 
+    async fn create_text(&self, path: &str, object: String) -> Result<(), ApiError> {
+        self.create(path, &serde_json::from_str(&object).unwrap()).await.map(drop)
+    }
+
+    async fn patch_text(&self, path: &str, patch: String) -> Result<(), ApiError> {
+        let stored = self.get(path).await?;
+        self.update(path, &patched(stored, serde_json::from_str(&patch).unwrap())).await.map(drop)
+    }
+
     async fn apply(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         let (path, _query) = path.split_once('?').expect("a field manager");
         self.call(|state| {
@@ -225,7 +233,7 @@ impl HostApi for FakeHost {
         self.call(|state| state.delete(path).ok_or_else(not_found))
     }
 
-    fn follow(&self, path: &str, labels: &str) -> FakeFollowing {
+    fn follow<T: Object>(&self, path: &str, labels: &str) -> FakeFollowing {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut state = self.lock();
         for (at, object) in &state.objects {
@@ -239,10 +247,12 @@ impl HostApi for FakeHost {
     }
 }
 
-impl Following for FakeFollowing {
-    async fn next(&mut self) -> Change {
+impl<T: Object> Following<T> for FakeFollowing {
+    async fn next(&mut self) -> Change<T> {
         match self.0.recv().await {
-            Some(change) => change,
+            Some(Change::Applied(object)) => Change::Applied(parsed(&object)),
+            Some(Change::Deleted(object)) => Change::Deleted(parsed(&object)),
+            Some(Change::Synced) => Change::Synced,
             None => std::future::pending().await,
         }
     }
@@ -375,6 +385,38 @@ impl State {
         self.reviews_behind = self.reviews_behind.saturating_sub(1);
         json!({"status": {"allowed": is_given && !is_behind}})
     }
+}
+
+/// As the host's response is read.
+fn parsed<T: Object>(object: &Value) -> T {
+    serde_json::from_str(&object.to_string()).unwrap()
+}
+
+/// A strategic merge patch, of labels, finalizers and subjects.
+fn patched(mut object: Value, patch: Value) -> Value {
+    let Value::Object(mut fields) = patch else { panic!("{patch}") };
+    let mut metadata = fields.remove("metadata").unwrap();
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let stored = &mut object["metadata"];
+    let mut finalizers = list(&stored["finalizers"]);
+    finalizers.retain(|finalizer| !list(&metadata["$deleteFromPrimitiveList/finalizers"]).contains(finalizer));
+    for finalizer in list(&metadata["finalizers"]) {
+        if !finalizers.contains(&finalizer) {
+            finalizers.push(finalizer);
+        }
+    }
+    stored["finalizers"] = finalizers.into();
+    for (key, value) in metadata["labels"].take().as_object().into_iter().flatten() {
+        stored["labels"][key] = value.clone();
+    }
+    if let Some(labels) = stored["labels"].as_object_mut() {
+        labels.retain(|_, value| !value.is_null());
+    }
+    stored["resourceVersion"] = metadata["resourceVersion"].take();
+    for (key, value) in fields {
+        object[key] = value;
+    }
+    object
 }
 
 fn paths_under(state: &State, namespace: &str) -> Vec<String> {

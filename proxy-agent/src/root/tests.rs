@@ -52,7 +52,7 @@ async fn with(root: &Root<FakeHost>, test: impl Future<Output = ()>) {
     let host = root.shared.api.clone();
     let namespaces = Arc::clone(&root.shared.namespaces);
     tokio::select! {
-        () = namespaces.follow(host.follow(namespaces::PATH, "")) => {}
+        () = namespaces.follow(host.follow::<Value>(namespaces::PATH, "")) => {}
         () = root.clone().run() => {}
         tested = timeout(PATIENCE, test) => tested.expect("what was waited for has not come"),
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::HostObject;
 use crate::clusters::host_api::HostApi;
-use crate::host::api::ApiError;
+use crate::host::api::{ApiError, Partial};
 use crate::namespaces;
 
 /// The paths of the instances of a definition.
@@ -53,16 +53,13 @@ impl Instances {
     /// definition, and nobody must take it away from those that have it.
     pub(crate) async fn any_outside(&self, api: &impl HostApi, definition: &HostObject) -> Result<bool, ApiError> {
         let found = if definition.owners().all(|owner| ClusterName::new(owner).is_err()) {
-            api.any(&self.path(), "", |_| true).await
+            api.any(&self.path(), "", |_: Partial| true).await
         } else if self.is_namespaced {
             let of_clusters = namespaces_of(api, CLUSTER_LABEL).await?;
-            let is_outside = |instance: &Value| {
-                let namespace = instance["metadata"]["namespace"].as_str().unwrap_or_default();
-                !of_clusters.contains(namespace)
-            };
+            let is_outside = |instance: Partial| !of_clusters.contains(&instance.metadata.namespace);
             api.any(&self.path(), "", is_outside).await
         } else {
-            api.any(&self.path(), &format!("!{CLUSTER_LABEL}"), |_| true).await
+            api.any(&self.path(), &format!("!{CLUSTER_LABEL}"), |_: Partial| true).await
         };
         match found {
             // The definition is not in force: there can be none.
@@ -74,16 +71,19 @@ impl Instances {
 
 /// The host names of namespaces whose label and name agree on their virtual cluster.
 async fn namespaces_of(api: &impl HostApi, labels: &str) -> Result<HashSet<String>, ApiError> {
-    let all = api.list(namespaces::PATH, labels).await?;
-    let own = all.iter().filter_map(|namespace| {
-        let metadata = &namespace["metadata"];
-        let label = |key: &str| metadata["labels"][key].as_str();
-        let cluster = ClusterName::new(label(CLUSTER_LABEL)?).ok()?;
-        let name = VirtualNamespace::new(label(NAMESPACE_LABEL)?).ok()?;
-        let host = HostNamespace::derive(&name, &cluster);
-        (metadata["name"] == host.as_str()).then(|| host.to_string())
-    });
-    Ok(own.collect())
+    let mut own = HashSet::new();
+    api.each(namespaces::PATH, labels, |Partial { metadata }| {
+        let label = |key: &str| metadata.labels.get(key).map(String::as_str);
+        let cluster = label(CLUSTER_LABEL).and_then(|cluster| ClusterName::new(cluster).ok());
+        let name = label(NAMESPACE_LABEL).and_then(|name| VirtualNamespace::new(name).ok());
+        if let (Some(cluster), Some(name)) = (cluster, name)
+            && metadata.name == HostNamespace::derive(&name, &cluster).as_str()
+        {
+            own.insert(metadata.name);
+        }
+    })
+    .await?;
+    Ok(own)
 }
 
 #[cfg(test)]

@@ -52,6 +52,14 @@ pub(super) static ATTACKS: &[Attack] = &[
         Traffic::Requests(20, vec![Sent::new(Who::Admin, "GET", &format!("{RBAC}/clusterrolebindings?limit=1"))])
     })
     .after(large_bindings),
+    Attack::new("many-subjects", "4 ClusterRoleBindings/s of 48,000 subjects", || {
+        let path = format!("{RBAC}/clusterrolebindings");
+        Traffic::Requests(4, vec![Sent::new(Who::Admin, "POST", &path).with(JSON, many_subjects().to_string())])
+    }),
+    Attack::new("stored-subjects", "a ClusterRoleBinding of 48,000 subjects that is there already, and 1 change/s of it", || {
+        Traffic::Requests(1, vec![annotate(&format!("{RBAC}/clusterrolebindings/many"))])
+    })
+    .after(stored_subjects),
     Attack::new("large-namespaces", "300 Namespaces with annotations of 250 KB, and 2 reads/s", || {
         Traffic::Requests(2, vec![Sent::new(Who::Admin, "GET", &format!("{NAMESPACES}?limit=10"))])
     })
@@ -127,6 +135,21 @@ fn large_bindings(stage: &Stage) -> anyhow::Result<()> {
     let subjects = [user(&"x".repeat(1_000_000))];
     let binding = json!({"metadata": {"name": "large"}, "roleRef": role_ref(), "subjects": subjects});
     stage.create_all(&format!("{RBAC}/clusterrolebindings"), 120, &binding)
+}
+
+/// As many as a body may have: small objects take many times their JSON when they are parsed.
+fn many_subjects() -> Value {
+    let subject = json!({"kind": "ServiceAccount", "name": "a", "namespace": "b"});
+    json!({"metadata": {"generateName": "many-"}, "roleRef": role_ref(), "subjects": vec![subject; 48_000]})
+}
+
+/// As if an earlier version had accepted it.
+fn stored_subjects(stage: &Stage) -> anyhow::Result<()> {
+    let mut binding = many_subjects();
+    binding["apiVersion"] = "rbac.authorization.k8s.io/v1".into();
+    binding["kind"] = "RoleBinding".into();
+    binding["metadata"] = json!({"name": "many", "namespace": format!("atoll-root-{}", stage.cluster)});
+    stage.host().ok_with(&["create", "-f", "-"], &binding.to_string()).map(drop)
 }
 
 fn large_namespaces(stage: &Stage) -> anyhow::Result<()> {

@@ -4,12 +4,14 @@ use http::{Method, StatusCode};
 use kube_wire::name::SegmentName;
 use kube_wire::query::ListOptions;
 use kube_wire::{ResourceRequest, Status};
+use serde_json::value::RawValue;
 
 use super::{Asked, Written};
+use crate::clusters::host_api::HostApi as _;
 use crate::exchange::CONFLICTS;
 use crate::exchange::body::Body;
 use crate::exchange::plan::Plan;
-use crate::host::api::{Selection, Shape};
+use crate::host::api::{ApiError, Selection, Shape};
 use crate::refusal::Refusal;
 use crate::shared::HostObject;
 
@@ -46,18 +48,28 @@ impl Asked<'_> {
         let labels = self.selected_labels()?;
         let fields = ListOptions::parse(self.info.query())?.field_selector.to_string();
         let selection = Selection { fields, shape: Shape::Metadata, ..Selection::default() };
-        let all = self.api().list(&request.path().build(), &selection).await.map_err(|error| match error.status() {
+        let unreadable = |error: ApiError| match error.status() {
             Some(status) if status.code < 500 => Refusal::from(status.clone()),
             _ => Status::service_unavailable(format!("cannot list the objects on the host: {error}"))
                 .with_retry_after(1)
                 .into(),
-        })?;
+        };
+        let (api, path) = (self.api(), request.path().build());
+        let mut pages = api.pages(&path, &selection);
         let mut selected = Vec::new();
-        for object in all.items.into_iter().map(HostObject::new).filter(|object| object.is_seen_by(cluster)) {
-            let object = self.load_overlay(object).await?;
-            let shown = object.labels_shown_to(cluster);
-            if labels.matches(|key| shown.get(key).map(String::as_str)) {
-                selected.push(object.text("name").to_owned());
+        while let Some(page) = pages.next::<Box<RawValue>>().await.map_err(unreadable)? {
+            for text in page {
+                // One at a time: a parsed object is many times as large as its JSON.
+                let object = serde_json::from_str(text.get()).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+                let object = HostObject::new(object);
+                if !object.is_seen_by(cluster) {
+                    continue;
+                }
+                let object = self.load_overlay(object).await?;
+                let shown = object.labels_shown_to(cluster);
+                if labels.matches(|key| shown.get(key).map(String::as_str)) {
+                    selected.push(object.text("name").to_owned());
+                }
             }
         }
         Ok(selected)

@@ -7,7 +7,7 @@ use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use kube_wire::Status;
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 use super::{ApiError, Position};
 use crate::host::HostBody;
@@ -19,17 +19,21 @@ const MAX_REFUSAL: usize = 64 * 1024;
 const MAX_MESSAGE: usize = 1024;
 
 /// One page of a list.
-pub(super) struct Page {
-    pub(super) items: Vec<Value>,
-    pub(super) resource_version: String,
-    pub(super) next: Option<Position>,
+#[derive(Debug)]
+pub struct Page<T> {
+    /// In the API server's order.
+    pub items: Vec<T>,
+    /// When the list was true; a watch can go on from there.
+    pub resource_version: String,
+    /// The position of the next page, if there is one.
+    pub next: Option<Position>,
 }
 
 #[derive(Deserialize)]
-struct ListForm {
+struct ListForm<T> {
     metadata: ListMeta,
     // Go writes an empty list of some types as null.
-    items: Option<Vec<Value>>,
+    items: Option<Vec<T>>,
 }
 
 #[derive(Deserialize)]
@@ -42,10 +46,10 @@ struct ListMeta {
 
 // === impl Page ===
 
-impl Page {
+impl<T: DeserializeOwned> Page<T> {
     /// `limit` is the number of requested objects.
     pub(super) fn read(bytes: &[u8], limit: u32) -> Result<Self, ApiError> {
-        let list: ListForm = serde_json::from_slice(bytes).map_err(ApiError::Json)?;
+        let list: ListForm<T> = serde_json::from_slice(bytes).map_err(ApiError::Json)?;
         let token = list.metadata.next.filter(|token| !token.is_empty());
         Ok(Self {
             items: list.items.unwrap_or_default(),

@@ -16,7 +16,9 @@ mod watching;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::{debug, warn};
 
@@ -45,12 +47,12 @@ const OVERTIME: Duration = Duration::from_secs(30);
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum Change<T = Value> {
     /// The object is there and looks like this. May repeat what is known.
-    Applied(Value),
+    Applied(T),
     /// The object is gone. Only `metadata` with `name`, `namespace` and `uid` is promised; it is the last state of the
     /// object if that is known.
-    Deleted(Value),
+    Deleted(T),
     /// Everything that was there at one moment has been told. Comes after each complete list.
     Synced,
 }
@@ -63,15 +65,16 @@ pub struct Reflector {
     selection: Selection,
     phase: Phase,
     known: Known,
-    /// Found and not told yet: at most one page, or the events of one chunk.
-    ready: VecDeque<Change>,
+    /// Found and not told yet: at most one page, or the events of one chunk. They are parsed one by one, because parsed
+    /// ones may need twenty times the memory.
+    ready: VecDeque<Change<Box<RawValue>>>,
     failures: u32,
     resume_at: Option<Instant>,
 }
 
 #[derive(Debug)]
 enum Phase {
-    Listing { next: Position, listed: Listed, asking: Asking<Result<Page, ApiError>> },
+    Listing { next: Position, listed: Listed, asking: Asking<Result<Page<Box<RawValue>>, ApiError>> },
     Connecting { resource_version: String, asking: Asking<Result<(HostBody, Instant), ApiError>> },
     Watching { watching: Watching, until: Instant },
 }
@@ -104,10 +107,14 @@ impl Reflector {
 
     /// The next change. Waits for as long as there is none; failures are logged and tried again. Dropping the future
     /// loses nothing.
-    pub async fn next(&mut self) -> Change {
+    pub async fn next<T: DeserializeOwned>(&mut self) -> Change<T> {
         loop {
             if let Some(change) = self.ready.pop_front() {
-                return change;
+                match change.parsed() {
+                    Ok(change) => return change,
+                    Err(error) => self.recover(Interruption::Relist(ApiError::Json(error))),
+                }
+                continue;
             }
             if let Some(resume_at) = self.resume_at {
                 sleep_until(resume_at).await;
@@ -196,6 +203,19 @@ impl Reflector {
         self.failures = self.failures.saturating_add(1);
         let asked = asked.unwrap_or(0).min(LONGEST_ASKED);
         Duration::from_secs(asked.into()) + bound.mul_f64(fastrand::f64())
+    }
+}
+
+// === impl Change ===
+
+impl Change<Box<RawValue>> {
+    /// The object as a `T`.
+    fn parsed<T: DeserializeOwned>(self) -> Result<Change<T>, serde_json::Error> {
+        Ok(match self {
+            Self::Applied(object) => Change::Applied(serde_json::from_str(object.get())?),
+            Self::Deleted(object) => Change::Deleted(serde_json::from_str(object.get())?),
+            Self::Synced => Change::Synced,
+        })
     }
 }
 

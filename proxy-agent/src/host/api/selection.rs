@@ -27,6 +27,17 @@ pub enum Shape {
 // === impl Selection ===
 
 impl Selection {
+    /// Objects with these labels.
+    pub fn labelled(labels: &str) -> Self {
+        Self { labels: labels.to_owned(), ..Self::default() }
+    }
+
+    /// The same objects, and of each only the metadata.
+    #[must_use]
+    pub fn metadata(self) -> Self {
+        Self { shape: Shape::Metadata, ..self }
+    }
+
     /// The query of `path`, with this in it.
     pub(super) fn query<'p>(&self, path: &'p str) -> Query<'p> {
         let mut query = Query::new(path.split_once('?').map_or("", |(_, query)| query));

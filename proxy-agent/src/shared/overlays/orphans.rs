@@ -6,13 +6,13 @@ use std::time::Duration;
 use rewrite::ClusterName;
 use rewrite::name::OVERLAY_PREFIX;
 use rewrite::pointer::Pointer;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::sleep;
 use tracing::{debug, warn};
 
 use super::{LABEL, OF};
 use crate::clusters::host_api::HostApi;
-use crate::host::api::ApiError;
+use crate::host::api::{ApiError, Partial};
 
 /// The interval of searches. A write stores its object far sooner after its overlay, so an overlay without an object in
 /// two searches is an orphan.
@@ -43,12 +43,13 @@ async fn sweep(
     let mut by_collection: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for cluster in clusters {
         let config_maps = super::collection(cluster);
-        for stored in api.list_metadata(&config_maps, LABEL).await? {
-            let of = text(&stored["metadata"]["annotations"][OF]);
+        api.each(&config_maps, LABEL, |Partial { metadata }| {
+            let of = metadata.annotations.get(OF).map_or("", String::as_str);
             let collection = of.rsplit_once('/').map_or("", |(collection, _)| collection);
-            let path = format!("{config_maps}/{}", text(&stored["metadata"]["name"]));
+            let path = format!("{config_maps}/{}", metadata.name);
             by_collection.entry(collection.to_owned()).or_default().push(path);
-        }
+        })
+        .await?;
     }
     let mut found = HashSet::new();
     for (collection, stored) in by_collection {
@@ -70,17 +71,15 @@ async fn sweep(
 
 /// The identifiers that the objects of a collection point to.
 async fn used(api: &impl HostApi, collection: &str) -> Result<HashSet<String>, ApiError> {
-    let objects = match api.list_metadata(collection, "").await {
-        Err(error) if error.is_not_found() => Vec::new(),
-        objects => objects?,
-    };
-    let annotations = objects.iter().filter_map(|object| object["metadata"]["annotations"].as_object()).flatten();
-    let overlays = annotations.filter(|(key, _)| key.starts_with(OVERLAY_PREFIX));
-    Ok(overlays.filter_map(|(_, value)| Pointer::parse(text(value))).map(|pointer| pointer.id.to_string()).collect())
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
+    let mut used = HashSet::new();
+    let listed = api.each(collection, "", |object| {
+        let overlays = object.metadata.annotations.iter().filter(|(key, _)| key.starts_with(OVERLAY_PREFIX));
+        used.extend(overlays.filter_map(|(_, value)| Some(Pointer::parse(value)?.id.to_string())));
+    });
+    match listed.await {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(used),
+    }
 }
 
 #[cfg(test)]

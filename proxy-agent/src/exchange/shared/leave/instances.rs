@@ -9,8 +9,9 @@ use kube_wire::{ResourceRequest, Status};
 use rewrite::name::CLUSTER_LABEL;
 use tokio::time::{Instant, sleep};
 
+use crate::clusters::host_api::HostApi as _;
 use crate::exchange::Asked;
-use crate::host::api::{ApiError, Selection, Shape};
+use crate::host::api::{ApiError, Partial};
 use crate::host::empty;
 use crate::refusal::Refusal;
 use crate::shared::{HostObject, Instances};
@@ -63,25 +64,26 @@ impl Asked<'_> {
 
     /// Collections in which there are instances of this cluster.
     async fn own_instances(&self, instances: &Instances) -> Result<BTreeSet<String>, Refusal> {
-        let label = format!("{CLUSTER_LABEL}={}", self.cluster.name);
-        let labels = if instances.is_namespaced { String::new() } else { label };
-        let selection = Selection { labels, shape: Shape::Metadata, ..Selection::default() };
-        let all = match self.api().list(&instances.path(), &selection).await {
-            Ok(list) => list.items,
-            // The definition is not in force: there can be none.
-            Err(error) if error.is_not_found() => return Ok(BTreeSet::new()),
-            Err(error) => return Err(unknown(&error)),
-        };
         let mapping = self.cluster.mapping();
-        let paths = all.iter().filter_map(|instance| {
-            if !instances.is_namespaced {
-                return Some(format!("{}?labelSelector={CLUSTER_LABEL}%3D{}", instances.path(), self.cluster.name));
-            }
-            let namespace = instance["metadata"]["namespace"].as_str()?;
-            mapping.member(namespace.as_bytes())?;
-            Some(instances.path_in(namespace))
-        });
-        Ok(paths.collect())
+        let mut paths = BTreeSet::new();
+        let api = self.api();
+        let (all, label) = (instances.path(), format!("{CLUSTER_LABEL}={}", self.cluster.name));
+        let listed = if instances.is_namespaced {
+            api.each(&all, "", |Partial { metadata }| {
+                if mapping.member(metadata.namespace.as_bytes()).is_some() {
+                    paths.insert(instances.path_in(&metadata.namespace));
+                }
+            })
+            .await
+        } else {
+            let own = format!("{all}?labelSelector={CLUSTER_LABEL}%3D{}", self.cluster.name);
+            api.any(&all, &label, |_: Partial| true).await.map(|is_any| paths.extend(is_any.then_some(own)))
+        };
+        match listed {
+            // The definition is not in force: there can be none.
+            Err(error) if !error.is_not_found() => Err(unknown(&error)),
+            _ => Ok(paths),
+        }
     }
 
     /// As an administrator of the cluster, in its namespaces: who may delete a definition need not be one, on any API

@@ -1,9 +1,11 @@
 //! Which objects were told, so that those that vanished unseen can be told as deleted.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::{ApiError, Change, Event};
 
@@ -33,19 +35,19 @@ pub(super) struct Named {
 
 impl Known {
     /// An object of a list. If it replaced one of the same name, that one is told as deleted first.
-    pub(super) fn listed(&mut self, listed: &mut Listed, named: Named, object: Value) -> Vec<Change> {
+    pub(super) fn listed(&mut self, listed: &mut Listed, named: Named, object: Box<RawValue>) -> Vec<Change<Box<RawValue>>> {
         listed.0.insert(named.key.clone());
         self.applied(named, object)
     }
 
     /// After the last page: what is known and was not shown.
-    pub(super) fn vanished(&mut self, listed: &Listed) -> Vec<Change> {
+    pub(super) fn vanished(&mut self, listed: &Listed) -> Vec<Change<Box<RawValue>>> {
         let vanished = self.0.extract_if(|key, _| !listed.0.contains(key));
         vanished.map(|(key, uid)| Change::Deleted(remains(&key, &uid))).collect()
     }
 
     /// An event of a watch.
-    pub(super) fn event(&mut self, event: Event) -> Result<Vec<Change>, ApiError> {
+    pub(super) fn event(&mut self, event: Event) -> Result<Vec<Change<Box<RawValue>>>, ApiError> {
         match event {
             Event::Applied(object) => Ok(self.applied(Named::of(&object)?, object)),
             Event::Deleted(object) => {
@@ -55,7 +57,7 @@ impl Known {
         }
     }
 
-    fn applied(&mut self, named: Named, object: Value) -> Vec<Change> {
+    fn applied(&mut self, named: Named, object: Box<RawValue>) -> Vec<Change<Box<RawValue>>> {
         let mut changes = Vec::new();
         if let Some(old) = self.0.get(&named.key).filter(|old| **old != named.uid) {
             changes.push(Change::Deleted(remains(&named.key, old)));
@@ -69,7 +71,7 @@ impl Known {
 // === impl Named ===
 
 impl Named {
-    pub(super) fn of(object: &Value) -> Result<Self, ApiError> {
+    pub(super) fn of(object: &RawValue) -> Result<Self, ApiError> {
         #[derive(Deserialize)]
         struct Object<'a> {
             #[serde(borrow)]
@@ -77,20 +79,23 @@ impl Named {
         }
         #[derive(Deserialize)]
         struct Metadata<'a> {
-            name: &'a str,
-            namespace: Option<&'a str>,
-            uid: Option<&'a str>,
+            #[serde(borrow)]
+            name: Cow<'a, str>,
+            #[serde(borrow, default)]
+            namespace: Cow<'a, str>,
+            #[serde(borrow, default)]
+            uid: Cow<'a, str>,
         }
-        let Object { metadata } = Object::deserialize(object).map_err(ApiError::Json)?;
-        let key = Key { namespace: metadata.namespace.unwrap_or_default().into(), name: metadata.name.into() };
-        Ok(Self { key, uid: metadata.uid.unwrap_or_default().into() })
+        let Object { metadata } = serde_json::from_str(object.get()).map_err(ApiError::Json)?;
+        let key = Key { namespace: metadata.namespace.into(), name: metadata.name.into() };
+        Ok(Self { key, uid: metadata.uid.into() })
     }
 }
 
-fn remains(key: &Key, uid: &str) -> Value {
+fn remains(key: &Key, uid: &str) -> Box<RawValue> {
     let mut metadata = json!({"name": key.name, "uid": uid});
     if !key.namespace.is_empty() {
         metadata["namespace"] = json!(key.namespace);
     }
-    json!({"metadata": metadata})
+    to_raw_value(&json!({"metadata": metadata})).expect("a value is JSON")
 }

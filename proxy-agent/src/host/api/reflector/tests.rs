@@ -183,7 +183,7 @@ async fn asking_for_the_next_may_be_given_up_at_any_moment() {
         let mut versions = Vec::new();
         while versions.last().is_none_or(|last| last != "199") {
             // Polled once and dropped, again and again, as a `select!` does.
-            let mut next = std::pin::pin!(reflector.next());
+            let mut next = std::pin::pin!(reflector.next::<Value>());
             let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(next.as_mut().poll(cx))).await;
             match polled {
                 std::task::Poll::Ready(Change::Applied(object)) => {

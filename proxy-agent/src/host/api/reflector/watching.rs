@@ -4,7 +4,7 @@ use http_body_util::BodyExt as _;
 use kube_wire::Status;
 use kube_wire::watch::{EventType, JsonFrames};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::ApiError;
 use crate::host::HostBody;
@@ -13,10 +13,10 @@ use crate::host::HostBody;
 const MAX_EVENT: usize = 16 * 1024 * 1024;
 
 /// What a watch says about an object.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) enum Event {
-    Applied(Value),
-    Deleted(Value),
+    Applied(Box<RawValue>),
+    Deleted(Box<RawValue>),
 }
 
 /// A watch that has begun.
@@ -30,7 +30,7 @@ pub(super) struct Watching {
 #[derive(Deserialize)]
 struct FrameForm {
     r#type: String,
-    object: Value,
+    object: Box<RawValue>,
 }
 
 // === impl Watching ===
@@ -76,14 +76,22 @@ impl Watching {
     }
 }
 
-fn version_of(object: &Value) -> Result<String, ApiError> {
-    let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-    let missing = || serde::de::Error::missing_field("metadata.resourceVersion");
-    Ok(version.ok_or_else(missing).map_err(ApiError::Json)?.to_owned())
+fn version_of(object: &RawValue) -> Result<String, ApiError> {
+    #[derive(Deserialize)]
+    struct Object {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        resource_version: String,
+    }
+    let object: Object = serde_json::from_str(object.get()).map_err(ApiError::Json)?;
+    Ok(object.metadata.resource_version)
 }
 
-fn refusal(object: &Value) -> ApiError {
-    match Status::from_json(object.to_string().as_bytes()) {
+fn refusal(object: &RawValue) -> ApiError {
+    match Status::from_json(object.get().as_bytes()) {
         Ok(status) => ApiError::Status(Box::new(status)),
         Err(_) => ApiError::Json(serde::de::Error::custom("an ERROR event without a Status")),
     }
