@@ -183,6 +183,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("bounds_a_refusal_names_few_rules", Welcome, bounds::a_refusal_names_few_rules),
         case("bounds_what_a_role_grants", Welcome, bounds::what_a_role_grants_is_bounded),
         case("bounds_what_a_role_grants_directly", Welcome, bounds::what_a_role_grants_directly),
+        case("bounds_subjects_of_a_binding", Welcome, bounds::subjects_of_a_binding_are_bounded),
         case("bounds_aggregation_delays_nobody", Welcome, bounds::aggregation_delays_nobody),
         case("bounds_no_directive_hides_a_role", Welcome, bounds::no_directive_hides_a_role),
         case("names_at_the_limit_work", Welcome, limits::names_at_the_limit_work),

@@ -23,9 +23,11 @@ use kube_wire::media::BodyType;
 use kube_wire::query::Query;
 use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status, Verb};
+use rewrite::json::weight;
 use rewrite::protobuf::ObjectName;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
+use tunnel::Reservation;
 
 use super::Asked;
 use super::own_words::Upstream;
@@ -43,6 +45,9 @@ pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
 /// Names of the agent's own objects begin so.
 const RESERVED: &str = "atoll:";
 
+/// The maximum memory that a parsed object takes. Its JSON is bounded too, but small parts take many times theirs.
+const MAX_MEMORY: usize = 16 << 20;
+
 /// How long a request waits for the agent to know the host's cluster roles.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -53,6 +58,8 @@ struct Tried {
     again: bool,
     /// The object as the host would store it.
     result: Value,
+    /// Charges it, for it is there while others are asked.
+    _charge: Reservation,
     /// Whether it does not exist yet.
     is_new: bool,
 }
@@ -85,25 +92,37 @@ impl Asked<'_> {
             }
         };
         let dry = dry_run(&upstream)?;
-        let (is_new, result) = self.result(request, dry).await?;
-        if is_new || request.verb() == Verb::Create {
-            return Ok(Tried { request: upstream, again, result, is_new });
+        let (is_new, text) = self.result(request, dry).await?;
+        let memory = weight(&text);
+        if memory > MAX_MEMORY {
+            let message = format!(
+                "this object takes {memory} bytes of memory, and the limit is {MAX_MEMORY}; split it into several"
+            );
+            return Err(Status::request_entity_too_large(&message).into());
         }
-        let is_apply = request.verb() == Verb::Patch && self.patch_type()? == BodyType::ApplyYaml;
-        let Patched { request, again } = self.of_this_version(path, is_apply, upstream, &result)?;
-        Ok(Tried { request, again, result, is_new })
+        let charge = self.collector().reserve(memory)?;
+        let result = serde_json::from_slice(&text).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let mut tried = Tried { request: upstream, again, result, _charge: charge, is_new };
+        if !is_new && request.verb() != Verb::Create {
+            let is_apply = request.verb() == Verb::Patch && self.patch_type()? == BodyType::ApplyYaml;
+            let Patched { request, again } =
+                self.of_this_version(path, is_apply, tried.request, text, &tried.result)?;
+            (tried.request, tried.again) = (request, again);
+        }
+        Ok(tried)
     }
 
-    /// The same write, of the version of which the host has made the `result`.
+    /// The same write, of the version of which the host has made the `result`, which is `text`.
     fn of_this_version(
         &self,
         path: &str,
         is_apply: bool,
         mut write: Request<RequestBody>,
+        text: Bytes,
         result: &Value,
     ) -> Result<Patched, Refusal> {
         if !is_apply {
-            return self.put(result.to_string().into(), path);
+            return self.put(text, path);
         }
         // The manager of a PUT updates, and does not apply.
         let unreadable = |error: serde_json::Error| Refusal::Unreadable(error.to_string());
@@ -121,8 +140,8 @@ impl Asked<'_> {
         Ok(Patched { request: write, again: true })
     }
 
-    /// The object that the host would store. If the host refuses it, the client gets this refusal.
-    async fn result(&self, about: &ResourceRequest<'_>, dry: Request<RequestBody>) -> Result<(bool, Value), Refusal> {
+    /// The object that the host would store, as JSON. If the host refuses it, the client gets this refusal.
+    async fn result(&self, about: &ResourceRequest<'_>, dry: Request<RequestBody>) -> Result<(bool, Bytes), Refusal> {
         let response = self.parts.host.send(dry).await?;
         let is_new = response.status() == StatusCode::CREATED;
         if !response.status().is_success() {
@@ -134,8 +153,7 @@ impl Asked<'_> {
             self.warn_like(&response);
         }
         let body = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
-        let result = serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
-        Ok((is_new, result))
+        Ok((is_new, body))
     }
 
     /// An update or an apply that creates its object requires the right to create it too (`withAuthorization` in

@@ -126,7 +126,8 @@ impl Wanted {
     /// finalizer, which the API server would refuse (`ValidateObjectMetaAccessorUpdate`).
     pub(super) fn patch(&self, found: &Found) -> Option<String> {
         let finalizer = self.finalizer.filter(|_| !found.is_deleted() && !found.metadata.is_held);
-        if found.metadata.labels.get(self.label) == Some(SET) && finalizer.is_none() && found.subjects == self.subjects {
+        if found.metadata.labels.get(self.label) == Some(SET) && finalizer.is_none() && found.subjects == self.subjects
+        {
             return None;
         }
         let mut metadata = json!({"resourceVersion": found.metadata.resource_version, "labels": {self.label: SET}});
@@ -175,8 +176,7 @@ pub(super) fn undisguised(found: &Found) -> Option<String> {
 /// The patch that takes our finalizer off; `None` if it is not there.
 pub(super) fn released(found: &Found) -> Option<String> {
     let version = &found.metadata.resource_version;
-    let metadata =
-        json!({"resourceVersion": version, "$deleteFromPrimitiveList/finalizers": [MIRROR_FINALIZER]});
+    let metadata = json!({"resourceVersion": version, "$deleteFromPrimitiveList/finalizers": [MIRROR_FINALIZER]});
     found.metadata.is_held.then(|| json!({"metadata": metadata}).to_string())
 }
 
@@ -191,8 +191,7 @@ mod tests {
 
     fn stored() -> (Wanted, Value) {
         let mirror = Binding::cluster_admin(&ClusterName::new("vc").unwrap()).mirror();
-        let mut stored: Value =
-            serde_json::from_str(&mirror.object(&HostNamespace::new("edge-vc").unwrap())).unwrap();
+        let mut stored: Value = serde_json::from_str(&mirror.object(&HostNamespace::new("edge-vc").unwrap())).unwrap();
         stored["metadata"]["resourceVersion"] = json!("7");
         (mirror, stored)
     }
@@ -248,8 +247,7 @@ mod tests {
     fn a_binding_without_subjects_has_a_mirror_too() {
         let source = json!({"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "view"}});
         let mirror = Binding::of(&found(&source)).unwrap().mirror();
-        let mut stored: Value =
-            serde_json::from_str(&mirror.object(&HostNamespace::new("edge-vc").unwrap())).unwrap();
+        let mut stored: Value = serde_json::from_str(&mirror.object(&HostNamespace::new("edge-vc").unwrap())).unwrap();
         assert_eq!(stored["subjects"].take(), json!([]));
         assert_eq!(mirror.repair(&found(&stored)), Repair::Nothing);
     }

@@ -187,7 +187,8 @@ mod tests {
 
     #[test]
     fn labels_and_the_finalizer_are_read() {
-        let text = r#"{"metadata":{"labels":{"a":"b","atoll.dev/mirror":"x"},"finalizers":["a/b","atoll.dev/mirror"]}}"#;
+        let text =
+            r#"{"metadata":{"labels":{"a":"b","atoll.dev/mirror":"x"},"finalizers":["a/b","atoll.dev/mirror"]}}"#;
         let Metadata { labels, is_held, .. } = found(text).metadata;
         assert_eq!((labels.mirror.as_deref(), labels.protected, is_held), (Some("x"), None, true));
         assert!(!found(r#"{"metadata":{"finalizers":["a/b"]}}"#).metadata.is_held);

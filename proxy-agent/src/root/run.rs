@@ -299,7 +299,11 @@ impl<A: HostApi> Followers<A> {
     }
 }
 
-async fn forward(mut following: impl Following<Found>, events: mpsc::Sender<Seen>, seen: impl Fn(Change<Found>) -> Seen) {
+async fn forward(
+    mut following: impl Following<Found>,
+    events: mpsc::Sender<Seen>,
+    seen: impl Fn(Change<Found>) -> Seen,
+) {
     loop {
         let change = following.next().await;
         if events.send(seen(change)).await.is_err() {

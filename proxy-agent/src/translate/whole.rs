@@ -150,8 +150,12 @@ impl<'a> Collector<'a> {
 
     /// Charges bytes that were made from a response.
     pub(crate) fn charged(self, bytes: Bytes) -> Result<Bytes, Refusal> {
-        let charge = self.memory.bodies.reserve(bytes.len()).ok_or_else(|| self.exhausted())?;
-        Ok(charge.attach(bytes))
+        Ok(self.reserve(bytes.len())?.attach(bytes))
+    }
+
+    /// Charges as many bytes as something takes that was made from a response.
+    pub(crate) fn reserve(self, bytes: usize) -> Result<Reservation, Refusal> {
+        self.memory.bodies.reserve(bytes).ok_or_else(|| self.exhausted())
     }
 
     /// Concatenates and charges pieces.

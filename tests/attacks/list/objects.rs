@@ -48,7 +48,7 @@ pub(super) static ATTACKS: &[Attack] = &[
         Traffic::Requests(20, vec![Sent::new(Who::Admin, "GET", &format!("{RBAC}/clusterroles?limit=1"))])
     })
     .after(large_roles),
-    Attack::new("large-bindings", "120 ClusterRoleBindings of 1 MB, and 20 reads/s", || {
+    Attack::new("large-bindings", "120 ClusterRoleBindings of 500 KB, and 20 reads/s", || {
         Traffic::Requests(20, vec![Sent::new(Who::Admin, "GET", &format!("{RBAC}/clusterrolebindings?limit=1"))])
     })
     .after(large_bindings),
@@ -56,9 +56,11 @@ pub(super) static ATTACKS: &[Attack] = &[
         let path = format!("{RBAC}/clusterrolebindings");
         Traffic::Requests(4, vec![Sent::new(Who::Admin, "POST", &path).with(JSON, many_subjects().to_string())])
     }),
-    Attack::new("stored-subjects", "a ClusterRoleBinding of 48,000 subjects that is there already, and 1 change/s of it", || {
-        Traffic::Requests(1, vec![annotate(&format!("{RBAC}/clusterrolebindings/many"))])
-    })
+    Attack::new(
+        "stored-subjects",
+        "a ClusterRoleBinding of 48,000 subjects that is there already, and 1 change/s of it",
+        || Traffic::Requests(1, vec![annotate(&format!("{RBAC}/clusterrolebindings/many"))]),
+    )
     .after(stored_subjects),
     Attack::new("large-namespaces", "300 Namespaces with annotations of 250 KB, and 2 reads/s", || {
         Traffic::Requests(2, vec![Sent::new(Who::Admin, "GET", &format!("{NAMESPACES}?limit=10"))])
@@ -132,7 +134,7 @@ fn large_roles(stage: &Stage) -> anyhow::Result<()> {
 }
 
 fn large_bindings(stage: &Stage) -> anyhow::Result<()> {
-    let subjects = [user(&"x".repeat(1_000_000))];
+    let subjects = [user(&"x".repeat(500_000))];
     let binding = json!({"metadata": {"name": "large"}, "roleRef": role_ref(), "subjects": subjects});
     stage.create_all(&format!("{RBAC}/clusterrolebindings"), 120, &binding)
 }

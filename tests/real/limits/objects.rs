@@ -20,7 +20,7 @@ pub(super) fn that_fill_the_memory_are_refused(host: Arc<HostCluster>) -> anyhow
     let curl = site.curl_like(&kubectl, &cluster, Way::Path)?;
     let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["x".repeat(500_000)]}]);
     let view = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"});
-    let subject = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "x".repeat(1_000_000)});
+    let subject = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "x".repeat(500_000)});
     let memory = Memory::measure(&site)?;
     for (kind, object, small) in [
         ("ClusterRole", json!({"rules": rules}), json!({"rules": []})),

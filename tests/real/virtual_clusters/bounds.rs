@@ -120,6 +120,44 @@ pub(super) fn what_a_role_grants_is_bounded(site: &VirtualSite) -> anyhow::Resul
     Ok(())
 }
 
+/// What is there already in any number is mirrored.
+pub(super) fn subjects_of_a_binding_are_bounded(site: &VirtualSite) -> anyhow::Result<()> {
+    const NAME: &str = "bounds-subjects";
+    let (host, kubectl) = (site.host().kubectl(), site.administrator(HANGZHOU, Way::Path)?);
+    let admin = site.curl_like(&kubectl, HANGZHOU, Way::Path)?;
+    let binding = |kind: &str, metadata: Value, subjects: usize| {
+        let account = json!({"kind": "ServiceAccount", "name": "a", "namespace": "b"});
+        let view = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"});
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata, "roleRef": view,
+            "subjects": vec![account; subjects]})
+    };
+    let path = format!("{RBAC}/clusterrolebindings");
+    let create = |subjects| {
+        let binding = binding("ClusterRoleBinding", json!({"name": NAME}), subjects);
+        admin.send("POST", &format!("{path}?dryRun=All"), &binding.to_string())
+    };
+    let many =
+        "this ClusterRoleBinding has 2001 subjects, and the limit is 2000; split it into several, or bind groups";
+    create(2_001)?.refused(413, "RequestEntityTooLarge", many)?;
+    create(30_000)?.refused(413, "RequestEntityTooLarge", "split it into several")?;
+    let answer = admin.send("POST", &path, &binding("ClusterRoleBinding", json!({"name": NAME}), 2_000).to_string())?;
+    ensure!(answer.code == 201, "{:.300}", answer.body);
+    kubectl.ok(&["delete", "clusterrolebinding", NAME])?;
+
+    // As an earlier version has accepted it.
+    let metadata = json!({"name": NAME, "namespace": format!("atoll-root-{HANGZHOU}")});
+    host.ok_with(&["create", "-f", "-"], &binding("RoleBinding", metadata, 30_000).to_string())?;
+    let mirrors = |count: usize| {
+        let all = host.ok(&["get", "rolebindings", "-A", "-l", "atoll.dev/mirror", "-o", "name"])?;
+        let found = all.lines().filter(|line| line.ends_with(&format!(":{NAME}"))).count();
+        ensure!(if count == 0 { found == 0 } else { found >= count }, "{found} mirrors");
+        Ok(())
+    };
+    eventually(SOON, || mirrors(4)).context("it is not mirrored")?;
+    kubectl.ok(&["delete", "clusterrolebinding", NAME])?;
+    eventually(SOON, || mirrors(0)).context("its mirrors are not deleted")
+}
+
 /// With a token used directly against a host that can refuse it in time.
 pub(super) fn what_a_role_grants_directly(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "bounds-directly";

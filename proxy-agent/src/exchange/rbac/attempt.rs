@@ -11,9 +11,11 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use kube_wire::{ResourceRequest, Status};
 use rewrite::mapping::identity::Seen;
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -28,6 +30,21 @@ const NOT_HELD: &str = "is attempting to grant RBAC permissions not currently he
 
 /// The maximum number of paths that a refusal names.
 const MOST_SAID: usize = 100;
+
+/// The Role or RoleBinding that is attempted.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Attempt<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules: Option<&'a [&'a Value]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subjects: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role_ref: Option<&'a Value>,
+}
 
 /// Refuses a ClusterRole that grants what its writer does not hold.
 ///
@@ -59,8 +76,8 @@ pub(super) async fn may_grant(
                             clusterroles: get the verb \"escalate\" on clusterroles too";
             return Err(Status::forbidden_because(request.group_resource(), name, sentence).into());
         }
-        let role = json!({"rules": resources});
-        if let Some(said) = attempt(asked, request, "roles", "Role", role).await? {
+        let role = Attempt { rules: Some(&resources), ..Attempt::of("Role") };
+        if let Some(said) = attempt(asked, request, "roles", &role).await? {
             missing.push_str(not_held(said, request, name)?.trim_end());
         }
     }
@@ -86,13 +103,27 @@ pub(super) async fn may_bind(
     if allowed(asked, "bind", "clusterroles", role).await? {
         return Ok(());
     }
-    let binding = json!({"subjects": binding["subjects"], "roleRef": binding["roleRef"]});
-    match attempt(asked, request, "rolebindings", "RoleBinding", binding).await? {
+    let binding = Attempt {
+        subjects: Some(&binding["subjects"]),
+        role_ref: Some(&binding["roleRef"]),
+        ..Attempt::of("RoleBinding")
+    };
+    match attempt(asked, request, "rolebindings", &binding).await? {
         None => Ok(()),
         Some(said) => {
             let missing = not_held(said, request, name)?;
             Err(not_granted(asked, request, name, &missing))
         }
+    }
+}
+
+// === impl Attempt ===
+
+impl Attempt<'_> {
+    /// One that grants nothing yet.
+    fn of(kind: &'static str) -> Self {
+        let (api_version, metadata) = ("rbac.authorization.k8s.io/v1", json!({"name": ATTEMPT}));
+        Self { api_version, kind, metadata, rules: None, subjects: None, role_ref: None }
     }
 }
 
@@ -108,12 +139,9 @@ async fn attempt(
     asked: &Asked<'_>,
     about: &ResourceRequest<'_>,
     resource: &str,
-    kind: &str,
-    mut object: Value,
+    object: &Attempt<'_>,
 ) -> Result<Option<Status>, Refusal> {
-    object["apiVersion"] = json!("rbac.authorization.k8s.io/v1");
-    object["kind"] = json!(kind);
-    object["metadata"] = json!({"name": ATTEMPT});
+    let object = Bytes::from(serde_json::to_vec(object).expect("values are JSON"));
     let root = &asked.cluster.root;
     let target = format!("/apis/{GROUP}/v1/namespaces/{root}/{resource}/{ATTEMPT}?dryRun=All");
     let mut headers = HeaderMap::new();
@@ -122,7 +150,7 @@ async fn attempt(
         headers.insert(name, HeaderValue::from_static("application/json"));
     }
     for tried in 0.. {
-        let mut request = Request::new(full(object.to_string()));
+        let mut request = Request::new(full(object.clone()));
         *request.method_mut() = Method::PUT;
         *request.uri_mut() = target.parse().expect("labels and constants make a target");
         *request.headers_mut() = headers.clone();

@@ -21,6 +21,12 @@ use crate::refusal::Refusal;
 use crate::root::{CLUSTER_ADMIN, Growth, INTERNAL_LABEL, PROTECTED_LABEL};
 use crate::translate::Show;
 
+/// The maximum number of subjects of a ClusterRoleBinding. Each namespace has a copy of them all.
+const MAX_SUBJECTS: usize = 2_000;
+
+/// The maximum size of a ClusterRoleBinding, in bytes of JSON: that of a ClusterRole.
+const MAX_BYTES: usize = 512 << 10;
+
 /// Why the administrators' binding is not written.
 const PROTECTED: &str = "it is what makes the administrators of this virtual cluster, and is kept as it is";
 
@@ -106,6 +112,9 @@ impl Asked<'_> {
             let kind = GroupKind { group: GROUP, kind: "ClusterRoleBinding" };
             return Err(Status::invalid(kind, name, &errors).into());
         }
+        if let Some(message) = excess(&tried.result) {
+            return Err(Status::request_entity_too_large(&message).into());
+        }
         attempt::may_bind(self, request, name, &tried.result).await?;
         self.may_make(request, name, tried.is_new).await?;
         self.has_room(request, Growth::Binding(&tried.result))?;
@@ -123,6 +132,21 @@ impl Asked<'_> {
         };
         Ok(plan)
     }
+}
+
+/// Why a binding is too large, if it is.
+fn excess(binding: &Value) -> Option<String> {
+    let subjects = &binding["subjects"];
+    let count = subjects.as_array().map_or(0, Vec::len);
+    if count > MAX_SUBJECTS {
+        return Some(format!(
+            "this ClusterRoleBinding has {count} subjects, and the limit is {MAX_SUBJECTS}; split it into several, or bind groups"
+        ));
+    }
+    let bytes = subjects.to_string().len() + binding["roleRef"].to_string().len();
+    (bytes > MAX_BYTES).then(|| {
+        format!("this ClusterRoleBinding has {bytes} bytes, and the limit is {MAX_BYTES}; split it into several")
+    })
 }
 
 /// What `ValidateClusterRoleBinding` (pkg/apis/rbac/validation) asks for beyond what it asks of a RoleBinding.
@@ -151,6 +175,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_binding_is_bounded() {
+        let subject = |name: &str| json!({"kind": "User", "name": name});
+        let said = |subjects: Vec<Value>| excess(&json!({"roleRef": {"name": "a"}, "subjects": subjects}));
+        assert_eq!(said(vec![subject("a"); MAX_SUBJECTS]), None);
+        assert!(said(vec![subject("a"); MAX_SUBJECTS + 1]).is_some_and(|said| said.contains("2001 subjects")));
+        assert!(said(vec![subject(&"a".repeat(MAX_BYTES))]).is_some_and(|said| said.contains("bytes")));
+        assert_eq!(excess(&json!({"roleRef": {"name": "a"}})), None);
+    }
 
     #[test]
     fn a_cluster_role_binding_asks_for_more() {

@@ -60,7 +60,8 @@ impl Asked<'_> {
         while let Some(page) = pages.next::<Box<RawValue>>().await.map_err(unreadable)? {
             for text in page {
                 // One at a time: a parsed object is many times as large as its JSON.
-                let object = serde_json::from_str(text.get()).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+                let object =
+                    serde_json::from_str(text.get()).map_err(|error| Refusal::Unreadable(error.to_string()))?;
                 let object = HostObject::new(object);
                 if !object.is_seen_by(cluster) {
                     continue;

@@ -35,7 +35,12 @@ pub(super) struct Named {
 
 impl Known {
     /// An object of a list. If it replaced one of the same name, that one is told as deleted first.
-    pub(super) fn listed(&mut self, listed: &mut Listed, named: Named, object: Box<RawValue>) -> Vec<Change<Box<RawValue>>> {
+    pub(super) fn listed(
+        &mut self,
+        listed: &mut Listed,
+        named: Named,
+        object: Box<RawValue>,
+    ) -> Vec<Change<Box<RawValue>>> {
         listed.0.insert(named.key.clone());
         self.applied(named, object)
     }
