@@ -14,6 +14,7 @@ use rustls_pki_types::ServerName;
 
 use crate::address::{Address, AddressError};
 use crate::means::{KeyPair, Material, Means};
+pub use document::yaml;
 use document::{AuthInfo, Cluster, Document, Named, Selected};
 
 /// The file cannot be used. Nothing here shows a value that could be secret.

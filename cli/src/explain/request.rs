@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Uri, header};
 use kube_wire::media::JSON;
@@ -86,7 +86,8 @@ impl Asked {
 pub(super) fn objects(file: &Path, namespace: &str) -> anyhow::Result<Vec<Asked>> {
     let text = read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let documents: Vec<Value> =
-        serde_saphyr::from_multiple(&text).with_context(|| format!("{} is not YAML", file.display()))?;
+        // A snippet of the file in the error could show the data of a Secret.
+        serde_saphyr::from_multiple(&text).map_err(|error| anyhow!("{}: {}", file.display(), error.without_snippet()))?;
     let mut objects = Vec::new();
     for document in documents {
         match document {

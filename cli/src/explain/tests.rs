@@ -109,3 +109,13 @@ fn clusters_that_are_not_virtual_are_said_to_be_none() {
     assert!(explain(&["--cluster", "ke-beijing", "GET"]).is_err());
     assert!(explain(&["--cluster", "ke-beijing"]).is_err());
 }
+
+#[test]
+fn an_error_never_quotes_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret.yaml");
+    fs::write(&file, "kind: Secret\nstringData:\n  password: hunter2\n key: x\n").unwrap();
+    let error = request::objects(&file, "default").unwrap_err();
+    let text = format!("{error:#} {error:?}");
+    assert!(text.contains("secret.yaml: ") && !text.contains("hunter2"), "{text}");
+}

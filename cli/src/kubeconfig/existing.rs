@@ -20,8 +20,8 @@ const USER_FILES: [&str; 2] = ["client-certificate", "client-key"];
 /// The current context of the kubeconfig at `path`, with absolute paths. Other contexts are not copied, because their
 /// credentials do not belong into the result.
 pub(crate) fn current_context(path: &Path) -> anyhow::Result<Document> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    read(&text, path).with_context(|| path.display().to_string())
+    let content = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    read(&content, path).with_context(|| path.display().to_string())
 }
 
 /// The same, with inline certificates and keys, so that the result can be stored anywhere.
@@ -32,8 +32,8 @@ pub(crate) fn flattened(path: &Path) -> anyhow::Result<Document> {
     Ok(document)
 }
 
-fn read(text: &str, path: &Path) -> anyhow::Result<Document> {
-    let file: Value = serde_saphyr::from_str(text).context("not a kubeconfig")?;
+fn read(content: &[u8], path: &Path) -> anyhow::Result<Document> {
+    let file: Value = kubeconfig::parse::yaml(content)?;
     let current = file["current-context"].as_str().filter(|name| !name.is_empty()).context("no current-context")?;
     let context = named(&file, "contexts", "context", current)?;
     let reference =
@@ -90,6 +90,27 @@ fn inline(object: &mut Map<String, Value>, keys: &[&str]) -> anyhow::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_never_quotes_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config");
+        for text in [
+            "users:\n- name: u\n  user:\n    token: hunter2\n   client-key: no\n",
+            "users: [{name: u, user: {token: hunter2, token: hunter2}}]",
+            "token: hunter2: hunter2",
+            "hunter2",
+            "current-context: c\nusers: hunter2",
+            "current-context: c\ncontexts: [{name: c, context: {user: u, cluster: k}}]\nclusters: [{name: k, cluster: hunter2}]",
+        ] {
+            fs::write(&path, text).unwrap();
+            let error = current_context(&path).unwrap_err();
+            assert!(!format!("{error:#} {error:?}").contains("hunter2"), "{error:#}");
+        }
+        fs::write(&path, "users:\n- name: u\n  user: {token: hunter2").unwrap();
+        let error = format!("{:#}", current_context(&path).unwrap_err());
+        assert_eq!(error, format!("{}: not a kubeconfig: malformed in line 3", path.display()));
+    }
 
     #[test]
     fn files_become_data_and_data_stays() {

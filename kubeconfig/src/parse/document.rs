@@ -4,7 +4,7 @@
 use std::fmt;
 
 use ops::secret::Secret;
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::KubeconfigError;
@@ -71,20 +71,24 @@ pub(super) struct AuthInfo {
 #[derive(Debug)]
 pub(super) struct Presence;
 
+/// Reads a kubeconfig in YAML, and so in JSON, into any type. The error names the line only.
+pub fn yaml<T: DeserializeOwned>(content: &[u8]) -> Result<T, KubeconfigError> {
+    let malformed = |line| KubeconfigError::Malformed { line };
+    let text = std::str::from_utf8(content).map_err(|_| malformed(None))?;
+    let options = serde_saphyr::options! {
+        // A snippet of the file in an error could carry a key into a log.
+        with_snippet: false,
+    };
+    serde_saphyr::from_str_with_options(text, options)
+        // The library's own words may quote the value that did not fit.
+        .map_err(|error| malformed(error.location().map(|place| place.line()).filter(|line| *line > 0)))
+}
+
 // === impl Document ===
 
 impl Document {
-    /// Reads YAML (and so JSON).
     pub(super) fn read(content: &[u8]) -> Result<Self, KubeconfigError> {
-        let malformed = |line| KubeconfigError::Malformed { line };
-        let text = std::str::from_utf8(content).map_err(|_| malformed(None))?;
-        let options = serde_saphyr::options! {
-            // Errors carry a place only; a cropped copy of the file could carry a key into a log.
-            with_snippet: false,
-        };
-        serde_saphyr::from_str_with_options(text, options)
-            // The library's own words may quote the value that did not fit.
-            .map_err(|error| malformed(error.location().map(|place| place.line()).filter(|line| *line > 0)))
+        yaml(content)
     }
 }
 
