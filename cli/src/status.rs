@@ -27,7 +27,11 @@ const MAX_STATUS: usize = 32 * 1024 * 1024;
 /// proxy-server, it shows the clusters and their agents, the tunnels, and when certificates expire. For a proxy-agent, it
 /// shows the tunnels and why one is down, the virtual clusters and whether they are ready, and the API servers of the host.
 ///
-/// Exits with 0 if everything is ready, with 1 if something is not, and with 2 if there is no response.
+/// For a proxy-server, a cluster is ready if an agent is connected. Only the status of that agent shows whether it can serve
+/// the cluster.
+///
+/// Exits with 0 if everything is ready, with 1 if something is not, and with 2 if there is no response. Invalid flags exit
+/// with 2 too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     atoll status                                      a proxy-server on this machine\n  \
@@ -194,10 +198,10 @@ mod tests {
     fn a_server_s_document_is_shown_in_tables() {
         let status = Status::read(&server(false)).unwrap();
         let expected = "\
-proxy-server 0.1.0: 0 of 1 clusters ready
+proxy-server 0.1.0: 0 of 1 clusters have an agent connected
 
-CLUSTER      MODE      READY   AGENT   TUNNELS   FOR
-ke-beijing   virtual   no      -       0         5m    cluster ke-beijing has no agent connected for 300 s
+CLUSTER      MODE      AGENT   TUNNELS   FOR
+ke-beijing   virtual   -       0         5m    cluster ke-beijing has no agent connected for 300 s
 
 AGENT    UP FOR   STREAMS   VERSION   PROTOCOL
 site-a   60m      3         0.1.0     1.0

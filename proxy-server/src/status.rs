@@ -27,7 +27,7 @@ pub struct ServerStatus {
     pub version: String,
     /// When it was asked.
     pub time: Moment,
-    /// Whether every cluster has an agent.
+    /// Whether every cluster has an agent connected. Whether the agents can serve them, their own statuses show.
     pub ready: bool,
     /// The clusters of the configuration in force, by name.
     pub clusters: Vec<ClusterStatus>,
@@ -48,17 +48,17 @@ pub struct ClusterStatus {
     pub name: String,
     /// How it is carried.
     pub mode: Mode,
-    /// Whether an agent serves it.
+    /// Whether an agent is connected that may serve it.
     pub ready: bool,
     /// Which one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// How many tunnels share its load.
     pub tunnels: usize,
-    /// Since when it is served without a break, or not served; absent if it never was.
+    /// Since when it has had an agent without a break, or none; absent if it never had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Moment>,
-    /// Why it is not ready.
+    /// Why it has no agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

@@ -34,7 +34,10 @@ fn status_follows_an_agent_away_and_back(host: &HostCluster) -> anyhow::Result<(
     let before = atoll(&["status", "--admin", &server])?;
     ensure!(before.status.code() == Some(1), "{before:?}");
     let text = String::from_utf8_lossy(&before.stdout);
-    ensure!(text.contains("0 of 1 clusters ready") && text.contains("has no agent connected since"), "{text}");
+    ensure!(
+        text.contains("0 of 1 clusters have an agent connected") && text.contains("has no agent connected since"),
+        "{text}"
+    );
 
     let mut agent = start_agent(&site, host)?;
     let admin = admin_of(&site)?;

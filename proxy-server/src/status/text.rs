@@ -15,9 +15,10 @@ impl ServerStatus {
     /// Tables like those of `kubectl get`; with `wide`, everything that is in the document.
     pub fn text(&self, wide: bool) -> String {
         let now = self.time.time();
-        let ready = self.clusters.iter().filter(|cluster| cluster.ready).count();
+        let connected = self.clusters.iter().filter(|cluster| cluster.ready).count();
         let (all, version) = (self.clusters.len(), &self.version);
-        let mut text = format!("proxy-server {version}: {ready} of {all} clusters ready\n");
+        // Not "ready": whether the agent can serve a cluster, only its own status shows.
+        let mut text = format!("proxy-server {version}: {connected} of {all} clusters have an agent connected\n");
         let clusters = self.clusters(now);
         let tunnels = self.tunnels(now, wide);
         for table in [clusters, tunnels, self.memberships(now)].iter().filter(|table| !table.is_empty()) {
@@ -34,7 +35,7 @@ impl ServerStatus {
     }
 
     fn clusters(&self, now: SystemTime) -> Columns {
-        let mut table = Columns::new(["CLUSTER", "MODE", "READY", "AGENT", "TUNNELS", "FOR", ""]);
+        let mut table = Columns::new(["CLUSTER", "MODE", "AGENT", "TUNNELS", "FOR", ""]);
         for cluster in &self.clusters {
             let mode = match cluster.mode {
                 Mode::Virtual => "virtual",
@@ -43,7 +44,6 @@ impl ServerStatus {
             table.row([
                 cluster.name.clone(),
                 mode.to_owned(),
-                yes(cluster.ready).to_owned(),
                 cluster.agent.clone().unwrap_or_else(|| "-".to_owned()),
                 cluster.tunnels.to_string(),
                 cluster.since.map_or_else(|| "-".to_owned(), |since| since.age(now).to_string()),
@@ -85,10 +85,6 @@ impl ServerStatus {
         }
         table
     }
-}
-
-fn yes(ready: bool) -> &'static str {
-    if ready { "yes" } else { "no" }
 }
 
 fn left_of(left: Duration) -> String {
