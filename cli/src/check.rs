@@ -47,7 +47,8 @@ pub(crate) struct Args {
     /// Also check the host cluster of a proxy-agent, with the agent's credential: whether it answers, whether its version
     /// is supported, whether the agent has all rights of configs/kubernetes/agent-rbac.yaml, which virtual clusters have
     /// no nodes, and what weakens their isolation (--accept lists the kinds). Writes nothing. Reads lists page by page,
-    /// and reports on standard error what takes longer than three seconds.
+    /// and reports on standard error what takes longer than three seconds. It cannot see the flags of kube-apiserver: the
+    /// status of a running agent shows whether the plugin ValidatingAdmissionPolicy is disabled.
     #[arg(long)]
     host: bool,
 

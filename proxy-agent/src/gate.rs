@@ -122,6 +122,12 @@ enum Trouble {
     Unknown(ApiError),
 }
 
+/// Whether the host serves the policies that the agent needs. Whether it also enforces them, only the dry run of a running
+/// agent shows.
+pub async fn is_served(api: &impl HostApi) -> Result<bool, ApiError> {
+    Ok(served::read(api).await?.validating.is_some())
+}
+
 // === impl Gate ===
 
 impl<A: HostApi> Gate<A> {

@@ -27,6 +27,7 @@ use ops::drain::Tasks;
 use ops::files::Reloader;
 use proxy_agent::ProxyAgentConfiguration;
 use proxy_agent::config;
+use proxy_agent::gate;
 use proxy_agent::host::Host;
 use proxy_agent::host::api::{Api, ApiError, Selection, Shape};
 use proxy_agent::root::MIRROR_LABEL;
@@ -46,8 +47,6 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const SLOW: Duration = Duration::from_secs(3);
 /// The oldest minor version of Kubernetes 1 that works.
 const OLDEST: u32 = 26;
-/// The first that has the policies by which the host keeps pods on their slice.
-const POLICIES: u32 = 30;
 /// What the agent's rights to custom resources are aggregated in.
 const CUSTOM_RESOURCES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/atoll-proxy-agent-custom-resources";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -101,6 +100,7 @@ impl Questions<'_> {
         if is_agent {
             self.rights().await;
         }
+        self.policies().await;
         self.direct_access();
         self.authorizer().await;
         self.nodes().await;
@@ -125,16 +125,25 @@ impl Questions<'_> {
                 self.host,
                 format_args!("host: Kubernetes {text} is too old; 1.{OLDEST} or newer is required"),
             );
-        } else if minor < POLICIES && !self.host.unsafe_direct_access && !self.config.virtual_clusters.is_empty() {
-            self.report.mistake(
-                self.host,
-                format_args!(
-                    "host: Kubernetes {text} has no ValidatingAdmissionPolicy (1.{POLICIES} and newer have), so the \
-                     agent serves no virtual cluster unless you set `unsafeDirectAccess: true` below `host`"
-                ),
-            );
         }
         true
+    }
+
+    /// Whether the host serves the policies without which the agent serves no virtual cluster. The version does not show it:
+    /// `--runtime-config` enables and disables API groups.
+    async fn policies(&mut self) {
+        if self.host.unsafe_direct_access || self.config.virtual_clusters.is_empty() {
+            return;
+        }
+        match gate::is_served(&self.api).await {
+            Ok(true) => {}
+            Ok(false) => self.report.mistake(
+                self.host,
+                "host: it does not serve ValidatingAdmissionPolicy (Kubernetes 1.30 and newer do by default), so the agent \
+                 serves no virtual cluster unless you set `unsafeDirectAccess: true` below `host`",
+            ),
+            Err(error) => self.unknown("API groups", &error),
+        }
     }
 
     /// Whether the agent can do its work.

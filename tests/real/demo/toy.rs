@@ -2,9 +2,10 @@
 
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Kubectl, kubectl};
+use atoll_tests::{Kubectl, kubectl, paths};
 
 use super::{CLUSTERS, ended, ready, start};
 
@@ -40,6 +41,7 @@ pub(super) fn what_a_newcomer_sees() -> anyhow::Result<()> {
             host.ok(&["get", "deployments", "-A", "--no-headers", "-o", "custom-columns=:.metadata.namespace"])?;
         ensure!(found == "edge-ke-beijing\nedge-ke-hangzhou\n", "{found}");
         limits_of_the_agent(&dir)?;
+        weaknesses_of_the_toy(&dir)?;
 
         // An open watch does not prevent the demo from ending.
         let watch = Kubectl::new(dir.join("ke-hangzhou.direct.kubeconfig")).start(&["get", "pods", "-A", "--watch"])?;
@@ -50,6 +52,19 @@ pub(super) fn what_a_newcomer_sees() -> anyhow::Result<()> {
             ensure!(TcpStream::connect(("127.0.0.1", port)).is_err(), "something listens on {port} still");
         }
     }
+    Ok(())
+}
+
+/// `atoll check --host` finds that the toy has no admission policies, although its version is new enough.
+fn weaknesses_of_the_toy(dir: &Path) -> anyhow::Result<()> {
+    let config = std::fs::read_to_string(dir.join("proxy-agent.yaml"))?;
+    let strict = config.replace(", unsafeDirectAccess: true", "");
+    ensure!(strict != config, "{config}");
+    std::fs::write(dir.join("strict.yaml"), strict)?;
+    let output =
+        Command::new(paths::binary("atoll")).args(["check", "--host"]).arg(dir.join("strict.yaml")).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.code() == Some(1) && text.contains("does not serve ValidatingAdmissionPolicy"), "{text}");
     Ok(())
 }
 
