@@ -88,10 +88,12 @@ async fn dial(address: &Authority) -> io::Result<TcpStream> {
     Ok(socket)
 }
 
-/// What the client's status line will say. Not the error's own text: it could name what the client may not know.
+/// The reason in the client's status line. It is not the text of the error, which could contain addresses of the site.
 fn word(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => "connection refused",
+        // kubectl replaces every text with "connection refused" by one that blames the proxy (`StandardErrorMessage` in
+        // kubectl's `pkg/cmd/util/helpers.go`).
+        io::ErrorKind::ConnectionRefused => "the connection was refused",
         io::ErrorKind::TimedOut => "timed out",
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "no route",
         _ => "cannot connect",

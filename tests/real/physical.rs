@@ -89,12 +89,11 @@ fn refusals_say_why(host: &HostCluster) -> anyhow::Result<()> {
         ],
         &["slice"],
     )?;
-    let _ = host;
     let mut agent =
         site.agent("edge", &format!("physicalClusters: [{{name: dead, apiServer: \"127.0.0.1:{dead}\"}}]"))?;
     agent.printed("tunnel established")?;
     let expect = [
-        (format!("127.0.0.1:{dead}"), "502", "connection refused"),
+        (format!("127.0.0.1:{dead}"), "502", "the connection was refused"),
         (format!("127.0.0.1:{away}"), "503", "no agent"),
         ("away.atoll.internal:6443".into(), "503", "no agent"),
         ("nowhere.atoll.internal:443".into(), "404", "not a cluster"),
@@ -106,6 +105,12 @@ fn refusals_say_why(host: &HostCluster) -> anyhow::Result<()> {
         let (line, body) = connect(site.ports.proxy, &target)?;
         ensure!(line.contains(status) && line.contains(why), "{target}: {line}");
         ensure!(body.contains(why) && body.lines().count() == 1, "{target}: {body:?}");
+    }
+    // kubectl prints the reason, too.
+    for (port, why) in [(dead, "the agent of cluster dead could not reach"), (away, "no agent")] {
+        let server = format!("--server=https://127.0.0.1:{port}");
+        let text = site.physical(host.kubectl().kubeconfig())?.fails(&[&server, "get", "--raw", "/version"])?;
+        ensure!(text.contains("Unable to connect to the server: ") && text.contains(why), "{text}");
     }
     Ok(())
 }
