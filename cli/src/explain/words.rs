@@ -99,7 +99,7 @@ fn object(request: &ResourceRequest<'_>) -> String {
     }
     match request.namespace() {
         Some(namespace) if !request.is_namespace() => format!("{text} in namespace {namespace}"),
-        _ if matches!(request.verb(), Verb::List | Verb::Watch) => format!("{text} of the whole cluster"),
+        _ if matches!(request.verb(), Verb::List | Verb::Watch) => format!("{text} in all namespaces"),
         _ => text,
     }
 }
@@ -117,9 +117,6 @@ fn asks(cluster: &ClusterName, question: &Question) -> String {
         }
         Question::Rules { namespace } => {
             format!("do the caller's rules in {namespace} contain this path? (SelfSubjectRulesReview)")
-        }
-        Question::Namespace { name } => {
-            format!("does namespace {name} exist, and does it belong to {cluster}? (usually cached)")
         }
         Question::Node { target } => format!("does the node belong to {cluster}? (GET {target})"),
         Question::Discovery { guessed, namespaced } => {

@@ -162,7 +162,9 @@ pub async fn explain(
         Ok(info) => info,
         Err(error) => return Ok(Explanation::refused(Vec::new(), Status::from(&error))),
     };
-    let agent = Agent::new(config, Paper::new(cluster, &info))?;
+    let paper = Paper::new(cluster, &info);
+    let namespaces = paper.namespaces();
+    let agent = Agent::new(config, paper)?;
     let clusters = &agent.parts.clusters;
     let Some(virtual_cluster) = clusters.get(cluster) else { return Err(ExplainError::NoCluster(cluster.clone())) };
     let (nodes, roles) = (clusters.nodes(), clusters.roles());
@@ -179,7 +181,7 @@ pub async fn explain(
     };
     let planned = tokio::select! {
         biased;
-        () = agent.namespaces.follow(Quiet::nothing()) => unreachable!("namespaces are followed for ever"),
+        () = agent.namespaces.follow(Quiet::telling(namespaces)) => unreachable!("namespaces are followed for ever"),
         () = nodes.follow(Quiet::nothing()) => unreachable!("nodes are followed for ever"),
         () = roles.follow(Quiet::shared_roles()) => unreachable!("roles are followed for ever"),
         () = definitions.follow(Quiet::nothing()) => unreachable!("definitions are followed for ever"),
@@ -300,7 +302,12 @@ impl Agent {
 
 impl Quiet {
     fn nothing() -> Self {
-        Self(vec![Change::Synced])
+        Self::telling(Vec::new())
+    }
+
+    fn telling(objects: Vec<Change>) -> Self {
+        // Told from the end.
+        Self([Change::Synced].into_iter().chain(objects).collect())
     }
 
     fn shared_roles() -> Self {
@@ -308,8 +315,7 @@ impl Quiet {
             let labels = json!({"kubernetes.io/bootstrapping": "rbac-defaults"});
             Change::Applied(json!({"metadata": {"name": name, "labels": labels}, "rules": []}))
         };
-        // Told from the end.
-        Self([Change::Synced].into_iter().chain(SHARED_ROLES.map(role)).collect())
+        Self::telling(SHARED_ROLES.map(role).into())
     }
 }
 

@@ -15,16 +15,14 @@ use serde_json::{Value, json};
 use super::{Question, is_namespaced};
 use crate::access::reviews::wire::{ACCESS_REVIEWS, RULES_REVIEWS};
 use crate::clusters::engine_name;
+use crate::host::api::Change;
 use crate::nodes;
 use crate::shared::DEFINITIONS;
 
-/// Where a Namespace is read.
-const NAMESPACES: &str = "/api/v1/namespaces/";
-
 /// What is written on it.
 pub(super) struct Paper {
-    /// The namespace that the request names, as the host would store it; it is taken to be there.
-    namespace: Option<(HostNamespace, Value)>,
+    /// The namespace in the request's path, as the host would store it. It is assumed to exist.
+    namespace: Option<Value>,
     /// The resource that the request names.
     resource: Option<Discovered>,
     asked: Arc<Mutex<Vec<Question>>>,
@@ -52,7 +50,7 @@ impl Paper {
             let host = HostNamespace::derive(&name, &cluster);
             let labels = json!({CLUSTER_LABEL: cluster.as_str(), NAMESPACE_LABEL: name.as_str()});
             let metadata = json!({"name": host.as_str(), "uid": "0", "resourceVersion": "1", "labels": labels});
-            (host, json!({"metadata": metadata, "status": {"phase": "Active"}}))
+            json!({"metadata": metadata, "status": {"phase": "Active"}})
         });
         Self { namespace, resource: request.map(Discovered::of), asked: Arc::default() }
     }
@@ -60,6 +58,11 @@ impl Paper {
     /// What it was asked, as that grows.
     pub(super) fn asked(&self) -> Arc<Mutex<Vec<Question>>> {
         Arc::clone(&self.asked)
+    }
+
+    /// The namespaces of the host, as a watch would tell them.
+    pub(super) fn namespaces(&self) -> Vec<Change> {
+        self.namespace.iter().cloned().map(Change::Applied).collect()
     }
 
     pub(super) fn answer(&self, request: &Request<Bytes>) -> Response<Bytes> {
@@ -91,21 +94,12 @@ impl Paper {
                 self.note(Question::DryRun { method: method(), target: target() });
                 answer(StatusCode::OK, &tried(body()))
             }
-            (&Method::GET, path) if path.starts_with(NAMESPACES) && self.is_ours(path) => {
-                let (host, namespace) = self.namespace.as_ref().expect("it is ours");
-                self.note(Question::Namespace { name: host.to_string() });
-                answer(StatusCode::OK, namespace)
-            }
             _ => {
                 self.note(Question::Live { method: method(), target: target() });
                 let status = Status::service_unavailable("this depends on what the host cluster has");
                 response(StatusCode::SERVICE_UNAVAILABLE, status.to_json().into())
             }
         }
-    }
-
-    fn is_ours(&self, path: &str) -> bool {
-        self.namespace.as_ref().is_some_and(|(host, _)| path[NAMESPACES.len()..] == *host.as_str())
     }
 
     /// Aggregated discovery (KEP-3352) of nothing but the one resource.

@@ -22,11 +22,6 @@ pub enum Question {
         /// Where.
         namespace: String,
     },
-    /// Is there this namespace, and is it the virtual cluster's?
-    Namespace {
-        /// Its name on the host.
-        name: String,
-    },
     /// Is this node one of the virtual cluster's?
     Node {
         /// The request.
