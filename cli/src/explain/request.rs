@@ -33,6 +33,8 @@ pub(super) struct Asked {
 impl Asked {
     /// A request without a body.
     pub(super) fn plain(method: &Method, url: &str, cluster: &ClusterName) -> anyhow::Result<Self> {
+        // Without a slash, `pods` would be the name of a server, and the path empty.
+        ensure!(url.starts_with('/') || url.contains("://"), "{url:?} is not a URL: the path must begin with a slash");
         let uri: Uri = url
             .parse()
             .with_context(|| format!("{url:?} is not a URL; write other characters as %XX (a space is %20)"))?;
@@ -40,7 +42,6 @@ impl Asked {
         // The URL of an endpoint without a proxy.
         let target =
             target.strip_prefix(&format!("/clusters/{cluster}")).filter(|rest| rest.starts_with('/')).unwrap_or(target);
-        ensure!(target.starts_with('/'), "{url:?} is not a URL: the path must begin with a slash");
         Ok(Self { method: method.clone(), target: target.to_owned(), object: None, assumed: None })
     }
 

@@ -74,6 +74,16 @@ GET /api/v1/pods?fieldSelector=metadata.namespace%3Dedge to ke-beijing, by jane
 }
 
 #[test]
+fn a_url_without_a_slash_is_refused() {
+    for url in ["bar", "pods?limit=5", "api.example.com:443"] {
+        let error = explain(&["--cluster", "ke-beijing", "GET", url]).unwrap_err();
+        assert!(error.to_string().contains("the path must begin with a slash"), "{url}: {error:#}");
+    }
+    let (text, _) = explain(&["--cluster", "ke-beijing", "GET", "https://a:1/clusters/ke-beijing/api"]).unwrap();
+    assert!(text.starts_with("GET /api to ke-beijing"), "{text}");
+}
+
+#[test]
 fn objects_are_told_field_by_field() {
     let (text, sent) = explain(&["--cluster", "ke-beijing", "-f", "OBJECTS"]).unwrap();
     assert!(sent, "{text}");
