@@ -25,7 +25,7 @@ pub(super) fn what_a_newcomer_sees() -> anyhow::Result<()> {
     for time in ["first", "second"] {
         let mut demo = start(None, &dir, time)?;
         ready(&mut demo)?;
-        demo.printed("Ctrl-C ends it")?;
+        demo.printed("Ctrl-C stops the demo")?;
         let log = demo.log();
         ensure!(log.starts_with("WARNING: this is no real Kubernetes."), "{log}");
         for (cluster, location) in CLUSTERS {
