@@ -71,9 +71,14 @@ pub enum DialError {
     /// The corporate proxy said no.
     #[error("the HTTPS proxy answered CONNECT with {0}")]
     Egress(String),
-    /// The proxy-server is not who it should be, or does not accept our certificate.
+    /// The proxy-server is not who it should be.
     #[error("TLS with the proxy-server failed")]
     Tls(#[source] std::io::Error),
+    /// TLS 1.3 tells this only after the client's handshake (RFC 8446, section 2).
+    #[error(
+        "the proxy-server does not accept the certificate of this agent (`identity.certificate`); its log says why"
+    )]
+    Certificate(#[source] rustls::Error),
     /// The connection broke before the answer.
     #[error("the registration broke off")]
     Http(#[source] hyper::Error),

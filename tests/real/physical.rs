@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail, ensure};
 use atoll_tests::kubectl::end;
-use atoll_tests::{HostCluster, Site, eventually};
+use atoll_tests::{HostCluster, Site, eventually, site};
 use libtest_mimic::Trial;
 
 use crate::case;
@@ -125,6 +125,16 @@ fn names_belong_to_certificates(host: &HostCluster) -> anyhow::Result<()> {
     site.agent("spare", &branch(address))?.printed("(Conflict)")?;
     // Not granted to that certificate.
     site.agent("stranger", &branch(address))?.printed("(NotGranted)")?;
+    // A certificate of another CA.
+    let other = site.file("other");
+    let other = other.to_str().context("a path that is not UTF-8")?;
+    site::atoll(&["certs", "init", other])?;
+    site::atoll(&["certs", "agent", "branch-7", "--dir", other])?;
+    for end in ["crt", "key"] {
+        std::fs::copy(site.file(&format!("other/agents/branch-7.{end}")), site.file(&format!("agents/forged.{end}")))?;
+    }
+    site.agent("forged", &branch(address))?
+        .printed("the proxy-server does not accept the certificate of this agent")?;
     // A replica of the same identity is welcome.
     site.agent_as("branch-7", "replica", &branch(address))?.printed("tunnel established")?;
     ensure!(site.physical(host.kubectl().kubeconfig())?.ok(&["get", "ns"])?.contains("kube-system"));

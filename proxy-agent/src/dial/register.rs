@@ -1,5 +1,8 @@
 //! The one HTTP/1.1 request of a tunnel.
 
+use std::error::Error;
+use std::io;
+
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
@@ -23,8 +26,7 @@ pub(super) async fn register<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(DialError::Http)?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let request = Request::post(PATH)
         .header(header::HOST, server.to_string())
         .header(header::CONNECTION, "upgrade")
@@ -33,7 +35,7 @@ where
         .body(Full::new(Bytes::from(registration.encode())))
         .expect("constant headers and a host:port are a request");
     let exchange = async {
-        let response = sender.send_request(request).await.map_err(DialError::Http)?;
+        let response = sender.send_request(request).await.map_err(broken)?;
         let status = response.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
             let acceptance = response.headers().get(ACCEPTANCE);
@@ -44,7 +46,7 @@ where
                 let why = format!("the proxy-server speaks tunnel protocol {}", acceptance.protocol);
                 return Err(DialError::Refused { refusal: Refusal::new(RefusalReason::Incompatible, why) });
             }
-            let upgraded = hyper::upgrade::on(response).await.map_err(DialError::Http)?;
+            let upgraded = hyper::upgrade::on(response).await.map_err(broken)?;
             return Ok((TokioIo::new(upgraded), acceptance));
         }
         let body = Limited::new(response.into_body(), MAX_REFUSAL).collect().await;
@@ -57,10 +59,19 @@ where
         biased;
         done = &mut exchange => done,
         ended = &mut connection => {
-            ended.map_err(DialError::Http)?;
+            ended.map_err(broken)?;
             // The answer, or the upgraded connection, is in the exchange's hands now.
             exchange.await
         }
+    }
+}
+
+/// An alert during the registration concerns our certificate: the rest of the handshake is complete.
+fn broken(error: hyper::Error) -> DialError {
+    let io = error.source().and_then(<dyn Error>::downcast_ref::<io::Error>);
+    match io.and_then(io::Error::get_ref).and_then(<dyn Error + Send + Sync>::downcast_ref) {
+        Some(alert @ rustls::Error::AlertReceived(_)) => DialError::Certificate(alert.clone()),
+        _ => DialError::Http(error),
     }
 }
 
