@@ -59,11 +59,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TOKEN", conflicts_with = "physical_from")]
     token: Option<String>,
 
-    /// Connect without a proxy, to https://127.0.0.1:PORT/clusters/CLUSTER or to --server.
+    /// Connect without a proxy, to https://HOST:PORT/clusters/CLUSTER at `listeners.endpoint`, or to --server.
     #[arg(long, conflicts_with_all = ["proxy_url", "physical_from"])]
     direct: bool,
 
-    /// The URL of the HTTP proxy, if clients do not use the listen address of the configuration.
+    /// The URL of the HTTP proxy. The default is the address of `listeners.proxy` in the configuration, or the first of
+    /// `hostNames` if it listens on all interfaces.
     #[arg(long, value_name = "URL")]
     proxy_url: Option<String>,
 

@@ -8,6 +8,8 @@ use proxy_server::config::Cluster;
 
 use super::Args;
 
+const LOOPBACK: &str = "127.0.0.1";
+
 /// The configuration, if a file is given.
 pub(super) fn server_config(args: &Args) -> anyhow::Result<Option<ProxyServerConfiguration>> {
     args.server_config.as_deref().map(load).transpose().map_err(Into::into)
@@ -15,11 +17,10 @@ pub(super) fn server_config(args: &Args) -> anyhow::Result<Option<ProxyServerCon
 
 /// The cluster's entry.
 pub(super) fn cluster<'a>(args: &Args, config: &'a ProxyServerConfiguration) -> anyhow::Result<&'a Located<Cluster>> {
-    config
-        .clusters
-        .iter()
-        .find(|cluster| cluster.name == args.cluster)
-        .with_context(|| format!("the proxy-server's configuration has no cluster {}", args.cluster))
+    config.clusters.iter().find(|cluster| cluster.name == args.cluster).with_context(|| {
+        let names: Vec<_> = config.clusters.iter().map(|known| known.name.as_str()).collect();
+        format!("the proxy-server's configuration has no cluster {}; it has: {}", args.cluster, names.join(", "))
+    })
 }
 
 /// The `proxy-url`.
@@ -30,7 +31,7 @@ pub(super) fn proxy_url(args: &Args, config: Option<&ProxyServerConfiguration>) 
     }
     let config = config.context("set --proxy-url or --server-config, for the address of the proxy")?;
     let scheme = if config.proxy.tls { "https" } else { "http" };
-    let address = reachable(&config.listeners.proxy).context("listeners.proxy; set --proxy-url")?;
+    let address = published(&config.listeners.proxy, config).context("listeners.proxy; set --proxy-url")?;
     Ok(format!("{scheme}://{address}"))
 }
 
@@ -43,34 +44,45 @@ pub(super) fn server(args: &Args, config: &ProxyServerConfiguration) -> anyhow::
     if !args.direct {
         return Ok(format!("https://{cluster}.{}:443", config.domain));
     }
-    endpoint(args, config)
+    let address = published(&config.listeners.endpoint, config).context("listeners.endpoint; set --server")?;
+    Ok(format!("https://{address}/clusters/{cluster}"))
 }
 
 /// The cluster at the endpoint listener, from this machine.
 pub(super) fn endpoint(args: &Args, config: &ProxyServerConfiguration) -> anyhow::Result<String> {
-    let address = reachable(&config.listeners.endpoint).context("listeners.endpoint; set --server")?;
+    let address = reachable(&config.listeners.endpoint, LOOPBACK).context("listeners.endpoint; set --server")?;
     Ok(format!("https://{address}/clusters/{}", args.cluster))
 }
 
-/// The address of a listener for clients on the same machine.
-fn reachable(listener: &ListenAddr) -> anyhow::Result<String> {
+/// The address of a listener for clients anywhere: on all interfaces, by the first of `hostNames`.
+fn published(listener: &ListenAddr, config: &ProxyServerConfiguration) -> anyhow::Result<String> {
+    match config.host_names.first() {
+        Some(name) if name.contains(':') => reachable(listener, &format!("[{}]", **name)),
+        Some(name) => reachable(listener, name),
+        None => reachable(listener, LOOPBACK),
+    }
+}
+
+/// The address of a listener. `host` stands for all interfaces.
+fn reachable(listener: &ListenAddr, host: &str) -> anyhow::Result<String> {
     ensure!(listener.port() != 0, "the port is chosen when the proxy-server starts");
     let address = listener.to_string();
-    let (host, port) = address.rsplit_once(':').context("no port")?;
-    Ok(match host {
-        "0.0.0.0" | "[::]" => format!("127.0.0.1:{port}"),
+    let (own, port) = address.rsplit_once(':').context("no port")?;
+    Ok(match own {
+        "0.0.0.0" | "[::]" => format!("{host}:{port}"),
         _ => address,
     })
 }
 
 /// Checks what a URL and a YAML file need: a scheme, a host, and no invisible characters.
 fn url_of(text: &str, schemes: &[&str]) -> anyhow::Result<String> {
-    let (scheme, rest) = text.split_once("://").context("not a URL")?;
+    let not = || format!("{text:?} is not a URL such as {}://proxy.example.com:8443", schemes[0]);
+    let (scheme, rest) = text.split_once("://").with_context(not)?;
     if !schemes.contains(&scheme) {
         bail!("the scheme must be {}", schemes.join(" or "));
     }
     let visible = rest.bytes().all(|byte| byte.is_ascii_graphic());
-    ensure!(visible && !rest.is_empty() && !rest.starts_with(['/', ':']), "not a URL");
+    ensure!(visible && !rest.is_empty() && !rest.starts_with(['/', ':']), not());
     Ok(text.to_owned())
 }
 
@@ -87,9 +99,10 @@ mod tests {
             ("[::1]:8443", "[::1]:8443"),
             ("10.0.0.5:8443", "10.0.0.5:8443"),
         ] {
-            assert_eq!(reachable(&listener.parse().unwrap()).unwrap(), address);
+            assert_eq!(reachable(&listener.parse().unwrap(), LOOPBACK).unwrap(), address);
         }
-        assert!(reachable(&"127.0.0.1:0".parse().unwrap()).is_err());
+        assert_eq!(reachable(&"[::]:1".parse().unwrap(), "a.example").unwrap(), "a.example:1");
+        assert!(reachable(&"127.0.0.1:0".parse().unwrap(), LOOPBACK).is_err());
     }
 
     #[test]

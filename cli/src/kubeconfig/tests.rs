@@ -129,6 +129,11 @@ fn the_direct_form_has_no_proxy() {
     assert_eq!(cluster["server"], "https://127.0.0.1:18443/clusters/ke-beijing");
     assert!(!cluster.contains_key("proxy-url"));
 
+    let server = fs::read_to_string(world.path("server.yaml")).unwrap();
+    world.put("named.yaml", &format!("{server}hostNames: [proxy.example]\n"));
+    let named = world.kubeconfig(&["ke-beijing", "--server-config", "@named.yaml", "--direct"]);
+    assert_eq!(named["clusters"][0]["cluster"]["server"], "https://proxy.example:18443/clusters/ke-beijing");
+
     let elsewhere = world.kubeconfig(&[&BEIJING[..], &["--direct", "--server", "https://proxy.example:8443"]].concat());
     assert_eq!(elsewhere["clusters"][0]["cluster"]["server"], "https://proxy.example:8443");
 }
