@@ -125,7 +125,9 @@ async fn list(args: &ListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         }
     }
     if table.is_empty() {
-        writeln!(out, "this host has no namespaces of virtual clusters")?;
+        let whose =
+            args.cluster.as_ref().map_or("virtual clusters".to_owned(), |name| format!("virtual cluster {name}"));
+        writeln!(out, "this host has no namespaces of {whose}")?;
     } else {
         write!(out, "{table}")?;
     }

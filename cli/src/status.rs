@@ -163,8 +163,8 @@ impl fmt::Display for Unreachable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "no response from {} (is the proxy-server running on this machine? --admin sets another \
-             listeners.admin; the default of a proxy-agent is http://127.0.0.1:8094)",
+            "no response from {}: does the process run on this machine, and is this its `listeners.admin`? The default \
+             port is 8095 for a proxy-server, and 8094 for a proxy-agent",
             self.admin
         )
     }

@@ -8,8 +8,8 @@ use ops::log;
 /// The edge half of Atoll: dials the proxy-servers, so that nothing has to dial into the site, and forwards their requests
 /// to the API server beside it.
 ///
-/// Exits with 0 after SIGTERM or SIGINT, with 64 if the configuration is invalid, with 2 if the flags are invalid, and with
-/// 1 after any other failure. On SIGTERM, it closes each tunnel when its streams have ended, at the latest after the time of
+/// Exits with 0 after SIGTERM or SIGINT, with 64 if the configuration, the log filter or the address of a proxy is invalid,
+/// with 2 if other flags are invalid, and with 1 after any other failure. On SIGTERM, it closes each tunnel when its streams have ended, at the latest after the time of
 /// `drain`; after a second signal, it exits at once. On SIGHUP, it reloads certificates, tokens and the list of virtual
 /// clusters.
 #[derive(Debug, Parser)]
