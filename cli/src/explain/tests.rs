@@ -61,8 +61,8 @@ fn a_list_is_told_from_end_to_end() {
     let url = "https://x/clusters/ke-beijing/api/v1/pods?fieldSelector=metadata.namespace%3Dedge";
     let (text, sent) = explain(&["--cluster", "ke-beijing", "--user", "jane", "GET", url]).unwrap();
     let expected = "\
-GET /api/v1/pods?fieldSelector=metadata.namespace%3Dedge to ke-beijing, by jane
-  it is:        list pods in all namespaces
+GET /api/v1/pods?fieldSelector=metadata.namespace%3Dedge to ke-beijing, by user jane
+  request:      list pods in all namespaces
   first asks:   may vc:ke-beijing:jane list pods in atoll-root-ke-beijing, the cluster scope of ke-beijing? \
 (SubjectAccessReview)
   first asks:   is this resource served? (usually cached; it is namespaced)

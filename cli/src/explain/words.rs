@@ -23,9 +23,9 @@ pub(super) fn explained(
     explanation: &Explanation,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let groups = if who.groups.is_empty() { String::new() } else { format!(" of {}", who.groups.join(", ")) };
-    writeln!(out, "{} {} to {cluster}, by {}{groups}", asked.method, asked.target, who.user)?;
-    line(out, "it is", &about(asked))?;
+    let groups = if who.groups.is_empty() { String::new() } else { format!(" in groups {}", who.groups.join(", ")) };
+    writeln!(out, "{} {} to {cluster}, by user {}{groups}", asked.method, asked.target, who.user)?;
+    line(out, "request", &about(asked))?;
     if let Some(assumed) = &asked.assumed {
         line(out, "assumed", assumed)?;
     }
