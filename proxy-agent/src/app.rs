@@ -95,8 +95,8 @@ impl App {
             tasks: tasks.child(),
             up,
         };
-        let probes = Listener::bind(&config.listeners.probes, MAX_CONNECTIONS).await?;
-        let admin = Listener::bind(&config.listeners.admin, MAX_CONNECTIONS).await?;
+        let probes = Listener::bind(&config.listeners.probes, MAX_CONNECTIONS).await.context("listeners.probes")?;
+        let admin = Listener::bind(&config.listeners.admin, MAX_CONNECTIONS).await.context("listeners.admin")?;
         Ok(Self {
             bound: Bound { probes: probes.bound(), admin: admin.bound() },
             agent,

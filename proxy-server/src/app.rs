@@ -258,11 +258,11 @@ impl Listeners {
         let wanted = &config.listeners;
         let bind = |addr, most: usize| Listener::bind(addr, NonZeroUsize::MIN.saturating_add(most + ENDING));
         Ok(Self {
-            proxy: bind(&wanted.proxy, of_clients).await?,
-            endpoint: bind(&wanted.endpoint, of_clients).await?,
-            agents: bind(&wanted.agents, of_agents).await?,
-            probes: Listener::bind(&wanted.probes, probes::MAX_CONNECTIONS).await?,
-            admin: Listener::bind(&wanted.admin, probes::MAX_CONNECTIONS).await?,
+            proxy: bind(&wanted.proxy, of_clients).await.context("listeners.proxy")?,
+            endpoint: bind(&wanted.endpoint, of_clients).await.context("listeners.endpoint")?,
+            agents: bind(&wanted.agents, of_agents).await.context("listeners.agents")?,
+            probes: Listener::bind(&wanted.probes, probes::MAX_CONNECTIONS).await.context("listeners.probes")?,
+            admin: Listener::bind(&wanted.admin, probes::MAX_CONNECTIONS).await.context("listeners.admin")?,
         })
     }
 
