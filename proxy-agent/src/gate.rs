@@ -43,8 +43,8 @@ use changes::Changes;
 use probe::{Revision, Verdict};
 use served::Served;
 
-/// The label of everything here.
-const LABEL: &str = "atoll.dev/gate";
+/// The label of the policies and their bindings on the host.
+pub const LABEL: &str = "atoll.dev/gate";
 
 /// The interval in which everything is applied again, even without a change.
 const PERIOD: Duration = Duration::from_secs(600);

@@ -2,9 +2,11 @@
 
 use std::io::Write;
 
-use super::Slice;
+use proxy_agent::gate;
+
 use super::files::{Files, Way};
 use super::host::Host;
+use super::{SLICES, Slice};
 
 /// The host cluster runs.
 pub(super) fn host(host: &Host, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -35,8 +37,15 @@ pub(super) fn listening(files: &Files, out: &mut dyn Write) -> anyhow::Result<()
     let ports = files.ports;
     writeln!(
         out,
-        "proxy-server on 127.0.0.1: clients {} (proxy) and {} (direct), agents {}, status {}; proxy-agent: probes {}",
-        ports.proxy, ports.endpoint, ports.agents, ports.server_admin, ports.agent_probes
+        "proxy-server on 127.0.0.1: clients {} (proxy) and {} (direct), agents {}, probes {}, status {}; proxy-agent: \
+         probes {}, status {}",
+        ports.proxy,
+        ports.endpoint,
+        ports.agents,
+        ports.server_probes,
+        ports.server_admin,
+        ports.agent_probes,
+        ports.agent_admin
     )?;
     Ok(())
 }
@@ -100,10 +109,22 @@ fn table(files: &Files, slices: &[(Slice, usize)], out: &mut dyn Write) -> anyho
 pub(super) fn ended(host: &Host, files: &Files, out: &mut dyn Write) -> anyhow::Result<()> {
     let dir = files.dir().display();
     match host {
-        Host::Given { .. } => writeln!(
-            out,
-            "stopped; the objects of the clusters stay on the host, and the next demo with --dir {dir} uses them again"
-        )?,
+        Host::Given { .. } => {
+            writeln!(
+                out,
+                "stopped; the objects of the clusters stay on the host, and the next demo with --dir {dir} uses them \
+                 again. To remove them:"
+            )?;
+            let host = files.host_kubeconfig().display().to_string();
+            for slice in &SLICES {
+                writeln!(out, "  atoll namespaces remove --host-kubeconfig {host} --cluster {}", slice.name)?;
+            }
+            // The second command fails on a host without that kind.
+            for kind in ["validatingadmissionpolic", "mutatingadmissionpolic"] {
+                let label = gate::LABEL;
+                writeln!(out, "  kubectl --kubeconfig {host} delete {kind}ies,{kind}ybindings -l {label}")?;
+            }
+        }
         Host::Toy(_) => {
             writeln!(
                 out,

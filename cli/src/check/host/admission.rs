@@ -1,6 +1,7 @@
 //! Webhooks and admission policies of the host that select objects by labels that tenants may set.
 
 use ops::config::Place;
+use proxy_agent::gate;
 use rewrite::name::CLUSTER_LABEL;
 use serde_json::Value;
 
@@ -16,9 +17,6 @@ pub(super) const KINDS: [(&str, &str); 6] = [
     ("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
     ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
 ];
-
-/// The label of the policies that the agent makes.
-const OURS: &str = "atoll.dev/gate";
 
 /// The selectors of a webhook, policy or binding.
 struct Selecting<'o> {
@@ -39,7 +37,7 @@ pub(super) fn weaknesses(
     namespaces: &[Labels],
 ) -> Vec<Weakness> {
     let metadata = &object["metadata"];
-    if metadata["labels"].get(OURS).is_some() {
+    if metadata["labels"].get(gate::LABEL).is_some() {
         return Vec::new();
     }
     let name = metadata["name"].as_str().unwrap_or_default();
@@ -149,7 +147,7 @@ mod tests {
         for field in ["matchConstraints", "matchResources"] {
             let mut object = json!({"metadata": {"name": "p"}, "spec": {field: inject}});
             assert_eq!(said("X", &object).len(), 1);
-            object["metadata"]["labels"] = json!({OURS: ""});
+            object["metadata"]["labels"] = json!({gate::LABEL: ""});
             assert_eq!(said("X", &object), [""; 0]);
         }
         assert_eq!(said("X", &json!({"metadata": {"name": "p"}, "spec": {}})), [""; 0]);
