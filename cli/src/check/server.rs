@@ -36,7 +36,7 @@ pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
         let path = &karmada.kubeconfig;
         if let Err(error) = proxy_server::karmada::check(path.to_path_buf(), &Reloader::new(Reloader::DEFAULT_PERIOD)) {
             let error = anyhow::Error::from(error);
-            report.mistake(path, format_args!("karmada.kubeconfig: {}: {error:#}", path.display()));
+            report.mistake(path, format_args!("karmada.kubeconfig: {error:#}"));
         }
     }
 }

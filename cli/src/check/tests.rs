@@ -118,6 +118,13 @@ fn a_key_that_everybody_can_read_is_warned_of() {
 }
 
 #[test]
+fn a_file_that_two_checks_read_is_reported_once() {
+    let world = World::new(400 * DAY);
+    let (lines, _) = world.check(&SERVER.replace("certificate: serving.crt", "certificate: no.crt"));
+    assert_eq!(lines.iter().filter(|line| line.contains("no.crt")).count(), 1, "{lines:#?}");
+}
+
+#[test]
 fn a_host_that_cannot_be_used_and_a_selector_that_is_none() {
     let world = World::new(400 * DAY);
     world.write("host.kubeconfig", "clusters: []");

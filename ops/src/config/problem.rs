@@ -98,7 +98,11 @@ impl Problems {
         ConfigErrors { origin: origin.to_owned(), problems: self }
     }
 
+    /// Two checks can read the same file and find the same mistake.
     pub(super) fn push(&mut self, problem: Problem) {
+        if self.found.contains(&problem) {
+            return;
+        }
         if self.found.len() < MAX_PROBLEMS {
             self.found.push(problem);
         } else {
