@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use anyhow::ensure;
 use ops::pki::Authority;
 use protocol::ClusterName;
 
@@ -35,7 +36,11 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let cluster = &args.cluster;
-    let path = Directory::new(&args.dir)?.client_ca(cluster.as_str());
+    let dir = Directory::new(&args.dir)?;
+    // Not in a directory that a typing error names.
+    let agent_ca = dir.agent_ca().certificate;
+    ensure!(agent_ca.exists(), "{} does not exist; `atoll certs init` creates it", agent_ca.display());
+    let path = dir.client_ca(cluster.as_str());
     let authority = Authority::create(&format!("Atoll client CA of {cluster}"), args.lifetime.get())?;
     write_pairs(&[(path.clone(), authority.pem())], args.force, out)?;
     writeln!(

@@ -54,6 +54,14 @@ fn the_printed_lines_make_a_configuration() {
 }
 
 #[test]
+fn a_cluster_needs_the_directory_of_init() {
+    let dir = tempfile::tempdir().unwrap();
+    let typing_error = dir.path().join("nonexist");
+    let error = certs(&["cluster", "ke-beijing", "--dir", utf8(&typing_error)]).unwrap_err().to_string();
+    assert!(error.contains("agent-ca.crt does not exist") && !typing_error.exists(), "{error}");
+}
+
+#[test]
 fn an_agent_s_certificate_is_accepted_by_the_agent_ca_and_nothing_else_is_copied() {
     let dir = tempfile::tempdir().unwrap();
     certs(&["init", utf8(dir.path())]).unwrap();
