@@ -1,9 +1,10 @@
 //! Every refusal that a user may meet is explained: what it says stands in the troubleshooting guide, with its cause and
-//! what to do.
+//! what to do. No table of the guide explains a message twice: a merge of two versions of a table would.
 //!
 //! Read are the files that hold nothing but refusals. What stands in braces differs from case to case; the rest of a
 //! message must be in the guide as it is.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use super::finding::Finding;
@@ -25,8 +26,13 @@ const SAID: [&str; 4] = [
 const SHORT: usize = 12;
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let guide = normal(tree.text(Path::new(GUIDE)).unwrap_or_default());
-    let mut findings = Vec::new();
+    let guide = tree.text(Path::new(GUIDE)).unwrap_or_default();
+    let mut findings: Vec<_> = repeated(guide)
+        .map(|(line, row)| {
+            Finding::new(Path::new(GUIDE), line, format!("`{row}` is explained twice"), "make one row of both")
+        })
+        .collect();
+    let guide = normal(guide);
     for path in SAID.map(Path::new) {
         let Some(text) = tree.text(path) else {
             findings.push(Finding::new(path, 1, "there are no refusals here any more", "name the file that has them"));
@@ -46,6 +52,20 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Rows of a table that begin like one before it, up to the last two cells: cause and remedy.
+fn repeated(guide: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut table = HashSet::new();
+    (1..).zip(guide.lines()).filter_map(move |(line, row)| {
+        if !row.starts_with('|') {
+            table.clear();
+            return None;
+        }
+        let ends: Vec<_> = row.match_indices(" | ").map(|(at, _)| at).collect();
+        let key = &row[..*ends.iter().nth_back(1)?];
+        (!table.insert(key)).then_some((line, key))
+    })
 }
 
 /// The literals of a file that are sentences, with their lines, outside of tests.
@@ -107,6 +127,15 @@ mod tests {
                     goes on \\\"so\\\"\");\n#[cfg(test)]\nmod tests { const A: &str = \"a test of a thing\"; }\n";
         let expected = [(2, "no agent for {0} here".to_owned()), (4, "one that goes on \"so\"".to_owned())];
         assert_eq!(said(text), expected);
+    }
+
+    #[test]
+    fn a_message_has_one_row_in_a_table() {
+        let table =
+            "| code | message | cause | what to do |\n|---|---|---|---|\n| 403 | no | a | b |\n| 404 | no | a | b |\n";
+        assert_eq!(repeated(&format!("{table}\n{table}")).count(), 0);
+        let found: Vec<_> = repeated("| 403 | no | a | b |\n| 404 | no | a | b |\n| 403 | no | c | d |\n").collect();
+        assert_eq!(found, [(3, "| 403 | no")]);
     }
 
     #[test]
