@@ -3,8 +3,6 @@
 //! The engine adds the guard to every pod specification in requests, and removes it from responses. The guard owns its keys:
 //! clients never see them, and cannot request other values.
 
-use std::fmt::Write as _;
-
 use bytes::Bytes;
 
 use crate::json::{Cursor, Edits, Malformed, Text, quoted};
@@ -133,24 +131,18 @@ impl Toleration {
             && self.seconds.is_some()
     }
 
+    /// In the order in which Go writes it to a ControllerRevision.
     fn to_json(&self) -> String {
-        let mut out = String::from("{");
-        for (key, value) in
-            [("key", &self.key), ("operator", &self.operator), ("value", &self.value), ("effect", &self.effect)]
-        {
-            if !value.is_empty() {
-                if out.len() > 1 {
-                    out.push(',');
-                }
-                let _ = write!(out, "\"{key}\":{}", quoted(value));
-            }
-        }
-        if let Some(seconds) = self.seconds {
-            let comma = if out.len() > 1 { "," } else { "" };
-            let _ = write!(out, "{comma}\"tolerationSeconds\":{seconds}");
-        }
-        out.push('}');
-        out
+        let text = |value: &str| (!value.is_empty()).then(|| quoted(value));
+        let members = [
+            ("effect", text(&self.effect)),
+            ("key", text(&self.key)),
+            ("operator", text(&self.operator)),
+            ("tolerationSeconds", self.seconds.map(|seconds| seconds.to_string())),
+            ("value", text(&self.value)),
+        ];
+        let members = members.into_iter().filter_map(|(key, value)| Some(format!("\"{key}\":{}", value?)));
+        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
     }
 
     /// Reads the next value. `None` if it is not a toleration, or has unknown fields.

@@ -1,10 +1,10 @@
 //! Adds the guard to pod specifications.
 
-use super::object::{Writer, string};
+use super::object::{Writer, quotes_of, string};
 use super::{Form, Reason, Refusal};
 use crate::Guard;
 use crate::guard::Entry;
-use crate::json::{Cursor, Edits, Fate, Fault, Step};
+use crate::json::{Cursor, Edits, Fate, Fault, Malformed, Step};
 use crate::program::{Node, descend};
 
 /// The guarded fields of the current specification.
@@ -68,8 +68,7 @@ impl Writer<'_> {
             // A pod without a specification has no containers: the host refuses it.
             return Ok(cursor.skip()?);
         }
-        let open = cursor.at();
-        let is_empty = cursor.is_empty_container();
+        let object = cursor.clone();
         self.pod = PodFields::default();
         descend(self, node, cursor, edits)?;
         if self.request.form == Form::Partial {
@@ -78,14 +77,45 @@ impl Writer<'_> {
 
         let mut missing = Vec::new();
         if !self.pod.node_selector && !self.request.guard.entries().is_empty() {
-            missing.push(format!(r#""nodeSelector":{}"#, self.whole_selector()));
+            missing.push(("nodeSelector", format!(r#""nodeSelector":{}"#, self.whole_selector())));
         }
         if !self.pod.tolerations && !self.request.guard.tolerations().is_empty() {
-            missing.push(format!(r#""tolerations":{}"#, self.whole_tolerations()));
+            missing.push(("tolerations", format!(r#""tolerations":{}"#, self.whole_tolerations())));
         }
-        if !missing.is_empty() {
-            let comma = if is_empty { "" } else { "," };
-            edits.insert(open + 1, missing.join(",") + comma);
+        self.add(&object, missing, edits)
+    }
+
+    /// Adds members to an object, which is the next token of `object`. In a ControllerRevision, they are where Go sorts them
+    /// (`json.Marshal` of a map), because controllers compare the bytes (`Match` in `pkg/controller/daemon/update.go`).
+    fn add(&self, object: &Cursor<'_>, mut members: Vec<(&str, String)>, edits: &mut Edits) -> Result<(), Refusal> {
+        if members.is_empty() {
+            return Ok(());
+        }
+        if !self.in_revision {
+            let members: Vec<_> = members.into_iter().map(|(_, member)| member).collect();
+            let comma = if object.is_empty_container() { "" } else { "," };
+            edits.insert(object.at() + 1, members.join(",") + comma);
+            return Ok(());
+        }
+        members.sort_unstable();
+        let mut followers = vec![None; members.len()];
+        let extent = object.clone().object(&mut Edits::new(), |cursor, _, next| {
+            for (follower, (key, _)) in followers.iter_mut().zip(&members) {
+                if follower.is_none() && *next.decode() > **key {
+                    *follower = Some(quotes_of(&next).start);
+                }
+            }
+            cursor.skip()?;
+            Ok::<_, Malformed>(Fate::Keep)
+        })?;
+        let mut comma = if extent.kept > 0 { "," } else { "" };
+        for (follower, (_, member)) in followers.into_iter().zip(members) {
+            if let Some(at) = follower {
+                edits.insert(at, format!("{member},"));
+            } else {
+                edits.insert(extent.close, format!("{comma}{member}"));
+                comma = ",";
+            }
         }
         Ok(())
     }
@@ -102,7 +132,8 @@ impl Writer<'_> {
             _ => return Err(Reason::WrongType { expected: "an object" }.into()),
         }
         let mut labels = GuardedLabels::new(&self.request.guard);
-        let extent = cursor.object(edits, |cursor, _, key| {
+        let object = cursor.clone();
+        cursor.object(edits, |cursor, _, key| {
             let Some(number) = labels.position(|label| key.is(label)) else {
                 cursor.skip()?;
                 return Ok(Fate::Keep);
@@ -118,15 +149,9 @@ impl Writer<'_> {
             }
             Ok::<_, Refusal>(Fate::Keep)
         })?;
-        let missing: Vec<&[u8]> = labels.missing()?.map(|entry| &entry.member[..]).collect();
-        if !missing.is_empty() && self.request.form == Form::Whole {
-            let mut members = missing.join(&b","[..]);
-            if extent.kept > 0 {
-                members.push(b',');
-            }
-            edits.insert(extent.inside, members);
-        }
-        Ok(())
+        let member = |entry: &'_ Entry| String::from_utf8_lossy(&entry.member).into_owned();
+        let missing: Vec<_> = labels.missing()?.map(|entry| (&*entry.key, member(entry))).collect();
+        if self.request.form == Form::Whole { self.add(&object, missing, edits) } else { Ok(()) }
     }
 
     pub(super) fn tolerations(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::guard::Toleration;
 use crate::json::Defect;
 use crate::pod_security::Level;
 use crate::schema::program_for;
@@ -183,6 +184,28 @@ fn revisions_are_spelled_as_they_are_read() {
     assert!(map(json!({"metadata": {"namespace": "edge"}})).unwrap().0.contains("edge-ke"));
     // Other kinds are read as they are spelled.
     assert!(map_text(&request(), "apps", "deployments", r#"{"spec":{"Template":{}}}"#).is_ok());
+}
+
+#[test]
+fn revisions_have_the_bytes_that_controllers_compare() {
+    let toleration = Toleration { value: "b".to_owned(), effect: "NoSchedule".to_owned(), ..Toleration::of_key("a") };
+    let guard = Guard::new([("m".to_owned(), "1".to_owned())], [toleration]);
+    let request = Request::new(mapping()).guarding(Arc::new(guard));
+    let ours = r#"{"effect":"NoSchedule","key":"a","operator":"Exists","value":"b"}"#;
+    for (shown, host) in [
+        (r"{}", format!(r#"{{"nodeSelector":{{"m":"1"}},"tolerations":[{ours}]}}"#)),
+        (r#"{"a":1}"#, format!(r#"{{"a":1,"nodeSelector":{{"m":"1"}},"tolerations":[{ours}]}}"#)),
+        (r#"{"a":1,"o":2}"#, format!(r#"{{"a":1,"nodeSelector":{{"m":"1"}},"o":2,"tolerations":[{ours}]}}"#)),
+        (r#"{"z":1}"#, format!(r#"{{"nodeSelector":{{"m":"1"}},"tolerations":[{ours}],"z":1}}"#)),
+        (
+            r#"{"nodeSelector":{"a":"2","z":"3"},"tolerations":[{"key":"c"}]}"#,
+            format!(r#"{{"nodeSelector":{{"a":"2","m":"1","z":"3"}},"tolerations":[{{"key":"c"}},{ours}]}}"#),
+        ),
+    ] {
+        let revision = |pod: &str| format!(r#"{{"data":{{"spec":{{"template":{{"spec":{pod}}}}}}}}}"#);
+        let mapped = map_text(&request, "apps", "controllerrevisions", &revision(shown)).unwrap().0;
+        assert_eq!(mapped, revision(&host), "{shown}");
+    }
 }
 
 #[test]
