@@ -112,6 +112,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("control_plane_volumes_of_claims", Welcome, control_plane::volumes_of_claims),
         case("control_plane_labels_of_nodes", Welcome, control_plane::labels_of_nodes),
         case("policies_are_one_set", Welcome, policies::are_one_set),
+        case("policies_refuse_bindings_like_our_own", Welcome, policies::refuse_bindings_like_our_own),
         case("policies_are_restored", Unwelcome, policies::are_restored),
         case("policies_leave_what_is_in_no_namespace", Welcome, policies::leave_what_is_in_no_namespace),
         case("policies_read_the_namespace", Welcome, policies::read_the_namespace),

@@ -5,6 +5,7 @@
 //! a policy protects. Nobody else may, neither through the endpoint nor with a token that is used directly at the host.
 //! `tests/real` tests the expressions on real API servers.
 
+mod bindings;
 mod claims;
 mod customs;
 mod namespaces;
@@ -35,6 +36,7 @@ pub(super) fn all(served: Served, node_labels: &BTreeSet<String>) -> Vec<Object>
             ("statuses.atoll.dev", statuses::kept()),
             ("services.atoll.dev", services::addressed(served.has_cidr)),
             ("claims.atoll.dev", claims::free()),
+            ("bindings.atoll.dev", bindings::own()),
             ("customs.atoll.dev", customs::kept()),
         ] {
             objects.extend(Kind::Validating.objects(version, name, &spec));

@@ -11,7 +11,8 @@ use super::gate::{pod, says, thief};
 use super::{BEIJING, CLUSTERS, namespace};
 
 /// All policies of Atoll, however many virtual clusters there are.
-const VALIDATING: [&str; 11] = [
+const VALIDATING: [&str; 12] = [
+    "bindings.atoll.dev",
     "claims.atoll.dev",
     "customs.atoll.dev",
     "namespaces.atoll.dev",
@@ -34,6 +35,36 @@ const TOLERATIONS: &str = "atoll.dev/tolerations";
 pub(super) fn are_one_set(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     eventually(SOON, || are_all(&host))
+}
+
+/// Clients see none that has the label of Atoll's own, whether they ask the endpoint or the host.
+pub(super) fn refuse_bindings_like_our_own(site: &VirtualSite) -> anyhow::Result<()> {
+    const NAME: &str = "policies-bindings";
+    let (thief, host) = (thief(site, NAME)?, format!("{NAME}-{BEIJING}"));
+    let admin = site.administrator(BEIJING, Way::Path)?;
+    let binding = |name: &str, labels: Value| {
+        let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"});
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "roleRef": role_ref,
+            "metadata": {"name": name, "labels": labels}})
+        .to_string()
+    };
+    let create = ["create", "-f", "-", "-n"];
+    for (who, namespace) in [(&admin, NAME), (&thief, &*host)] {
+        let create = [&create[..], &[namespace]].concat();
+        for value in ["true", ""] {
+            let refused = who.run_with(&create, &binding("mirror", json!({"atoll.dev/mirror": value})))?;
+            ensure!(refused.code != 0 && refused.stderr.contains("are reserved"), "{refused:?}");
+        }
+        let name = format!("plain-{namespace}");
+        who.ok_with(&create, &binding(&name, json!({"atoll.dev/mirrors": "true"})))?;
+        let refused = who.fails(&["label", "rolebinding", &name, "atoll.dev/mirror=true", "-n", namespace])?;
+        ensure!(refused.contains("are reserved"), "{refused}");
+        who.ok(&["label", "rolebinding", &name, "a=b", "-n", namespace])?;
+    }
+    let refused = thief.run_with(&[&create[..], &[&host]].concat(), &binding("atoll:crb:x", json!({})))?;
+    ensure!(refused.code != 0 && refused.stderr.contains("are reserved"), "{refused:?}");
+    admin.ok(&["delete", "namespace", NAME, "--wait=false"])?;
+    Ok(())
 }
 
 /// What the host's administrator takes away comes back.
