@@ -86,6 +86,8 @@ pub(crate) struct Role {
     pub(crate) aggregation: Option<String>,
     /// What the annotation says by which an API server repairs a role of its own.
     pub(crate) auto_update: Option<String>,
+    uid: String,
+    resource_version: String,
     /// What all this takes in memory.
     pub(crate) weight: usize,
 }
@@ -231,6 +233,8 @@ impl Role {
                 rule => Some(rule.to_string()),
             },
             auto_update: metadata["annotations"][AUTO_UPDATE].as_str().map(str::to_owned),
+            uid: metadata["uid"].as_str().unwrap_or_default().to_owned(),
+            resource_version: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
             weight: 0,
         };
         Self { weight: role.weigh(), ..role }

@@ -152,7 +152,7 @@ impl State {
             }
         };
         self.excessive.remove(role);
-        match write(api, cluster, role, rules).await {
+        match write(api, stale, rules).await {
             Ok(()) => {
                 self.failed.remove(role);
                 debug!(%cluster, role, "wrote the aggregated rules of a ClusterRole");
@@ -171,9 +171,10 @@ impl State {
     }
 }
 
-/// Writes the rules of a role. If somebody else changes the role first, that change triggers another run.
-async fn write(api: &impl HostApi, cluster: &ClusterName, name: &str, rules: &[Rule]) -> Result<(), ApiError> {
-    let Ok(name) = SegmentName::new(format!("vc:{cluster}:{name}")) else { return Ok(()) };
+/// Writes the rules of a role, if it is still the one that was looked at: somebody who may not grant these rules may have
+/// put another one in its place, which takes in nothing. That change triggers another run.
+async fn write(api: &impl HostApi, stale: &Stale, rules: &[Rule]) -> Result<(), ApiError> {
+    let Ok(name) = SegmentName::new(format!("vc:{}:{}", stale.cluster, stale.name)) else { return Ok(()) };
     let path =
         ResourcePath { name: Some(name), ..ResourcePath::new("rbac.authorization.k8s.io", "v1", "clusterroles") };
     let path = path.build();
@@ -182,6 +183,8 @@ async fn write(api: &impl HostApi, cluster: &ClusterName, name: &str, rules: &[R
         Err(error) if error.is_not_found() => return Ok(()),
         Err(error) => return Err(error),
     };
+    role["metadata"]["uid"] = stale.uid.as_str().into();
+    role["metadata"]["resourceVersion"] = stale.resource_version.as_str().into();
     role["rules"] = rules.iter().map(Rule::value).collect::<Value>();
     match api.update(&path, &role).await {
         Err(error) if !error.is_conflict() && !error.is_not_found() => Err(error),
@@ -217,6 +220,12 @@ mod tests {
         ]
     }
 
+    /// A role as the host has it now.
+    fn stored(host: &FakeHost, role: Value) -> Value {
+        host.put(PATH, role);
+        host.lock().objects[PATH].clone()
+    }
+
     /// Looks at the cluster as often as that asks for, and returns the pauses in between, in seconds.
     async fn settled(host: &FakeHost, roles: &Roles) -> Vec<u64> {
         let (mut state, mut pauses) = (State::default(), Vec::new());
@@ -232,11 +241,22 @@ mod tests {
     async fn what_fails_is_tried_again_ever_more_rarely() {
         let host = FakeHost::new();
         let [sum, part] = roles(1);
-        host.put(PATH, sum.clone());
+        let sum = stored(&host, sum);
         host.lock().failing = 8;
         let roles = Roles::told([sum, part.clone()]);
         assert_eq!(settled(&host, &roles).await, [1, 2, 4, 8, 16, 32, 60, 60]);
         assert_eq!(host.lock().objects[PATH]["rules"], part["rules"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_role_of_the_name_stays_as_it_is() {
+        let host = FakeHost::new();
+        let [sum, part] = roles(1);
+        let roles = Roles::told([stored(&host, sum), part.clone()]);
+        // The change is not told yet.
+        host.edit(PATH, |role| role["metadata"]["annotations"] = json!({}));
+        assert!(settled(&host, &roles).await.is_empty());
+        assert_eq!(host.lock().objects[PATH]["rules"], json!([]));
     }
 
     #[tokio::test(start_paused = true)]

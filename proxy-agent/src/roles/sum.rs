@@ -36,6 +36,9 @@ pub(super) struct Stale {
     pub(super) cluster: ClusterName,
     /// Its name in the virtual cluster.
     pub(super) name: String,
+    /// The role that was looked at, in this version: another one may have other authors.
+    pub(super) uid: String,
+    pub(super) resource_version: String,
     /// The aggregated rules.
     pub(super) sum: Result<Vec<Rule>, Excess>,
 }
@@ -97,7 +100,13 @@ impl Snapshot {
             self.shared.iter().chain(&self.own).map(|(name, role)| (&**name, &**role)).collect();
         let sums = self.own.iter().filter_map(|(name, role)| {
             let sum = role.sum(name, &all, &mut budget).transpose()?;
-            (sum.as_ref() != Ok(&role.rules)).then(|| Stale { cluster: cluster.clone(), name: name.clone(), sum })
+            (sum.as_ref() != Ok(&role.rules)).then(|| Stale {
+                cluster: cluster.clone(),
+                name: name.clone(),
+                uid: role.uid.clone(),
+                resource_version: role.resource_version.clone(),
+                sum,
+            })
         });
         sums.collect()
     }
