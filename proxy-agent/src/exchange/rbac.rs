@@ -45,8 +45,9 @@ pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
 /// Names of the agent's own objects begin so.
 const RESERVED: &str = "atoll:";
 
-/// The maximum memory that a parsed object takes. Its JSON is bounded too, but small parts take many times theirs.
-const MAX_MEMORY: usize = 16 << 20;
+/// The maximum memory that a parsed object takes: half of what a virtual cluster has for bodies, for it must fit beside its
+/// JSON. Small parts take many times theirs.
+const MAX_MEMORY: usize = 8 << 20;
 
 /// How long a request waits for the agent to know the host's cluster roles.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -34,7 +34,7 @@ pub(super) static ATTACKS: &[Attack] = &[
         Traffic::Requests(100, vec![review, Sent::new(Who::User, "GET", &format!("{CONFIG_MAPS}/{NUMBER}"))])
     })
     .after(long_role),
-    Attack::new("selectors-of-roles", "5 selectors/s of 6,000 labels on ClusterRoles of 10,000", || {
+    Attack::new("selectors-of-roles", "5 selectors/s of 6,000 labels on ClusterRoles of 6,000", || {
         let path = format!("{RBAC}/clusterroles?labelSelector={}", texts("l", 6_000).join(","));
         Traffic::Requests(5, vec![Sent::new(Who::Admin, "GET", &path)])
     })
@@ -107,7 +107,7 @@ fn long_role(stage: &Stage) -> anyhow::Result<()> {
 }
 
 fn labelled_roles(stage: &Stage) -> anyhow::Result<()> {
-    let labels: Map<String, Value> = texts("l", 10_000).into_iter().map(|label| (label, json!(""))).collect();
+    let labels: Map<String, Value> = texts("l", 6_000).into_iter().map(|label| (label, json!(""))).collect();
     texts("labelled-", 10).iter().try_for_each(|name| {
         stage.create(
             &format!("{RBAC}/clusterroles"),
