@@ -4,8 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use rewrite::ClusterName;
+use tokio::sync::Semaphore;
 
 use super::binding::{Binding, CLUSTER_ADMIN, Wanted};
+
+/// Namespaces of one virtual cluster that are written to at once, for all requests of its clients together: the host's
+/// priority and fairness take the requests of an agent for one flow.
+pub(super) const AT_ONCE: u32 = 8;
 
 /// The ClusterRoleBindings of each virtual cluster, as mirrors.
 #[derive(Debug)]
@@ -19,6 +24,8 @@ struct Mirrors {
     is_complete: bool,
     /// The newest version that the watch has delivered.
     heard: u64,
+    /// For requests that put bindings into force before a client is answered.
+    places: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
@@ -57,8 +64,14 @@ impl Catalog {
                 by_binding: BTreeMap::new(),
                 is_complete: false,
                 heard: 0,
+                places: Arc::new(Semaphore::new(AT_ONCE as usize)),
             });
         }
+    }
+
+    /// Limits how many requests of the agent put bindings of this cluster into force at once.
+    pub(super) fn places(&self, cluster: &ClusterName) -> Option<Arc<Semaphore>> {
+        self.0.get(cluster).map(|mirrors| Arc::clone(&mirrors.places))
     }
 
     /// What each namespace of the cluster must have, as far as it is known; the administrators' comes last, so that

@@ -6,6 +6,7 @@
 //! that what they allow is allowed, all that was written before is in force too (in that API server; others may lag for
 //! some milliseconds).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rewrite::{ClusterName, HostNamespace};
@@ -15,6 +16,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use super::binding::{Binding, RBAC};
+use super::catalog::AT_ONCE;
 use super::found::Found;
 use super::{INTERNAL_LABEL, Root, Trouble, paths};
 use crate::clusters::host_api::HostApi;
@@ -30,8 +32,6 @@ const WRITING: Duration = Duration::from_secs(5);
 const IN_FORCE: Duration = Duration::from_secs(1);
 /// The number of attempts to read a binding if the host does not answer.
 const READS: u32 = 3;
-/// Namespaces that are written to at once.
-const AT_ONCE: usize = 8;
 /// The first pause between questions; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 /// No pause is longer.
@@ -76,7 +76,13 @@ impl<A: HostApi> Root<A> {
     pub async fn look_again(&self, cluster: &ClusterName) {
         let root = HostNamespace::root(cluster);
         let known = self.catalog().known(cluster);
-        match self.bindings(&root).await {
+        let Some(places) = self.catalog().places(cluster) else { return };
+        let listing = async {
+            // Nobody else's list is in memory meanwhile.
+            let _places = places.acquire_many(AT_ONCE).await;
+            self.bindings(&root).await
+        };
+        match timeout(WRITING, listing).await.unwrap_or(Err(ApiError::TimedOut)) {
             Ok(bindings) => self.catalog().listed(cluster, &bindings, &known),
             Err(error) => {
                 warn!(error = &error as &dyn std::error::Error, %cluster, "bindings are mirrored when their watch tells");
@@ -109,6 +115,7 @@ impl<A: HostApi> Root<A> {
     }
 
     async fn everywhere(&self, cluster: &ClusterName, change: &Change) {
+        let Some(places) = self.catalog().places(cluster) else { return };
         let unfinished = self.shared.unsettled.begin(cluster);
         let members = self.shared.namespaces.members(cluster);
         let hosts = members.into_iter().filter(|member| member.phase == Phase::Active).map(|member| member.host);
@@ -116,11 +123,10 @@ impl<A: HostApi> Root<A> {
             let mut working = JoinSet::new();
             let mut is_done = true;
             for host in hosts {
-                if working.len() >= AT_ONCE {
-                    is_done &= matches!(working.join_next().await, Some(Ok(true)));
-                }
+                let Ok(place) = Arc::clone(&places).acquire_owned().await else { return false };
                 let (root, change, cluster) = (self.clone(), change.clone(), cluster.clone());
                 working.spawn(async move {
+                    let _place = place;
                     // The state at the time of the write.
                     let one = match &change {
                         Change::One(binding) => root.catalog().mirror(&cluster, binding),

@@ -1,6 +1,6 @@
 //! Mirrors that are written, restored and let go.
 
-use super::super::catalog::Event;
+use super::super::catalog::{AT_ONCE, Event};
 use super::*;
 
 /// A cluster that stands.
@@ -126,6 +126,33 @@ async fn what_a_client_does_not_see_through_is_done_all_the_same() {
         host.remove(&source);
         drop(timeout(Duration::ZERO, root.written(&vc(), "viewers")).await);
         host.until(has_none).await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_of_one_cluster_wait_for_each_other() {
+    let host = FakeHost::new();
+    let root = agent(&host);
+    with(&root, async {
+        root.founded().await;
+        host.until(has_all_mirrors).await;
+        // The loop has nothing more to do.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        host.lock().deaf = Some("atoll-root-vc".to_owned());
+        host.put(&binding_at("atoll-root-vc", "viewers"), cluster_role_binding("viewers"));
+        let mirrors = BORN_WITH.map(|name| binding_at(&format!("{name}-vc"), "atoll:crb:viewers"));
+        let count = |state: &State| mirrors.iter().filter(|path| state.objects.contains_key(*path)).count();
+        let places = root.catalog().places(&vc()).unwrap();
+        let all = places.acquire_many(AT_ONCE).await.unwrap();
+        let cluster = vc();
+        let others = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert_eq!(count(&host.lock()), 0);
+            drop(all);
+        };
+        tokio::join!(root.written(&cluster, "viewers"), others);
+        assert_eq!(count(&host.lock()), mirrors.len());
     })
     .await;
 }
