@@ -24,7 +24,7 @@ const FOLLOWED: Duration = Duration::from_secs(30);
 /// A look at everything is never more than 75 s away.
 const RESYNCED: Duration = Duration::from_secs(100);
 /// For Karmada to empty a member, and for the host to empty its namespace.
-const GONE: Duration = Duration::from_secs(120);
+const GONE: Duration = Duration::from_secs(240);
 
 const MARKER: &str = r"
 apiVersion: policy.karmada.io/v1alpha1
