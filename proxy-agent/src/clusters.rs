@@ -12,7 +12,7 @@ mod toleration;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use kube_wire::selector::LabelSelector;
@@ -31,6 +31,7 @@ use crate::namespaces::{Annotations, Namespaces};
 use crate::nodes::own::{AllNodes, OwnNodes};
 use crate::roles::Roles;
 use crate::translate::MAX_OBJECT;
+use crate::turns::Turns;
 pub use address_range::{AddressRange, InvalidAddressRange};
 pub use toleration::TolerationError;
 
@@ -79,8 +80,8 @@ pub struct VirtualCluster {
     pub end: CancellationToken,
     /// The memory budget of its requests.
     pub(crate) memory: Memory,
-    /// Held while one of its large bodies is worked on.
-    pub(crate) turn: Mutex<()>,
+    /// Which of its large bodies is worked on.
+    pub(crate) turns: Turns,
     pub(crate) nodes: OwnNodes,
     namespaces: Arc<Namespaces>,
     roles: Arc<Roles>,
@@ -270,7 +271,7 @@ impl VirtualCluster {
             name,
             end,
             memory,
-            turn: Mutex::default(),
+            turns: Turns::default(),
             namespaces: Arc::clone(&all.namespaces),
             roles: Arc::clone(&all.roles),
         })

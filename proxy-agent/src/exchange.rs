@@ -33,7 +33,6 @@ mod review;
 mod secured;
 mod shared;
 mod told;
-mod turns;
 mod upgrade;
 mod whole;
 
@@ -77,7 +76,6 @@ use body::{Body, BodyUse};
 use node_ports::Ports;
 use plan::{After, Plan};
 use told::Told;
-use turns::InTurn;
 
 /// How often a patch that became a PUT is tried again (`MaxRetryWhenPatchConflicts` in apiserver's `patch.go`).
 pub(crate) const CONFLICTS: u32 = 5;
@@ -228,8 +226,9 @@ impl Exchange {
         told.identified(identified.caller());
         let asked = identified.authorise().await?;
         let body = Body::receive(body, asked.body_use(), &cluster.memory.bodies).await?;
+        let _place = cluster.turns.at_host(&body.bytes()).await;
         for attempt in 0.. {
-            let mut plan = InTurn::new(&cluster.turn, &body.bytes(), asked.plan(&body)).await?;
+            let mut plan = cluster.turns.work(&body.bytes(), asked.plan(&body)).await?;
             let mut response = self.parts.host.send(plan.request).await?;
             if response.status() == StatusCode::NOT_FOUND
                 && let Some(other) = plan.otherwise

@@ -52,6 +52,7 @@ pub mod serve;
 mod shared;
 pub mod status;
 mod translate;
+mod turns;
 pub mod who;
 
 pub use app::App;

@@ -16,11 +16,11 @@ use tokio::time::timeout;
 
 use super::object::{Object, map_json};
 use super::plan::{group_kind, program};
-use super::turns::SMALL;
 use super::{Asked, generate};
 use crate::host::{RequestBody, empty, full, stream};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::{CollectError, MAX_FORGOTTEN, MAX_REQUEST, collect_charged, drain, exhausted};
+use crate::turns::SMALL;
 
 /// The body of a request, before anything is known of it.
 pub(crate) enum Body {
