@@ -185,7 +185,7 @@ impl Member {
     }
 
     /// The part that a Cluster is created with: what Karmada needs to reach the member. The fields of a creation remain
-    /// its creator's, so each of them must be in every [`kept`](Self::kept) form.
+    /// its creator's, so each of them must be in every form that is kept.
     pub fn least(&self, id: &str) -> Value {
         let name = self.name.as_str();
         let kept_by = self.kept_by.iter().map(|keeper| (KEPT_BY.to_owned(), keeper.clone().into()));
