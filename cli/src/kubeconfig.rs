@@ -68,7 +68,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL")]
     proxy_url: Option<String>,
 
-    /// The URL of the endpoint, if clients use another one. The default without --direct is https://CLUSTER.DOMAIN:443.
+    /// The URL of the endpoint, if clients use another one. The default without --direct is port 443 of CLUSTER.DOMAIN.
     #[arg(long, value_name = "URL", conflicts_with = "physical_from")]
     server: Option<String>,
 

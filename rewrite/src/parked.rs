@@ -3,7 +3,7 @@
 //! A ClusterRole with an `aggregationRule` aggregates the rules of all roles that its selectors match
 //! (`clusterroleaggregation` in kube-controller-manager): the host's own `view` selects
 //! `rbac.authorization.k8s.io/aggregate-to-view`, and an operator's role may select any label. So no label of a virtual
-//! cluster reaches a ClusterRole of the host under its own key. The same applies to [annotations](parked_annotation) that
+//! cluster reaches a ClusterRole of the host under its own key. The same applies to annotations that
 //! API servers obey. Keys are renamed one to one, so the host itself processes them in patches, applies and managed fields.
 
 use std::borrow::Cow;

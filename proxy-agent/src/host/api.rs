@@ -154,7 +154,7 @@ impl Api {
         self.call(request, full(body)).await
     }
 
-    /// Reads a page with as many objects as [`MAX_PAGE`] allows, and at least one.
+    /// Reads a page with as many objects as `MAX_PAGE` allows, and at least one.
     pub async fn page<T: DeserializeOwned>(
         &self,
         path: &str,
