@@ -1,11 +1,10 @@
 """Both halves of Atoll on a host of `tests/kube/up`, from files that an operator would write."""
 
 import os
-import socket
 import subprocess
 import time
 
-from plane import BIN, ROOT, Failed
+from plane import BIN, ROOT, Failed, Ports
 
 AGENT = "site-a"
 BINARIES = ("proxy-server", "proxy-agent", "atoll")
@@ -52,7 +51,9 @@ class Site:
         self.atoll("certs", "agent", AGENT, "--dir", ".")
         for name in clusters:
             self.atoll("certs", "cluster", name, "--dir", ".")
-        proxy, self.endpoint, agents, *rest = free_ports(7)
+        ports = Ports(None)
+        proxy, self.endpoint, agents, *rest = ports.take(7)
+        ports.release()
         entries = "".join(f"- {{name: {name}, agents: [{AGENT}], clientCA: {{certificate: clusters/{name}/client-ca.crt, "
                           f"key: clusters/{name}/client-ca.key}}}}\n" for name in clusters)
         (self.dir / "server.yaml").write_text(
@@ -108,13 +109,3 @@ class Site:
             if dead or time.monotonic() > end:
                 raise Failed(f"{name} has not printed {text!r}; ended: {dead}; its log:\n{log[-2000:]}")
             time.sleep(0.2)
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

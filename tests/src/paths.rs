@@ -1,6 +1,8 @@
 //! Where things are.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The root of the workspace.
 pub fn workspace() -> &'static Path {
@@ -29,8 +31,19 @@ pub fn image(program: &str) -> PathBuf {
     path
 }
 
-/// A TCP port of loopback that nothing listens on at the moment.
+/// A TCP port of loopback that nothing listens on, and that no other call in this process returns.
+///
+/// It is below the ports that `tests/kube/up` takes, and below those that the kernel gives to outgoing connections: a
+/// program can still bind it when many connections were opened in between.
 pub fn free_port() -> u16 {
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
-    socket.local_addr().expect("a bound socket has an address").port()
+    const FIRST: u32 = 3000;
+    const COUNT: u32 = 9000;
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    // Processes start at different places.
+    let start = std::process::id() % 90 * 100;
+    (0..COUNT)
+        .map(|_| FIRST + start.wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed)) % COUNT)
+        .filter_map(|port| u16::try_from(port).ok())
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("loopback has free ports")
 }
