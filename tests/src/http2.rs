@@ -113,6 +113,7 @@ impl Http2 {
     pub async fn tcp(&self, port: u16) -> anyhow::Result<TcpStream> {
         let socket = TcpSocket::new_v4()?;
         socket.bind((self.address, 0).into())?;
+        socket.set_nodelay(true)?;
         Ok(socket.connect((Ipv4Addr::LOCALHOST, port).into()).await?)
     }
 
