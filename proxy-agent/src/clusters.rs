@@ -29,6 +29,7 @@ use crate::host_tokens::{BadPrefix, HostTokens};
 use crate::namespaces::annotations::Reserved;
 use crate::namespaces::{Annotations, Namespaces};
 use crate::nodes::own::{AllNodes, OwnNodes};
+use crate::places::Places;
 use crate::roles::Roles;
 use crate::translate::MAX_OBJECT;
 use crate::turns::Turns;
@@ -82,6 +83,8 @@ pub struct VirtualCluster {
     pub(crate) memory: Memory,
     /// Which of its large bodies is worked on.
     pub(crate) turns: Turns,
+    /// The places of its responses that stream.
+    pub(crate) places: Places,
     pub(crate) nodes: OwnNodes,
     namespaces: Arc<Namespaces>,
     roles: Arc<Roles>,
@@ -272,6 +275,7 @@ impl VirtualCluster {
             end,
             memory,
             turns: Turns::default(),
+            places: Places::default(),
             namespaces: Arc::clone(&all.namespaces),
             roles: Arc::clone(&all.roles),
         })

@@ -46,12 +46,13 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
-use kube_wire::{RequestInfo, Status, Target};
+use kube_wire::{RequestInfo, Status, Target, Verb};
 use ops::files::Watched;
 use protocol::ClusterName;
 use protocol::stream::{CLUSTER, METHOD};
 use rewrite::view::Certificate;
 use rewrite::{Mapping, View, VirtualNamespace};
+use tokio::sync::SemaphorePermit;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
@@ -64,12 +65,13 @@ use crate::host::{Host, HostBody};
 use crate::impersonate::acting_as;
 use crate::nodes::Nodes;
 use crate::own_rights::OwnRights;
+use crate::places::{InPlace, Until};
 use crate::policy::Custom;
 use crate::refusal::Refusal;
 use crate::root::Root;
 use crate::seal::Seal;
 use crate::shared::{Definitions, Overlays, Rules};
-use crate::translate::{Collector, ShownBody, Upstream, show};
+use crate::translate::{Collector, ShownBody, Upstream, exhausted, show};
 use crate::who::{Caller, Who};
 use authorise::Identified;
 use body::{Body, BodyUse};
@@ -164,7 +166,7 @@ impl Exchange {
             Ok(response) => {
                 let (mut parts, body) = response.into_parts();
                 told.write(&mut parts.headers);
-                let (bodiless, patience) = (body.is_end_stream(), body.patience());
+                let (bodiless, patience, overdue) = (body.is_end_stream(), body.body().patience(), body.overdue());
                 let stream = respond.send_response(Response::from_parts(parts, ()), bodiless)?;
                 if bodiless {
                     return Ok(());
@@ -177,6 +179,7 @@ impl Exchange {
                     () = cluster.end.cancelled() => debug!("answer ended with the cluster"),
                     () = sleep(patience.unwrap_or_default()), if patience.is_some() => debug!("response not read in \
                                                                                                time"),
+                    () = overdue => debug!("response not read in time, which needs a place at the host"),
                 }
                 Ok(())
             }
@@ -217,7 +220,7 @@ impl Exchange {
         cluster: &Arc<VirtualCluster>,
         request: Request<Inbound>,
         told: &mut Told,
-    ) -> Result<Response<ShownBody>, Refusal> {
+    ) -> Result<Response<InPlace<ShownBody>>, Refusal> {
         self.parts.admit(cluster).await?;
         let (head, body) = request.into_parts();
         let query = head.uri.query();
@@ -226,57 +229,14 @@ impl Exchange {
         told.identified(identified.caller());
         let asked = identified.authorise().await?;
         let body = Body::receive(body, asked.body_use(), &cluster.memory.bodies).await?;
-        let _place = cluster.turns.at_host(&body.bytes()).await;
-        for attempt in 0.. {
-            let mut plan = cluster.turns.work(&body.bytes(), asked.plan(&body)).await?;
-            let mut response = self.parts.host.send(plan.request).await?;
-            if response.status() == StatusCode::NOT_FOUND
-                && let Some(other) = plan.otherwise
-            {
-                plan = *other;
-                response = self.parts.host.send(plan.request).await?;
-            }
-            let Plan { show: shown, mapping, lending, not_found, selecting, again, written, after, moved, .. } = plan;
-            asked.settle_overlay(moved, response.status()).await;
-            if again && response.status() == StatusCode::CONFLICT && attempt < CONFLICTS {
-                continue;
-            }
-            if response.status() == StatusCode::FORBIDDEN && body.is_whole() && asked.is_settling(attempt) {
-                sleep(SETTLING_PAUSE * (attempt + 1)).await;
-                continue;
-            }
-            if asked.is_bodiless() && shown.looks_at(response.status()) {
-                return asked.head(&body, response).await;
-            }
-            asked.note_write(response.status());
-            asked.note_own_write(response.status());
-            asked.put_in_force(written, response.status()).await;
-            let response = match &after {
-                After::Birth => asked.birth(response).await?,
-                After::NodePorts => match asked.node_ports_given(response).await? {
-                    Some(response) => response,
-                    None => continue,
-                },
-                After::FirstApply(apply) => asked.first_apply(apply, response).await?,
-                After::Tried => asked.apply_tried(response)?,
-                After::Labelled(path) => asked.secured(path, response).await?,
-                After::Nothing => response.map(Upstream::Stream),
-                After::Made => made(response).map(Upstream::Stream),
-                After::Advertised(advertised) => advertised.cut(response, asked.answer_collector()).await?,
-                After::Gone(said) => gone(response, said),
-            };
-            let response = asked.warned(response);
-            let response = asked.overlaid(&shown, response);
-            let mut view = asked.view(mapping);
-            if let Some(lending) = lending {
-                view = view.lending(lending);
-            }
-            if let Some(selecting) = selecting {
-                view = view.selecting(selecting);
-            }
-            return show(&view, shown, || not_found, response, asked.answer_collector()).await;
-        }
-        unreachable!("the last attempt returns")
+        let place = match asked.occupies() {
+            Some(until) => Some(cluster.places.take(until).await.ok_or_else(exhausted)?),
+            None => None,
+        };
+        let response = asked.carry_out(&body).await?;
+        // What is held in memory is not at the host any more.
+        let place = place.filter(|_| response.body().patience().is_none());
+        Ok(response.map(|body| InPlace::new(body, place)))
     }
 }
 
@@ -368,6 +328,94 @@ impl<'a> Asked<'a> {
             node_ports: Mutex::default(),
             warnings: Mutex::default(),
         }))
+    }
+
+    /// Carries out an authorised request.
+    async fn carry_out(&self, body: &Body) -> Result<Response<ShownBody>, Refusal> {
+        for attempt in 0.. {
+            let place = self.place_of(body).await?;
+            let mut plan = self.cluster.turns.work(&body.bytes(), self.plan(body)).await?;
+            let mut response = self.parts.host.send(plan.request).await?;
+            if response.status() == StatusCode::NOT_FOUND
+                && let Some(other) = plan.otherwise
+            {
+                plan = *other;
+                response = self.parts.host.send(plan.request).await?;
+            }
+            drop(place);
+            let Plan { show: shown, mapping, lending, not_found, selecting, again, written, after, moved, .. } = plan;
+            self.settle_overlay(moved, response.status()).await;
+            if again && response.status() == StatusCode::CONFLICT && attempt < CONFLICTS {
+                continue;
+            }
+            if response.status() == StatusCode::FORBIDDEN && body.is_whole() && self.is_settling(attempt) {
+                sleep(SETTLING_PAUSE * (attempt + 1)).await;
+                continue;
+            }
+            if self.is_bodiless() && shown.looks_at(response.status()) {
+                return self.head(body, response).await;
+            }
+            self.note_write(response.status());
+            self.note_own_write(response.status());
+            self.put_in_force(written, response.status()).await;
+            let response = match &after {
+                After::Birth => self.birth(response).await?,
+                After::NodePorts => match self.node_ports_given(response).await? {
+                    Some(response) => response,
+                    None => continue,
+                },
+                After::FirstApply(apply) => self.first_apply(apply, response).await?,
+                After::Tried => self.apply_tried(response)?,
+                After::Labelled(path) => self.secured(path, response).await?,
+                After::Nothing => response.map(Upstream::Stream),
+                After::Made => made(response).map(Upstream::Stream),
+                After::Advertised(advertised) => advertised.cut(response, self.answer_collector()).await?,
+                After::Gone(said) => gone(response, said),
+            };
+            let response = self.warned(response);
+            let response = self.overlaid(&shown, response);
+            let mut view = self.view(mapping);
+            if let Some(lending) = lending {
+                view = view.lending(lending);
+            }
+            if let Some(selecting) = selecting {
+                view = view.selecting(selecting);
+            }
+            return show(&view, shown, || not_found, response, self.answer_collector()).await;
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    /// A place at the host for a large object.
+    async fn place_of(&self, body: &Body) -> Result<Option<SemaphorePermit<'_>>, Refusal> {
+        let bytes = match self.info.target() {
+            // The options of a deletion cost nothing, and the deletion of a collection may take a minute.
+            Target::Resource(request) if matches!(request.verb(), Verb::Delete | Verb::DeleteCollection) => {
+                Bytes::new()
+            }
+            _ => body.bytes(),
+        };
+        self.cluster.turns.at_host(&bytes).await.map_err(|_| exhausted())
+    }
+
+    /// Whether a watch sends only what has happened since, as `listWorkEstimator` decides it.
+    fn begins_at_a_version(&self) -> bool {
+        let query = self.info.query();
+        let version = query.first("resourceVersion").ok().flatten();
+        version.is_some_and(|version| !matches!(&*version, "" | "0")) && !query.contains("sendInitialEvents")
+    }
+
+    /// How long the response needs a place, if it streams.
+    fn occupies(&self) -> Option<Until> {
+        match self.info.target() {
+            Target::Resource(request) => match request.verb() {
+                Verb::Watch if self.begins_at_a_version() => Some(Until::Since),
+                Verb::Watch => Some(Until::Initial),
+                Verb::List | Verb::DeleteCollection => Some(Until::End),
+                _ => None,
+            },
+            Target::NonResource(request) => request.path().starts_with("/openapi/").then_some(Until::End),
+        }
     }
 
     /// Whether a 403 of the host's, which executed nothing, may be out of date: its RBAC caches lag behind writes.

@@ -41,6 +41,7 @@ pub mod namespaces;
 mod nodes;
 pub mod offers;
 mod own_rights;
+mod places;
 pub mod pod_security;
 mod policy;
 pub mod ready;

@@ -2,7 +2,7 @@
 //!
 //! Mapping a body of megabytes takes tens of milliseconds, and what is made of it meanwhile has many times its length. The
 //! host spends as much on it again. So the large bodies of a virtual cluster are mapped one at a time, by a thread of low
-//! priority that is none of those that serve everybody, and few of them are at the host at once.
+//! priority that is none of those that serve everybody, and one of them is at the host at a time.
 
 use std::future::Future;
 use std::panic::resume_unwind;
@@ -10,19 +10,26 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread;
+use std::time::Duration;
 
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::block_in_place;
+use tokio::time::error::Elapsed;
+use tokio::time::timeout;
 use tracing::Span;
 
 /// Bodies of this size take less than a turn would.
 pub(crate) const SMALL: usize = 256 * 1024;
 
 /// How many large bodies of a virtual cluster are at the host at once.
-const AT_HOST: usize = 2;
+const AT_HOST: usize = 1;
+
+/// The time that a large body waits for a place at the host. A request waits as long in the host's own queues (a quarter of
+/// `--request-timeout`).
+const WAIT: Duration = Duration::from_secs(15);
 
 /// The niceness of the thread that works on a large body: a tenth of the processor where others want it too (sched(7)).
 const NICE: i32 = 10;
@@ -64,12 +71,12 @@ impl Default for Turns {
 
 impl Turns {
     /// A place at the host for a large body, for as long as it is held. A small one needs none.
-    pub(crate) async fn at_host(&self, body: &[u8]) -> Option<SemaphorePermit<'_>> {
+    pub(crate) async fn at_host(&self, body: &[u8]) -> Result<Option<SemaphorePermit<'_>>, Elapsed> {
         if body.len() <= SMALL {
-            return None;
+            return Ok(None);
         }
-        // An error would mean that it is closed, which nobody does.
-        self.host.acquire().await.ok()
+        // An error inside would mean that it is closed, which nobody does.
+        timeout(WAIT, self.host.acquire()).await.map(Result::ok)
     }
 
     /// The work on this body, in its turn.
@@ -131,16 +138,17 @@ mod tests {
     }
 
     /// Of one cluster, not more large bodies than that are at the host; small ones do not wait for them.
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn few_are_at_the_host() {
         let turns = Turns::default();
         let mut places = Vec::new();
         for _ in 0..AT_HOST {
-            places.push(turns.at_host(&LARGE).await);
+            places.push(turns.at_host(&LARGE).await.unwrap());
         }
         let at_once = |body| timeout(Duration::ZERO, turns.at_host(body));
         assert!(at_once(&LARGE).await.is_err());
         assert!(at_once(&LARGE[..SMALL]).await.is_ok());
+        assert!(turns.at_host(&LARGE).await.is_err(), "none waits for ever");
         places.pop();
         assert!(at_once(&LARGE).await.is_ok());
     }

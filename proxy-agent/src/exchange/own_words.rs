@@ -6,7 +6,8 @@
 //! a dry run (KEP-576), which stores nothing. Only a refusal is shown. If the host would take the request, nothing has
 //! happened, and it is refused here.
 //!
-//! Aggregated API servers need not know dry runs. They are shown only what no server can take: see [`Ask`].
+//! Aggregated API servers need not know dry runs. They are shown only what no server can take: see [`Ask`]. The host is not
+//! asked about a large body either, which would cost it as much as a body that it takes.
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
@@ -18,6 +19,7 @@ use super::plan::As;
 use crate::host::{HostBody, RequestBody, empty, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::{MAX_OBJECT, as_cluster_binding, encoding, status};
+use crate::turns::SMALL;
 
 /// `EnsureObjectNamespaceMatchesRequestNamespace` in apiserver's `registry/rest/meta.go`.
 const MISMATCH: &str = "the namespace of the provided object does not match the namespace sent on the request";
@@ -46,6 +48,9 @@ impl Asked<'_> {
         let Refusal::Unmapped(unmapped) = refusal else { return refusal };
         let Unmapped { status, ask } = *unmapped;
         let body = match ask {
+            Ask::Anybody | Ask::KubeApiserver if body.len() > SMALL => {
+                return self.may_not(request, upstream).await.unwrap_or_else(|| status.into());
+            }
             Ask::Nobody => return self.may_not(request, upstream).await.unwrap_or_else(|| status.into()),
             Ask::KubeApiserver if schema::kind_of(request.group(), request.resource()).is_none() => {
                 return self.may_not(request, upstream).await.unwrap_or_else(|| status.into());
