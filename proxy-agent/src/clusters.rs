@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tunnel::{FairBudget, Share};
 
 use crate::config;
+use crate::heavy::Heavy;
 use crate::host_tokens::{BadPrefix, HostTokens};
 use crate::namespaces::annotations::Reserved;
 use crate::namespaces::{Annotations, Namespaces};
@@ -83,6 +84,8 @@ pub struct VirtualCluster {
     pub(crate) memory: Memory,
     /// Which of its large bodies is worked on.
     pub(crate) turns: Turns,
+    /// Its bodies that cost the host much.
+    pub(crate) heavy: Heavy,
     /// The places of its responses that stream.
     pub(crate) places: Places,
     pub(crate) nodes: OwnNodes,
@@ -275,6 +278,7 @@ impl VirtualCluster {
             end,
             memory,
             turns: Turns::default(),
+            heavy: Heavy::default(),
             places: Places::default(),
             namespaces: Arc::clone(&all.namespaces),
             roles: Arc::clone(&all.roles),

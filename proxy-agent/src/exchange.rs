@@ -246,6 +246,13 @@ fn not_served(cluster: &str) -> Refusal {
     Status::service_unavailable(message).with_retry_after(1).into()
 }
 
+/// Its cluster has sent the host enough of such bodies.
+fn too_heavy(wait: Duration) -> Refusal {
+    let message = "the object consists of many small values, and this cluster has sent too many such objects";
+    let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
+    Status::too_many_requests(message, seconds).into()
+}
+
 /// The value of a `Warning` header (RFC 7234, section 5.5), as `NewWarningHeader` in apimachinery's `util/net/http.go`
 /// writes it; `None` if a header cannot carry the text.
 fn warning(text: &str) -> Option<HeaderValue> {
@@ -335,6 +342,7 @@ impl<'a> Asked<'a> {
         for attempt in 0.. {
             let place = self.place_of(body).await?;
             let mut plan = self.cluster.turns.work(&body.bytes(), self.plan(body)).await?;
+            self.cluster.heavy.admit(&plan.request.body().bytes()).map_err(too_heavy)?;
             let mut response = self.parts.host.send(plan.request).await?;
             if response.status() == StatusCode::NOT_FOUND
                 && let Some(other) = plan.otherwise

@@ -33,6 +33,7 @@ mod discovery;
 pub mod exchange;
 pub mod flags;
 pub mod gate;
+mod heavy;
 pub mod host;
 pub mod host_tokens;
 pub mod impersonate;
