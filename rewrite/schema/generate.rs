@@ -33,8 +33,8 @@ fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)]
             ("metadata.labels", "OwnLabels"),
             ("metadata.annotations", "OwnAnnotations"),
             ("status.conditions", "NamespaceConditions"),
-            ("metadata.managedFields[].fieldsV1.f:metadata.f:labels", "OwnedKeys"),
-            ("metadata.managedFields[].fieldsV1.f:metadata.f:annotations", "OwnedKeys"),
+            ("metadata.managedFields[].fieldsV1.f:metadata.f:labels", "OwnedNamespaceKeys"),
+            ("metadata.managedFields[].fieldsV1.f:metadata.f:annotations", "OwnedNamespaceKeys"),
         ],
         ("rbac.authorization.k8s.io", "ClusterRole") => &[
             ("metadata", "RoleMeta"),

@@ -73,8 +73,10 @@ pub enum Place {
     SharedMeta,
     /// The annotation `kubectl.kubernetes.io/last-applied-configuration`.
     LastApplied,
-    /// `f:labels` or `f:annotations` in the managed fields of a Namespace.
+    /// `f:labels` or `f:annotations` in managed fields. Atoll's own are hidden.
     OwnedKeys,
+    /// `f:labels` or `f:annotations` in the managed fields of a Namespace, some of which are [parked](crate::parked).
+    OwnedNamespaceKeys,
     /// `status.conditions` of a Namespace, two of which count its remaining objects.
     NamespaceConditions,
     /// A namespace's name.
@@ -196,8 +198,6 @@ impl Place {
                 | Self::SharedMeta
                 | Self::ShownRule
                 | Self::OwnedKeys
-                | Self::OwnedRoleLabels
-                | Self::OwnedRoleAnnotations
                 | Self::NamespaceConditions
                 | Self::OwnedAskedNamespace
                 | Self::OwnedNodeSelector

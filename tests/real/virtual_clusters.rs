@@ -179,6 +179,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("namespaces_are_created_by_an_apply", Welcome, namespaces::an_apply_creates_it),
         case("namespaces_keep_the_operators_keys", Welcome, namespaces::operators_keys_stay),
         case("a_node_selector_of_a_namespace_is_parked", Welcome, node_selector::a_node_selector_is_parked),
+        case("a_node_selector_of_a_namespace_keeps_its_owner", Welcome, node_selector::a_node_selector_keeps_its_owner),
         case("pod_security_labels_are_the_clients", Welcome, pod_security::labels_are_the_clients),
         case("bounds_groups_of_a_review_are_few", Welcome, bounds::groups_of_a_review_are_few),
         case("bounds_a_refusal_names_few_rules", Welcome, bounds::a_refusal_names_few_rules),

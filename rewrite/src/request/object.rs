@@ -109,8 +109,13 @@ impl Visitor for Writer<'_> {
             Place::RoleName => self.role(cursor, edits)?,
             Place::RoleLabels => self.role_labels(cursor, edits)?,
             Place::RoleAnnotations => self.role_annotations(cursor, edits)?,
-            Place::OwnedRoleLabels => Self::owned_role_keys(cursor, edits, |key| Some(parked(key)))?,
-            Place::OwnedRoleAnnotations => Self::owned_role_keys(cursor, edits, parked_annotation)?,
+            Place::OwnedRoleLabels => Self::owned_keys(cursor, edits, |key| Some(parked(key)))?,
+            Place::OwnedRoleAnnotations => Self::owned_keys(cursor, edits, parked_annotation)?,
+            // No key is parked both as a label and as an annotation.
+            Place::OwnedNamespaceKeys => {
+                let rules = &self.request.rules;
+                Self::owned_keys(cursor, edits, |key| parked_annotation(key).or_else(|| rules.asked_key(key)))?;
+            }
             Place::Rules => return descend(self, node, cursor, edits),
             Place::AggregationRule => return self.aggregation_rule(cursor, edits),
             Place::RoleRef => self.role_ref(cursor, edits)?,

@@ -177,7 +177,7 @@ impl Writer<'_> {
     }
 
     /// `f:labels` or `f:annotations` in managed fields, as a client sends them back.
-    pub(super) fn owned_role_keys(
+    pub(super) fn owned_keys(
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
         parked: impl Fn(&str) -> Option<String>,

@@ -425,6 +425,19 @@ fn a_node_selector_of_a_namespace_is_parked() {
     let both = shown(json!({SELECTOR: "a=b", PARKED: "c=d"}), json!({format!("f:{PARKED}"): {}}));
     assert_eq!(both["annotations"], json!({SELECTOR: "c=d"}));
     assert_eq!(both["managedFields"], fields(json!({format!("f:{SELECTOR}"): {}})));
+    // And back: nobody comes to own what the operator selects by.
+    let back = |request: Request, kind: &str| {
+        let body = json!({"metadata": {"managedFields": fields(json!({format!("f:{SELECTOR}"): {}, "f:c": {}}))}});
+        let mapped = map_text(&request, "", kind, &body.to_string()).unwrap().0;
+        serde_json::from_str::<Value>(&mapped).unwrap()["metadata"]["managedFields"].take()
+    };
+    for request in [given(), new().partial()] {
+        let host = fields(json!({format!("f:{PARKED}"): {}, "f:c": {}}));
+        assert_eq!(back(request, "namespaces"), host);
+    }
+    // A Service keeps this annotation.
+    let in_edge = new().in_namespace("edge".parse().unwrap());
+    assert_eq!(back(in_edge, "services"), fields(json!({format!("f:{SELECTOR}"): {}, "f:c": {}})));
     let operators = shown(json!({SELECTOR: "a=b"}), json!({".": {}, format!("f:{SELECTOR}"): {}}));
     assert_eq!(
         (operators.get("annotations"), operators["managedFields"].to_string().contains(SELECTOR)),
@@ -498,6 +511,12 @@ fn levels_of_pod_security_are_enforced() {
     view().enforcing_pod_security().object(&program, Filter::Everything, &body, &mut out).unwrap();
     let shown: Value = serde_json::from_slice(&out.concat()).unwrap();
     assert_eq!(shown, managed(json!({format!("f:{ENFORCE}"): {}, "f:a": {}})));
+    let back = |request: Request| {
+        let mapped = map_text(&request.partial(), "", "namespaces", &shown.to_string()).unwrap().0;
+        serde_json::from_str::<Value>(&mapped).unwrap()
+    };
+    assert_eq!(back(ruled(&rules)), managed(json!({format!("f:{ASKED}"): {}, "f:a": {}})));
+    assert_eq!(back(ruled(&NamespaceRules::default())), shown);
     let conflict = format!("conflict with \"one\": .metadata.labels.{ASKED}");
     assert_eq!(mapping().readable(&conflict).unwrap(), format!("conflict with \"one\": .metadata.labels.{ENFORCE}"));
 }

@@ -58,18 +58,32 @@ impl Reader<'_> {
         self.keys_shown(cursor, edits, Key::of_annotation, |_| false)
     }
 
-    /// `f:labels` or `f:annotations` of a manager.
-    pub(super) fn owned_keys(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
-        let (is_of_namespaces, enforces) = (self.is_of_namespaces, self.view.enforces_pod_security);
-        let shown = move |key: &str| match key.strip_prefix("f:") {
-            Some(key) if key.starts_with(HIDDEN_PREFIX) => Key::Hidden,
-            // No key is parked both as a label and as an annotation.
-            Some(key) if is_of_namespaces => match (Key::of_label(key, enforces), Key::of_annotation(key)) {
-                (Key::Hidden, _) | (_, Key::Hidden) => Key::Hidden,
-                (Key::As(shown), _) | (_, Key::As(shown)) => Key::As(format!("f:{shown}")),
-                _ => Key::Itself,
-            },
+    /// `f:labels` or `f:annotations` of a manager of a Namespace.
+    pub(super) fn owned_namespace_keys(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+    ) -> Result<Fate, Malformed> {
+        let enforces = self.view.enforces_pod_security;
+        // No key is parked both as a label and as an annotation.
+        self.owned_keys(cursor, edits, |key| match (Key::of_label(key, enforces), Key::of_annotation(key)) {
+            (Key::Hidden, _) | (_, Key::Hidden) => Key::Hidden,
+            (Key::As(shown), _) | (_, Key::As(shown)) => Key::As(format!("f:{shown}")),
             _ => Key::Itself,
+        })
+    }
+
+    /// `f:labels` or `f:annotations` of a manager. `shown` says how a key is shown that is not Atoll's own.
+    pub(super) fn owned_keys(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+        shown: impl Fn(&str) -> Key,
+    ) -> Result<Fate, Malformed> {
+        let shown = |key: &str| match key.strip_prefix("f:") {
+            Some(key) if key.starts_with(HIDDEN_PREFIX) => Key::Hidden,
+            Some(key) => shown(key),
+            None => Key::Itself,
         };
         self.keys_shown(cursor, edits, shown, |_| false)
     }

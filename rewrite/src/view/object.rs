@@ -2,6 +2,7 @@
 
 use super::credential::Credential;
 use super::last_applied::LastApplied;
+use super::namespace::Key;
 use super::node_ports::NodePorts;
 use super::pod::Owned;
 use super::role::Role;
@@ -27,8 +28,6 @@ pub(super) struct Reader<'v> {
     pub(super) last_applied: Option<LastApplied>,
     pub(super) role: Role,
     pub(super) node_ports: NodePorts,
-    /// Whether the object is a Namespace.
-    pub(super) is_of_namespaces: bool,
     /// The object of the current Status.
     about: About,
 }
@@ -56,7 +55,6 @@ impl<'v> Reader<'v> {
             last_applied: Some(LastApplied::default()),
             role: Role::default(),
             node_ports: NodePorts::default(),
-            is_of_namespaces: false,
             about: About::Other,
         }
     }
@@ -168,7 +166,8 @@ impl Visitor for Reader<'_> {
             }
             Place::OwnLabels => return self.own_labels(cursor, edits),
             Place::OwnAnnotations => return self.own_annotations(cursor, edits),
-            Place::OwnedKeys => return self.owned_keys(cursor, edits),
+            Place::OwnedKeys => return self.owned_keys(cursor, edits, |_| Key::Itself),
+            Place::OwnedNamespaceKeys => return self.owned_namespace_keys(cursor, edits),
             Place::NamespaceConditions => self.namespace_conditions(node, cursor, edits)?,
             Place::OwnedAskedNamespace => return self.owned_asked_namespace(cursor),
             Place::Identity => {
@@ -208,7 +207,6 @@ impl Visitor for Reader<'_> {
             | Place::ConfigMapName
             | Place::ConfigMapCertificate => self.credential.note(place, cursor)?,
             Place::NamespaceMeta | Place::RoleMeta | Place::RenamedMeta | Place::PodSpec | Place::Revision => {
-                self.is_of_namespaces |= place == Place::NamespaceMeta;
                 return descend(self, node, cursor, edits);
             }
             Place::RenamedName => self.renamed_name(cursor, edits)?,

@@ -126,3 +126,32 @@ pub(super) fn a_node_selector_is_parked(site: &VirtualSite) -> anyhow::Result<()
     site.administrator(BEIJING, Way::Proxy)?.ok(&["delete", "namespace", "selecting", "--timeout=60s"])?;
     Ok(())
 }
+
+/// Whoever writes back what was read keeps the owner of the annotation, and makes nobody the owner of the operator's.
+pub(super) fn a_node_selector_keeps_its_owner(site: &VirtualSite) -> anyhow::Result<()> {
+    const NAME: &str = "selecting-back";
+    let (curl, host) = (site.curl(BEIJING, Way::Path)?, site.host().kubectl());
+    let (path, host_name) = (format!("{NAMESPACES}/{NAME}"), format!("{NAME}-{BEIJING}"));
+    let apply = |annotations: Value| {
+        let target = format!("{path}?fieldManager=gitops&force=true");
+        curl.send_as("PATCH", &target, "application/apply-patch+yaml", &annotated(NAME, &annotations))
+    };
+    for operators in [None, Some("h=i")] {
+        let applied = apply(json!({SELECTOR: "a=b"}))?;
+        ensure!(matches!(applied.code, 200 | 201), "{}", applied.body);
+        if let Some(value) = operators {
+            host.ok(&["annotate", "namespace", &host_name, &format!("{SELECTOR}={value}")])?;
+        }
+        let mut object = curl.get(&path)?.json()?;
+        object["metadata"]["resourceVersion"].take();
+        object["metadata"]["labels"]["written"] = "back".into();
+        let written = curl.send("PUT", &path, &object.to_string())?;
+        ensure!(written.code == 200 && selector(&written.body)? == "a=b", "{}", written.body);
+        let left_out = apply(json!({}))?;
+        ensure!(left_out.code == 200 && selector(&left_out.body)? == Value::Null, "{operators:?}: {}", left_out.body);
+        let stored = host.ok(&["get", "namespace", &host_name, "-o", "json"])?;
+        ensure!(selector(&stored)? == json!(operators) && !stored.contains(PARKED), "{operators:?}: {stored}");
+    }
+    site.administrator(BEIJING, Way::Proxy)?.ok(&["delete", "namespace", NAME, "--wait=false"])?;
+    Ok(())
+}

@@ -112,6 +112,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::parked::{AUTO_UPDATE, NODE_SELECTOR, parked};
     use crate::pod_security::Level;
     use crate::protobuf::{ObjectMetadata, ObjectName};
     use crate::request::{NamespaceRules, Request};
@@ -181,6 +182,38 @@ mod tests {
         let mut shown: Vec<Bytes> = Vec::new();
         view().protobuf(&program_for("", "v1", "namespaces"), Filter::Everything, &host, &mut shown).unwrap();
         assert_eq!(Bytes::from(shown.concat()), body("edge", &[(SELECTOR, "a=b"), ("c", "d")]));
+    }
+
+    #[test]
+    fn owned_keys_are_parked() {
+        let (autoupdate, selector) = (AUTO_UPDATE, NODE_SELECTOR);
+        let owned = |labels: &str, annotations: &str| {
+            let text = format!(
+                r#"{{"f:metadata":{{"f:annotations":{{"f:{annotations}":{{}}}},"f:labels":{{"f:{labels}":{{}}}}}}}}"#
+            );
+            let message = |content: Vec<u8>, number: &u32| {
+                let mut message = Writer::new();
+                message.bytes(*number, &content);
+                message.into_bytes()
+            };
+            // FieldsV1, ManagedFieldsEntry, ObjectMeta and the object.
+            let object = [1, 7, 17, 1].iter().fold(text.into_bytes(), message);
+            Bytes::from(Envelope { raw: &object, ..Envelope::default() }.encode())
+        };
+        for (group, kind, [label, annotation], host) in [
+            ("", "namespaces", ["app", selector], ["app".to_owned(), parked(selector)]),
+            ("rbac.authorization.k8s.io", "clusterroles", ["app", autoupdate], [parked("app"), parked(autoupdate)]),
+        ] {
+            let mut out: Vec<Bytes> = Vec::new();
+            let program = proto_program_for(group, "v1", kind).unwrap();
+            Request::new(mapping()).map_protobuf(program, &owned(label, annotation), &mut out).unwrap();
+            let mapped = out.concat();
+            let mapped = String::from_utf8_lossy(&mapped);
+            for (was, is) in [label, annotation].into_iter().zip(host) {
+                assert!(mapped.contains(&format!("\"f:{is}\"")), "{kind} {was}: {mapped}");
+                assert!(is == was || !mapped.contains(&format!("\"f:{was}\"")), "{kind} {was}: {mapped}");
+            }
+        }
     }
 
     #[test]

@@ -297,7 +297,6 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         let mut edits = Edits::new();
         let mut inner = Reader::new(self.state.view, Filter::Everything).within_annotation();
         inner.owned = Owned::of(self.state.owned.rest());
-        inner.is_of_namespaces = self.kind.program.is_of_namespaces();
         walk(&mut inner, node, &mut cursor, &mut edits)?;
         cursor.finish()?;
         self.state.owned = Owned::of(inner.owned.rest());
