@@ -63,6 +63,19 @@ pub(super) fn refuse_bindings_like_our_own(site: &VirtualSite) -> anyhow::Result
     }
     let refused = thief.run_with(&[&create[..], &[&host]].concat(), &binding("atoll:crb:x", json!({})))?;
     ensure!(refused.code != 0 && refused.stderr.contains("are reserved"), "{refused:?}");
+    // What had such a name before the policy can be deleted, but does not become a copy; and a copy stays one.
+    let mut old: Value = serde_json::from_str(&binding("atoll:crb:old", json!({})))?;
+    old["metadata"]["finalizers"] = json!(["example.com/thief"]);
+    site.host().kubectl().ok_with(&[&create[..], &[&host]].concat(), &old.to_string())?;
+    admin.ok(&["create", "clusterrolebinding", NAME, "--clusterrole=view", "--user=nobody"])?;
+    let copy = format!("atoll:crb:{NAME}");
+    for (name, change) in [("atoll:crb:old", "atoll.dev/mirror=true"), (&copy, "atoll.dev/mirror-"), (&copy, "a=b")] {
+        let refused = thief.fails(&["label", "rolebinding", name, change, "-n", &host])?;
+        ensure!(refused.contains("are reserved"), "{name} {change}: {refused}");
+    }
+    let released = r#"{"metadata":{"finalizers":null}}"#;
+    thief.ok(&["patch", "rolebinding", "atoll:crb:old", "-p", released, "-n", &host])?;
+    admin.ok(&["delete", "clusterrolebinding", NAME])?;
     admin.ok(&["delete", "namespace", NAME, "--wait=false"])?;
     Ok(())
 }

@@ -7,12 +7,15 @@ use crate::gate::policy::{literal, rule, validation};
 use crate::root::{MIRROR_LABEL, MIRROR_PREFIX};
 
 /// The copies of ClusterRoleBindings have a label and names of their own, by which clients do not see them and the agent
-/// selects them. Somebody else's would be hidden, and the agent would have to read it. What has the label already may
-/// lose it.
+/// selects them. Somebody else's would be hidden, and the agent would have to read it. What has only one of the two may
+/// exist from before this policy: it may lose the label, and with such a name its finalizers, or it could never go.
 pub(super) fn own() -> Value {
     let (label, prefix) = (literal(MIRROR_LABEL), literal(MIRROR_PREFIX));
+    let labelled = |object: &str| format!("{object}.metadata.?labels[?{label}].hasValue()");
+    let (is_labelled, was_labelled) = (labelled("object"), labelled("oldObject"));
     let is_own = format!(
-        "object.metadata.?labels[?{label}].hasValue() || object.metadata.?name.orValue('').startsWith({prefix})"
+        "{is_labelled} || object.metadata.?name.orValue('').startsWith({prefix}) \
+         && (oldObject == null || {was_labelled})"
     );
     json!({
         "failurePolicy": "Fail",
