@@ -102,41 +102,18 @@ impl Asked<'_> {
         let charge = self.collector().reserve(memory)?;
         let result = serde_json::from_slice(&text).map_err(|error| Refusal::Unreadable(error.to_string()))?;
         let mut tried = Tried { request: upstream, again, result, _charge: charge, is_new };
-        if !is_new && request.verb() != Verb::Create {
-            let is_apply = request.verb() == Verb::Patch && self.patch_type()? == BodyType::ApplyYaml;
-            let Patched { request, again } =
-                self.of_this_version(path, is_apply, tried.request, text, &tried.result)?;
+        if request.verb() == Verb::Patch && self.patch_type()? == BodyType::ApplyYaml {
+            // The manager of a PUT updates, and does not apply. What is not stored shows the version that was sent.
+            if !is_new || !self.is_dry_run(body)? {
+                let apply = as_tried(&tried.request.body().bytes(), &tried.result, is_new)?;
+                *tried.request.body_mut() = full(apply);
+                tried.again = true;
+            }
+        } else if !is_new && request.verb() != Verb::Create {
+            let Patched { request, again } = self.put(text, path)?;
             (tried.request, tried.again) = (request, again);
         }
         Ok(tried)
-    }
-
-    /// The same write, of the version of which the host has made the `result`, which is `text`.
-    fn of_this_version(
-        &self,
-        path: &str,
-        is_apply: bool,
-        mut write: Request<RequestBody>,
-        text: Bytes,
-        result: &Value,
-    ) -> Result<Patched, Refusal> {
-        if !is_apply {
-            return self.put(text, path);
-        }
-        // The manager of a PUT updates, and does not apply.
-        let unreadable = |error: serde_json::Error| Refusal::Unreadable(error.to_string());
-        let mut applied: Value = serde_json::from_slice(&write.body().bytes()).map_err(unreadable)?;
-        if let Some(object) = applied.as_object_mut() {
-            let metadata = object.entry("metadata").or_insert(Value::Null);
-            if metadata.is_null() {
-                *metadata = Value::Object(Map::new());
-            }
-            if let Some(metadata) = metadata.as_object_mut() {
-                metadata.insert("resourceVersion".to_owned(), result["metadata"]["resourceVersion"].clone());
-            }
-        }
-        *write.body_mut() = full(applied.to_string());
-        Ok(Patched { request: write, again: true })
     }
 
     /// The object that the host would store, as JSON. If the host refuses it, the client gets this refusal.
@@ -189,6 +166,29 @@ fn bounded(memory: usize) -> Result<(), Refusal> {
     Err(Status::request_entity_too_large(&message).into())
 }
 
+/// An apply that the host refuses if its object is another one than in the dry run that had this `result`, or has changed.
+fn as_tried(apply: &[u8], result: &Value, is_new: bool) -> Result<String, Refusal> {
+    let mut apply: Value = serde_json::from_slice(apply).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+    let Some(object) = apply.as_object_mut() else { return Ok(apply.to_string()) };
+    let metadata = object.entry("metadata").or_insert(Value::Null);
+    if metadata.is_null() {
+        *metadata = Value::Object(Map::new());
+    }
+    if let Some(metadata) = metadata.as_object_mut() {
+        if is_new {
+            // A version keeps an apply from changing an object, and not from creating one (`Update` in apiserver's
+            // `registry/generic/registry/store.go`). No object has this one, which is that of an empty etcd.
+            metadata.insert("resourceVersion".to_owned(), "1".into());
+        } else {
+            // Without the uid, the apply would create an object that has been deleted since.
+            for key in ["uid", "resourceVersion"] {
+                metadata.insert(key.to_owned(), result["metadata"][key].clone());
+            }
+        }
+    }
+    Ok(apply.to_string())
+}
+
 /// The same request, storing nothing.
 fn dry_run(write: &Request<RequestBody>) -> Result<Request<RequestBody>, Refusal> {
     let mut query = Query::new(write.uri().query().unwrap_or_default());
@@ -199,4 +199,26 @@ fn dry_run(write: &Request<RequestBody>) -> Result<Request<RequestBody>, Refusal
     *dry.headers_mut() = write.headers().clone();
     dry.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     Ok(dry)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_apply_is_for_what_was_tried() {
+        let result = json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}});
+        let tried = |apply: &Value, is_new: bool| -> Value {
+            serde_json::from_str(&as_tried(apply.to_string().as_bytes(), &result, is_new).unwrap()).unwrap()
+        };
+        for bare in [json!({}), json!({"metadata": null}), json!({"metadata": {}})] {
+            assert_eq!(tried(&bare, true), json!({"metadata": {"resourceVersion": "1"}}));
+            assert_eq!(tried(&bare, false), json!({"metadata": {"uid": "u", "resourceVersion": "7"}}));
+        }
+        let named = json!({"metadata": {"name": "a", "resourceVersion": "5"}, "rules": []});
+        assert_eq!(tried(&named, true), json!({"metadata": {"name": "a", "resourceVersion": "1"}, "rules": []}));
+        assert!(as_tried(b"{", &result, true).is_err());
+    }
 }

@@ -253,6 +253,14 @@ pub(super) fn kubectl_works_on_them_as_anywhere(site: &VirtualSite) -> anyhow::R
     ensure!(admin.ok(&["get", "clusterrolebinding", "everyday", "-o", &subject(0)])? == "two");
     admin.ok_with(&["apply", "--server-side", "--force-conflicts", "-f", "-"], &both(r#"["get","list"]"#, "three"))?;
     ensure!(admin.ok(&["get", "clusterrolebinding", "everyday", "-o", &subject(0)])? == "three");
+    admin.ok_with(&["apply", "-f", "-"], &both(r#"["get","list"]"#, "three"))?;
+    // An apply creates what is not there, and changes it the second time.
+    for verbs in [r#"["get"]"#, r#"["list"]"#] {
+        let applied = both(verbs, "three").replace("everyday", "applied");
+        admin.ok_with(&["apply", "--server-side", "-f", "-"], &applied)?;
+        ensure!(json_of(&admin, &["get", "clusterrole", "applied"])?["rules"][0]["verbs"].to_string() == verbs);
+    }
+    admin.ok(&["delete", "clusterrole/applied", "clusterrolebinding/applied"])?;
     let diff = admin.ok_with(&["diff", "-f", "-"], &both(r#"["get","list"]"#, "three"))?;
     ensure!(diff.is_empty(), "{diff}");
     admin.ok_with(&["auth", "reconcile", "-f", "-"], &both(r#"["get","watch"]"#, "four"))?;
