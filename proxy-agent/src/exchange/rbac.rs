@@ -24,6 +24,7 @@ use kube_wire::query::Query;
 use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::json::weight;
+use rewrite::json_patch::JsonPatch;
 use rewrite::protobuf::ObjectName;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
@@ -110,7 +111,7 @@ impl Asked<'_> {
                 tried.again = true;
             }
         } else if !is_new && request.verb() != Verb::Create {
-            let Patched { request, again } = self.put(text, path)?;
+            let Patched { request, again } = self.put(without_managers(text, &tried.result), path)?;
             (tried.request, tried.again) = (request, again);
         }
         Ok(tried)
@@ -189,6 +190,18 @@ fn as_tried(apply: &[u8], result: &Value, is_new: bool) -> Result<String, Refusa
     Ok(apply.to_string())
 }
 
+/// The result of a dry run, for a PUT. If it has no managed fields, the client has cleared them; but a PUT that has none
+/// keeps those that are stored (`decodeLiveOrNew` and `isResetManagedFields` in apimachinery's
+/// `pkg/util/managedfields/internal/fieldmanager.go`).
+fn without_managers(text: Bytes, result: &Value) -> Bytes {
+    if !result["metadata"]["managedFields"].is_null() {
+        return text;
+    }
+    let clear = Bytes::from_static(br#"[{"op":"add","path":"/metadata/managedFields","value":[{}]}]"#);
+    let clear = JsonPatch::parse(&clear).expect("a patch of one operation");
+    clear.apply(text.clone()).unwrap_or(text)
+}
+
 /// The same request, storing nothing.
 fn dry_run(write: &Request<RequestBody>) -> Result<Request<RequestBody>, Refusal> {
     let mut query = Query::new(write.uri().query().unwrap_or_default());
@@ -220,5 +233,18 @@ mod tests {
         let named = json!({"metadata": {"name": "a", "resourceVersion": "5"}, "rules": []});
         assert_eq!(tried(&named, true), json!({"metadata": {"name": "a", "resourceVersion": "1"}, "rules": []}));
         assert!(as_tried(b"{", &result, true).is_err());
+    }
+
+    #[test]
+    fn cleared_managers_stay_cleared() {
+        let put = |metadata: Value| -> Value {
+            let result = json!({"metadata": metadata, "rules": []});
+            let text = without_managers(result.to_string().into(), &result);
+            serde_json::from_slice(&text).unwrap()
+        };
+        let managed = json!({"name": "a", "managedFields": [{"manager": "b"}]});
+        assert_eq!(put(managed.clone()), json!({"metadata": managed, "rules": []}));
+        let cleared = json!({"metadata": {"name": "a", "managedFields": [{}]}, "rules": []});
+        assert_eq!(put(json!({"name": "a"})), cleared);
     }
 }

@@ -266,6 +266,13 @@ pub(super) fn kubectl_works_on_them_as_anywhere(site: &VirtualSite) -> anyhow::R
     admin.ok_with(&["auth", "reconcile", "-f", "-"], &both(r#"["get","watch"]"#, "four"))?;
     let subjects = admin.ok(&["get", "clusterrolebinding", "everyday", "-o", "jsonpath={.subjects[*].name}"])?;
     ensure!(subjects.contains("three") && subjects.contains("four"), "{subjects}");
+    // Managed fields can be cleared (Server-Side Apply, "Clearing managedFields").
+    let cleared = r#"[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]"#;
+    for kind in ["clusterrole", "clusterrolebinding"] {
+        admin.ok(&["patch", kind, "everyday", "--type=json", "-p", cleared])?;
+        let read = json_of(&admin, &["get", kind, "everyday", "--show-managed-fields"])?;
+        ensure!(read["metadata"].get("managedFields").is_none(), "{read}");
+    }
     let patch = r#"[{"op":"replace","path":"/subjects/0/name","value":"five"}]"#;
     admin.ok(&["patch", "clusterrolebinding", "everyday", "--type=json", "-p", patch])?;
     ensure!(admin.ok(&["get", "clusterrolebinding", "everyday", "-o", &subject(0)])? == "five");
