@@ -114,6 +114,11 @@ impl Wanted {
         self.name.len() + self.subjects.len() + self.role_ref.to_string().len()
     }
 
+    /// The number of its subjects.
+    pub(super) fn subjects(&self) -> usize {
+        self.subjects.count()
+    }
+
     /// What to do with the one that is there.
     pub(super) fn repair(&self, found: &Found) -> Repair {
         if found.is_deleted() || found.role_ref != self.role_ref {

@@ -143,10 +143,11 @@ impl Catalog {
         }
     }
 
-    /// Whether a binding is new, or larger than the known one of its name.
+    /// Whether a binding is new, or larger than the known one of its name, or has more subjects.
     pub(super) fn is_growth(&self, cluster: &ClusterName, binding: &Binding) -> bool {
         let known = self.0.get(cluster).and_then(|mirrors| mirrors.by_binding.get(&binding.name));
-        known.is_none_or(|known| binding.mirror().bytes() > known.bytes)
+        let mirror = binding.mirror();
+        known.is_none_or(|known| mirror.bytes() > known.bytes || mirror.subjects() > known.wanted.subjects())
     }
 
     /// The number of bindings and their bytes, if this one replaced the one of its name.

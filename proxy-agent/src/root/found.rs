@@ -54,7 +54,10 @@ pub(super) struct Labels {
 
 /// The subjects of a binding: canonical JSON, so that equal ones have equal texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Subjects(Arc<str>);
+pub(super) struct Subjects {
+    text: Arc<str>,
+    count: usize,
+}
 
 /// Passes the elements of an array on, one after the other.
 struct Each<T, F>(F, PhantomData<T>);
@@ -98,34 +101,40 @@ impl Subjects {
         Self::deserialize(subjects).unwrap_or_default()
     }
 
+    /// The length of the text.
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.text.len()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 }
 
 impl Default for Subjects {
     fn default() -> Self {
-        Self("[]".into())
+        Self { text: "[]".into(), count: 0 }
     }
 }
 
 impl<'de> Deserialize<'de> for Subjects {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut text = String::from("[");
+        let (mut text, mut count) = (String::from("["), 0);
         each(deserializer, |subject: Value| {
-            if text.len() > 1 {
+            if count > 0 {
                 text.push(',');
             }
             text.push_str(&subject.to_string());
+            count += 1;
         })?;
         text.push(']');
-        Ok(Self(text.into()))
+        Ok(Self { text: text.into(), count })
     }
 }
 
 impl Serialize for Subjects {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text: &RawValue = serde_json::from_str(&self.0).map_err(S::Error::custom)?;
+        let text: &RawValue = serde_json::from_str(&self.text).map_err(S::Error::custom)?;
         text.serialize(serializer)
     }
 }

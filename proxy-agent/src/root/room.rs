@@ -75,6 +75,13 @@ impl<A: HostApi> Root<A> {
         let bytes = said.saturating_mul(namespaces);
         if count > COUNT || bytes > BYTES { Err(NoRoom::Mirrors { count, bytes }) } else { Ok(()) }
     }
+
+    /// Whether a ClusterRoleBinding, as the RoleBinding in the root namespace that would be stored, is larger than the one
+    /// of its name, or new. The known state may be slightly out of date.
+    pub fn is_growth(&self, cluster: &ClusterName, binding: &Value) -> bool {
+        let binding = Found::of(binding).as_ref().and_then(Binding::of);
+        binding.is_none_or(|binding| self.catalog().is_growth(cluster, &binding))
+    }
 }
 
 #[cfg(test)]
@@ -128,5 +135,18 @@ mod tests {
         assert!(root.has_room(&cluster, Growth::Namespace).is_err());
         // What does not grow is always taken.
         assert_eq!(root.has_room(&cluster, Growth::Binding(&object("last", 7))), Ok(()));
+
+        let subjects = |mut object: Value, subjects: &[&str]| {
+            object["subjects"] = subjects.iter().map(|name| json!({"kind": "User", "name": name})).collect();
+            root.is_growth(&cluster, &object)
+        };
+        let mut labelled = object("last", 8);
+        labelled["metadata"]["labels"] = json!({"a": "b"});
+        assert!(!root.is_growth(&cluster, &labelled) && root.is_growth(&cluster, &object("unknown", 8)));
+        let wide = object("wide", 100);
+        root.catalog().tell(&cluster, Event::There(&binding(&wide)));
+        assert!(!subjects(wide.clone(), &[]) && !subjects(wide.clone(), &["a"]));
+        // More subjects may be shorter.
+        assert!(subjects(wide, &["a", "b"]));
     }
 }

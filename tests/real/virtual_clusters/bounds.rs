@@ -126,9 +126,13 @@ pub(super) fn subjects_of_a_binding_are_bounded(site: &VirtualSite) -> anyhow::R
     let (host, kubectl) = (site.host().kubectl(), site.administrator(HANGZHOU, Way::Path)?);
     let admin = site.curl_like(&kubectl, HANGZHOU, Way::Path)?;
     let binding = |kind: &str, metadata: Value, subjects: usize| {
-        let account = json!({"kind": "ServiceAccount", "name": "a", "namespace": "b"});
-        let view = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"});
-        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata, "roleRef": view,
+        let (role, namespace) = match kind {
+            "RoleBinding" => (format!("vc:{HANGZHOU}:view"), format!("b-{HANGZHOU}")),
+            _ => ("view".to_owned(), "b".to_owned()),
+        };
+        let account = json!({"kind": "ServiceAccount", "name": "a", "namespace": namespace});
+        let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role});
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata, "roleRef": role,
             "subjects": vec![account; subjects]})
     };
     let path = format!("{RBAC}/clusterrolebindings");
@@ -145,14 +149,35 @@ pub(super) fn subjects_of_a_binding_are_bounded(site: &VirtualSite) -> anyhow::R
     kubectl.ok(&["delete", "clusterrolebinding", NAME])?;
 
     // As an earlier version has accepted it.
-    let metadata = json!({"name": NAME, "namespace": format!("atoll-root-{HANGZHOU}")});
-    host.ok_with(&["create", "-f", "-"], &binding("RoleBinding", metadata, 30_000).to_string())?;
+    let accepted = |finalizers: Value, subjects: usize| {
+        let root = format!("atoll-root-{HANGZHOU}");
+        let metadata = json!({"name": NAME, "namespace": root, "finalizers": finalizers});
+        host.ok_with(&["create", "-f", "-"], &binding("RoleBinding", metadata, subjects).to_string())
+    };
     let mirrors = |count: usize| {
         let all = host.ok(&["get", "rolebindings", "-A", "-l", "atoll.dev/mirror", "-o", "name"])?;
         let found = all.lines().filter(|line| line.ends_with(&format!(":{NAME}"))).count();
         ensure!(if count == 0 { found == 0 } else { found >= count }, "{found} mirrors");
         Ok(())
     };
+    accepted(json!(["example.com/bounds"]), 2_002)?;
+    eventually(SOON, || mirrors(4)).context("it is not mirrored")?;
+    let patch = |kind: &str, patch: &str| kubectl.run(&["patch", "clusterrolebinding", NAME, kind, "-p", patch]);
+    let account = r#"[{"op":"add","path":"/subjects/-","value":{"kind":"ServiceAccount","name":"a","namespace":"b"}}]"#;
+    let grown = patch("--type=json", account)?;
+    ensure!(grown.code != 0 && grown.stderr.contains("has 2003 subjects, and the limit is 2000"), "{grown:?}");
+    for (kind, change) in [
+        ("--type=merge", r#"{"metadata":{"labels":{"a":"b"}}}"#),
+        ("--type=json", r#"[{"op":"remove","path":"/subjects/0"}]"#),
+        ("--type=merge", r#"{"metadata":{"finalizers":null}}"#),
+    ] {
+        let changed = patch(kind, change)?;
+        ensure!(changed.code == 0, "{change}: {changed:?}");
+    }
+    kubectl.ok(&["delete", "clusterrolebinding", NAME])?;
+    eventually(SOON, || mirrors(0)).context("its mirrors are not deleted")?;
+
+    accepted(json!([]), 30_000)?;
     eventually(SOON, || mirrors(4)).context("it is not mirrored")?;
     kubectl.ok(&["delete", "clusterrolebinding", NAME])?;
     eventually(SOON, || mirrors(0)).context("its mirrors are not deleted")

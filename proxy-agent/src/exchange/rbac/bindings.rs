@@ -21,7 +21,8 @@ use crate::refusal::Refusal;
 use crate::root::{CLUSTER_ADMIN, Growth, INTERNAL_LABEL, PROTECTED_LABEL};
 use crate::translate::Show;
 
-/// The maximum number of subjects of a ClusterRoleBinding. Each namespace has a copy of them all.
+/// The maximum number of subjects of a ClusterRoleBinding. Each namespace has a copy of them all. A larger one that exists,
+/// from before this limit, may change if it does not grow.
 const MAX_SUBJECTS: usize = 2_000;
 
 /// The maximum size of a ClusterRoleBinding, in bytes of JSON: that of a ClusterRole.
@@ -112,7 +113,9 @@ impl Asked<'_> {
             let kind = GroupKind { group: GROUP, kind: "ClusterRoleBinding" };
             return Err(Status::invalid(kind, name, &errors).into());
         }
-        if let Some(message) = excess(&tried.result) {
+        if let Some(message) = excess(&tried.result)
+            && (tried.is_new || self.parts.root.is_growth(&self.cluster.name, &tried.result))
+        {
             return Err(Status::request_entity_too_large(&message).into());
         }
         attempt::may_bind(self, request, name, &tried.result).await?;
