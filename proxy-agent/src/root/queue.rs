@@ -6,6 +6,8 @@
 //!                       ^                    | failed, or add meanwhile
 //!                       +--------------------+
 //! ```
+//!
+//! Things have owners, who take turns: a thousand things of one owner delay those of another by one thing each time.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -19,9 +21,11 @@ const BASE: Duration = Duration::from_millis(100);
 const CAP: Duration = Duration::from_secs(30);
 
 /// Keys of work. Bounded by the number of keys.
-#[derive(Debug)]
-pub(super) struct Queue<K> {
-    ready: VecDeque<K>,
+pub(super) struct Queue<K, O> {
+    owner: Box<dyn Fn(&K) -> O + Send>,
+    ready: HashMap<O, VecDeque<K>>,
+    /// The owners of what is ready, in the order in which they have their turns.
+    turns: VecDeque<O>,
     later: BTreeSet<(Instant, K)>,
     states: HashMap<K, State>,
     /// Of those that failed last time.
@@ -38,10 +42,13 @@ enum State {
 
 // === impl Queue ===
 
-impl<K: Clone + Eq + Hash + Ord> Queue<K> {
-    pub(super) fn new() -> Self {
+impl<K: Clone + Eq + Hash + Ord, O: Clone + Eq + Hash> Queue<K, O> {
+    /// `owner` says whose a thing is when it becomes ready.
+    pub(super) fn new(owner: impl Fn(&K) -> O + Send + 'static) -> Self {
         Self {
-            ready: VecDeque::new(),
+            owner: Box::new(owner),
+            ready: HashMap::new(),
+            turns: VecDeque::new(),
             later: BTreeSet::new(),
             states: HashMap::new(),
             failures: HashMap::new(),
@@ -60,8 +67,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
             }
             None => {}
         }
-        self.states.insert(key.clone(), State::Ready);
-        self.ready.push_back(key);
+        self.make_ready(key);
     }
 
     /// As [`add`](Self::add), when what has happened may be what failed work waits for: it does not wait any longer.
@@ -79,12 +85,28 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
             && *due <= now
         {
             let (_, key) = self.later.pop_first().expect("there is a first one");
-            self.states.insert(key.clone(), State::Ready);
-            self.ready.push_back(key);
+            self.make_ready(key);
         }
-        let key = self.ready.pop_front()?;
+        let owner = self.turns.pop_front()?;
+        let line = self.ready.get_mut(&owner)?;
+        let key = line.pop_front()?;
+        if line.is_empty() {
+            self.ready.remove(&owner);
+        } else {
+            self.turns.push_back(owner);
+        }
         self.states.insert(key.clone(), State::Running);
         Some(key)
+    }
+
+    fn make_ready(&mut self, key: K) {
+        self.states.insert(key.clone(), State::Ready);
+        let owner = (self.owner)(&key);
+        let line = self.ready.entry(owner.clone()).or_default();
+        if line.is_empty() {
+            self.turns.push_back(owner);
+        }
+        line.push_back(key);
     }
 
     /// When [`start`](Self::start) will give something that it does not give now, if nothing is added.
@@ -121,7 +143,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_key_is_done_once_at_a_time() {
         let now = Instant::now();
-        let mut queue = Queue::new();
+        let mut queue = Queue::new(|_| ());
         queue.add("a");
         queue.add("a");
         queue.add("b");
@@ -136,9 +158,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn owners_take_turns() {
+        let now = Instant::now();
+        let mut queue = Queue::new(|key: &&str| key.chars().next());
+        for key in ["a1", "a2", "a3", "b1", "b2"] {
+            queue.add(key);
+        }
+        let first: Vec<_> = (0..3).filter_map(|_| queue.start(now)).collect();
+        assert_eq!(first, ["a1", "b1", "a2"]);
+        queue.add("c1");
+        let others: Vec<_> = (0..9).filter_map(|_| queue.start(now)).collect();
+        assert_eq!(others, ["b2", "a3", "c1"]);
+        assert!(queue.ready.is_empty() && queue.turns.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn failures_wait_longer_and_longer_and_success_forgets_them() {
         let mut now = Instant::now();
-        let mut queue = Queue::new();
+        let mut queue = Queue::new(|_| ());
         queue.add("a");
         for failure in 0..100_u32 {
             assert_eq!(queue.start(now), Some("a"));

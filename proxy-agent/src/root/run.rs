@@ -33,6 +33,9 @@ enum Work {
     Leave(ClusterName),
 }
 
+/// What is to be done; the virtual clusters take turns. A namespace that is gone is nobody's.
+type Line = Queue<Work, Option<ClusterName>>;
+
 /// The bindings in root namespaces, cluster by cluster.
 struct Followers<A> {
     api: A,
@@ -69,7 +72,11 @@ impl<A: HostApi> Root<A> {
         let mut configured = self.shared.clusters.subscribe();
         followers.follow(&configured.borrow_and_update());
 
-        let mut queue = Queue::new();
+        let namespaces = Arc::clone(&self.shared.namespaces);
+        let mut queue = Queue::new(move |work: &Work| match work {
+            Work::Foundation(cluster) | Work::Leave(cluster) => Some(cluster.clone()),
+            Work::Mirrors(host) => namespaces.member(host).map(|member| member.cluster),
+        });
         let mut running = HashMap::<Id, Work>::new();
         let mut working = JoinSet::new();
         let mut leaving = Vec::<Leaving>::new();
@@ -176,21 +183,21 @@ impl<A: HostApi> Root<A> {
         });
     }
 
-    fn everything(&self, queue: &mut Queue<Work>) {
+    fn everything(&self, queue: &mut Line) {
         for cluster in self.clusters().iter() {
             queue.add(Work::Foundation(cluster.clone()));
             self.all_mirrors(cluster, queue);
         }
     }
 
-    fn all_mirrors(&self, cluster: &ClusterName, queue: &mut Queue<Work>) {
+    fn all_mirrors(&self, cluster: &ClusterName, queue: &mut Line) {
         for member in self.shared.namespaces.members(cluster) {
             queue.add(Work::Mirrors(member.host));
         }
     }
 
     /// A namespace has come, changed or gone.
-    fn look_at(&self, host: HostNamespace, queue: &mut Queue<Work>) {
+    fn look_at(&self, host: HostNamespace, queue: &mut Line) {
         for cluster in self.clusters().iter() {
             if host == HostNamespace::root(cluster) || is_born_with(&host, cluster) {
                 // Ending ones are made again when they are gone, which is told too.
@@ -204,7 +211,7 @@ impl<A: HostApi> Root<A> {
     }
 
     /// A binding has come, changed or gone.
-    fn see(&self, seen: Seen, queue: &mut Queue<Work>) {
+    fn see(&self, seen: Seen, queue: &mut Line) {
         match seen {
             Seen::Mirror(Change::Synced) => {}
             Seen::Mirror(Change::Applied(binding)) if self.is_right(&binding) => {}
@@ -222,7 +229,7 @@ impl<A: HostApi> Root<A> {
     }
 
     /// Returns whether mirrors must change.
-    fn root_changed(&self, cluster: &ClusterName, change: &Change<Found>, queue: &mut Queue<Work>) -> bool {
+    fn root_changed(&self, cluster: &ClusterName, change: &Change<Found>, queue: &mut Line) -> bool {
         let mut catalog = self.catalog();
         match change {
             Change::Synced => {
