@@ -129,6 +129,8 @@ pub(crate) struct Asked<'a> {
     node_ports: Mutex<Option<Ports>>,
     /// Warnings about the body, for a successful response.
     warnings: Mutex<Vec<HeaderValue>>,
+    /// The version of the object that the last attempt was for.
+    tried_version: Mutex<String>,
 }
 
 impl std::fmt::Debug for Exchange {
@@ -334,6 +336,7 @@ impl<'a> Asked<'a> {
             custom: None,
             node_ports: Mutex::default(),
             warnings: Mutex::default(),
+            tried_version: Mutex::default(),
         }))
     }
 
@@ -429,6 +432,15 @@ impl<'a> Asked<'a> {
     /// Whether a 403 of the host's, which executed nothing, may be out of date: its RBAC caches lag behind writes.
     fn is_settling(&self, attempt: u32) -> bool {
         attempt < SETTLING_ATTEMPTS && self.parts.access.is_settling(&self.cluster.name)
+    }
+
+    /// Whether a conflict can be one of versions. If the object has still the version of the last attempt, it is another one,
+    /// such as one of field managers, which no further attempt solves.
+    fn is_new_version(&self, version: &str) -> bool {
+        let mut tried = self.tried_version.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *tried != version;
+        version.clone_into(&mut tried);
+        is_new
     }
 
     /// What was allowed or denied before a role, a binding or a namespace was written says nothing any more.

@@ -106,6 +106,7 @@ pub(super) async fn apply(
     let options = WriteOptions::parse(asked.info.query())?;
     let manager = &options.field_manager;
     let mapper = mapper.partial();
+    let again = asked.is_new_version(&live.metadata.resource_version);
     let guarded = live.in_this_version(live.with_guard(&asked.cluster.guard, manager, parsed(&json)?));
     if let Some(without) = without_selector(request, &json)
         && !options.force
@@ -121,10 +122,10 @@ pub(super) async fn apply(
         let mut query = asked.info.query().borrowed();
         query.set("force", "true");
         let request = asked.upstream(Method::PATCH, &Asked::target(path, &query), asked.acts_as(), full(mapped))?;
-        return Ok(Patched { request, again: true });
+        return Ok(Patched { request, again });
     }
     let patched = asked.sent(path, full(asked.map(request, &asked.program(request), mapper, &guarded).await?))?;
-    Ok(Patched { again: true, ..patched })
+    Ok(Patched { again, ..patched })
 }
 
 /// An object whose labels make it the cluster's, with its name: an apply need not say it. Where there is metadata, the engine
