@@ -12,7 +12,10 @@ fuzz_target!(|input: &[u8]| {
     cursor.skip().and_then(|()| cursor.finish()).expect("it is JSON");
     // Unless it is too deep, or a key too long, for YAML.
     if let Ok(again) = to_json(&converted.json) {
-        assert_eq!(String::from_utf8_lossy(&again.json), String::from_utf8_lossy(&converted.json));
+        // `-.0` is a float, which JSON writes as `-0`, and `-0` is an integer in YAML: 0. Go does the same.
+        if !converted.json.windows(2).any(|pair| pair == b"-0") {
+            assert_eq!(String::from_utf8_lossy(&again.json), String::from_utf8_lossy(&converted.json));
+        }
         assert!(again.duplicates.is_empty());
     }
 });
