@@ -3,6 +3,7 @@
 //! ```text
 //! connection -> Connections        in all, for each address, for each cluster, for each user
 //! request    -> Streams            for each user or address, for each cluster
+//!            -> Abandoned          for each user or address of a cluster
 //!            -> Tunnel::open_for   for each cluster by its fair share of what the tunnel can carry
 //! ```
 //! A *proven* client has shown a certificate of the cluster, or a token that an agent has accepted. All other clients are
@@ -11,6 +12,7 @@
 //!
 //! What is *not* here: the numbers ([`crate::config::Limits`]), and the refusals (of `endpoint` and `connect`).
 
+mod abandoned;
 mod connections;
 mod network;
 mod streams;
@@ -21,6 +23,7 @@ use std::sync::Arc;
 use ops::metrics::{Family, LabelValue, Registry};
 use protocol::ClusterName;
 
+pub use abandoned::{Abandoned, Unanswered};
 pub use connections::{Connections, Place};
 pub use network::Network;
 pub use streams::{Client, Limit, StreamPlace, Streams};
@@ -38,6 +41,8 @@ pub struct Limits {
     pub connections: Arc<Connections>,
     /// Their requests.
     pub streams: Arc<Streams>,
+    /// Their requests that they do not wait for.
+    pub abandoned: Arc<Abandoned>,
     /// Their tokens.
     pub tokens: Tokens,
     /// Concurrent requests on one HTTP/2 connection.
@@ -71,6 +76,7 @@ impl Limits {
         Arc::new(Self {
             connections,
             streams,
+            abandoned: Arc::default(),
             tokens: Tokens::default(),
             streams_per_connection: *config.streams_per_connection,
             refused: metrics.counters("atoll_refused_streams_total", help),
@@ -93,6 +99,7 @@ impl LabelValue for Limit {
             Self::Unproven => "unproven",
             Self::Cluster => "cluster",
             Self::Tunnel => "tunnel",
+            Self::Abandoned => "abandoned",
             Self::Connections => "connections",
         }
     }

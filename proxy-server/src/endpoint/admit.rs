@@ -20,7 +20,7 @@ use super::caller::Caller;
 use super::refusal::Refusal;
 use super::{Connection, Shared, head, route};
 use crate::config::Cluster;
-use crate::limits::{Limit, StreamPlace};
+use crate::limits::{Limit, StreamPlace, Unanswered};
 use crate::tunnel::{Answer, Demand, Lease, OpenError, Tunnel, UNREAD};
 
 /// The time for an unproven client to read its response, which is short.
@@ -41,13 +41,14 @@ pub(super) struct Admitted {
     place: StreamPlace,
 }
 
-/// Decides to which cluster a request goes, and to which client it is charged.
+/// Decides to which cluster a request goes, and to which client it is charged. Whoever waits for the response holds the
+/// second value.
 pub(super) fn admit(
     shared: &Shared,
     connection: &Connection,
     request: &mut Request<()>,
     entry: &mut Option<Box<Entry>>,
-) -> Result<Admitted, Refusal> {
+) -> Result<(Admitted, Unanswered), Refusal> {
     let cluster = route::route(shared, connection, request)?;
     if let Some(entry) = entry {
         entry.routed(cluster.name.as_str(), request.method(), request.uri());
@@ -67,8 +68,12 @@ pub(super) fn admit(
         connection.place.prove(Some(&cluster.name), user).map_err(exceeded)?;
     }
     let client = caller.client(connection.place.network());
-    let place = limits.streams.enter(&cluster.name, client).map_err(exceeded)?;
-    Ok(Admitted { cluster, end, identity, caller, place })
+    if limits.abandoned.is_exceeded(&cluster.name, &client) {
+        return Err(exceeded(Limit::Abandoned));
+    }
+    let place = limits.streams.enter(&cluster.name, client.clone()).map_err(exceeded)?;
+    let unanswered = limits.abandoned.watch(&cluster.name, &client);
+    Ok((Admitted { cluster, end, identity, caller, place }, unanswered))
 }
 
 /// The identity that a certificate proves. A certificate of another cluster is refused even if the request has a token

@@ -16,6 +16,7 @@ use super::body::ResponseBody;
 use super::refusal::Refusal;
 use super::upload::Upload;
 use super::{Connection, Shared, head, upgrade};
+use crate::limits::Unanswered;
 use crate::tunnel::{Answer, Lease};
 
 /// The time for an agent to send the response head of a request that is not long-running. Kubernetes allows such a
@@ -30,7 +31,12 @@ pub(super) async fn forward(shared: &Shared, request: Request<Incoming>, connect
     let (head, body) = request.into_parts();
     let mut upload = Some(Upload::new(&head, body));
     let request = Request::from_parts(head, ());
-    let response = match exchange(shared, request, &mut upload, connection, &mut entry).await {
+    let mut unanswered = None;
+    let exchanged = exchange(shared, request, &mut upload, connection, &mut entry, &mut unanswered).await;
+    if let Some(unanswered) = unanswered {
+        unanswered.answered();
+    }
+    let response = match exchanged {
         Ok(response) => response,
         Err(refusal) => {
             debug!(%refusal, "refused");
@@ -52,8 +58,10 @@ async fn exchange(
     upload: &mut Option<Upload>,
     connection: &Connection,
     entry: &mut Option<Box<Entry>>,
+    unanswered: &mut Option<Unanswered>,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    let mut admitted = admit(shared, connection, &mut request, entry)?;
+    let (mut admitted, waiting) = admit(shared, connection, &mut request, entry)?;
+    *unanswered = Some(waiting);
     if upgrade::is_wanted(&request) {
         return upgrade::exchange(shared, request, connection, admitted, entry).await;
     }

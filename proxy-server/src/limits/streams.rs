@@ -22,7 +22,7 @@ pub struct Streams {
 }
 
 /// The client to which a stream is charged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Client {
     /// A proven user.
     User(User),
@@ -45,6 +45,8 @@ pub enum Limit {
     Cluster,
     /// Of the cluster's part of the tunnel, or of the tunnel.
     Tunnel,
+    /// Of requests that the client did not wait for.
+    Abandoned,
     /// Of connections.
     Connections,
 }
