@@ -20,6 +20,7 @@ use proxy_agent::config;
 use proxy_agent::host::Host;
 use proxy_agent::host::api::{Api, ApiError, PatchKind, Selection, Shape};
 use proxy_agent::root::{MIRROR_FINALIZER, MIRROR_LABEL, ROOT_LABEL as ROOT};
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -248,7 +249,7 @@ fn without_ours(metadata: &Value) -> Option<Vec<&Value>> {
 }
 
 async fn delete(api: &Api, path: &str) -> Result<(), ApiError> {
-    match api.delete(path, &json!({})).await {
+    match api.delete::<IgnoredAny>(path, &json!({})).await {
         Err(error) if error.is_not_found() => Ok(()),
         outcome => outcome.map(drop),
     }

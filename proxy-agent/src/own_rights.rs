@@ -16,6 +16,7 @@ use std::time::Duration;
 use kube_wire::gvr::GroupResource;
 use kube_wire::name::SegmentName;
 use kube_wire::request_info::ResourcePath;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
@@ -157,7 +158,7 @@ impl<A: HostApi> OwnRights<A> {
                 continue;
             }
             self.lock().remove(name);
-            match self.api.delete(&path(RBAC, "clusterroles", role), &json!({})).await {
+            match self.api.delete::<IgnoredAny>(&path(RBAC, "clusterroles", role), &json!({})).await {
                 Ok(_) => {
                     info!(
                         resource = name,

@@ -83,8 +83,9 @@ pub trait HostApi: Clone + Send + Sync + 'static {
     /// Server-side apply; `path` says who is the manager of the fields, and whether to take them by force.
     fn apply(&self, path: &str, object: &Value) -> impl Future<Output = Result<Value, ApiError>> + Send;
 
-    /// Deletes an object; `options` is a `DeleteOptions`.
-    fn delete(&self, path: &str, options: &Value) -> impl Future<Output = Result<Value, ApiError>> + Send;
+    /// Deletes an object; `options` is a `DeleteOptions`. Returns what a `T` holds of the metadata of an object that is
+    /// still there, or of a Status of success.
+    fn delete<T: Object>(&self, path: &str, options: &Value) -> impl Future<Output = Result<T, ApiError>> + Send;
 
     /// Lists and watches a collection for ever.
     fn follow<T: Object>(&self, path: &str, labels: &str) -> Self::Following<T>;
@@ -160,7 +161,7 @@ impl HostApi for Api {
         self.patch(path, PatchKind::Apply, object).await
     }
 
-    async fn delete(&self, path: &str, options: &Value) -> Result<Value, ApiError> {
+    async fn delete<T: Object>(&self, path: &str, options: &Value) -> Result<T, ApiError> {
         Self::delete(self, path, options).await
     }
 

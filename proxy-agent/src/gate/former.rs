@@ -1,5 +1,6 @@
 //! Policies of earlier versions, which had separate policies for each virtual cluster.
 
+use serde::de::IgnoredAny;
 use tracing::info;
 
 use super::LABEL;
@@ -17,7 +18,7 @@ pub(super) async fn remove(api: &impl HostApi, served: Served) -> Result<(), Api
             api.each(&collection, LABEL, |policy| former.push(policy.metadata.name)).await?;
             former.retain(|name| is_of_one_cluster(name));
             for name in former {
-                match api.delete(&format!("{collection}/{name}"), &serde_json::json!({})).await {
+                match api.delete::<IgnoredAny>(&format!("{collection}/{name}"), &serde_json::json!({})).await {
                     Ok(_) => info!(name, "removed an admission policy of an earlier version"),
                     // Another agent was faster.
                     Err(error) if error.is_not_found() => {}

@@ -121,20 +121,20 @@ impl Api {
 
     /// Creates an object that is JSON text already.
     pub async fn create_text(&self, path: &str, object: String) -> Result<(), ApiError> {
-        let _: IgnoredAny = self.write(Method::POST, path, "application/json", object).await?;
+        let _: IgnoredAny = self.write_briefly(Method::POST, path, "application/json", object).await?;
         Ok(())
     }
 
     /// Changes an object by a patch that is JSON text already.
     pub async fn patch_text(&self, path: &str, kind: PatchKind, patch: String) -> Result<(), ApiError> {
-        let _: IgnoredAny = self.write(Method::PATCH, path, kind.content_type(), patch).await?;
+        let _: IgnoredAny = self.write_briefly(Method::PATCH, path, kind.content_type(), patch).await?;
         Ok(())
     }
 
     /// Deletes an object. `options` is a `DeleteOptions` without `kind` and `apiVersion`: `{}`, or preconditions.
-    /// Returns the object, or a Status of success.
-    pub async fn delete(&self, path: &str, options: &Value) -> Result<Value, ApiError> {
-        self.write(Method::DELETE, path, "application/json", options.to_string()).await
+    /// Returns what a `T` holds of the metadata of an object that is still there, or of a Status of success.
+    pub async fn delete<T: DeserializeOwned>(&self, path: &str, options: &Value) -> Result<T, ApiError> {
+        self.write_briefly(Method::DELETE, path, "application/json", options.to_string()).await
     }
 
     /// Follows a list for ever.
@@ -149,8 +149,20 @@ impl Api {
         content_type: &'static str,
         body: String,
     ) -> Result<T, ApiError> {
-        let mut request = self.request(method, path)?;
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        let request = self.request_with(method, path, content_type)?;
+        self.call(request, full(body)).await
+    }
+
+    /// As `write`, if nothing but the metadata of the answer is of interest. An object may be large.
+    async fn write_briefly<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &'static str,
+        body: String,
+    ) -> Result<T, ApiError> {
+        let mut request = self.request_with(method, path, content_type)?;
+        request.headers_mut().insert(ACCEPT, Shape::Metadata.of_object());
         self.call(request, full(body)).await
     }
 
@@ -193,7 +205,7 @@ impl Api {
         query.set("resourceVersion", resource_version);
         query.set("timeoutSeconds", &seconds.to_string());
         let mut request = self.request(Method::GET, &with_query(path, &query))?;
-        request.headers_mut().insert(ACCEPT, selection.shape.of_watch());
+        request.headers_mut().insert(ACCEPT, selection.shape.of_object());
         let response = self.send(request, empty());
         let response = timeout(PATIENCE, response).await.map_err(|_| ApiError::TimedOut)??;
         Ok(response.into_body())
@@ -228,6 +240,13 @@ impl Api {
         *request.uri_mut() = uri;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
         request.headers_mut().insert(USER_AGENT, self.user_agent.clone());
+        Ok(request)
+    }
+
+    /// A request with a body.
+    fn request_with(&self, method: Method, path: &str, content_type: &'static str) -> Result<Request<()>, ApiError> {
+        let mut request = self.request(method, path)?;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         Ok(request)
     }
 }

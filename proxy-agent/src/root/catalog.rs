@@ -8,9 +8,10 @@ use tokio::sync::Semaphore;
 
 use super::binding::{Binding, CLUSTER_ADMIN, Wanted};
 
-/// Namespaces of one virtual cluster that are written to at once, for all requests of its clients together: the host's
-/// priority and fairness take the requests of an agent for one flow.
-pub(super) const AT_ONCE: u32 = 8;
+/// Namespaces of one virtual cluster that are written to at once, for all requests of its clients together. Few, because
+/// the host's priority and fairness take the requests of an agent for one flow: a thousand mirrors must not delay what the
+/// agent asks for others.
+pub(super) const AT_ONCE: u32 = 2;
 
 /// The ClusterRoleBindings of each virtual cluster, as mirrors.
 #[derive(Debug)]

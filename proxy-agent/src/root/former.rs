@@ -4,6 +4,7 @@
 //! virtual cluster.
 
 use rewrite::{ClusterName, HostNamespace};
+use serde::de::IgnoredAny;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tracing::info;
@@ -41,7 +42,7 @@ impl<A: HostApi> Root<A> {
             }
         }
         let options = json!({"preconditions": {"uid": found["metadata"]["uid"]}});
-        match api.delete(&paths::namespace(&former), &options).await {
+        match api.delete::<IgnoredAny>(&paths::namespace(&former), &options).await {
             Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error.into()),
             _ => {
                 info!(%cluster, %former, %root, "replaced the root namespace");

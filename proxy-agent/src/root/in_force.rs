@@ -18,7 +18,7 @@ use tracing::{debug, warn};
 use super::binding::{Binding, RBAC};
 use super::catalog::AT_ONCE;
 use super::found::Found;
-use super::{INTERNAL_LABEL, Root, Trouble, paths};
+use super::{INTERNAL_LABEL, MIRROR_PREFIX, Root, Trouble, paths};
 use crate::clusters::host_api::HostApi;
 use crate::host::api::{ApiError, Selection};
 use crate::namespaces::Phase;
@@ -127,15 +127,7 @@ impl<A: HostApi> Root<A> {
                 let (root, change, cluster) = (self.clone(), change.clone(), cluster.clone());
                 working.spawn(async move {
                     let _place = place;
-                    // The state at the time of the write.
-                    let one = match &change {
-                        Change::One(binding) => root.catalog().mirror(&cluster, binding),
-                        Change::All => None,
-                    };
-                    let done = match one {
-                        Some(mirror) => root.ensure_binding(&host, &mirror).await,
-                        None => root.mirror(&host).await,
-                    };
+                    let done = root.make(&cluster, &host, &change).await;
                     if let Err(trouble) = &done {
                         let error: &dyn std::error::Error = trouble;
                         warn!(error, namespace = %host, "a mirror is not right yet");
@@ -152,6 +144,16 @@ impl<A: HostApi> Root<A> {
             Ok(true) => unfinished.settled(),
             Ok(false) => {}
             Err(_) => warn!(%cluster, "mirrors are not written in time"),
+        }
+    }
+
+    /// Makes the mirrors of one namespace what the catalog says when this is polled first.
+    async fn make(&self, cluster: &ClusterName, host: &HostNamespace, change: &Change) -> Result<(), Trouble> {
+        let Change::One(binding) = change else { return self.mirror(host).await };
+        let mirror = self.catalog().mirror(cluster, binding);
+        match mirror {
+            Some(mirror) => self.ensure_binding(host, &mirror).await,
+            None => self.remove_mirror(cluster, host, &format!("{MIRROR_PREFIX}{binding}")).await,
         }
     }
 

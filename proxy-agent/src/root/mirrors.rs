@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rewrite::{ClusterName, HostNamespace};
-use serde_json::json;
+use serde_json::{Value, json};
 use tracing::{debug, info};
 
 use super::binding::{Binding, CLUSTER_ADMIN, Repair, Wanted, is_deleted, is_mirror, released, undisguised};
@@ -187,15 +187,29 @@ impl<A: HostApi> Root<A> {
             return self.release(host, found).await.map(drop);
         }
         let options = json!({"preconditions": {"uid": found.metadata.uid}});
-        match self.shared.api.delete(&path, &options).await {
-            Ok(_) => {}
-            Err(error) if is_lost(&error) => return Ok(()),
-            Err(error) => return Err(error.into()),
+        self.end(host, &path, &options).await
+    }
+
+    /// Deletes the mirror of a binding that is gone, unless the binding is there again.
+    pub(super) async fn remove_mirror(
+        &self,
+        cluster: &ClusterName,
+        host: &HostNamespace,
+        mirror: &str,
+    ) -> Result<(), Trouble> {
+        match (self.confirmed(cluster, mirror).await?, paths::binding(host, mirror)) {
+            (Some(wanted), _) => self.ensure_binding(host, &wanted).await,
+            (None, Some(path)) => self.end(host, &path, &json!({})).await,
+            (None, None) => Ok(()),
         }
-        match self.shared.api.read::<Found>(&path).await {
+    }
+
+    /// Deletes a binding of ours, and then takes its finalizer off.
+    async fn end(&self, host: &HostNamespace, path: &str, options: &Value) -> Result<(), Trouble> {
+        match self.shared.api.delete::<Found>(path, options).await {
             Ok(deleted) if deleted.is_deleted() => self.release(host, &deleted).await.map(drop),
             Ok(_) => Ok(()),
-            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) if is_lost(&error) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

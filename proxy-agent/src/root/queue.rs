@@ -7,7 +7,8 @@
 //!                       +--------------------+
 //! ```
 //!
-//! Things have owners, who take turns: a thousand things of one owner delay those of another by one thing each time.
+//! Things have owners, who take turns, and only a few things of one owner are done at once. So a thousand things of one
+//! owner delay those of another by one thing each time.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -23,9 +24,12 @@ const CAP: Duration = Duration::from_secs(30);
 /// Keys of work. Bounded by the number of keys.
 pub(super) struct Queue<K, O> {
     owner: Box<dyn Fn(&K) -> O + Send>,
+    /// The maximum number of things of one owner that are done at once.
+    of_one: usize,
     ready: HashMap<O, VecDeque<K>>,
     /// The owners of what is ready, in the order in which they have their turns.
     turns: VecDeque<O>,
+    running: HashMap<K, O>,
     later: BTreeSet<(Instant, K)>,
     states: HashMap<K, State>,
     /// Of those that failed last time.
@@ -43,10 +47,12 @@ enum State {
 // === impl Queue ===
 
 impl<K: Clone + Eq + Hash + Ord, O: Clone + Eq + Hash> Queue<K, O> {
-    /// `owner` says whose a thing is when it becomes ready.
-    pub(super) fn new(owner: impl Fn(&K) -> O + Send + 'static) -> Self {
+    /// At most `of_one` things of an owner are done at once. `owner` says whose a thing is when it becomes ready.
+    pub(super) fn new(of_one: usize, owner: impl Fn(&K) -> O + Send + 'static) -> Self {
         Self {
             owner: Box::new(owner),
+            of_one,
+            running: HashMap::new(),
             ready: HashMap::new(),
             turns: VecDeque::new(),
             later: BTreeSet::new(),
@@ -87,15 +93,17 @@ impl<K: Clone + Eq + Hash + Ord, O: Clone + Eq + Hash> Queue<K, O> {
             let (_, key) = self.later.pop_first().expect("there is a first one");
             self.make_ready(key);
         }
-        let owner = self.turns.pop_front()?;
+        let may_start = |owner: &O| self.running.values().filter(|of| *of == owner).count() < self.of_one;
+        let owner = self.turns.remove(self.turns.iter().position(may_start)?)?;
         let line = self.ready.get_mut(&owner)?;
         let key = line.pop_front()?;
         if line.is_empty() {
             self.ready.remove(&owner);
         } else {
-            self.turns.push_back(owner);
+            self.turns.push_back(owner.clone());
         }
         self.states.insert(key.clone(), State::Running);
+        self.running.insert(key.clone(), owner);
         Some(key)
     }
 
@@ -118,6 +126,7 @@ impl<K: Clone + Eq + Hash + Ord, O: Clone + Eq + Hash> Queue<K, O> {
     pub(super) fn done(&mut self, key: K) {
         self.failures.remove(&key);
         self.states.remove(&key);
+        self.running.remove(&key);
         if self.again.remove(&key) {
             self.add(key);
         }
@@ -129,6 +138,7 @@ impl<K: Clone + Eq + Hash + Ord, O: Clone + Eq + Hash> Queue<K, O> {
         let bound = BASE.saturating_mul(1 << (*failures).min(16)).min(CAP);
         *failures = failures.saturating_add(1);
         self.again.remove(&key);
+        self.running.remove(&key);
         // Half of it is jitter: several agents meet over the same objects.
         let due = now + bound.mul_f64(0.5 + fastrand::f64() / 2.0);
         self.states.insert(key.clone(), State::Later(due));
@@ -138,12 +148,14 @@ impl<K: Clone + Eq + Hash + Ord, O: Clone + Eq + Hash> Queue<K, O> {
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn each_key_is_done_once_at_a_time() {
         let now = Instant::now();
-        let mut queue = Queue::new(|_| ());
+        let mut queue = Queue::new(9, |_| ());
         queue.add("a");
         queue.add("a");
         queue.add("b");
@@ -160,7 +172,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn owners_take_turns() {
         let now = Instant::now();
-        let mut queue = Queue::new(|key: &&str| key.chars().next());
+        let mut queue = Queue::new(9, |key: &&str| key.chars().next());
         for key in ["a1", "a2", "a3", "b1", "b2"] {
             queue.add(key);
         }
@@ -173,9 +185,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn an_owner_has_few_things_done_at_once() {
+        let now = Instant::now();
+        let mut queue = Queue::new(2, |key: &&str| key.chars().next());
+        for key in ["a1", "a2", "a3", "a4", "b1"] {
+            queue.add(key);
+        }
+        let first: Vec<_> = iter::from_fn(|| queue.start(now)).collect();
+        assert_eq!(first, ["a1", "b1", "a2"]);
+        queue.done("a2");
+        queue.failed("b1", now);
+        assert_eq!((queue.start(now), queue.start(now)), (Some("a3"), None));
+        queue.done("a1");
+        assert_eq!((queue.start(now), queue.start(now)), (Some("a4"), None));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn failures_wait_longer_and_longer_and_success_forgets_them() {
         let mut now = Instant::now();
-        let mut queue = Queue::new(|_| ());
+        let mut queue = Queue::new(9, |_| ());
         queue.add("a");
         for failure in 0..100_u32 {
             assert_eq!(queue.start(now), Some("a"));

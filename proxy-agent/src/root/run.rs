@@ -19,9 +19,10 @@ use crate::clusters::host_api::{Following, HostApi};
 use crate::host::api::Change;
 use crate::namespaces::{Phase, Told};
 
-/// Places that are looked at at once. Few, so that clients' requests come through while a thousand namespaces get a
-/// mirror.
+/// Places that are looked at at once.
 const AT_ONCE: usize = 8;
+/// The same of one virtual cluster. Few, so that clients' requests come through while a thousand namespaces get a mirror.
+const OF_ONE: usize = 2;
 /// Changes of bindings that wait to be looked at; then the watches wait. Few, because clients can make bindings large.
 const INBOX: usize = 8;
 
@@ -73,7 +74,7 @@ impl<A: HostApi> Root<A> {
         followers.follow(&configured.borrow_and_update());
 
         let namespaces = Arc::clone(&self.shared.namespaces);
-        let mut queue = Queue::new(move |work: &Work| match work {
+        let mut queue = Queue::new(OF_ONE, move |work: &Work| match work {
             Work::Foundation(cluster) | Work::Leave(cluster) => Some(cluster.clone()),
             Work::Mirrors(host) => namespaces.member(host).map(|member| member.cluster),
         });

@@ -229,8 +229,8 @@ impl HostApi for FakeHost {
         })
     }
 
-    async fn delete(&self, path: &str, _options: &Value) -> Result<Value, ApiError> {
-        self.call(|state| state.delete(path).ok_or_else(not_found))
+    async fn delete<T: Object>(&self, path: &str, _options: &Value) -> Result<T, ApiError> {
+        self.call(|state| state.delete(path).map(|object| parsed(&object)).ok_or_else(not_found))
     }
 
     fn follow<T: Object>(&self, path: &str, labels: &str) -> FakeFollowing {

@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use rewrite::pointer::StoredId;
 use rewrite::{ClusterName, HostNamespace};
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::object::Overlay;
@@ -142,7 +143,7 @@ pub(crate) async fn read(
 
 /// Deletes a stored overlay.
 pub(crate) async fn remove(api: &impl HostApi, cluster: &ClusterName, id: &StoredId) -> Result<(), ApiError> {
-    match api.delete(&path(cluster, id), &json!({})).await {
+    match api.delete::<IgnoredAny>(&path(cluster, id), &json!({})).await {
         Err(error) if !error.is_not_found() => Err(error),
         _ => Ok(()),
     }

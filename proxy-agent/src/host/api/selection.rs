@@ -61,7 +61,8 @@ impl Shape {
         })
     }
 
-    pub(super) fn of_watch(self) -> HeaderValue {
+    /// Of one object, or of those of a watch.
+    pub(super) fn of_object(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Whole => "application/json",
             Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",

@@ -49,7 +49,7 @@ async fn an_object_is_written_and_read() {
                 "POST" => api.create(path, &object).await,
                 "PUT" => api.update(path, &object).await,
                 "PATCH" => api.patch(path, PatchKind::Merge, &object).await,
-                _ => api.delete(path, &object).await,
+                _ => api.delete::<Value>(path, &object).await,
             }
         };
         let serve = async {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rewrite::ClusterName;
 use rewrite::name::OVERLAY_PREFIX;
 use rewrite::pointer::Pointer;
+use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::time::sleep;
 use tracing::{debug, warn};
@@ -60,7 +61,7 @@ async fn sweep(
                 found.insert(path);
                 continue;
             }
-            match api.delete(&path, &json!({})).await {
+            match api.delete::<IgnoredAny>(&path, &json!({})).await {
                 Err(error) if !error.is_not_found() => return Err(error),
                 _ => debug!(path, "deleted an unused overlay"),
             }
