@@ -83,7 +83,7 @@ pub struct VirtualCluster {
     /// The memory budget of its requests.
     pub(crate) memory: Memory,
     /// Which of its large bodies is worked on.
-    pub(crate) turns: Turns,
+    pub(crate) turns: Arc<Turns>,
     /// Its bodies that cost the host much.
     pub(crate) heavy: Heavy,
     /// The places of its responses that stream.
@@ -277,7 +277,7 @@ impl VirtualCluster {
             name,
             end,
             memory,
-            turns: Turns::default(),
+            turns: Arc::default(),
             heavy: Heavy::default(),
             places: Places::default(),
             namespaces: Arc::clone(&all.namespaces),

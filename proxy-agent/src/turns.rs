@@ -2,7 +2,8 @@
 //!
 //! Mapping a body of megabytes takes tens of milliseconds, and what is made of it meanwhile has many times its length. The
 //! host spends as much on it again. So the large bodies of a virtual cluster are mapped one at a time, by a thread of low
-//! priority that is none of those that serve everybody, and one of them is at the host at a time.
+//! priority that is none of those that serve everybody, and one of them is at the host at a time. So are large objects in
+//! lists.
 
 use std::future::Future;
 use std::panic::resume_unwind;
@@ -61,6 +62,20 @@ fn in_background<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
+/// Does the work when no other work has the turn.
+fn in_turn<T: Send>(turn: &Mutex<()>, work: impl FnOnce() -> T + Send) -> T {
+    let work = || {
+        // Nothing is kept behind it that a panic could leave half-done.
+        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        work()
+    };
+    match Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => block_in_place(|| in_background(work)),
+        // There is no other thread that could serve anybody meanwhile.
+        _ => work(),
+    }
+}
+
 // === impl Turns ===
 
 impl Default for Turns {
@@ -77,6 +92,11 @@ impl Turns {
         }
         // An error inside would mean that it is closed, which nobody does.
         timeout(WAIT, self.host.acquire()).await.map(Result::ok)
+    }
+
+    /// Does the work in its turn, before this returns.
+    pub(crate) fn now<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        in_turn(&self.work, work)
     }
 
     /// The work on this body, in its turn.
@@ -96,16 +116,7 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let Some(turn) = self.turn else { return Pin::new(&mut self.work).poll(cx) };
         let waker = cx.waker();
-        let mut work = || {
-            // Nothing is kept behind it that a panic could leave half-done.
-            let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-            Pin::new(&mut self.work).poll(&mut Context::from_waker(waker))
-        };
-        match Handle::current().runtime_flavor() {
-            RuntimeFlavor::MultiThread => block_in_place(|| in_background(work)),
-            // There is no other thread that could serve anybody meanwhile.
-            _ => work(),
-        }
+        in_turn(turn, || Pin::new(&mut self.work).poll(&mut Context::from_waker(waker)))
     }
 }
 

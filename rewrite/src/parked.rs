@@ -7,6 +7,7 @@
 //! API servers obey. Keys are renamed one to one, so the host itself processes them in patches, applies and managed fields.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// The end of the prefix of a parked key.
 const PARKED: &str = "parked.atoll.dev";
@@ -34,12 +35,19 @@ pub fn parked(key: &str) -> String {
 
 /// The original key. `None` if this key is not parked.
 pub fn unparked(key: &str) -> Option<Cow<'_, str>> {
-    let (prefix, name) = key.split_once('/')?;
+    let added = added(key)?;
+    let (before, after) = (&key[..added.start], &key[added.end..]);
+    Some(if before.is_empty() { after.into() } else { format!("{before}{after}").into() })
+}
+
+/// What a parked key has in addition to the original key. `None` if this key is not parked.
+pub(crate) fn added(key: &str) -> Option<Range<usize>> {
+    let (prefix, _) = key.split_once('/')?;
     if prefix == PARKED {
-        return Some(name.into());
+        return Some(0..prefix.len() + 1);
     }
-    let prefix = prefix.strip_suffix(PARKED)?.strip_suffix('.')?;
-    Some(format!("{prefix}/{name}").into())
+    let original = prefix.strip_suffix(PARKED)?.strip_suffix('.')?;
+    Some(original.len()..prefix.len())
 }
 
 /// The key under which the host keeps an annotation, if it is not the client's.

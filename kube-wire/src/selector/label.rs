@@ -6,6 +6,7 @@ mod parser;
 mod tests;
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use crate::go_quote::GoQuoted;
@@ -74,6 +75,13 @@ impl LabelSelector {
     /// What is required, sorted by key.
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements
+    }
+
+    /// The positions of what is required of this label.
+    pub fn positions_of(&self, key: &str) -> Range<usize> {
+        let start = self.requirements.partition_point(|requirement| *requirement.key < *key);
+        let on_key = self.requirements[start..].iter().take_while(|requirement| requirement.key == key);
+        start..start + on_key.count()
     }
 
     /// What both select. Nothing is simplified: a requirement that a client sent twice stands there twice.

@@ -125,8 +125,8 @@ impl Asked<'_> {
         let show = if listed {
             match self.list_show(request, program(request), Filter::ByNamespace)? {
                 // The host's count is of what is not shown, too.
-                Show::List { program, filter, seal, token, .. } => {
-                    Show::List { program, filter, seal, token, counted: false }
+                Show::List { program, filter, seal, token, turns, .. } => {
+                    Show::List { program, filter, seal, token, counted: false, turns }
                 }
                 watch => watch,
             }

@@ -67,7 +67,8 @@ impl Asked<'_> {
             Show::Watch { program, filter, arrivals, bookmarks: beginning(&options) }
         } else {
             let (seal, token) = (Arc::clone(&self.parts.seal), self.list_id(request));
-            Show::List { program, filter, seal, token, counted: request.namespace().is_some() }
+            let (counted, turns) = (request.namespace().is_some(), Arc::clone(&self.cluster.turns));
+            Show::List { program, filter, seal, token, counted, turns }
         })
     }
 

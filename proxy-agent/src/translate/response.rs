@@ -24,6 +24,7 @@ use super::{Answer, Arrivals, Collector, MAX_OBJECT, Proxied, as_cluster_binding
 use crate::host::{HostBody, HostBodyError};
 use crate::refusal::Refusal;
 use crate::seal::Seal;
+use crate::turns::{SMALL, Turns};
 use events::Events;
 
 mod events;
@@ -44,8 +45,8 @@ pub(crate) enum Show {
     /// An answer to a question.
     Review { program: Program, filter: Filter, answer: Answer },
     /// A list, streamed. `token` is what its continue tokens are sealed for; `counted` says that the host was asked for
-    /// nothing but what is shown.
-    List { program: Program, filter: Filter, seal: Arc<Seal>, token: String, counted: bool },
+    /// nothing but what is shown. Large objects are shown in their `turns`.
+    List { program: Program, filter: Filter, seal: Arc<Seal>, token: String, counted: bool, turns: Arc<Turns> },
     /// A watch, frame by frame; with bookmarks, if the client wants them.
     Watch { program: Program, filter: Filter, arrivals: Arrivals, bookmarks: Option<Beginning> },
 }
@@ -82,7 +83,7 @@ pub(crate) struct Stream<B = Overlaid> {
 }
 
 enum Engine {
-    List(ListStream),
+    List(ListStream, Arc<Turns>),
     Watch(Events, Box<Arrivals>, Option<Bookmarks>),
 }
 
@@ -170,10 +171,10 @@ pub(crate) async fn show(
             let shown = whole(&view, &program, filter, None, not_found, &body)?;
             ShownBody::whole(collector.concat(&shown)?, &mut parts.headers)
         }
-        Show::List { program, filter, seal, token, counted } => {
-            let engine = ListStream::new(view.clone(), program, filter).sealing(move |plain| seal.seal(plain, &token));
-            let engine = if counted { engine.counted() } else { engine };
-            stream(body, Engine::List(engine), &mut parts.headers)?
+        Show::List { program, filter, seal, token, counted, turns } => {
+            let list = ListStream::new(view.clone(), program, filter).sealing(move |plain| seal.seal(plain, &token));
+            let list = if counted { list.counted() } else { list };
+            stream(body, Engine::List(list.deferring(SMALL), turns), &mut parts.headers)?
         }
         Show::Watch { program, filter, arrivals, bookmarks } => {
             let events = Events::Json(WatchStream::new(view.clone(), program, filter));
@@ -423,7 +424,7 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
                 None => {
                     self.ended = true;
                     let finished = match &mut self.engine {
-                        Engine::List(list) => list.finish(),
+                        Engine::List(list, _) => list.finish(),
                         // A watch ends where its time is over; half a frame is the host's accident, and is not shown.
                         Engine::Watch(..) => Ok(()),
                     };
@@ -437,8 +438,12 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
 
     fn push(&mut self, chunk: Bytes) -> Result<(), ShowError> {
         match &mut self.engine {
-            Engine::List(list) => {
-                list.push(&chunk, &mut self.out).map_err(ShowError::Stream)?;
+            Engine::List(list, turns) => {
+                let out = &mut self.out;
+                list.push(&chunk, out).map_err(ShowError::Stream)?;
+                if list.is_waiting() {
+                    turns.now(|| list.resume(out)).map_err(ShowError::Stream)?;
+                }
                 self.ready.extend(self.out.drain());
             }
             Engine::Watch(_, arrivals, _) => arrivals.hold(chunk),

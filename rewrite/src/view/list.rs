@@ -33,6 +33,8 @@ pub struct ListStream {
     program: Program,
     filter: Filter,
     limit: usize,
+    /// Units that are longer wait for [`resume`](Self::resume).
+    at_once: usize,
     seal: Seal,
     /// Whether `remainingItemCount` is correct for the virtual cluster.
     counted: bool,
@@ -40,11 +42,18 @@ pub struct ListStream {
     state: State,
     /// The unit that began in an earlier chunk.
     carry: Option<Carry>,
+    waiting: Option<Waiting>,
     gap: Gap,
     columns: Columns,
     edits: Edits,
     /// The number of input bytes before the current chunk, for the offsets of errors.
     passed: usize,
+}
+
+/// A long unit, and what has arrived after it.
+struct Waiting {
+    unit: Bytes,
+    rest: Bytes,
 }
 
 /// The function that replaces a continue token.
@@ -130,10 +139,12 @@ impl ListStream {
             program,
             filter,
             limit: DEFAULT_ITEM_LIMIT,
+            at_once: usize::MAX,
             seal: Box::new(str::to_owned),
             counted: filter == Filter::Everything,
             state: State::Start,
             carry: None,
+            waiting: None,
             gap: Gap::default(),
             columns: Columns::default(),
             edits: Edits::new(),
@@ -162,7 +173,16 @@ impl ListStream {
         self
     }
 
+    /// Leaves items that are longer than this to [`resume`](Self::resume): what they take may be too long for the caller of
+    /// [`push`](Self::push). A chunk must not be longer.
+    #[must_use]
+    pub fn deferring(mut self, longer: usize) -> Self {
+        self.at_once = longer;
+        self
+    }
+
     /// Adds the next chunk, of any length, and writes what is complete to `sink`. Do not use the stream after an error.
+    /// If [`is_waiting`](Self::is_waiting) afterwards, call [`resume`](Self::resume) before anything else.
     pub fn push(&mut self, chunk: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
         let Some(mut carry) = self.carry.take() else { return self.window(chunk, false, sink) };
         if let Some(guess) = carry.guess(chunk)
@@ -178,16 +198,39 @@ impl ListStream {
             self.carry = Some(carry);
             return Ok(());
         };
-        self.window(&carry.into_bytes(), true, sink)?;
+        let (unit, rest) = (carry.into_bytes(), chunk.slice(end..));
+        if unit.len() > self.at_once {
+            self.waiting = Some(Waiting { unit, rest });
+            return Ok(());
+        }
+        self.collected(&unit, &rest, sink)
+    }
+
+    /// Whether a long item waits for [`resume`](Self::resume).
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Goes on with the long item that waits, and with what arrived after it.
+    pub fn resume(&mut self, sink: &mut impl Sink) -> Result<(), StreamError> {
+        match self.waiting.take() {
+            Some(Waiting { unit, rest }) => self.collected(&unit, &rest, sink),
+            None => Ok(()),
+        }
+    }
+
+    /// Handles a unit that came in several chunks, and the rest of the last of them.
+    fn collected(&mut self, unit: &Bytes, rest: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
+        self.window(unit, true, sink)?;
         if self.carry.is_some() {
             return Err(Malformed { offset: self.passed, defect: Defect::UnexpectedByte }.into());
         }
-        self.window(&chunk.slice(end..), false, sink)
+        self.window(rest, false, sink)
     }
 
     /// Ends the list: there are no more chunks.
     pub fn finish(&mut self) -> Result<(), StreamError> {
-        if self.state == State::End && self.carry.is_none() {
+        if self.state == State::End && self.carry.is_none() && self.waiting.is_none() {
             return Ok(());
         }
         Err(Malformed { offset: self.passed, defect: Defect::UnexpectedEnd }.into())

@@ -2,7 +2,7 @@
 //!
 //! Those of the virtual cluster have its label and its prefix. Those that every cluster has are shown unchanged.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 
 use bytes::Bytes;
 use kube_wire::selector::LabelSelector;
@@ -14,7 +14,7 @@ use crate::json::{Cursor, Edits, Fate, Malformed, Text};
 use crate::mapping::FOREIGN_PREFIX;
 use crate::mapping::role::SeenRole;
 use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION};
-use crate::parked::{unparked, unparked_annotation};
+use crate::parked::{added, unparked, unparked_annotation};
 use crate::request::AGGREGATION_ANNOTATION;
 
 /// The parts of a ClusterRole. Only its end shows whether it is visible.
@@ -22,18 +22,34 @@ use crate::request::AGGREGATION_ANNOTATION;
 pub(super) struct Role {
     seen: Option<SeenRole>,
     is_labelled: bool,
-    /// The labels that the client knows. Only collected if there is a selector.
-    labels: HashMap<String, String>,
+    /// What the selector, if there is one, requires of the labels that the client knows.
+    held: Held,
     /// The `aggregationRule` that was parked.
     aggregation: Option<String>,
     /// The position to insert it.
     behind_rules: Option<usize>,
 }
 
+/// Which requirements of a selector the labels meet that have been read. Clients choose how many there are of either, so
+/// no label is kept.
+#[derive(Default)]
+struct Held(Vec<Option<bool>>);
+
 /// Whether the text is one value: the text of an annotation must be checked before it is spliced in.
 fn is_json(text: &[u8]) -> bool {
     let mut cursor = Cursor::new(text, 0, 0);
     cursor.skip().and_then(|()| cursor.finish()).is_ok()
+}
+
+/// Shows the original key of a parked one, which begins at `from` in the decoded text.
+fn unpark(key: Text<'_>, decoded: &str, from: usize, edits: &mut Edits) {
+    let Some(added) = added(&decoded[from..]) else { return };
+    let added = from + added.start..from + added.end;
+    if decoded.as_bytes() == key.raw {
+        edits.delete(key.start + added.start..key.start + added.end);
+    } else {
+        edits.replace(key.range(), unquoted(&[&decoded[..added.start], &decoded[added.end..]].concat()));
+    }
 }
 
 // === impl Role ===
@@ -46,11 +62,9 @@ impl Role {
             Some(SeenRole::Shared) => true,
             Some(SeenRole::Foreign) | None => false,
         };
-        // Clients choose the number of requirements in a selector and of labels on a role.
-        let value = |key: &str| self.labels.get(key).map(String::as_str);
         match selector {
             _ if !is_visible => Verdict::Foreign,
-            Some(selector) if !selector.matches(value) => Verdict::Unselected,
+            Some(selector) if !self.held.all_of(selector) => Verdict::Unselected,
             _ => Verdict::Shown,
         }
     }
@@ -75,6 +89,27 @@ impl Role {
         {
             edits.insert(at, format!(",\"aggregationRule\":{aggregation}"));
         }
+    }
+}
+
+// === impl Held ===
+
+impl Held {
+    /// Records a label. The last one with a key counts.
+    fn note(&mut self, selector: &LabelSelector, key: &str, value: &str) {
+        for position in selector.positions_of(key) {
+            self.0.resize(selector.requirements().len(), None);
+            self.0[position] = Some(selector.requirements()[position].test().holds(Some(value)));
+        }
+    }
+
+    /// Whether the selector matches if there are no more labels.
+    fn all_of(&self, selector: &LabelSelector) -> bool {
+        let requirements = selector.requirements().iter().enumerate();
+        let mut held = requirements.map(|(position, requirement)| {
+            self.0.get(position).copied().flatten().unwrap_or_else(|| requirement.test().holds(None))
+        });
+        held.all(|holds| holds)
     }
 }
 
@@ -128,16 +163,13 @@ impl Reader<'_> {
                 }
                 return Ok(Fate::Remove);
             }
-            let shown = unparked(&decoded);
-            if let Some(shown) = &shown {
-                edits.replace(key.range(), unquoted(shown));
-            }
-            if reader.view.selecting.is_some() && cursor.peek()? == b'"' {
-                let value = cursor.string()?.decode().into_owned();
-                let key = shown.as_deref().unwrap_or(&decoded).to_owned();
-                reader.role.labels.insert(key, value);
-            } else {
-                cursor.skip()?;
+            unpark(key, &decoded, 0, edits);
+            match &reader.view.selecting {
+                Some(selector) if cursor.peek()? == b'"' => {
+                    let shown = unparked(&decoded).unwrap_or(Cow::Borrowed(&*decoded));
+                    reader.role.held.note(selector, &shown, &cursor.string()?.decode());
+                }
+                _ => cursor.skip()?,
             }
             Ok(Fate::Keep)
         })
@@ -174,9 +206,7 @@ impl Reader<'_> {
             if field.starts_with(HIDDEN_PREFIX) {
                 return Ok(Fate::Remove);
             }
-            if let Some(shown) = unparked(field) {
-                edits.replace(key.range(), unquoted(&format!("f:{shown}")));
-            }
+            unpark(key, &decoded, "f:".len(), edits);
             Ok(Fate::Keep)
         })
     }

@@ -50,7 +50,7 @@ pub(super) async fn show(
             );
             whole(&view.clone().answering(answer.about), &program, filter, &body)?
         }
-        Show::List { program, filter, seal, token, counted } => {
+        Show::List { program, filter, seal, token, counted, turns: _ } => {
             let list = ProtoListStream::new(view.clone(), program, filter);
             let list = list.sealing(move |plain| seal.seal(plain, &token));
             let list = if counted { list.counted() } else { list };

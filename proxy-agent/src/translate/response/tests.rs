@@ -173,7 +173,14 @@ async fn the_way_to_the_rest_of_an_expired_list_is_sealed() {
         let host = Response::builder().status(StatusCode::GONE).header(header::CONTENT_TYPE, media_type);
         let host = host.body(Upstream::Whole(said.into())).unwrap();
         let (program, filter) = (program_for("", "v1", "pods"), Filter::ByNamespace);
-        let list = Show::List { program, filter, seal: Arc::clone(&seal), token: "pods".into(), counted: false };
+        let list = Show::List {
+            program,
+            filter,
+            seal: Arc::clone(&seal),
+            token: "pods".into(),
+            counted: false,
+            turns: Arc::default(),
+        };
         let view = View::new(ke());
         let shown = show(&view, list, || unreachable!(), host, Collector::new(&memory, true)).await.unwrap();
         let shown = shown.into_body().collect().await.unwrap().to_bytes();

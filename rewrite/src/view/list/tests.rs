@@ -26,6 +26,7 @@ fn push_all(stream: &mut ListStream, chunks: &[&[u8]]) -> Result<Vec<u8>, Stream
     let mut out: Vec<Bytes> = Vec::new();
     for chunk in chunks {
         stream.push(&Bytes::copy_from_slice(chunk), &mut out)?;
+        stream.resume(&mut out)?;
     }
     stream.finish()?;
     assert!(out.iter().all(|piece| !piece.is_empty()));
@@ -183,12 +184,32 @@ fn one_split_anywhere_changes_nothing() {
     }
 }
 
+#[test]
+fn a_long_item_waits_until_there_is_time_for_it() {
+    let text = list(&["edge-ke", "edge-ke"]).to_string();
+    let mut stream = stream("pods", Filter::ByNamespace).deferring(100);
+    let (mut out, mut waits): (Vec<Bytes>, _) = (Vec::new(), 0);
+    for chunk in text.as_bytes().chunks(40) {
+        stream.push(&Bytes::copy_from_slice(chunk), &mut out).unwrap();
+        if stream.is_waiting() {
+            waits += 1;
+            let before = out.len();
+            assert!(stream.finish().is_err());
+            stream.resume(&mut out).unwrap();
+            assert!(!stream.is_waiting() && out.len() > before);
+        }
+    }
+    stream.finish().unwrap();
+    assert_eq!((out.concat(), waits), (shown(&text).into_bytes(), 2));
+}
+
 proptest! {
     #[test]
     fn any_chunking_gives_the_same_bytes(
         namespaces in proptest::collection::vec(prop_oneof!["edge-ke", "edge-hz", "default-ke"], 0..8),
         pretty: bool,
         sizes in proptest::collection::vec(1..90_usize, 1..20),
+        longer in prop_oneof![1 => Just(usize::MAX), 2 => 0..400_usize],
     ) {
         let namespaces: Vec<_> = namespaces.iter().map(String::as_str).collect();
         let value = list(&namespaces);
@@ -203,7 +224,7 @@ proptest! {
                 break;
             }
         }
-        let out = push_all(&mut stream("pods", Filter::ByNamespace), &chunks).unwrap();
+        let out = push_all(&mut stream("pods", Filter::ByNamespace).deferring(longer), &chunks).unwrap();
         prop_assert_eq!(String::from_utf8(out).unwrap(), shown(&text));
     }
 
