@@ -10,9 +10,13 @@
 //! computes itself takes little from the others; of Atoll's and the host's work nothing is left out. `--control` says what
 //! as many harmless requests cost, which is what a ratio of an attack can be compared with.
 //!
+//! Lists are told apart from the tenant's other requests, because they wait for other people's writes (see [`kubelets`]): the
+//! bound holds for both.
+//!
 //! Reading order: [`list`] (what is done), [`attacker`] (who does it), [`tenant`] (who suffers), [`report`].
 
 mod attacker;
+mod kubelets;
 mod list;
 mod report;
 mod stage;
@@ -26,6 +30,7 @@ use std::time::Duration;
 use atoll_tests::HostCluster;
 use clap::{Parser, Subcommand};
 
+use kubelets::Kubelets;
 use list::Attack;
 use stage::Stage;
 
@@ -61,6 +66,10 @@ struct Measure {
     /// The number of requests per second of the other tenant.
     #[arg(long, default_value = "50")]
     rate: u32,
+    /// The number of Leases that are renewed per second on the host in all phases: as by the kubelets of ten times as many
+    /// nodes. 0 for none.
+    #[arg(long, default_value = "20")]
+    leases: u32,
     /// Instead of each attack that consists of requests, send the same number of harmless requests.
     #[arg(long)]
     control: bool,
@@ -97,6 +106,7 @@ impl Measure {
             return Ok(true);
         }
         let host = Arc::new(HostCluster::up(1)?);
+        let kubelets = (self.leases > 0).then(|| Kubelets::begin(&host, self.leases)).transpose()?;
         say(&format!("{}", report::Header { is_control: self.control }));
         let mut kept = true;
         for (number, attack) in attacks.into_iter().enumerate() {
@@ -112,6 +122,7 @@ impl Measure {
                 }
             }
         }
+        kubelets.map_or(Ok(()), Kubelets::end)?;
         Ok(kept)
     }
 

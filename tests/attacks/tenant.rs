@@ -27,7 +27,8 @@ pub(crate) struct Tenant {
 /// What came of the requests of some phases.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    latencies: Vec<Duration>,
+    lists: Vec<Duration>,
+    others: Vec<Duration>,
     errors: BTreeMap<String, usize>,
 }
 
@@ -81,12 +82,13 @@ impl Tenant {
                 running.spawn(async move {
                     let done = timeout(PATIENCE, act.perform(&connections, session, port, &cluster)).await;
                     let result = done.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer in {PATIENCE:?}")));
-                    result.map(|()| due.elapsed()).with_context(|| format!("{act:?}"))
+                    result.map(|()| (act, due.elapsed())).with_context(|| format!("{act:?}"))
                 });
             }
             while let Some(result) = running.join_next().await {
                 match result? {
-                    Ok(latency) => outcome.latencies.push(latency),
+                    Ok((Act::List, latency)) => outcome.lists.push(latency),
+                    Ok((_, latency)) => outcome.others.push(latency),
                     Err(error) => *outcome.errors.entry(format!("{error:#}")).or_default() += 1,
                 }
             }
@@ -138,12 +140,14 @@ impl Act {
 // === impl Outcome ===
 
 impl Outcome {
-    /// In milliseconds.
-    pub(crate) fn p99(&self) -> f64 {
-        let mut latencies = self.latencies.clone();
-        latencies.sort_unstable();
-        let at = (latencies.len() * 99).div_ceil(100).saturating_sub(1);
-        latencies.get(at).map_or(f64::INFINITY, |latency| latency.as_secs_f64() * 1e3)
+    /// The 99th percentile of lists and of all others, in milliseconds.
+    pub(crate) fn p99(&self) -> [f64; 2] {
+        [&self.lists, &self.others].map(|latencies| {
+            let mut latencies = latencies.clone();
+            latencies.sort_unstable();
+            let at = (latencies.len() * 99).div_ceil(100).saturating_sub(1);
+            latencies.get(at).map_or(f64::INFINITY, |latency| latency.as_secs_f64() * 1e3)
+        })
     }
 
     pub(crate) fn errors(&self) -> &BTreeMap<String, usize> {

@@ -16,6 +16,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -34,7 +35,7 @@ pub struct Http2 {
 #[derive(Debug)]
 pub struct Session {
     requests: SendRequest<Bytes>,
-    driver: tokio::task::JoinHandle<()>,
+    driver: JoinHandle<()>,
 }
 
 // === impl Http2 ===
@@ -71,6 +72,11 @@ impl Http2 {
         Ok(Self { runtime, tls: Arc::new(config), address: Ipv4Addr::LOCALHOST })
     }
 
+    /// Spawns a task on its own runtime.
+    pub fn spawn<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        self.runtime.spawn(task)
+    }
+
     /// From another address of loopback: what one address may take is limited.
     #[must_use]
     pub fn from(self, address: Ipv4Addr) -> Self {
@@ -84,7 +90,11 @@ impl Http2 {
 
     /// TLS to a cluster's endpoint at this port of loopback.
     pub async fn direct(&self, port: u16, cluster: &str) -> anyhow::Result<TlsStream<TcpStream>> {
-        self.tls(self.tcp(port).await?, &format!("{cluster}.{DOMAIN}"), true).await
+        self.named(port, &format!("{cluster}.{DOMAIN}")).await
+    }
+
+    async fn named(&self, port: u16, name: &str) -> anyhow::Result<TlsStream<TcpStream>> {
+        self.tls(self.tcp(port).await?, name, true).await
     }
 
     /// TLS to a cluster's endpoint, through the HTTP proxy at this port of loopback, which speaks TLS too.
@@ -102,7 +112,15 @@ impl Http2 {
 
     /// A connection on which each stream may receive `window` bytes that nobody has read.
     pub async fn session(&self, port: u16, cluster: &str, window: u32) -> anyhow::Result<Session> {
-        let stream = self.direct(port, cluster).await?;
+        self.speak(self.direct(port, cluster).await?, window).await
+    }
+
+    /// A connection to an API server at this port of loopback.
+    pub async fn to_host(&self, port: u16) -> anyhow::Result<Session> {
+        self.speak(self.named(port, "localhost").await?, 1 << 20).await
+    }
+
+    async fn speak(&self, stream: TlsStream<TcpStream>, window: u32) -> anyhow::Result<Session> {
         let mut builder = h2::client::Builder::new();
         let (requests, connection) = builder.initial_window_size(window).handshake(stream).await?;
         let driver = self.runtime.spawn(async move { drop(connection.await) });
