@@ -11,6 +11,7 @@
 mod apply_namespace;
 mod authorise;
 mod body;
+mod burden;
 mod cluster_scoped;
 mod control_plane;
 mod deletion;
@@ -46,13 +47,12 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
-use kube_wire::{RequestInfo, Status, Target, Verb};
+use kube_wire::{RequestInfo, Status, Target};
 use ops::files::Watched;
 use protocol::ClusterName;
 use protocol::stream::{CLUSTER, METHOD};
 use rewrite::view::Certificate;
 use rewrite::{Mapping, View, VirtualNamespace};
-use tokio::sync::SemaphorePermit;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
@@ -65,7 +65,7 @@ use crate::host::{Host, HostBody};
 use crate::impersonate::acting_as;
 use crate::nodes::Nodes;
 use crate::own_rights::OwnRights;
-use crate::places::{InPlace, Until};
+use crate::places::InPlace;
 use crate::policy::Custom;
 use crate::refusal::Refusal;
 use crate::root::Root;
@@ -75,6 +75,7 @@ use crate::translate::{Collector, ShownBody, Upstream, exhausted, show};
 use crate::who::{Caller, Who};
 use authorise::Identified;
 use body::{Body, BodyUse};
+use burden::too_heavy;
 use node_ports::Ports;
 use plan::{After, Plan};
 use told::Told;
@@ -168,7 +169,7 @@ impl Exchange {
             Ok(response) => {
                 let (mut parts, body) = response.into_parts();
                 told.write(&mut parts.headers);
-                let (bodiless, patience, overdue) = (body.is_end_stream(), body.body().patience(), body.overdue());
+                let (bodiless, overdue) = (body.is_end_stream(), body.overdue());
                 let stream = respond.send_response(Response::from_parts(parts, ()), bodiless)?;
                 if bodiless {
                     return Ok(());
@@ -179,9 +180,7 @@ impl Exchange {
                     },
                     // Dropping the stream resets it: what was sent is not taken for whole.
                     () = cluster.end.cancelled() => debug!("answer ended with the cluster"),
-                    () = sleep(patience.unwrap_or_default()), if patience.is_some() => debug!("response not read in \
-                                                                                               time"),
-                    () = overdue => debug!("response not read in time, which needs a place at the host"),
+                    () = overdue => debug!("response not read in time"),
                 }
                 Ok(())
             }
@@ -236,9 +235,11 @@ impl Exchange {
             None => None,
         };
         let response = asked.carry_out(&body).await?;
-        // What is held in memory is not at the host any more.
-        let place = place.filter(|_| response.body().patience().is_none());
-        Ok(response.map(|body| InPlace::new(body, place)))
+        Ok(response.map(|body| match body.patience() {
+            // It is not at the host any more.
+            Some(patience) => InPlace::in_memory(body, patience),
+            None => InPlace::new(body, place),
+        }))
     }
 }
 
@@ -246,13 +247,6 @@ impl Exchange {
 fn not_served(cluster: &str) -> Refusal {
     let message = format!("this agent does not serve cluster {cluster}");
     Status::service_unavailable(message).with_retry_after(1).into()
-}
-
-/// Its cluster has sent the host enough of such bodies.
-fn too_heavy(wait: Duration) -> Refusal {
-    let message = "the object consists of many small values, and this cluster has sent too many such objects";
-    let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
-    Status::too_many_requests(message, seconds).into()
 }
 
 /// The value of a `Warning` header (RFC 7234, section 5.5), as `NewWarningHeader` in apimachinery's `util/net/http.go`
@@ -395,38 +389,6 @@ impl<'a> Asked<'a> {
             return show(&view, shown, || not_found, response, self.answer_collector()).await;
         }
         unreachable!("the last attempt returns")
-    }
-
-    /// A place at the host for a large object.
-    async fn place_of(&self, body: &Body) -> Result<Option<SemaphorePermit<'_>>, Refusal> {
-        let bytes = match self.info.target() {
-            // The options of a deletion cost nothing, and the deletion of a collection may take a minute.
-            Target::Resource(request) if matches!(request.verb(), Verb::Delete | Verb::DeleteCollection) => {
-                Bytes::new()
-            }
-            _ => body.bytes(),
-        };
-        self.cluster.turns.at_host(&bytes).await.map_err(|_| exhausted())
-    }
-
-    /// Whether a watch sends only what has happened since, as `listWorkEstimator` decides it.
-    fn begins_at_a_version(&self) -> bool {
-        let query = self.info.query();
-        let version = query.first("resourceVersion").ok().flatten();
-        version.is_some_and(|version| !matches!(&*version, "" | "0")) && !query.contains("sendInitialEvents")
-    }
-
-    /// How long the response needs a place, if it streams.
-    fn occupies(&self) -> Option<Until> {
-        match self.info.target() {
-            Target::Resource(request) => match request.verb() {
-                Verb::Watch if self.begins_at_a_version() => Some(Until::Since),
-                Verb::Watch => Some(Until::Initial),
-                Verb::List | Verb::DeleteCollection => Some(Until::End),
-                _ => None,
-            },
-            Target::NonResource(request) => request.path().starts_with("/openapi/").then_some(Until::End),
-        }
     }
 
     /// Whether a 403 of the host's, which executed nothing, may be out of date: its RBAC caches lag behind writes.

@@ -35,6 +35,7 @@ mod upload;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use http::{Request, Response};
@@ -59,6 +60,13 @@ pub use request_body::{BoxError, RequestBody, empty, full, stream};
 use retry::Retries;
 use servers::Class;
 pub use switch::{Conversation, Switched};
+
+/// The time limit of kube-apiserver for a request that is not long-running (`--request-timeout`).
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The time that a request waits in the queues of its priority and fairness: a quarter of that (`DefaultBuildHandlerChain` in
+/// apiserver's `pkg/server/config.go`).
+pub(crate) const QUEUE_WAIT: Duration = Duration::from_secs(15);
 
 /// The host's API server, whichever of its addresses works. Clones are the same; when the last one is gone, its
 /// connections close as their streams end.

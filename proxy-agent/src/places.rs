@@ -16,17 +16,11 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
+use crate::host::{QUEUE_WAIT, REQUEST_TIMEOUT};
+
 /// The seats at the host that responses of one virtual cluster may occupy. By default, an API server has 49 of its 600
 /// seats for all clients that no FlowSchema of its operator selects.
 const SEATS: usize = 30;
-
-/// The time that a request waits for a place. A request waits as long in the host's own queues (a quarter of
-/// `--request-timeout`).
-const WAIT: Duration = Duration::from_secs(15);
-
-/// The time that a response keeps its place: the time limit of kube-apiserver for a request that is not long-running
-/// (`--request-timeout`).
-const HELD: Duration = Duration::from_secs(60);
 
 /// The time that a response keeps its place although the client reads nothing of it.
 const STALLED: Duration = Duration::from_secs(10);
@@ -69,6 +63,8 @@ pub(crate) struct Place {
 pub(crate) struct InPlace<B> {
     body: B,
     place: Option<Arc<Place>>,
+    /// The time that the client has to read what is held in memory.
+    patience: Option<Duration>,
     silence: Option<Pin<Box<Sleep>>>,
 }
 
@@ -83,7 +79,7 @@ impl Default for Places {
 impl Places {
     /// Waits for a place; `None` if there is none in time.
     pub(crate) async fn take(&self, until: Until) -> Option<Place> {
-        let permit = timeout(WAIT, Arc::clone(&self.free).acquire_many_owned(until.seats())).await.ok()?.ok()?;
+        let permit = timeout(QUEUE_WAIT, Arc::clone(&self.free).acquire_many_owned(until.seats())).await.ok()?.ok()?;
         Some(Place { _permit: permit, until, polled: AtomicUsize::new(0) })
     }
 }
@@ -114,20 +110,23 @@ impl Until {
 impl<B> InPlace<B> {
     /// The body, in its place if it has one.
     pub(crate) fn new(body: B, place: Option<Place>) -> Self {
-        Self { body, place: place.map(Arc::new), silence: None }
+        Self { body, place: place.map(Arc::new), patience: None, silence: None }
     }
 
-    /// The body itself.
-    pub(crate) fn body(&self) -> &B {
-        &self.body
+    /// A body that is held in memory for a client who reads it within this time.
+    pub(crate) fn in_memory(body: B, patience: Duration) -> Self {
+        Self { body, place: None, patience: Some(patience), silence: None }
     }
 
-    /// Returns when the client has not read in time what needs the place.
+    /// Returns when the client has not read in time what is held in memory, or what needs the place.
     pub(crate) fn overdue(&self) -> impl Future<Output = ()> + use<B> {
-        let place = self.place.as_ref().map(Arc::downgrade);
+        let (place, patience) = (self.place.as_ref().map(Arc::downgrade), self.patience);
         async move {
+            if let Some(patience) = patience {
+                return sleep(patience).await;
+            }
             let (start, mut before) = (Instant::now(), 0);
-            while start.elapsed() < HELD {
+            while start.elapsed() < REQUEST_TIMEOUT {
                 sleep(STALLED).await;
                 let Some(place) = place.as_ref().and_then(Weak::upgrade) else { return pending().await };
                 let polled = place.polled.load(Ordering::Relaxed);
@@ -224,7 +223,7 @@ mod tests {
         let (source, mut list) = in_place(&places, Until::End).await;
         source.send(Bytes::from("some")).unwrap();
         assert!(read(&mut list).await);
-        listen(&mut list, HELD).await;
+        listen(&mut list, REQUEST_TIMEOUT).await;
         assert!(places.free.available_permits() < SEATS);
         drop(source);
         assert!(!read(&mut list).await);
@@ -244,7 +243,7 @@ mod tests {
             let overdue = watch.overdue();
             listen(&mut watch, silence).await;
             assert_eq!(places.free.available_permits(), SEATS);
-            assert!(timeout(2 * HELD, overdue).await.is_err(), "a watch goes on");
+            assert!(timeout(2 * REQUEST_TIMEOUT, overdue).await.is_err(), "a watch goes on");
         }
     }
 
@@ -270,7 +269,7 @@ mod tests {
             () = list.overdue() => {}
             () = async { loop { listen(&mut list, STALLED / 2).await } } => {}
         }
-        assert_eq!(start.elapsed(), HELD);
+        assert_eq!(start.elapsed(), REQUEST_TIMEOUT);
     }
 
     #[tokio::test(start_paused = true)]
@@ -282,7 +281,7 @@ mod tests {
         }
         let start = Instant::now();
         assert!(places.take(Until::End).await.is_none());
-        assert_eq!(start.elapsed(), WAIT);
+        assert_eq!(start.elapsed(), QUEUE_WAIT);
         taken.pop();
         assert!(places.take(Until::End).await.is_some());
     }

@@ -11,7 +11,6 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread;
-use std::time::Duration;
 
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
@@ -22,15 +21,13 @@ use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 use tracing::Span;
 
+use crate::host::QUEUE_WAIT;
+
 /// Bodies of this size take less than a turn would.
 pub(crate) const SMALL: usize = 256 * 1024;
 
 /// How many large bodies of a virtual cluster are at the host at once.
 const AT_HOST: usize = 1;
-
-/// The time that a large body waits for a place at the host. A request waits as long in the host's own queues (a quarter of
-/// `--request-timeout`).
-const WAIT: Duration = Duration::from_secs(15);
 
 /// The niceness of the thread that works on a large body: a tenth of the processor where others want it too (sched(7)).
 const NICE: i32 = 10;
@@ -85,13 +82,14 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// A place at the host for a large body, for as long as it is held. A small one needs none.
+    /// A place at the host for a large body, for as long as it is held. A small one needs none. A request waits no longer
+    /// than in the host's own queues.
     pub(crate) async fn at_host(&self, body: &[u8]) -> Result<Option<SemaphorePermit<'_>>, Elapsed> {
         if body.len() <= SMALL {
             return Ok(None);
         }
         // An error inside would mean that it is closed, which nobody does.
-        timeout(WAIT, self.host.acquire()).await.map(Result::ok)
+        timeout(QUEUE_WAIT, self.host.acquire()).await.map(Result::ok)
     }
 
     /// Does the work in its turn, before this returns.

@@ -30,7 +30,7 @@ use super::node_ports::Form;
 use super::object::map_json;
 use crate::host::{RequestBody, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
-pub(super) use apply::named;
+pub(super) use apply::{made_at, named};
 use directives::Directives;
 pub(super) use resolve::tree;
 

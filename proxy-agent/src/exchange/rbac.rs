@@ -26,13 +26,13 @@ use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::json::weight;
 use rewrite::json_patch::JsonPatch;
 use rewrite::protobuf::ObjectName;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::time::timeout;
 use tunnel::Reservation;
 
 use super::Asked;
 use super::own_words::Upstream;
-use super::patch::Patched;
+use super::patch::{Patched, made_at};
 use super::plan::{As, group_kind, uri};
 use crate::access::Attributes;
 use crate::host::{RequestBody, full};
@@ -170,12 +170,7 @@ fn bounded(memory: usize) -> Result<(), Refusal> {
 /// An apply that the host refuses if its object is another one than in the dry run that had this `result`, or has changed.
 fn as_tried(apply: &[u8], result: &Value, is_new: bool) -> Result<String, Refusal> {
     let mut apply: Value = serde_json::from_slice(apply).map_err(|error| Refusal::Unreadable(error.to_string()))?;
-    let Some(object) = apply.as_object_mut() else { return Ok(apply.to_string()) };
-    let metadata = object.entry("metadata").or_insert(Value::Null);
-    if metadata.is_null() {
-        *metadata = Value::Object(Map::new());
-    }
-    if let Some(metadata) = metadata.as_object_mut() {
+    if let Some(metadata) = made_at(&mut apply, "/metadata") {
         if is_new {
             // A version keeps an apply from changing an object, and not from creating one (`Update` in apiserver's
             // `registry/generic/registry/store.go`). No object has this one, which is that of an empty etcd.

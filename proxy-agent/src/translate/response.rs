@@ -21,7 +21,7 @@ use super::echo::{status, without_echo};
 use super::labelled::Labelled;
 use super::overlaid::Overlaid;
 use super::{Answer, Arrivals, Collector, MAX_OBJECT, Proxied, as_cluster_binding};
-use crate::host::{HostBody, HostBodyError};
+use crate::host::{HostBody, HostBodyError, REQUEST_TIMEOUT};
 use crate::refusal::Refusal;
 use crate::seal::Seal;
 use crate::turns::{SMALL, Turns};
@@ -29,10 +29,6 @@ use events::Events;
 
 mod events;
 mod protobuf;
-
-/// How long a response is held for a client that does not read it: the time limit of kube-apiserver for a request that is
-/// not long-running (`--request-timeout`).
-const HELD: Duration = Duration::from_secs(60);
 
 /// How an answer is shown.
 pub(crate) enum Show {
@@ -317,7 +313,7 @@ impl ShownBody {
     /// The time that the client has to read the body, if it is held in memory.
     pub(crate) fn patience(&self) -> Option<Duration> {
         match self {
-            Self::Whole(_) | Self::Pieces(_) => Some(HELD),
+            Self::Whole(_) | Self::Pieces(_) => Some(REQUEST_TIMEOUT),
             Self::Verbatim(_) | Self::Stream(_) => None,
         }
     }

@@ -184,7 +184,7 @@ fn without_selector(request: &ResourceRequest<'_>, json: &[u8]) -> Option<Value>
 }
 
 /// The object at the end of a pointer, made with all that leads there; nothing if something else is in its place.
-fn made_at<'v>(object: &'v mut Value, pointer: &str) -> Option<&'v mut Map<String, Value>> {
+pub(in crate::exchange) fn made_at<'v>(object: &'v mut Value, pointer: &str) -> Option<&'v mut Map<String, Value>> {
     pointer.split('/').skip(1).try_fold(made(object)?, |at, key| made(at.entry(key).or_insert(Value::Null)))
 }
 
