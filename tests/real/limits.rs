@@ -31,7 +31,9 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
         case("silent_connections_end", connections::silent_ones_end),
         case("idle_connections_make_room", connections::idle_ones_make_room),
         case("a_cluster_has_its_part_of_the_connections", connections::a_cluster_has_its_part),
+        case("requests_that_are_reset_are_limited", floods::resets_are_limited),
         case("lists_that_nobody_reads_are_bounded", lists::that_nobody_reads_are_bounded),
+        case("objects_of_many_values_are_limited", objects::of_many_values_are_limited),
         case("objects_that_fill_the_memory_are_refused", objects::that_fill_the_memory_are_refused),
     ]
 }

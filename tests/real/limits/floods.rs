@@ -103,6 +103,37 @@ pub(super) fn uploads_of_strangers_fill_nothing(host: Arc<HostCluster>) -> anyho
     memory.is_bounded()
 }
 
+/// The agent and the host begin to answer what a client resets, however often it does that.
+pub(super) fn resets_are_limited(host: Arc<HostCluster>) -> anyhow::Result<()> {
+    /// More than are forgiven at once, in spite of the time that it takes.
+    const RESETS: usize = 400;
+    const AT_ONCE: usize = 40;
+    let (site, cluster, other) = site(host, "resets", "")?;
+    let (kubectl, other) = (site.administrator(&cluster, Way::Path)?, site.administrator(&other, Way::Path)?);
+    let http = Http2::with(&Credentials::of(&kubectl)?)?;
+    let port = site.site().ports.endpoint;
+    let code = http.run(async {
+        let session = http.session(port, &cluster, 65_535).await?;
+        let get = Request::get(format!("https://{cluster}.atoll.internal/api/v1/namespaces/default/configmaps"));
+        let get = get.body(Bytes::new())?;
+        for _ in 0..RESETS / AT_ONCE {
+            let mut streams = Vec::new();
+            for _ in 0..AT_ONCE {
+                // They are not answered, because their bodies never come.
+                streams.push(session.send(post(&cluster, "")?, false).await?);
+            }
+            // They have arrived when this one is answered.
+            session.exchange(get.clone()).await?;
+            drop(streams);
+        }
+        anyhow::Ok(session.exchange(get).await?.0)
+    })?;
+    ensure!(code == 429, "after {RESETS} resets: {code}");
+    works(&other)?;
+    // They are forgiven.
+    works(&kubectl)
+}
+
 fn post(cluster: &str, authorization: &str) -> anyhow::Result<Request<()>> {
     let mut request = Request::post(format!("https://{cluster}.atoll.internal/api/v1/namespaces/default/configmaps"))
         .version(Version::HTTP_2)

@@ -1,4 +1,4 @@
-//! Lists for clients that accept nothing but protobuf, which are held in memory until they are read.
+//! Lists that nobody reads: those in protobuf are held in memory, and those in JSON occupy the host.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::http2::read;
-use atoll_tests::{Credentials, HostCluster, Http2, VirtualSite, Way, eventually};
+use atoll_tests::{Credentials, HostCluster, Http2, Kubectl, VirtualSite, Way, eventually};
 use http::Request;
 use serde_json::json;
 use tokio::time::timeout;
@@ -20,6 +20,9 @@ const OBJECTS: usize = 28;
 const LENGTH: usize = 950_000;
 
 const READERS: usize = 12;
+
+const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 pub(super) fn that_nobody_reads_are_bounded(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let (site, cluster, other) = site(host, "unread", "")?;
@@ -37,12 +40,13 @@ pub(super) fn that_nobody_reads_are_bounded(host: Arc<HostCluster>) -> anyhow::R
     };
     works()?;
     let memory = Memory::measure(&site)?;
+    http.run(streams_make_room(&http, port, &cluster, &other))?;
     let codes = http.run(async {
         // No stream may send a byte: all of it waits.
         let session = http.session(port, &cluster, 0).await?;
         let mut answers = Vec::new();
         for _ in 0..READERS {
-            answers.push(session.send(list(&cluster)?, true).await?.0);
+            answers.push(session.send(list(&cluster, PROTOBUF)?, true).await?.0);
         }
         let mut codes: BTreeMap<u16, usize> = BTreeMap::new();
         let mut unread = Vec::new();
@@ -63,7 +67,7 @@ pub(super) fn that_nobody_reads_are_bounded(host: Arc<HostCluster>) -> anyhow::R
         let session = http.session(port, &cluster, 1 << 20).await?;
         let read = timeout(PATIENCE, async {
             loop {
-                let answer = session.send(list(&cluster)?, true).await?.0.await?;
+                let answer = session.send(list(&cluster, PROTOBUF)?, true).await?.0.await?;
                 if answer.status() != 429 {
                     ensure!(answer.status() == 200, "{answer:?}");
                     return read(answer.into_body()).await;
@@ -76,9 +80,35 @@ pub(super) fn that_nobody_reads_are_bounded(host: Arc<HostCluster>) -> anyhow::R
     })
 }
 
-fn list(cluster: &str) -> anyhow::Result<Request<()>> {
+/// Each occupies seats of the API server that other clusters need, until it is sent or given up.
+async fn streams_make_room(http: &Http2, port: u16, cluster: &str, other: &Kubectl) -> anyhow::Result<()> {
+    let session = http.session(port, cluster, 0).await?;
+    let mut unread = Vec::new();
+    for _ in 0..READERS {
+        unread.push(session.send(list(cluster, JSON)?, true).await?.0);
+    }
+    tokio::task::block_in_place(|| {
+        (0..5).try_for_each(|_| other.ok(&["get", "pods", "--request-timeout=30s"]).map(drop))
+    })?;
+    for answer in &mut unread {
+        let answer = timeout(PATIENCE, answer).await.context("a list was never answered")??;
+        // Those that get no place in time are told so.
+        ensure!([200, 429].contains(&answer.status().as_u16()), "{answer:?}");
+    }
+    let again = timeout(PATIENCE, async {
+        loop {
+            let answer = session.send(list(cluster, JSON)?, true).await?.0.await?;
+            if answer.status() == 200 {
+                return anyhow::Ok(());
+            }
+        }
+    });
+    again.await.context("no place is ever free again")?
+}
+
+fn list(cluster: &str, accept: &str) -> anyhow::Result<Request<()>> {
     let uri = format!("https://{cluster}.atoll.internal/api/v1/namespaces/long/configmaps");
-    Ok(Request::get(uri).header("accept", "application/vnd.kubernetes.protobuf").body(())?)
+    Ok(Request::get(uri).header("accept", accept).body(())?)
 }
 
 /// By the host, which is nearer.

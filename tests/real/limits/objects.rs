@@ -1,4 +1,4 @@
-//! Objects that the agent keeps in memory, of which a client makes as many as it likes.
+//! Objects that the agent keeps in memory, of which a client makes as many as it likes, and those that cost the host much.
 
 use std::sync::Arc;
 
@@ -55,4 +55,35 @@ pub(super) fn that_fill_the_memory_are_refused(host: Arc<HostCluster>) -> anyhow
         .context("there is no room again")?;
     }
     memory.is_bounded()
+}
+
+/// The host needs hundreds of milliseconds for each.
+pub(super) fn of_many_values_are_limited(host: Arc<HostCluster>) -> anyhow::Result<()> {
+    let (site, cluster, other) = site(host, "heavy", "")?;
+    let [own, other] = [cluster, other].map(|cluster| {
+        let kubectl = site.administrator(&cluster, Way::Path)?;
+        site.curl_like(&kubectl, &cluster, Way::Path)
+    });
+    let (own, other) = (own?, other?);
+    let values = vec!["0"; 300_000].join(",");
+    let body = format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"heavy"}},"values":[{values}]}}"#);
+    let path = "/api/v1/namespaces/default/configmaps?dryRun=All";
+    let mut accepted = 0;
+    let refused = loop {
+        let answer = own.send("POST", path, &body)?;
+        if answer.code != 201 {
+            break answer;
+        }
+        accepted += 1;
+        ensure!(accepted < MOST, "nobody limits them");
+    };
+    ensure!(accepted > 0, "the first is refused: {refused:?}");
+    refused.refused(429, "TooManyRequests", "the object consists of many small values")?;
+    // Neither other objects of the cluster nor such objects of others.
+    let small = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"light"}}"#;
+    for (curl, body) in [(&own, small), (&other, body.as_str())] {
+        let answer = curl.send("POST", path, body)?;
+        ensure!(answer.code == 201, "{answer:?}");
+    }
+    Ok(())
 }
