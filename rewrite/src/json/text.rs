@@ -100,21 +100,26 @@ fn code_unit(raw: &[u8]) -> u32 {
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\0'..' ' => {
-                let code = u32::from(character);
-                out.push_str("\\u00");
-                out.extend([code >> 4, code & 15].map(|digit| char::from_digit(digit, 16).expect("four bits")));
-            }
-            _ => out.push(character),
+    let mut copied = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let simple = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0..b' ' => "\\u00",
+            _ => continue,
+        };
+        out.push_str(&text[copied..at]);
+        out.push_str(simple);
+        if simple == "\\u00" {
+            let code = u32::from(byte);
+            out.extend([code >> 4, code & 15].map(|digit| char::from_digit(digit, 16).expect("four bits")));
         }
+        copied = at + 1;
     }
+    out.push_str(&text[copied..]);
     out.push('"');
     out
 }

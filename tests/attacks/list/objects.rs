@@ -1,5 +1,6 @@
 //! Objects that a tenant stores, and what the agent makes of them.
 
+use anyhow::ensure;
 use serde_json::{Map, Value, json};
 
 use super::{Attack, CONFIG_MAPS, JSON, MERGE_PATCH, RBAC, Sent, Traffic, Who, bind, texts};
@@ -167,5 +168,9 @@ fn definitions(stage: &Stage) -> anyhow::Result<()> {
         let metadata = json!({"name": format!("things{number}.definitions.example.com"), "annotations": {"text": "x".repeat(250_000)}});
         let spec = json!({"group": "definitions.example.com", "scope": "Namespaced", "names": names, "versions": [version]});
         stage.create(DEFINITIONS, &json!({"metadata": metadata, "spec": spec}))
-    })
+    })?;
+    // The host computes what is published of new definitions when somebody asks for it: once, with or without Atoll.
+    let answer = stage.curl.get("/openapi/v2")?;
+    ensure!(answer.code == 200, "/openapi/v2: {}", answer.code);
+    Ok(())
 }
