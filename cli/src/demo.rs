@@ -30,7 +30,7 @@ use ports::{PortBase, Ports};
 
 /// The log filter for both halves without `RUST_LOG`: only messages that require an action.
 const LOG: &str = "warn";
-/// The same for a toy, about which the demo has already warned that nothing on it is safe.
+/// The same for a toy, about which the demo has already warned that nothing on it is secure.
 const LOG_ON_A_TOY: &str = "warn,proxy_agent::gate=error";
 
 /// The identity of the agent.
@@ -55,8 +55,10 @@ const SLICES: [Slice; 2] =
 /// node-role.kubernetes.io/edge. Writes certificates, configurations and kubeconfigs to DIR. Prints `ready` on a line of
 /// its own when everything works. Ctrl-C stops it.
 ///
-/// On an existing cluster, it creates namespaces with the label atoll.dev/virtual-cluster or atoll.dev/root, and does not
-/// change other namespaces.
+/// On an existing cluster, it creates namespaces with the label atoll.dev/virtual-cluster or atoll.dev/root, and
+/// admission policies with the label atoll.dev/gate. It does not change other namespaces. The policies apply to the
+/// namespaces of virtual clusters, and no longer let a node change its own label `location`. All these objects stay
+/// when the demo ends, and it prints the commands that remove them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     atoll demo\n  \

@@ -59,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TOKEN", conflicts_with = "physical_from")]
     token: Option<String>,
 
-    /// Connect without a proxy, to https://HOST:PORT/clusters/CLUSTER at `listeners.endpoint`, or to --server.
+    /// Connect without a proxy, to `https://HOST:PORT/clusters/CLUSTER` at `listeners.endpoint`, or to --server.
     #[arg(long, conflicts_with_all = ["proxy_url", "physical_from"])]
     direct: bool,
 
@@ -68,7 +68,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL")]
     proxy_url: Option<String>,
 
-    /// The URL of the endpoint, if clients use another one. The default without --direct is port 443 of CLUSTER.DOMAIN.
+    /// The URL of the endpoint in the kubeconfig. The default is `https://CLUSTER.DOMAIN:443`, or the URL that --direct
+    /// describes.
     #[arg(long, value_name = "URL", conflicts_with = "physical_from")]
     server: Option<String>,
 

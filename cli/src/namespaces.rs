@@ -1,7 +1,7 @@
 //! `atoll namespaces`: the namespaces of virtual clusters on their host, also of virtual clusters that were removed.
 //!
-//! When a virtual cluster is removed from the configurations, none of its objects are deleted: a person decides that, with
-//! this command.
+//! When a virtual cluster is removed from the configurations, its objects stay. The operator deletes them with this
+//! command.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -241,7 +241,7 @@ async fn release(api: &Api, namespace: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The finalizers except ours, or nothing if ours is not among them.
+/// The finalizers except ours. `None` if ours is not among them.
 fn without_ours(metadata: &Value) -> Option<Vec<&Value>> {
     let finalizers = metadata["finalizers"].as_array()?;
     let others: Vec<_> = finalizers.iter().filter(|one| *one != MIRROR_FINALIZER).collect();

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 /// The timeout of the whole request; the listener is on this machine.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The limit of the document, in bytes: that of ten thousand clusters has a tenth of it.
+/// The maximum size of the document, in bytes. For ten thousand clusters, it has a tenth of this.
 const MAX_STATUS: usize = 32 * 1024 * 1024;
 
 /// Show the status of a proxy-server or a proxy-agent.
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     let asked = async { timeout(PATIENCE, get(&args.admin)).await.context("no response in time")? };
     let document = runtime.block_on(asked).map_err(|error| {
-        // A wrong URL differs from a missing response.
+        // A wrong URL is a different error from a missing response.
         if error.is::<NotAnAdmin>() { error } else { error.context(Unreachable { admin: args.admin.clone() }) }
     })?;
     let status = Status::read(&document).with_context(|| format!("{}status", slashed(&args.admin)))?;
@@ -111,7 +111,7 @@ async fn get(admin: &Uri) -> anyhow::Result<Value> {
             .to_bytes();
         anyhow::Ok((status, body))
     };
-    // The exchange ends with the response, never with the connection.
+    // The exchange ends with the response, even if the connection stays open.
     let (status, body) = tokio::select! {
         exchanged = exchange => exchanged?,
         ended = connection => { ended?; bail!("the connection was closed") }

@@ -12,7 +12,7 @@ fuzz_target!(|input: &[u8]| {
     cursor.skip().and_then(|()| cursor.finish()).expect("it is JSON");
     // Unless it is too deep, or a key too long, for YAML.
     if let Ok(again) = to_json(&converted.json) {
-        // `-.0` is a float, which JSON writes as `-0`, and `-0` is an integer in YAML: 0. Go does the same.
+        // `-.0` is a float, which becomes `-0` in JSON. In YAML, `-0` is the integer 0. Go does the same.
         if !converted.json.windows(2).any(|pair| pair == b"-0") {
             assert_eq!(String::from_utf8_lossy(&again.json), String::from_utf8_lossy(&converted.json));
         }

@@ -1,12 +1,12 @@
 //! Splits a watch into events.
 //!
-//! The body of a watch is a stream of frames: in JSON, objects one after the other (`application/json;stream=watch`);
-//! in protobuf, messages with a length before each. [`JsonFrames`] and [`ProtobufFrames`] take chunks and return whole
-//! frames. The boundaries of chunks have no effect, and the memory is bounded by the limit of a frame plus one chunk. Neither
-//! parses a frame.
+//! The body of a watch is a stream of frames. In JSON, frames are objects, one after the other
+//! (`application/json;stream=watch`). In protobuf, they are messages, each after its length. [`JsonFrames`] and
+//! [`ProtobufFrames`] take chunks and return whole frames, without parsing them. The boundaries of chunks have no
+//! effect, and the memory is bounded by the maximum size of a frame plus one chunk.
 //!
-//! Call `push` with a chunk, then `next_frame` until it returns `None`, then `push` again. When the stream has ended, call
-//! `finish`, which distinguishes a clean end from a truncated stream.
+//! Call `push` with a chunk, then `next_frame` until it returns `None`, then `push` again. When the stream has ended,
+//! call `finish`, which distinguishes a clean end from a truncated stream.
 
 mod event;
 mod json;
@@ -22,16 +22,16 @@ pub use protobuf::ProtobufFrames;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// A frame beyond the limit, or a chunk pushed on top of frames that were not taken.
+    /// A frame exceeds the limit, or a chunk was pushed before the pending frames were taken.
     #[error("a watch frame is larger than {limit} bytes")]
     TooLarge {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// Something that is no JSON object stands where a frame should begin.
+    /// A frame does not begin with a JSON object.
     #[error("a watch frame begins with byte {byte:#04x}, not with an object")]
     NotAnObject {
-        /// What stands there.
+        /// Its first byte.
         byte: u8,
     },
     /// The stream ended within a frame.
@@ -39,7 +39,10 @@ pub enum FrameError {
     Truncated,
 }
 
-/// Bytes that came and were not given out yet. The front moves over given frames; they are dropped at the next push.
+/// The capacity that a buffer keeps between frames, in bytes. Most frames are shorter.
+const KEPT: usize = 4096;
+
+/// Received bytes that were not returned yet. `front` is the end of the returned frames, which the next push removes.
 #[derive(Debug, Default)]
 struct Buffer {
     bytes: Vec<u8>,
@@ -61,6 +64,20 @@ impl Buffer {
 
     fn pending(&self) -> &[u8] {
         &self.bytes[self.front..]
+    }
+
+    fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Removes returned frames when no whole frame is left. Otherwise, the memory of a long frame would be kept until
+    /// the watch ends.
+    fn release(&mut self) {
+        if self.front > 0 {
+            self.bytes.drain(..self.front);
+            self.front = 0;
+            self.bytes.shrink_to(KEPT);
+        }
     }
 
     fn skip(&mut self, length: usize) {

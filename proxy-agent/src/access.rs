@@ -1,11 +1,11 @@
-//! What a caller may do: the host's own RBAC is asked, nothing is decided here.
+//! The rights of callers. The host's own RBAC decides; nothing is decided here.
 //!
-//! [`Access`] asks by SubjectAccessReview and remembers the answer for a moment. A question about the cluster scope of a
-//! virtual cluster is asked in its root namespace. What is *not* here: which question a request is (the exchange), and
-//! requests in a namespace, which go upstream as the caller and are authorised there.
+//! [`Access`] sends a SubjectAccessReview and caches the answer for a short time. For the cluster scope of a virtual
+//! cluster, it asks about the root namespace. What is *not* here: which question a request is (the exchange), and
+//! requests in a namespace, which the host authorises because they go upstream as the caller.
 //!
-//! Reading order: [`reviews`] (what the host is asked), [`Access`], `answers` (how long they count), [`paths`] and
-//! [`rules`] (what is no resource), [`Refused`] (how no is said), `memo` (answers that are remembered).
+//! Reading order: [`reviews`] (what the agent asks the host), [`Access`], `answers` (how long they are cached),
+//! [`paths`] and [`rules`] (paths that are no resources), [`Refused`] (the message of a refusal), `memo` (the cache).
 
 mod answers;
 mod key;
@@ -39,66 +39,65 @@ pub use refused::Refused;
 pub use reviews::{ReviewError, Reviews};
 pub use rules::Rules;
 
-/// A refusal soon after an RBAC write is asked about again this often, with pauses that grow by [`SETTLING_PAUSE`]: a second
-/// in all. Kubernetes' caches have been seen to lag by 9 ms.
+/// The agent repeats a review that is refused soon after an RBAC write this often, with pauses that grow by
+/// [`SETTLING_PAUSE`]: for a second in total. The RBAC caches of Kubernetes have been seen to lag by 9 ms.
 pub(crate) const SETTLING_ATTEMPTS: u32 = 12;
 /// See [`SETTLING_ATTEMPTS`].
 pub(crate) const SETTLING_PAUSE: Duration = Duration::from_millis(13);
 
-/// The authorisation of all virtual clusters. What is remembered is bounded for each of them, so that none lives at the
-/// cost of another.
+/// The authorisation of all virtual clusters. Each of them has a cache of its own with a limit, so that none can evict
+/// the entries of others.
 #[derive(Debug)]
 pub struct Access<R = Host> {
     reviews: R,
     clusters: Mutex<HashMap<ClusterName, Arc<Answers>>>,
 }
 
-/// What somebody wants to do to a resource, in the names of the host: `ResourceAttributes` of
-/// `k8s.io/api/authorization/v1`.
+/// An action on a resource, in host names: `ResourceAttributes` of `k8s.io/api/authorization/v1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes<'a> {
     /// `get`, `list`, `impersonate`...
     pub verb: &'a str,
-    /// Empty is the core group.
+    /// Empty for the core group.
     pub group: &'a str,
-    /// RBAC does not look at it; webhook authorisers may.
+    /// RBAC ignores it; webhook authorisers may use it.
     pub version: &'a str,
     /// The plural.
     pub resource: &'a str,
-    /// Empty is none.
+    /// Empty for none.
     pub subresource: &'a str,
-    /// Empty is all.
+    /// Empty for all.
     pub name: &'a str,
-    /// Where. For the cluster scope of a virtual cluster: its root namespace.
+    /// The host namespace. For the cluster scope of a virtual cluster: its root namespace.
     pub namespace: &'a HostNamespace,
 }
 
 /// The host's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Yes or no.
+    /// Whether the action is allowed.
     pub allowed: bool,
-    /// What the authoriser says to it, in host names; mostly empty.
+    /// The reason of the authoriser, in host names. Usually empty.
     pub reason: Arc<str>,
 }
 
 // === impl Access ===
 
 impl<R: Reviews> Access<R> {
-    /// Asks `reviews`.
+    /// Sends the questions to `reviews`.
     pub fn new(reviews: R) -> Self {
         Self { reviews, clusters: Mutex::default() }
     }
 
-    /// Whether `user` may. Equal questions at the same time are asked once.
+    /// Whether `user` is allowed to do this. Equal questions at the same time are sent once.
     pub async fn check(&self, user: &HostUser, attributes: &Attributes<'_>) -> Result<Decision, ReviewError> {
         let answers = self.answers(user.cluster());
         let ask = || self.reviews.subject_access_review(user, attributes);
         answers.decision(Key::of_question(user, attributes), ask).await
     }
 
-    /// The same, and if not, the 403 of a kube-apiserver in the names of the virtual cluster. Soon after an RBAC write no
-    /// is asked about again.
+    /// The same. If not, returns the 403 of a kube-apiserver in virtual names. Soon after an RBAC write, it repeats a
+    /// refused review.
     pub async fn demand(&self, mapping: &Mapping, caller: &Caller, attributes: &Attributes<'_>) -> Result<(), Refused> {
         for attempt in 0.. {
             let decision = self.check(&caller.host, attributes).await?;
@@ -115,7 +114,7 @@ impl<R: Reviews> Access<R> {
 
     /// Whether `caller` may make a request for a path that is no resource.
     ///
-    /// Such rules cannot be asked for by a review in a namespace, but are listed by one (SelfSubjectRulesReview).
+    /// A SubjectAccessReview in a namespace cannot ask about such rules, but a SelfSubjectRulesReview there lists them.
     pub async fn non_resource(&self, caller: &Caller, request: &NonResourceRequest<'_>) -> Result<(), Refused> {
         let (verb, path) = (request.verb(), request.path());
         let allowed = match PathClass::of(verb, path) {
@@ -131,31 +130,31 @@ impl<R: Reviews> Access<R> {
         if allowed { Ok(()) } else { Err(Status::forbidden(denied, "").into()) }
     }
 
-    /// All that `user` may do in a namespace, as SelfSubjectRulesReview lists it, asked as that user.
+    /// All rights of `user` in a namespace, from a SelfSubjectRulesReview as that user.
     pub async fn rules(&self, user: &HostUser, namespace: &HostNamespace) -> Result<Arc<Rules>, ReviewError> {
         let answers = self.answers(user.cluster());
         let ask = async || match self.reviews.rules_review(user, namespace).await {
             Ok(rules) => Ok(Arc::new(rules)),
-            // The user may not even ask what it may do.
+            // The user may not even send this review.
             Err(ReviewError::Refused { code: 403, .. }) => Ok(Arc::default()),
             Err(error) => Err(error),
         };
         answers.rules(Key::of_rules(user, namespace), ask).await
     }
 
-    /// Forgets what was answered for a virtual cluster, because an RBAC object of it was written. For two seconds
-    /// afterwards no refusal is remembered, since the host's own RBAC caches may lag.
+    /// Forgets the answers for a virtual cluster after a write of one of its RBAC objects. For two seconds afterwards,
+    /// no refusal is cached, because the host's RBAC caches may lag.
     pub fn flush(&self, cluster: &ClusterName) {
         self.answers(cluster).flush();
     }
 
-    /// Whether an RBAC object of the cluster was written so recently that a refusal (also a 403 of the host, which
-    /// executed nothing) may be out of date.
+    /// Whether an RBAC object of the cluster was written so recently that a refusal may be out of date. This includes a
+    /// 403 of the host, which executed nothing.
     pub fn is_settling(&self, cluster: &ClusterName) -> bool {
         self.answers(cluster).is_settling()
     }
 
-    /// There are as many as virtual clusters that are served: a user cannot be made without one.
+    /// There are only as many as virtual clusters that the agent serves: every user belongs to one.
     fn answers(&self, cluster: &ClusterName) -> Arc<Answers> {
         let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(answers) = clusters.get(cluster) {

@@ -21,8 +21,9 @@ use rewrite::pod_security::Level;
 use rewrite::request::NamespaceRules;
 use rewrite::view::DEFAULT_LIST_LIMIT;
 use rewrite::{Guard, HostNamespace, Mapping};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tunnel::{FairBudget, Share};
+use tunnel::{FairBudget, Owner, Share};
 
 use crate::config;
 use crate::heavy::Heavy;
@@ -30,20 +31,32 @@ use crate::host_tokens::{BadPrefix, HostTokens};
 use crate::namespaces::annotations::Reserved;
 use crate::namespaces::{Annotations, Namespaces};
 use crate::nodes::own::{AllNodes, OwnNodes};
-use crate::places::Places;
 use crate::roles::Roles;
+use crate::seats::Seats;
 use crate::translate::MAX_OBJECT;
-use crate::turns::Turns;
+use crate::turns::{PARSED, Turns};
 pub use address_range::{AddressRange, InvalidAddressRange};
 pub use toleration::TolerationError;
 
-/// Bytes of request bodies and of objects in answers that all virtual clusters together may hold; one may hold a third, which
-/// is one object of the host's at its largest.
+/// The bytes of request bodies, and of objects in responses, that all virtual clusters together may hold. Each may hold
+/// a third: the maximum length of an object of the host.
 const BODIES: usize = 48 * 1024 * 1024;
 
-/// Bytes of lists in protobuf that all virtual clusters together may hold; one may hold the longest list that there is.
-/// They are not charged to [`BODIES`], so that a client that does not read a list does not prevent others from writing.
+/// The bytes of lists in protobuf that all virtual clusters together may hold. Each may hold one list of the maximum
+/// length. Lists are not charged to [`BODIES`], so a client that does not read a list does not prevent writes.
 const LISTS: usize = 2 * DEFAULT_LIST_LIMIT;
+
+/// The bytes of events that all virtual clusters together may hold. Each may hold a third: two events of the maximum
+/// length.
+const WATCHES: usize = 48 * 1024 * 1024;
+
+/// The bytes of long request heads that all virtual clusters together may hold. Each may hold half. Heads have their
+/// own budget, because they are charged before the client is authenticated.
+const HEADS: usize = 32 * 1024 * 1024;
+
+/// The number of kinds of one virtual cluster whose objects the agent may list at a time in its own name. For the
+/// host's API Priority and Fairness, all requests of the agent are one flow, so one cluster could delay the others.
+const SCANS: usize = 2;
 
 /// Every virtual cluster of this agent, by name.
 #[derive(Debug)]
@@ -54,6 +67,9 @@ pub struct VirtualClusters {
     roles: Arc<Roles>,
     bodies: FairBudget,
     lists: FairBudget,
+    watches: FairBudget,
+    heads: FairBudget,
+    parsed: Arc<Semaphore>,
     reserved: Reserved,
 }
 
@@ -78,40 +94,55 @@ pub struct VirtualCluster {
     pub root: HostNamespace,
     /// How it accepts tokens of the host that belong to no service account, if it does.
     pub host_tokens: Option<HostTokens>,
-    /// Cancelled when it leaves the configuration: what runs for it must end.
-    pub end: CancellationToken,
-    /// The memory budget of its requests.
-    pub(crate) memory: Memory,
-    /// Which of its large bodies is worked on.
-    pub(crate) turns: Arc<Turns>,
-    /// Its bodies that cost the host much.
-    pub(crate) heavy: Heavy,
-    /// The places of its responses that stream.
-    pub(crate) places: Places,
+    /// What it keeps when the configuration changes.
+    pub(crate) kept: Kept,
     pub(crate) nodes: OwnNodes,
     namespaces: Arc<Namespaces>,
     roles: Arc<Roles>,
 }
 
-/// The accounts of one virtual cluster for bodies that are held as a whole. Clones are the same.
+/// The end and the limits of a virtual cluster, which survive a reload of the configuration. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    /// Cancelled when it leaves the configuration: what runs for it must end.
+    pub(crate) end: CancellationToken,
+    /// The memory budget of its requests.
+    pub(crate) memory: Memory,
+    /// Lets the agent process its large bodies one at a time.
+    pub(crate) turns: Arc<Turns>,
+    /// The rate limit for its bodies that cost the host much.
+    pub(crate) heavy: Arc<Heavy>,
+    /// The seats at the host that its lists and watches may occupy.
+    pub(crate) seats: Arc<Seats>,
+    /// Limits the number of its kinds whose objects the agent lists at a time in its own name.
+    pub(crate) scans: Arc<Semaphore>,
+    /// The owner that unread responses of the host are charged to.
+    pub(crate) owner: Owner,
+}
+
+/// The shares of one virtual cluster in the memory budgets. Clones charge the same shares.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// Request bodies, and objects in answers.
+    /// Request bodies, and objects in responses.
     pub bodies: Share,
     /// Lists in protobuf.
     pub lists: Share,
+    /// Events of watches that have not arrived completely, or have not been sent to the client.
+    pub watches: Share,
+    /// Heads of requests that have no response yet.
+    pub heads: Share,
 }
 
 /// Which nodes of the host a virtual cluster has.
 #[derive(Clone, Debug)]
 pub struct NodeSelector {
-    /// To combine with what a client asks for.
+    /// To combine with the selector of a client.
     pub labels: LabelSelector,
     /// The same for a `labelSelector` parameter, not yet percent-encoded.
     pub text: Arc<str>,
 }
 
-/// What a virtual cluster's configuration says cannot be done.
+/// The configuration of a virtual cluster is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("virtual cluster {cluster}")]
 pub struct ClusterError {
@@ -122,7 +153,7 @@ pub struct ClusterError {
     pub reason: ClusterReason,
 }
 
-/// Why a virtual cluster cannot be made.
+/// What is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterReason {
@@ -153,7 +184,7 @@ pub enum ClusterReason {
 // === impl VirtualClusters ===
 
 impl VirtualClusters {
-    /// Checks what the configuration says; the names of namespaces come from `namespaces`.
+    /// Checks the configuration. The names of namespaces come from `namespaces`.
     pub fn new<'c>(
         configured: impl IntoIterator<Item = &'c config::VirtualCluster>,
         namespaces: &Arc<Namespaces>,
@@ -167,12 +198,15 @@ impl VirtualClusters {
             roles: Arc::default(),
             bodies: FairBudget::new(BODIES, MAX_OBJECT),
             lists: FairBudget::new(LISTS, DEFAULT_LIST_LIMIT),
+            watches: FairBudget::new(WATCHES, WATCHES / 3),
+            heads: FairBudget::new(HEADS, HEADS / 2),
+            parsed: Arc::new(Semaphore::new(PARSED)),
         };
         clusters.exchange(clusters.read(configured)?);
         Ok(clusters)
     }
 
-    /// Checks what another configuration says. Nothing is in force before it is [exchanged](Self::exchange).
+    /// Checks another configuration. It takes effect with [`exchange`](Self::exchange).
     pub fn read<'c>(
         &self,
         configured: impl IntoIterator<Item = &'c config::VirtualCluster>,
@@ -180,16 +214,32 @@ impl VirtualClusters {
         let known = self.by_name.load();
         let mut by_name = HashMap::new();
         for config in configured {
-            // What runs goes on in the terms in which it began, and on the same account.
-            let (end, memory) = match known.get(&config.name) {
-                Some(known) => (known.end.clone(), known.memory.clone()),
-                None => (CancellationToken::new(), Memory { bodies: self.bodies.share(), lists: self.lists.share() }),
-            };
-            let cluster = VirtualCluster::new(config, (end, memory), self)
+            // A cluster that is known keeps its limits: what runs for it still counts.
+            let kept = known.get(&config.name).map_or_else(|| self.kept(), |known| known.kept.clone());
+            let cluster = VirtualCluster::new(config, kept, self)
                 .map_err(|reason| ClusterError { cluster: config.name.clone(), reason })?;
             by_name.insert(config.name.clone(), Arc::new(cluster));
         }
         Ok(by_name)
+    }
+
+    /// What a new cluster keeps.
+    fn kept(&self) -> Kept {
+        let memory = Memory {
+            bodies: self.bodies.share(),
+            lists: self.lists.share(),
+            watches: self.watches.share(),
+            heads: self.heads.share(),
+        };
+        Kept {
+            end: CancellationToken::new(),
+            memory,
+            turns: Arc::new(Turns::new(Arc::clone(&self.parsed))),
+            heavy: Arc::default(),
+            seats: Arc::default(),
+            scans: Arc::new(Semaphore::new(SCANS)),
+            owner: Owner::new(),
+        }
     }
 
     /// The host's nodes, to be [kept](AllNodes::follow).
@@ -202,14 +252,14 @@ impl VirtualClusters {
         Arc::clone(&self.roles)
     }
 
-    /// From now on, there are exactly these; what runs for others ends.
+    /// Replaces all virtual clusters. Requests to those that are no longer there end.
     pub fn exchange(&self, by_name: ByName) {
         let before = self.by_name.load_full();
         let gone = before.iter().filter(|(name, _)| !by_name.contains_key(*name)).map(|(_, cluster)| cluster);
         let gone: Vec<_> = gone.cloned().collect();
         self.by_name.store(Arc::new(by_name));
         for cluster in gone {
-            cluster.end.cancel();
+            cluster.kept.end.cancel();
         }
     }
 
@@ -245,11 +295,7 @@ impl VirtualClusters {
 // === impl VirtualCluster ===
 
 impl VirtualCluster {
-    fn new(
-        config: &config::VirtualCluster,
-        (end, memory): (CancellationToken, Memory),
-        all: &VirtualClusters,
-    ) -> Result<Self, ClusterReason> {
+    fn new(config: &config::VirtualCluster, kept: Kept, all: &VirtualClusters) -> Result<Self, ClusterReason> {
         let of_nodes = config.labels();
         let labels = LabelSelector::from_labels(of_nodes.iter().map(|(key, value)| (key.as_str(), value.as_str())))?;
         let tolerations = config.tolerations.iter().enumerate().map(|(index, toleration)| {
@@ -275,11 +321,7 @@ impl VirtualCluster {
             root: HostNamespace::root(&name),
             host_tokens,
             name,
-            end,
-            memory,
-            turns: Arc::default(),
-            heavy: Heavy::default(),
-            places: Places::default(),
+            kept,
             namespaces: Arc::clone(&all.namespaces),
             roles: Arc::clone(&all.roles),
         })

@@ -1,12 +1,12 @@
 //! The path of one API request through the agent.
 //!
 //! ```text
-//! RequestInfo -> authenticate (Caller) -> authorise -> body -> plan (as whom, which host names) -> host -> show
+//! RequestInfo -> authenticate (Caller) -> authorise -> body -> seats -> plan (as whom, which host names) -> host -> show
 //! ```
 //!
-//! Each step passes a value of its own type to the next one, and never calls back. Nothing of the body is read before the
-//! caller is authorised. `plan` decides everything before a byte goes upstream. `host` never sees a virtual name, and
-//! `rewrite` never sees HTTP.
+//! Each step passes a value of its own type to the next one, and never calls back. The body is not read before the
+//! caller is authorised. `plan` decides how to send the request. To decide, it may send reads and dry runs to the host.
+//! `host` never sees a virtual name, and `rewrite` never sees HTTP.
 
 mod apply_namespace;
 mod authorise;
@@ -29,15 +29,20 @@ mod own_words;
 mod patch;
 mod plan;
 mod rbac;
+mod read;
 mod renamed;
 mod review;
+mod sample;
 mod secured;
 mod shared;
 mod told;
+mod turn;
 mod upgrade;
 mod whole;
 
+use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -65,34 +70,34 @@ use crate::host::{Host, HostBody};
 use crate::impersonate::acting_as;
 use crate::nodes::Nodes;
 use crate::own_rights::OwnRights;
-use crate::places::InPlace;
 use crate::policy::Custom;
-use crate::refusal::Refusal;
+use crate::refusal::{Exhausted, Refusal};
 use crate::root::Root;
 use crate::seal::Seal;
+use crate::seats::Seated;
 use crate::shared::{Definitions, Overlays, Rules};
-use crate::translate::{Collector, ShownBody, Upstream, exhausted, show};
+use crate::translate::{Collector, ShownBody, Upstream, show};
 use crate::who::{Caller, Who};
 use authorise::Identified;
 use body::{Body, BodyUse};
-use burden::too_heavy;
 use node_ports::Ports;
 use plan::{After, Plan};
 use told::Told;
+use turn::Turn;
 
-/// How often a patch that became a PUT is tried again (`MaxRetryWhenPatchConflicts` in apiserver's `patch.go`).
+/// The number of retries of a patch that became a PUT (`MaxRetryWhenPatchConflicts` in apiserver's `patch.go`).
 pub(crate) const CONFLICTS: u32 = 5;
 
 /// The time that a request waits until the agent knows the host's namespaces.
 const NAMESPACES_KNOWN: Duration = Duration::from_secs(5);
 
-/// What serves API requests; cheap to clone.
+/// Serves API requests. Cheap to clone.
 #[derive(Clone)]
 pub struct Exchange {
     parts: Arc<Parts>,
 }
 
-/// The agent's parts, as requests see them.
+/// The agent's parts that requests use.
 pub(crate) struct Parts {
     pub(crate) host: Host,
     pub(crate) clusters: Arc<VirtualClusters>,
@@ -106,32 +111,37 @@ pub(crate) struct Parts {
     pub(crate) definitions: Arc<Definitions>,
     pub(crate) overlays: Arc<Overlays>,
     pub(crate) own_rights: Arc<OwnRights<Api>>,
-    /// What clients of the endpoints have to trust: shown where the host publishes its own authority.
+    /// The authority that clients of the endpoints trust. It replaces that of the host where the host publishes it.
     pub(crate) endpoint_ca: Watched<Certificate>,
     pub(crate) seal: Arc<Seal>,
-    /// Whether a Service gets another node port where the one that it asks for is another virtual cluster's.
+    /// Whether a Service gets another node port if the requested one belongs to another virtual cluster.
     pub(crate) replaces_node_ports: bool,
 }
 
-/// One request, once it is known who asks for what.
+/// A request whose caller is authenticated.
 pub(crate) struct Asked<'a> {
     pub(crate) parts: &'a Parts,
     pub(crate) cluster: &'a Arc<VirtualCluster>,
-    /// One snapshot of the names, for the request and its answer.
+    /// One snapshot of the names, for the request and its response.
     pub(crate) mapping: Mapping,
     pub(crate) caller: Caller,
     pub(crate) info: RequestInfo<'a>,
     pub(crate) headers: HeaderMap,
-    /// Namespaces that the body names. They need not exist, and a refusal may speak of them.
+    /// Namespaces that the body names. They need not exist, and a refusal may name them.
     named: Mutex<Vec<VirtualNamespace>>,
     /// How the resource is served, if it is a custom one without namespaces.
     custom: Option<Custom>,
-    /// What is known of the node ports of the Service that is written.
+    /// The node ports of the Service that is written.
     node_ports: Mutex<Option<Ports>>,
     /// Warnings about the body, for a successful response.
     warnings: Mutex<Vec<HeaderValue>>,
     /// The version of the object that the last attempt was for.
     tried_version: Mutex<String>,
+    /// The weight of the body for which the request has been charged, in bytes.
+    charged_weight: AtomicUsize,
+    /// The weight of what was read from the host for a write, in bytes.
+    read_weight: AtomicUsize,
+    turn: Turn,
 }
 
 impl std::fmt::Debug for Exchange {
@@ -143,7 +153,7 @@ impl std::fmt::Debug for Exchange {
 // === impl Exchange ===
 
 impl Exchange {
-    /// Puts the parts together.
+    /// An exchange of these parts.
     pub(crate) fn new(parts: Parts) -> Self {
         Self { parts: Arc::new(parts) }
     }
@@ -162,8 +172,8 @@ impl Exchange {
             return refuse(not_served(cluster.as_str()), &told, accept.as_ref(), bodiless, respond);
         };
         let exchanged = tokio::select! {
-            exchanged = self.exchange(&cluster, request, &mut told) => exchanged,
-            () = cluster.end.cancelled() => Err(not_served(cluster.name.as_str())),
+            exchanged = self.exchange(&cluster, request, &mut told, &mut respond) => exchanged,
+            () = cluster.kept.end.cancelled() => Err(not_served(cluster.name.as_str())),
         };
         match exchanged {
             Ok(response) => {
@@ -178,8 +188,8 @@ impl Exchange {
                     sent = send_body(body, stream) => if let Err(error) = sent {
                         debug!(error = &error as &dyn std::error::Error, "answer ended early");
                     },
-                    // Dropping the stream resets it: what was sent is not taken for whole.
-                    () = cluster.end.cancelled() => debug!("answer ended with the cluster"),
+                    // Dropping the stream resets it, so that the client does not take the body for complete.
+                    () = cluster.kept.end.cancelled() => debug!("answer ended with the cluster"),
                     () = overdue => debug!("response not read in time"),
                 }
                 Ok(())
@@ -205,12 +215,12 @@ impl Exchange {
         };
         let exchanged = tokio::select! {
             exchanged = upgrade::exchange(&self.parts, &cluster, request, &mut told) => exchanged,
-            () = cluster.end.cancelled() => Err(not_served(cluster.name.as_str())),
+            () = cluster.kept.end.cancelled() => Err(not_served(cluster.name.as_str())),
         };
         match exchanged {
             Ok(switched) => tokio::select! {
                 carried = switched.carry(respond, &told) => carried,
-                () = cluster.end.cancelled() => Ok(()),
+                () = cluster.kept.end.cancelled() => Ok(()),
             },
             Err(refusal) => refuse(refusal, &told, accept.as_ref(), false, respond),
         }
@@ -221,29 +231,35 @@ impl Exchange {
         cluster: &Arc<VirtualCluster>,
         request: Request<Inbound>,
         told: &mut Told,
-    ) -> Result<Response<InPlace<ShownBody>>, Refusal> {
-        self.parts.admit(cluster).await?;
+        respond: &mut SendResponse<Bytes>,
+    ) -> Result<Response<Seated<ShownBody>>, Refusal> {
         let (head, body) = request.into_parts();
+        let _charge = burden::charge_head(cluster, &head)?;
+        self.parts.admit(cluster).await?;
         let query = head.uri.query();
         let info = RequestInfo::parse(&head.method, head.uri.path(), query).map_err(|error| Refusal::from(&error))?;
         let identified = Asked::identify(&self.parts, cluster, info, head.headers).await?;
         told.identified(identified.caller());
         let asked = identified.authorise().await?;
-        let body = Body::receive(body, asked.body_use(), &cluster.memory.bodies).await?;
-        let place = match asked.occupies() {
-            Some(until) => Some(cluster.places.take(until).await.ok_or_else(exhausted)?),
+        let body = Body::receive(body, asked.body_use(), &cluster.kept.memory.bodies).await?;
+        let occupied = match asked.load() {
+            Some(load) => tokio::select! {
+                occupied = cluster.kept.seats.take(load) => Some(occupied.ok_or(Exhausted::Seats)?),
+                // The client has reset the request, so it does not get this refusal. Nothing has been sent to the host.
+                _ = poll_fn(|cx| respond.poll_reset(cx)) => return Err(Exhausted::Seats.into()),
+            },
             None => None,
         };
         let response = asked.carry_out(&body).await?;
         Ok(response.map(|body| match body.patience() {
-            // It is not at the host any more.
-            Some(patience) => InPlace::in_memory(body, patience),
-            None => InPlace::new(body, place),
+            // The host has sent all of it, so it occupies no seats.
+            Some(patience) => Seated::in_memory(body, patience),
+            None => Seated::new(body, occupied),
         }))
     }
 }
 
-/// It left this agent's configuration, or has not come yet: its offers are always a moment behind.
+/// The cluster is not in this agent's configuration: the proxy-server learns of changes a moment later.
 fn not_served(cluster: &str) -> Refusal {
     let message = format!("this agent does not serve cluster {cluster}");
     Status::service_unavailable(message).with_retry_after(1).into()
@@ -256,7 +272,7 @@ fn warning(text: &str) -> Option<HeaderValue> {
     HeaderValue::try_from(format!("299 - \"{escaped}\"")).ok()
 }
 
-/// What has been made by an update of what others have.
+/// The response 201 for an update that created the object for this cluster.
 fn made(mut response: Response<HostBody>) -> Response<HostBody> {
     if response.status() == StatusCode::OK {
         *response.status_mut() = StatusCode::CREATED;
@@ -264,7 +280,7 @@ fn made(mut response: Response<HostBody>) -> Response<HostBody> {
     response
 }
 
-/// What is said of an object that is gone by an update.
+/// The response for an object that an update has removed from this cluster.
 fn gone(response: Response<HostBody>, said: &Bytes) -> Response<Upstream> {
     if response.status().is_success() {
         response.map(|_| Upstream::Whole(said.clone()))
@@ -290,7 +306,7 @@ fn refuse(
 // === impl Parts ===
 
 impl Parts {
-    /// Serves a cluster only when the admission policies are in force, and when the owners of all namespaces are known.
+    /// Refuses requests until the admission policies are in force, and until the owners of all namespaces are known.
     async fn admit(&self, cluster: &VirtualCluster) -> Result<(), Refusal> {
         let standing = self.gate.first_standing().await;
         let not_yet = |reason: &dyn std::fmt::Display| {
@@ -306,7 +322,7 @@ impl Parts {
 // === impl Asked ===
 
 impl<'a> Asked<'a> {
-    /// Who asks. From here on the headers are free of credentials and of what only the tunnel may say.
+    /// Authenticates the caller. Afterwards, the headers have no credentials, and none of the tunnel's own headers.
     pub(crate) async fn identify(
         parts: &'a Parts,
         cluster: &'a Arc<VirtualCluster>,
@@ -331,29 +347,45 @@ impl<'a> Asked<'a> {
             node_ports: Mutex::default(),
             warnings: Mutex::default(),
             tried_version: Mutex::default(),
+            charged_weight: AtomicUsize::new(0),
+            read_weight: AtomicUsize::new(0),
+            turn: Turn::default(),
         }))
     }
 
     /// Carries out an authorised request.
     async fn carry_out(&self, body: &Body) -> Result<Response<ShownBody>, Refusal> {
+        let received = body.bytes();
+        let burden = self.burden(&received);
+        let _charge = self.charge(burden)?;
+        self.admit_received(&received, burden)?;
         for attempt in 0.. {
-            let place = self.place_of(body).await?;
-            let mut plan = self.cluster.turns.work(&body.bytes(), self.plan(body)).await?;
-            self.cluster.heavy.admit(&plan.request.body().bytes()).map_err(too_heavy)?;
-            let mut response = self.parts.host.send(plan.request).await?;
+            self.take_turn(burden.size).await?;
+            let mut plan = self.cluster.kept.turns.work(self.turn.is_working(), self.plan(body)).await?;
+            self.turn.planned();
+            // A small patch of a large object becomes a large body.
+            let sent = plan.request.body().bytes();
+            self.admit_heavy(&sent)?;
+            self.hold(sent.len().saturating_sub(received.len()))?;
+            drop(sent);
+            let mut response = self.send_in_turn(plan.request).await?;
             if response.status() == StatusCode::NOT_FOUND
                 && let Some(other) = plan.otherwise
             {
                 plan = *other;
-                response = self.parts.host.send(plan.request).await?;
+                response = self.send_in_turn(plan.request).await?;
             }
-            drop(place);
+            if response.status().is_success() {
+                self.turn.end();
+            }
             let Plan { show: shown, mapping, lending, not_found, selecting, again, written, after, moved, .. } = plan;
             self.settle_overlay(moved, response.status()).await;
             if again && response.status() == StatusCode::CONFLICT && attempt < CONFLICTS {
+                self.turn.end();
                 continue;
             }
             if response.status() == StatusCode::FORBIDDEN && body.is_whole() && self.is_settling(attempt) {
+                self.turn.end();
                 sleep(SETTLING_PAUSE * (attempt + 1)).await;
                 continue;
             }
@@ -377,7 +409,9 @@ impl<'a> Asked<'a> {
                 After::Advertised(advertised) => advertised.cut(response, self.answer_collector()).await?,
                 After::Gone(said) => gone(response, said),
             };
-            let response = self.warned(response);
+            let response = self.charge_refusal(self.warned(response)).await?;
+            // The next body gets its turn only after a refusal has been charged.
+            self.turn.end();
             let response = self.overlaid(&shown, response);
             let mut view = self.view(mapping);
             if let Some(lending) = lending {
@@ -391,13 +425,14 @@ impl<'a> Asked<'a> {
         unreachable!("the last attempt returns")
     }
 
-    /// Whether a 403 of the host's, which executed nothing, may be out of date: its RBAC caches lag behind writes.
+    /// Whether a 403 of the host may be out of date, because its RBAC caches lag behind writes. Such a request had no
+    /// effect.
     fn is_settling(&self, attempt: u32) -> bool {
         attempt < SETTLING_ATTEMPTS && self.parts.access.is_settling(&self.cluster.name)
     }
 
-    /// Whether a conflict can be one of versions. If the object has still the version of the last attempt, it is another one,
-    /// such as one of field managers, which no further attempt solves.
+    /// Whether a conflict can be one of versions. If the object still has the version of the last attempt, the conflict
+    /// is another one, such as that of field managers, which no further attempt can solve.
     fn is_new_version(&self, version: &str) -> bool {
         let mut tried = self.tried_version.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = *tried != version;
@@ -405,7 +440,7 @@ impl<'a> Asked<'a> {
         is_new
     }
 
-    /// What was allowed or denied before a role, a binding or a namespace was written says nothing any more.
+    /// A write of a role, a binding or a namespace invalidates cached decisions.
     fn note_write(&self, status: StatusCode) {
         let Target::Resource(request) = self.info.target() else { return };
         let decides = request.group() == "rbac.authorization.k8s.io"
@@ -415,7 +450,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// A refusal of what the agent was to write may mean that it has lost the right.
+    /// If the host refuses a write of the agent, the agent may have lost the right.
     fn note_own_write(&self, status: StatusCode) {
         let Target::Resource(request) = self.info.target() else { return };
         if status == StatusCode::FORBIDDEN && self.is_renamed() && !request.verb().is_read() {
@@ -423,7 +458,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// What the body of this request is for.
+    /// How the body of this request is used.
     fn body_use(&self) -> BodyUse {
         match self.info.target() {
             Target::Resource(request) if namespaced::is_opaque(request) => BodyUse::Passed,
@@ -432,11 +467,10 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Boxed, because the compiler cannot see through the borrows of all that is asked on the way that the whole is
-    /// `Send` (rust-lang/rust#110338).
+    /// Boxed, because otherwise the compiler cannot prove that the future is `Send` (rust-lang/rust#110338).
     fn plan<'p>(&'p self, body: &'p Body) -> Pin<Box<dyn Future<Output = Result<Plan, Refusal>> + Send + 'p>> {
         Box::pin(async move {
-            self.defined().await?;
+            self.outside(self.defined()).await?;
             match self.info.target() {
                 Target::NonResource(request) => self.non_resource(request).await,
                 Target::Resource(request) if request.namespace().is_some() && !request.is_namespace() => {
@@ -447,18 +481,18 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Collects what the agent reads before the request takes effect.
+    /// Collects responses that the agent reads before the request takes effect.
     fn collector(&self) -> Collector<'_> {
-        Collector::new(&self.cluster.memory, true)
+        Collector::new(&self.cluster.kept.memory, &self.cluster.kept.turns, true)
     }
 
-    /// Collects the answer to the request itself.
+    /// Collects the response to the request itself.
     fn answer_collector(&self) -> Collector<'_> {
         let is_read = match self.info.target() {
             Target::Resource(request) => request.verb().is_read(),
             Target::NonResource(_) => true,
         };
-        Collector::new(&self.cluster.memory, is_read)
+        Collector::new(&self.cluster.kept.memory, &self.cluster.kept.turns, is_read)
     }
 
     /// Stores the warnings of the last plan.
@@ -473,7 +507,7 @@ impl<'a> Asked<'a> {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
     }
 
-    /// The response with these warnings, each once (`AddWarning` in apiserver's `filters/warning.go`).
+    /// The response with the stored warnings, each once (`AddWarning` in apiserver's `filters/warning.go`).
     fn warned(&self, mut response: Response<Upstream>) -> Response<Upstream> {
         for warning in self.warnings.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             if !response.headers().get_all(header::WARNING).iter().any(|said| said == warning) {

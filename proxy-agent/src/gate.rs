@@ -48,7 +48,7 @@ pub const LABEL: &str = "atoll.dev/gate";
 
 /// The interval in which everything is applied again, even without a change.
 const PERIOD: Duration = Duration::from_secs(600);
-/// Two passes are at least so far apart: agents of two versions may not agree on what should be there.
+/// The shortest time between two passes. Agents of two versions may overwrite each other's policies.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The time that clients wait for the first verdict.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
@@ -79,12 +79,12 @@ pub struct Accepted {
 /// The state of the policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Not looked at yet, or not in force yet.
+    /// Not checked yet, or not in force yet.
     Pending,
-    /// The host enforces the policies, as far as they were there when it was tried: a change of a policy takes it about a
-    /// second (apiserver's admission/plugin/policy/generic), in which the one before holds.
+    /// The host enforced the policies when the agent checked it. An API server loads a changed policy after about a
+    /// second (apiserver's admission/plugin/policy/generic), and enforces the previous one until then.
     Shut {
-        /// Whether the host also puts the guard into pods.
+        /// Whether the host also adds the guard to pods.
         guards: bool,
     },
     /// The policies are installed. The agent cannot verify that the host enforces them, and the configuration accepts
@@ -122,8 +122,8 @@ enum Trouble {
     Unknown(ApiError),
 }
 
-/// Whether the host serves the policies that the agent needs. Whether it also enforces them, only the dry run of a running
-/// agent shows.
+/// Whether the host serves the policies that the agent needs. Only the dry run of a running agent shows whether the
+/// host also enforces them.
 pub async fn is_served(api: &impl HostApi) -> Result<bool, ApiError> {
     Ok(served::read(api).await?.validating.is_some())
 }
@@ -142,15 +142,16 @@ impl<A: HostApi> Gate<A> {
         self.shared.standing.borrow().clone()
     }
 
-    /// The same, after the first verdict. Just after the start there is none, and clients wait instead of being refused.
+    /// The same, after the first verdict. Shortly after the start there is no verdict yet, and clients wait instead of
+    /// being refused.
     pub async fn first_standing(&self) -> Standing {
         let mut standing = self.shared.standing.subscribe();
-        // On a timeout, the current state is the answer.
+        // On a timeout, the current state is returned.
         let _ = timeout(FIRST_LOOK, standing.wait_for(|standing| *standing != Standing::Pending)).await;
         self.standing()
     }
 
-    /// Makes the policies and keeps them, for ever.
+    /// Installs the policies and keeps them in force, for ever.
     pub async fn run(self) {
         let namespaces = &self.shared.namespaces;
         let mut told = namespaces.subscribe();
@@ -164,7 +165,7 @@ impl<A: HostApi> Gate<A> {
                 Ok((served, revision)) => {
                     changes.follow(served);
                     let is_well = self.look(served, &revision).await;
-                    // Not on every change: an agent of an earlier version would make them again at once.
+                    // Not on every change: an agent of an earlier version would install them again at once.
                     if is_well && Instant::now() >= removal {
                         self.remove_former(served).await;
                         removal = Instant::now() + PERIOD;
@@ -246,7 +247,7 @@ impl<A: HostApi> Gate<A> {
         }
     }
 
-    /// Policies in force stay so while the host cannot be reached.
+    /// Policies that are in force stay in force while the host cannot be reached.
     fn fail(&self, trouble: &Trouble) {
         let reason: Arc<str> = trouble.to_string().into();
         if let Standing::Shut { .. } = self.standing() {

@@ -64,8 +64,8 @@ pub use switch::{Conversation, Switched};
 /// The time limit of kube-apiserver for a request that is not long-running (`--request-timeout`).
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The time that a request waits in the queues of its priority and fairness: a quarter of that (`DefaultBuildHandlerChain` in
-/// apiserver's `pkg/server/config.go`).
+/// The time limit for a request in the queues of API Priority and Fairness: a quarter of [`REQUEST_TIMEOUT`]
+/// (`DefaultBuildHandlerChain` in apiserver's `pkg/server/config.go`).
 pub(crate) const QUEUE_WAIT: Duration = Duration::from_secs(15);
 
 /// The host's API server, whichever of its addresses works. Clones are the same; when the last one is gone, its

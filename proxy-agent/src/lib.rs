@@ -3,7 +3,8 @@
 //! Reading order: [`dial`] (tunnels), [`serve`] (streams), [`offers`] (the clusters that are served), then [`exchange`] for
 //! API requests to virtual clusters, or [`layer4`] for physical clusters and destinations. An exchange uses [`who`] (the
 //! caller), [`access`] (their rights), `policy` (how a cluster-scoped resource is served), [`host`] (the API server) and
-//! `translate` (bodies). [`clusters`], [`namespaces`], `nodes`, `roles` and [`root`] know and keep what a virtual cluster
+//! `translate` (bodies). `turns`, `heavy` and `seats` limit the load that a virtual cluster puts on the agent and the
+//! host. [`clusters`], [`namespaces`], `nodes`, `roles` and [`root`] know and keep what a virtual cluster
 //! consists of; `shared` and `discovery` do so for objects and kinds that several share; `own_rights` keeps the agent's own
 //! rights. [`gate`] is what the host itself refuses. [`app`] puts the parts together, and [`status`] reports on them.
 //!
@@ -42,7 +43,6 @@ pub mod namespaces;
 mod nodes;
 pub mod offers;
 mod own_rights;
-mod places;
 pub mod pod_security;
 mod policy;
 pub mod ready;
@@ -50,6 +50,7 @@ mod refusal;
 mod roles;
 pub mod root;
 mod seal;
+mod seats;
 pub mod serve;
 mod shared;
 pub mod status;

@@ -6,8 +6,9 @@
 //! host's garbage collector deletes both together.
 //!
 //! The agent grants itself this right only for kinds that the configuration lists, and for kinds that belong to virtual
-//! clusters alone. This module decides that from the current definition on the host, regardless of the caller's decision,
-//! because objects of an operator's kind can act on the whole host. The agent revokes a right that it no longer needs.
+//! clusters alone. This module decides that from the current definition on the host, regardless of the caller's
+//! decision, because objects of an operator's kind can act on the whole host. The agent revokes a right that it no
+//! longer needs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,7 @@ use kube_wire::name::SegmentName;
 use kube_wire::request_info::ResourcePath;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
@@ -28,53 +30,53 @@ use crate::shared::{Definitions, HostObject, Instances, handover};
 
 /// The label of roles that the host aggregates for the agent.
 const LABEL: &str = "atoll.dev/agent-custom-resources";
-/// What their names begin with. Those of virtual clusters' roles begin with `vc:`.
+/// The prefix of their names. Roles of virtual clusters have the prefix `vc:`.
 const PREFIX: &str = "atoll:custom:";
-/// Where the agent asks what it may do.
+/// Reviews of the agent's own rights.
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/// How long the host may take to aggregate and to take it up.
+/// The time for the host to aggregate a role and to put it in force.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// After that has not helped, how long no is taken for an answer.
+/// If the right is missing after that time, the agent does not try again for this time.
 const LACKING: Duration = Duration::from_secs(10);
-/// How long the answer of the host that a kind belongs to virtual clusters alone is valid.
+/// The time for which a check that a kind belongs to virtual clusters alone is valid.
 const DUE: Duration = Duration::from_secs(5);
-/// The first pause between questions; it doubles.
+/// The first pause between reviews. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(4);
-/// No pause is longer.
+/// The maximum pause.
 const LAST_PAUSE: Duration = Duration::from_millis(256);
-/// The intervals in which rights are checked, while definitions change and while they do not.
+/// The intervals between checks of the rights, while definitions change and while they do not.
 const LOOKED_THROUGH: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
-/// What the agent may write by now.
+/// The known rights of the agent to write custom objects.
 pub(crate) struct OwnRights<A> {
     api: A,
     customs: Customs,
     definitions: Arc<Definitions>,
-    /// By the name of the definition. As many as there are kinds that were written to.
+    /// By the name of the definition. There is an entry for each kind that was written.
     known: Mutex<HashMap<String, Known>>,
-    /// One at a time makes roles.
-    making: tokio::sync::Mutex<()>,
+    /// A lock for each kind whose role is being created, because the check of the kind's objects may take long.
+    making: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// What is known of one kind.
+/// The known state of one kind.
 #[derive(Clone)]
 struct Known {
-    /// Of the definition, which may be made anew.
+    /// The uid of the definition, which may be deleted and created again.
     uid: Arc<str>,
-    /// The right is not there, which is believed until then.
+    /// If the right is missing, the time until which the agent does not try again.
     lacking_until: Option<Instant>,
-    /// Until when the right is due; `None` if the configuration lists the kind.
+    /// The time until which the right is due; `None` if the configuration lists the kind.
     due_until: Option<Instant>,
 }
 
 /// Why the agent may not write a kind.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Lack {
-    /// The host could not be asked.
+    /// A request to the host failed.
     #[error(transparent)]
     Host(#[from] ApiError),
-    /// The role was made, and gives nothing.
+    /// The role was created, but grants nothing.
     #[error("the agent's role does not aggregate the rights to custom resources")]
     NotGiven,
     /// The kind is the operator's, and the configuration does not list it.
@@ -85,18 +87,22 @@ pub(crate) enum Lack {
 // === impl OwnRights ===
 
 impl<A: HostApi> OwnRights<A> {
-    /// `customs` says which kinds the configuration lists.
+    /// `customs` are the kinds that the configuration lists.
     pub(crate) fn new(api: A, customs: Customs, definitions: Arc<Definitions>) -> Self {
-        Self { api, customs, definitions, known: Mutex::default(), making: tokio::sync::Mutex::default() }
+        Self { api, customs, definitions, known: Mutex::default(), making: Mutex::default() }
     }
 
-    /// Sees to it that the agent may write objects of this kind, of which there is a definition.
-    pub(crate) async fn to_write(&self, kind: GroupResource<'_>) -> Result<(), Lack> {
+    /// Ensures that the agent may write objects of this kind, which has a definition. `scans` limits the number of
+    /// kinds whose objects the agent lists at a time.
+    pub(crate) async fn to_write(&self, kind: GroupResource<'_>, scans: &Semaphore) -> Result<(), Lack> {
         let name = format!("{}.{}", kind.resource, kind.group);
         if let Some(known) = self.of(&name) {
             return known;
         }
-        let _turn = self.making.lock().await;
+        // This must come before the lock: other clusters may wait for the lock.
+        let _scan = scans.acquire().await;
+        let making = Arc::clone(self.making().entry(name.clone()).or_default());
+        let _turn = making.lock().await;
         if let Some(known) = self.of(&name) {
             return known;
         }
@@ -112,7 +118,7 @@ impl<A: HostApi> OwnRights<A> {
         self.api.apply(&applied, &role_of(kind, &role, &name, &uid)).await?;
         let is_given = self.is_given(kind).await?;
         if is_given {
-            info!(resource = name, "the agent may write custom resources of a kind more");
+            info!(resource = name, "the agent may now write custom resources of this kind");
         } else {
             warn!(
                 resource = name,
@@ -125,7 +131,11 @@ impl<A: HostApi> OwnRights<A> {
         if is_given { Ok(()) } else { Err(Lack::NotGiven) }
     }
 
-    /// The host has refused the agent such a write: what is known is no more.
+    fn making(&self) -> MutexGuard<'_, HashMap<String, Arc<tokio::sync::Mutex<()>>>> {
+        self.making.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets the known state of a kind, after the host has refused a write of it.
     pub(crate) fn doubt(&self, kind: GroupResource<'_>) {
         self.lock().remove(&format!("{}.{}", kind.resource, kind.group));
     }
@@ -147,6 +157,8 @@ impl<A: HostApi> OwnRights<A> {
     }
 
     async fn take_back(&self) -> Result<(), ApiError> {
+        // A lock that nobody waits for is not needed until the next write of its kind.
+        self.making().retain(|_, making| Arc::strong_count(making) > 1);
         let mut roles = Vec::new();
         let label = format!("{LABEL}=true");
         self.api.each(&path(RBAC, "clusterroles", ""), &label, |role| roles.push(role.metadata.name)).await?;
@@ -172,8 +184,8 @@ impl<A: HostApi> OwnRights<A> {
         Ok(())
     }
 
-    /// Until when the right is due; an error if it is not. Hands a definition of virtual clusters over to the operator if
-    /// others use it.
+    /// The time until which the right is due; an error if it is not due. Hands a definition of virtual clusters over to
+    /// the operator if others use it.
     async fn due(&self, kind: GroupResource<'_>, name: &str, definition: &HostObject) -> Result<Option<Instant>, Lack> {
         let spec = &definition.value()["spec"];
         let is_the_kind = spec["group"] == kind.group && spec["names"]["plural"] == kind.resource;
@@ -197,7 +209,7 @@ impl<A: HostApi> OwnRights<A> {
         Ok(Some(until))
     }
 
-    /// `None` if it is not known, or was about an earlier definition of the same name.
+    /// The known state of a kind. `None` if it is unknown, or that of an earlier definition of the same name.
     fn of(&self, name: &str) -> Option<Result<(), Lack>> {
         let uid = self.definitions.uid(name)?;
         let is_of_clusters = self.definitions.is_of_clusters(name)?;
@@ -268,7 +280,7 @@ fn role_of(kind: GroupResource<'_>, role: &str, definition: &str, uid: &str) -> 
     })
 }
 
-/// The path of one object that is in no namespace. What has a name that no path can hold does not exist.
+/// The path of one cluster-scoped object, or of the collection if `name` is empty or cannot be in a path.
 fn path(group: &str, resource: &str, name: &str) -> String {
     let name = SegmentName::new(name).ok();
     ResourcePath { name, ..ResourcePath::new(group, "v1", resource) }.build()
@@ -277,15 +289,18 @@ fn path(group: &str, resource: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use crate::host::api::Change;
     use crate::policy::Custom;
     use crate::root::testing::FakeHost;
+
+    static SCANS: Semaphore = Semaphore::const_new(1);
 
     const GEARS: GroupResource<'static> = GroupResource { group: "example.com", resource: "gears" };
     const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gears.example.com";
     const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/atoll:custom:gears.example.com";
 
-    /// A definition that `ke` has brought.
+    /// A definition that `ke` has created.
     fn definition() -> Value {
         let metadata = json!({
             "name": "gears.example.com", "labels": {"atoll.dev/shared": ""}, "annotations": {"overlay.atoll.dev/ke": "{}"},
@@ -318,30 +333,41 @@ mod tests {
     async fn a_role_is_made_before_the_first_write_and_not_again() {
         let (host, rights) = host();
         host.lock().reviews_behind = 3;
-        rights.to_write(GEARS).await.unwrap();
+        rights.to_write(GEARS, &SCANS).await.unwrap();
         let role = host.lock().objects[ROLE].clone();
         assert_eq!(role["metadata"]["labels"][LABEL], "true");
         assert_eq!(role["rules"][0]["resources"], json!(["gears", "gears/scale", "gears/status"]));
         assert_eq!(role["metadata"]["ownerReferences"][0]["uid"], host.lock().objects[DEFINITION]["metadata"]["uid"]);
         let asked = host.lock().reviews;
-        rights.to_write(GEARS).await.unwrap();
+        rights.to_write(GEARS, &SCANS).await.unwrap();
         assert_eq!(host.lock().reviews, asked);
-        // Somebody has taken it away.
+        // Somebody has deleted the role.
         host.remove(ROLE);
         rights.doubt(GEARS);
-        rights.to_write(GEARS).await.unwrap();
+        rights.to_write(GEARS, &SCANS).await.unwrap();
         assert!(host.lock().objects.contains_key(ROLE));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cluster_that_waits_does_not_delay_others() {
+        let (_host, rights) = host();
+        let none = Semaphore::new(0);
+        let mut waiting = std::pin::pin!(rights.to_write(GEARS, &none));
+        assert!(timeout(Duration::ZERO, &mut waiting).await.is_err());
+        rights.to_write(GEARS, &SCANS).await.unwrap();
+        none.add_permits(1);
+        waiting.await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_definition_that_was_made_anew_has_a_role_of_its_own() {
         let (host, rights) = host();
-        rights.to_write(GEARS).await.unwrap();
+        rights.to_write(GEARS, &SCANS).await.unwrap();
         host.remove(DEFINITION);
         host.put(DEFINITION, definition());
         let anew = host.lock().objects[DEFINITION].clone();
         rights.definitions.take(&Change::Applied(anew.clone()));
-        rights.to_write(GEARS).await.unwrap();
+        rights.to_write(GEARS, &SCANS).await.unwrap();
         let owner = &host.lock().objects[ROLE]["metadata"]["ownerReferences"][0];
         assert_eq!(owner["uid"], anew["metadata"]["uid"]);
     }
@@ -350,30 +376,30 @@ mod tests {
     async fn a_right_that_is_not_given_is_not_asked_for_all_the_time() {
         let (host, rights) = host();
         host.lock().reviews_behind = u32::MAX;
-        assert!(matches!(rights.to_write(GEARS).await, Err(Lack::NotGiven)));
+        assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotGiven)));
         let asked = host.lock().reviews;
-        assert!(matches!(rights.to_write(GEARS).await, Err(Lack::NotGiven)));
+        assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotGiven)));
         assert_eq!(host.lock().reviews, asked);
-        // Its operator has read the log.
+        // The operator has corrected the roles on the host.
         host.lock().reviews_behind = 0;
         sleep(LACKING).await;
-        rights.to_write(GEARS).await.unwrap();
+        rights.to_write(GEARS, &SCANS).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_operators_kind_is_not_written() {
         let (host, rights) = host();
-        // What the agent believes does not matter.
+        // The definition on the host counts, and not the one that the agent knows.
         host.edit(DEFINITION, |definition| definition["metadata"]["labels"] = json!({}));
-        assert!(matches!(rights.to_write(GEARS).await, Err(Lack::NotDue)));
+        assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotDue)));
         host.edit(DEFINITION, |object| *object = definition());
         host.edit(DEFINITION, |object| {
             object["metadata"]["managedFields"] = json!([{"manager": "helm", "fieldsV1": {"f:spec": {}}}]);
         });
-        assert!(matches!(rights.to_write(GEARS).await, Err(Lack::NotDue)));
+        assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotDue)));
         host.edit(DEFINITION, |object| *object = definition());
         host.edit(DEFINITION, |object| object["spec"]["scope"] = json!("Namespaced"));
-        assert!(matches!(rights.to_write(GEARS).await, Err(Lack::NotDue)));
+        assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotDue)));
         assert!(!host.lock().objects.contains_key(ROLE));
         for (custom, is_written) in
             [(Custom::Read, false), (Custom::Hidden, false), (Custom::Renamed, true), (Custom::Shared, true)]
@@ -381,7 +407,7 @@ mod tests {
             let (host, rights) = configured([("gears.example.com", custom)]);
             host.edit(DEFINITION, |definition| definition["metadata"]["labels"] = json!({}));
             told(&host, &rights);
-            assert_eq!(rights.to_write(GEARS).await.is_ok(), is_written, "{custom:?}");
+            assert_eq!(rights.to_write(GEARS, &SCANS).await.is_ok(), is_written, "{custom:?}");
             assert_eq!(host.lock().objects.contains_key(ROLE), is_written, "{custom:?}");
         }
     }
@@ -389,29 +415,29 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_kind_that_others_use_becomes_the_operators() {
         let (host, rights) = host();
-        rights.to_write(GEARS).await.unwrap();
+        rights.to_write(GEARS, &SCANS).await.unwrap();
         host.put(
             "/apis/example.com/v1/gears/a.ke",
             json!({"metadata": {"labels": {"atoll.dev/virtual-cluster": "ke"}}}),
         );
         sleep(DUE).await;
-        rights.to_write(GEARS).await.unwrap();
+        rights.to_write(GEARS, &SCANS).await.unwrap();
         host.put("/apis/example.com/v1/gears/plain", json!({"metadata": {}}));
-        rights.to_write(GEARS).await.unwrap();
+        rights.to_write(GEARS, &SCANS).await.unwrap();
         sleep(DUE).await;
-        assert!(matches!(rights.to_write(GEARS).await, Err(Lack::NotDue)));
+        assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotDue)));
         assert_eq!(host.lock().objects[DEFINITION]["metadata"]["labels"], json!({}));
-        // For good.
+        // This is permanent.
         host.remove("/apis/example.com/v1/gears/plain");
         told(&host, &rights);
-        assert!(matches!(rights.to_write(GEARS).await, Err(Lack::NotDue)));
+        assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotDue)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_right_that_is_not_due_any_more_is_taken_back() {
         let (host, rights) = host();
         rights.definitions.take(&Change::Synced);
-        rights.to_write(GEARS).await.unwrap();
+        rights.to_write(GEARS, &SCANS).await.unwrap();
         let other = ROLE.replace("gears", "unheard");
         host.put(&other, json!({"metadata": {"name": "atoll:custom:unheard.example.com", "labels": {LABEL: "true"}}}));
         host.edit(ROLE, |role| role["metadata"]["name"] = json!("atoll:custom:gears.example.com"));

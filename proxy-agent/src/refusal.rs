@@ -1,5 +1,7 @@
 //! Every refusal of an API request, and the one place that makes a `metav1.Status` of it.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use kube_wire::Status;
@@ -12,49 +14,84 @@ use crate::access::Refused;
 use crate::host::HostError;
 use crate::who::Unauthenticated;
 
-/// Why a request got no answer of the host's.
+/// Why a request does not get a response of the host.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// Said in full already.
+    /// A complete Status.
     #[error("{}", .0.message)]
     Status(Box<Status>),
-    /// Said of a body or its media type, which is not mapped. See `exchange::own_words`.
+    /// The body or its media type cannot be mapped. See `exchange::own_words`.
     #[error("{}", .0.status.message)]
     Unmapped(Box<Unmapped>),
     /// The host did not answer.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The host's answer is not what the request asked for. Showing it unread could show anything.
+    /// The cluster has used up a limit. The request had no effect, and may be repeated.
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
+    /// The agent cannot read the host's response. It does not forward the response, which could contain anything.
     #[error("the host's answer cannot be shown: {0}")]
     Unreadable(String),
 }
 
-/// What is said of a request that is not mapped.
+/// The refusal of a request that is not mapped.
 #[derive(Debug)]
 pub(crate) struct Unmapped {
-    /// Our words.
+    /// The agent's own Status.
     pub(crate) status: Status,
-    /// Whether there are better ones.
+    /// Which server may give a better one.
     pub(crate) ask: Ask,
 }
 
-/// Who may be shown such a request, for a better word.
+/// Which server may get such a request, so that the client gets the message of that server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
-    /// Every server: the bytes are not what their media type says, so that nobody can take them for anything.
+    /// Every server: the bytes do not match their media type, so no server can accept them.
     Anybody,
-    /// kube-apiserver's own resources, which store nothing on a dry run.
+    /// Only kube-apiserver, for its own resources: it stores nothing in a dry run.
     KubeApiserver,
-    /// Every server, but without the body: the media type is what is wrong.
+    /// Every server, but without the body: the media type is wrong.
     WithoutBody,
-    /// Nobody: the host would take it, and only this virtual cluster does not.
+    /// No server: the host would accept the request, but this virtual cluster does not.
     Nobody,
+}
+
+/// A limit that one virtual cluster has used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Exhausted {
+    /// The memory for bodies.
+    #[error("too many requests: other requests and responses use up the agent's memory for this cluster")]
+    Memory,
+    /// The memory for heads.
+    #[error("too many requests: long URLs and headers of waiting requests use up the agent's memory for this cluster")]
+    Heads,
+    /// The [seats](crate::seats) at the host.
+    #[error("too many requests: other lists and watches of this cluster occupy all of its seats at the API server")]
+    Seats,
+    /// The [turns](crate::turns) of large bodies.
+    #[error("too many requests: the agent or the API server is busy with other large objects")]
+    Turns,
+    /// The [rate](crate::heavy) of bodies that cost the host much. The cluster may try again after this time.
+    #[error("this cluster has sent too many objects with many fields and elements, or with many errors")]
+    Weight(Duration),
+}
+
+// === impl Exhausted ===
+
+impl Exhausted {
+    /// The time after which the client may try again, in seconds.
+    fn retry_after(self) -> u32 {
+        match self {
+            Self::Weight(wait) => u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1),
+            Self::Memory | Self::Heads | Self::Seats | Self::Turns => 1,
+        }
+    }
 }
 
 // === impl Unmapped ===
 
 impl Unmapped {
-    /// A refusal that `ask` may better.
+    /// A refusal whose message a server may improve, as `ask` says.
     pub(crate) fn refusal(status: Status, ask: Ask) -> Refusal {
         Refusal::Unmapped(Box::new(Self { status, ask }))
     }
@@ -101,17 +138,18 @@ impl Refusal {
         Unmapped::refusal(status, ask)
     }
 
-    /// Whose it is, in a word of the proxy-server's log.
+    /// Whose fault it is, as a word for the proxy-server's log.
     pub(crate) fn fault(&self) -> &'static str {
         match self {
             Self::Status(status) if status.code < 500 => "client",
+            Self::Exhausted(_) => "client",
             Self::Unmapped(unmapped) if unmapped.status.code < 500 => "client",
             Self::Host(_) => "host",
             _ => "atoll",
         }
     }
 
-    /// In the client's media type, as a kube-apiserver would answer.
+    /// The response in the media type that the client accepts, as kube-apiserver would send it.
     pub(crate) fn into_response(self, accept: Option<&HeaderValue>) -> (Response<()>, Bytes) {
         let status = self.into_status();
         let accept = accept.and_then(|accept| accept.to_str().ok());
@@ -131,11 +169,12 @@ impl Refusal {
         (response, Bytes::from(body))
     }
 
-    /// As the Status that it becomes.
+    /// The Status that the client gets.
     pub(crate) fn into_status(self) -> Status {
         match self {
             Self::Status(status) => *status,
             Self::Unmapped(unmapped) => unmapped.status,
+            Self::Exhausted(limit) => Status::too_many_requests(limit.to_string(), limit.retry_after()),
             Self::Host(error) if error.unsent() => {
                 Status::service_unavailable("the API server of the host cluster cannot be reached").with_retry_after(1)
             }
@@ -156,7 +195,7 @@ impl From<Unauthenticated> for Refusal {
     fn from(error: Unauthenticated) -> Self {
         match error {
             Unauthenticated::Review(error) => Status::from(&error).into(),
-            // An API server says no more either: which credential is bad and why is for the log.
+            // An API server says no more either. The log says which credential is invalid, and why.
             _ => Status::unauthorized("Unauthorized").into(),
         }
     }

@@ -15,8 +15,8 @@
 //! `attempts` (objects for dry runs of grants), `in_force` (bindings that clients have just written), `unsettled`
 //! (interrupted writes of clients), `ending` (namespaces that are being deleted), `birth` (namespaces that were just
 //! created), `secure` (levels of Pod Security), `annotate` (annotations for admission policies), `search` (namespaces
-//! that others have just created), `leave` (clusters that left the configuration), `former` (names of earlier versions),
-//! `binding` and `catalog` (the desired state), `found` (what is there), `paths`, `trouble`.
+//! that others have just created), `leave` (clusters that left the configuration), `former` (names of earlier
+//! versions), `binding` and `catalog` (the desired state), `found` (what is there), `paths`, `trouble`.
 
 mod annotate;
 mod attempts;
@@ -62,24 +62,24 @@ use unsettled::Unsettled;
 
 /// The label of a root namespace; its value is the virtual cluster.
 pub const ROOT_LABEL: &str = "atoll.dev/root";
-/// The label of mirrors, by which they are kept out of what clients list and delete.
+/// The label of mirrors. The agent excludes it from lists and deletions by clients.
 pub const MIRROR_LABEL: &str = "atoll.dev/mirror";
-/// The finalizer of mirrors: they outlive everything else in a namespace that is being deleted.
+/// The finalizer of mirrors. With it, they outlive everything else in a namespace that is being deleted.
 pub const MIRROR_FINALIZER: &str = "atoll.dev/mirror";
-/// The label of objects that clients see and cannot change.
+/// The label of objects that clients see but cannot change.
 pub const PROTECTED_LABEL: &str = "atoll.dev/protected";
-/// The label of objects in a root namespace that are no client's business.
+/// The label of objects in a root namespace that clients do not see.
 pub const INTERNAL_LABEL: &str = "atoll.dev/internal";
-/// The name of the Role or RoleBinding that is tried to be written, in a root namespace, to see whether somebody may grant
-/// as much.
+/// The name of the Role or RoleBinding in the dry run, in a root namespace, that shows whether a caller may grant
+/// certain rights.
 pub const ATTEMPT: &str = "atoll:attempt";
-/// What a mirror's name has before the name of the binding.
+/// The prefix of a mirror's name, before the name of the binding.
 pub const MIRROR_PREFIX: &str = "atoll:crb:";
 /// The namespaces that every cluster has: three of the API server's own (`systemnamespaces` in
 /// pkg/controlplane/controller) and `default`.
 pub const BORN_WITH: [&str; 4] = ["kube-system", "default", "kube-public", "kube-node-lease"];
 
-/// Keeps the virtual clusters of one agent founded. Clones are the same.
+/// Provisions and reconciles the virtual clusters of one agent. Clones share their state.
 pub struct Root<A> {
     shared: Arc<Shared<A>>,
 }
@@ -101,21 +101,21 @@ struct Shared<A> {
 /// The level of Pod Security that is enforced in each virtual cluster, if any.
 pub type Levels = HashMap<ClusterName, Level>;
 
-/// How far a virtual cluster is.
+/// The state of a virtual cluster's foundation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Founding {
-    /// Not looked at yet.
+    /// It has not been checked yet.
     Pending,
-    /// Its namespaces and its administrators' binding are there.
+    /// Its namespaces and its administrators' binding exist.
     Founded,
-    /// They are not, and why; it is tried again.
+    /// They do not, for this reason. The agent tries again.
     Failed(Arc<str>),
 }
 
 // === impl Root ===
 
 impl<A: HostApi> Root<A> {
-    /// For these virtual clusters. Does nothing until [`run`](Self::run).
+    /// A `Root` for these virtual clusters. It does nothing until [`run`](Self::run).
     pub fn new(api: A, namespaces: Arc<Namespaces>, clusters: &VirtualClusters) -> Self {
         let root = Self::of(api, namespaces, clusters.roles(), clusters.annotations());
         root.enforce(clusters.levels());
@@ -140,8 +140,7 @@ impl<A: HostApi> Root<A> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// From now on, keeps exactly these founded. Of others, nothing of ours keeps namespaces from being deleted any
-    /// more; what they have stays on the host.
+    /// From now on, reconciles exactly these clusters. The objects of others stay on the host, without our finalizers.
     pub fn serve(&self, clusters: HashMap<ClusterName, Annotations>) {
         self.shared.annotations.store(Arc::new(clusters.clone()));
         let clusters: Vec<_> = clusters.into_keys().collect();
@@ -155,7 +154,7 @@ impl<A: HostApi> Root<A> {
         self.shared.clusters.send_replace(clusters.into());
     }
 
-    /// How far this virtual cluster is; `None` if it is not one of this agent's.
+    /// The state of this virtual cluster's foundation; `None` if this agent does not serve it.
     pub fn founding(&self, cluster: &ClusterName) -> Option<Founding> {
         self.shared.founding.borrow().get(cluster).cloned()
     }
@@ -165,7 +164,7 @@ impl<A: HostApi> Root<A> {
         self.shared.namespaces.member(host).is_some_and(|member| member.phase == Phase::Terminating)
     }
 
-    /// Waits until every virtual cluster was founded, which is when clients can be served.
+    /// Waits until every virtual cluster is founded, so that the agent can serve clients.
     pub async fn founded(&self) {
         let mut founding = self.shared.founding.subscribe();
         let all = founding.wait_for(|all| all.values().all(|one| *one == Founding::Founded));

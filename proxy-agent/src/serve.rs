@@ -44,7 +44,9 @@ impl Streams {
         let pings = connection.ping_pong().expect("nobody took it before");
         let budget = Budget::new(protocol::settings::BUFFER_BUDGET);
         let mut lost = std::pin::pin!(tunnel::keepalive::keepalive(pings, |_| ()));
-        let mut kept = std::pin::pin!(budget.keep(|sweep| warn!(reset = sweep.reset, "slow receivers were reset")));
+        let mut kept = std::pin::pin!(
+            budget.keep(|sweep| warn!(reset = sweep.reset, "streams with unread request data were reset"))
+        );
         let mut stopping = false;
         // For streams that have no end of their own.
         let ending = CancellationToken::new();

@@ -1,4 +1,4 @@
-//! Applies a plan to bodies: the engine of `rewrite` inside an [`http_body::Body`].
+//! Maps the bodies of responses: the engine of `rewrite` inside an [`http_body::Body`].
 
 mod arrivals;
 mod binding;
@@ -19,15 +19,15 @@ pub(crate) use overlaid::{Overlaid, Read};
 pub(crate) use proxied::Proxied;
 pub(crate) use response::{Show, ShownBody, Upstream, encoding, show, warnings};
 pub(crate) use review::{Answer, Ruling};
-pub(crate) use whole::{CollectError, Collector, collect, collect_charged, drain, exhausted};
+pub(crate) use whole::{CollectError, Collector, collect, collect_charged, drain};
 
-/// The largest request body that an API server takes, in bytes (`MaxRequestBodyBytes` in apiserver's
-/// `server/config.go`).
+/// The maximum length of a request body, in bytes (`MaxRequestBodyBytes` in apiserver's `server/config.go`).
 pub(crate) const MAX_REQUEST: usize = 3 * 1024 * 1024;
 
-/// How much more of a request body is read and forgotten, in bytes. A client that is still sending when the answer comes
-/// may never look at it: over HTTP/1.1 the connection has to be closed on it (RFC 9112 section 9.6).
+/// The maximum length of the rest of a request body that is read and discarded, in bytes. A client that is still
+/// sending when the response arrives may never read it: over HTTP/1.1, the connection must be closed then (RFC 9112,
+/// section 9.6).
 pub(crate) const MAX_FORGOTTEN: usize = 16 * 1024 * 1024;
 
-/// The largest answer that is looked at as a whole, in bytes. Lists and watches are not: they stream.
+/// The maximum length of a response that is processed as a whole, in bytes. Lists and watches are streamed instead.
 pub(crate) const MAX_OBJECT: usize = 16 * 1024 * 1024;

@@ -1,57 +1,97 @@
-//! Large bodies, one after the other.
+//! Large bodies are processed one after the other.
 //!
-//! Mapping a body of megabytes takes tens of milliseconds, and what is made of it meanwhile has many times its length. The
-//! host spends as much on it again. So the large bodies of a virtual cluster are mapped one at a time, by a thread of low
-//! priority that is none of those that serve everybody, and one of them is at the host at a time. So are large objects in
-//! lists.
+//! Mapping a body of megabytes takes tens of milliseconds and many times its length in memory. The host needs as much
+//! again. So the large bodies of a virtual cluster are mapped one at a time, by a separate thread of low priority, and
+//! the host gets one of them at a time. The same applies to large objects in responses.
 
 use std::future::Future;
 use std::panic::resume_unwind;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread;
+use std::time::Duration;
 
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::block_in_place;
 use tokio::time::error::Elapsed;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::Span;
 
 use crate::host::QUEUE_WAIT;
 
-/// Bodies of this size take less than a turn would.
+/// The maximum length of an object that is not large, in bytes. Processing it takes less time than switching to another
+/// thread, unless it consists of many small values.
 pub(crate) const SMALL: usize = 256 * 1024;
 
-/// How many large bodies of a virtual cluster are at the host at once.
-const AT_HOST: usize = 1;
+/// The size class of a body, which decides whether it waits for a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Size {
+    /// It waits for nothing.
+    Small,
+    /// It is mapped at once, but the host gets only a few such bodies at a time.
+    Medium,
+    /// It is mapped in its turn, and the host gets one such body at a time.
+    Large,
+}
 
-/// The niceness of the thread that works on a large body: a tenth of the processor where others want it too (sched(7)).
+/// A body that weighs more than this, in bytes, is of medium size. An object with about 170 small values weighs this
+/// much. If all values are invalid, the host needs about 20 ms to report it, and 80 ms for twice as many values.
+pub(crate) const MEDIUM_WEIGHT: usize = 128 * 1024;
+
+/// A body that weighs more than this, in bytes, is large.
+const LARGE_WEIGHT: usize = 512 * 1024;
+
+/// The number of bodies of medium size of a virtual cluster that the host gets at a time.
+const MEDIUM_AT_HOST: usize = 8;
+
+/// The number of large bodies of a virtual cluster that the host gets at a time.
+const LARGE_AT_HOST: usize = 1;
+
+/// The number of virtual clusters that may have a large object in parsed form at a time. Each of these may take 64 MiB
+/// of memory.
+pub(crate) const PARSED: usize = 2;
+
+/// The time for each byte of long events. It limits the watches of a virtual cluster to 64 MiB per second. Without this
+/// limit, a change of an object of 1 MB that a thousand watches show would occupy the host and the agent for seconds.
+const NANOS_PER_BYTE: u64 = 15;
+
+/// The niceness of the thread that works on a large body. The thread gets about a tenth of the time of a processor that
+/// other threads use, too (sched(7)).
 const NICE: i32 = 10;
 
 /// The turns of one virtual cluster.
 #[derive(Debug)]
 pub(crate) struct Turns {
     work: Mutex<()>,
-    host: Semaphore,
+    medium: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+    /// Shared by all clusters.
+    parsed: Arc<Semaphore>,
+    /// The turn of watches. They do not block threads while they wait, because there are too many of them.
+    frames: Arc<Semaphore>,
+    /// The time from which the watches may process further bytes of long events.
+    free: Mutex<Instant>,
 }
 
-/// Works on a body only in its turn, and waits for the host without one.
+/// A future that is polled in its turn while the flag is set.
 pub(crate) struct InTurn<'a, F> {
-    turn: Option<&'a Mutex<()>>,
+    turn: &'a Mutex<()>,
+    is_working: &'a AtomicBool,
     work: F,
 }
 
-/// Lets a thread of low priority do the work.
+/// Does the work in a thread of low priority.
 fn in_background<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let (runtime, span) = (Handle::current(), Span::current());
     thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let _entered = runtime.enter();
-            // Where this is not allowed, the work has the priority of all other work.
+            // If this is not allowed, the thread keeps the normal priority.
             let _ = setpriority_process(Some(gettid()), NICE);
             span.in_scope(work)
         });
@@ -59,47 +99,104 @@ fn in_background<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Does the work when no other work has the turn.
+/// Waits for the turn, and does the work.
 fn in_turn<T: Send>(turn: &Mutex<()>, work: impl FnOnce() -> T + Send) -> T {
-    let work = || {
-        // Nothing is kept behind it that a panic could leave half-done.
-        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-        work()
-    };
-    match Handle::current().runtime_flavor() {
-        RuntimeFlavor::MultiThread => block_in_place(|| in_background(work)),
-        // There is no other thread that could serve anybody meanwhile.
-        _ => work(),
+    // The lock protects no data, so a panic cannot leave inconsistent data behind.
+    let lock = || turn.lock().unwrap_or_else(PoisonError::into_inner);
+    if Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
+        return block_in_place(|| {
+            let _turn = lock();
+            in_background(work)
+        });
     }
+    // The runtime has no other thread that could serve other requests in the meantime.
+    let _turn = lock();
+    work()
 }
 
 // === impl Turns ===
 
+#[cfg(test)]
 impl Default for Turns {
     fn default() -> Self {
-        Self { work: Mutex::default(), host: Semaphore::new(AT_HOST) }
+        Self::new(Arc::new(Semaphore::new(PARSED)))
     }
 }
 
 impl Turns {
-    /// A place at the host for a large body, for as long as it is held. A small one needs none. A request waits no longer
-    /// than in the host's own queues.
-    pub(crate) async fn at_host(&self, body: &[u8]) -> Result<Option<SemaphorePermit<'_>>, Elapsed> {
-        if body.len() <= SMALL {
-            return Ok(None);
+    /// The turns of a new virtual cluster. All clusters share `parsed`, of [`PARSED`] permits.
+    pub(crate) fn new(parsed: Arc<Semaphore>) -> Self {
+        let semaphore = |permits| Arc::new(Semaphore::new(permits));
+        Self {
+            work: Mutex::default(),
+            medium: semaphore(MEDIUM_AT_HOST),
+            large: semaphore(LARGE_AT_HOST),
+            parsed,
+            frames: semaphore(1),
+            free: Mutex::new(Instant::now()),
         }
-        // An error inside would mean that it is closed, which nobody does.
-        timeout(QUEUE_WAIT, self.host.acquire()).await.map(Result::ok)
     }
 
-    /// Does the work in its turn, before this returns.
+    /// Waits until a large object of this cluster may be parsed. The semaphore is fair, and at most one object of each
+    /// cluster waits. So the clusters take turns.
+    pub(crate) async fn parsed(&self, size: Size) -> Result<Option<OwnedSemaphorePermit>, Elapsed> {
+        if size < Size::Large {
+            return Ok(None);
+        }
+        timeout(QUEUE_WAIT, Arc::clone(&self.parsed).acquire_owned()).await.map(Result::ok)
+    }
+
+    /// Waits for the turn of a body at the host, which lasts until the permit is dropped. A small body needs none. A
+    /// request waits no longer than in the host's own queues.
+    pub(crate) async fn at_host(&self, size: Size) -> Result<Option<OwnedSemaphorePermit>, Elapsed> {
+        let semaphore = match size {
+            Size::Small => return Ok(None),
+            Size::Medium => &self.medium,
+            Size::Large => &self.large,
+        };
+        // The inner error means that the semaphore is closed, but these never are.
+        timeout(QUEUE_WAIT, Arc::clone(semaphore).acquire_owned()).await.map(Result::ok)
+    }
+
+    /// Does the work on a large object in its turn. Blocks until it is done.
     pub(crate) fn now<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         in_turn(&self.work, work)
     }
 
-    /// The work on this body, in its turn.
-    pub(crate) fn work<F>(&self, body: &[u8], work: F) -> InTurn<'_, F> {
-        InTurn { turn: (body.len() > SMALL).then_some(&self.work), work }
+    /// Wraps a future, so that it is polled in its turn while `is_working` is set. The future must clear the flag
+    /// before it waits for other tasks, because a thread of low priority may be suspended while it holds a lock that
+    /// they need.
+    pub(crate) fn work<'a, F>(&'a self, is_working: &'a AtomicBool, work: F) -> InTurn<'a, F> {
+        InTurn { turn: &self.work, is_working, work }
+    }
+
+    /// Reserves the time for a watch to process this many bytes of a long event. Returns when the watch may begin.
+    pub(crate) fn slot(&self, bytes: usize) -> Instant {
+        let time = Duration::from_nanos(u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(NANOS_PER_BYTE));
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = (*free).max(Instant::now());
+        *free = slot + time;
+        slot
+    }
+
+    /// The semaphore that a watch acquires before it works on a long event.
+    pub(crate) fn frames(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.frames)
+    }
+}
+
+// === impl Size ===
+
+impl Size {
+    /// The size class of a body, by its length and its weight in bytes.
+    pub(crate) fn of(length: usize, weight: usize) -> Self {
+        if length > SMALL || weight > LARGE_WEIGHT {
+            Self::Large
+        } else if weight > MEDIUM_WEIGHT {
+            Self::Medium
+        } else {
+            Self::Small
+        }
     }
 }
 
@@ -112,8 +209,10 @@ where
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let Some(turn) = self.turn else { return Pin::new(&mut self.work).poll(cx) };
-        let waker = cx.waker();
+        if !self.is_working.load(Ordering::Relaxed) {
+            return Pin::new(&mut self.work).poll(cx);
+        }
+        let (turn, waker) = (self.turn, cx.waker());
         in_turn(turn, || Pin::new(&mut self.work).poll(&mut Context::from_waker(waker)))
     }
 }
@@ -123,16 +222,31 @@ mod tests {
     use std::future::pending;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
-    use std::time::Duration;
 
     use tokio::task::JoinSet;
     use tokio::time::timeout;
 
     use super::*;
 
-    static LARGE: [u8; SMALL + 1] = [0; SMALL + 1];
+    static WORKING: AtomicBool = AtomicBool::new(true);
 
-    /// The only thread of the runtime serves others while a large body is worked on.
+    /// A cluster waits only if two other clusters have large objects in parsed form.
+    #[tokio::test(start_paused = true)]
+    async fn few_clusters_parse_large_objects() {
+        let parsed = Arc::new(Semaphore::new(PARSED));
+        let clusters = [(); PARSED + 1].map(|()| Turns::new(Arc::clone(&parsed)));
+        let mut held = Vec::new();
+        for turns in &clusters[..PARSED] {
+            held.push(turns.parsed(Size::Large).await.unwrap());
+        }
+        let last = &clusters[PARSED];
+        assert!(last.parsed(Size::Medium).await.is_ok());
+        assert!(last.parsed(Size::Large).await.is_err(), "no request waits for ever");
+        held.pop();
+        assert!(last.parsed(Size::Large).await.is_ok());
+    }
+
+    /// The only thread of the runtime serves other tasks while a large body is processed.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn others_are_served_meanwhile() {
         let (sender, receiver) = mpsc::channel();
@@ -140,38 +254,49 @@ mod tests {
         tasks.spawn(async move {
             let turns = Turns::default();
             let work = Box::pin(async move { receiver.recv_timeout(Duration::from_secs(60)).is_ok() });
-            turns.work(&LARGE, work).await
+            turns.work(&WORKING, work).await
         });
         tasks.spawn(async move { sender.send(()).is_ok() });
         assert_eq!(tasks.join_all().await, [true, true]);
     }
 
-    /// Of one cluster, not more large bodies than that are at the host; small ones do not wait for them.
+    #[test]
+    fn what_is_long_or_heavy_is_large() {
+        let sizes = [(0, 0), (SMALL, MEDIUM_WEIGHT), (9, MEDIUM_WEIGHT + 1), (9, LARGE_WEIGHT + 1), (SMALL + 1, 0)];
+        let sizes = sizes.map(|(length, weight)| Size::of(length, weight));
+        assert_eq!(sizes, [Size::Small, Size::Small, Size::Medium, Size::Large, Size::Large]);
+    }
+
+    /// The host gets only so many large bodies of one cluster at a time. Small ones do not wait for them.
     #[tokio::test(start_paused = true)]
     async fn few_are_at_the_host() {
         let turns = Turns::default();
-        let mut places = Vec::new();
-        for _ in 0..AT_HOST {
-            places.push(turns.at_host(&LARGE).await.unwrap());
+        let mut taken = Vec::new();
+        for _ in 0..LARGE_AT_HOST {
+            taken.push(turns.at_host(Size::Large).await.unwrap());
         }
-        let at_once = |body| timeout(Duration::ZERO, turns.at_host(body));
-        assert!(at_once(&LARGE).await.is_err());
-        assert!(at_once(&LARGE[..SMALL]).await.is_ok());
-        assert!(turns.at_host(&LARGE).await.is_err(), "none waits for ever");
-        places.pop();
-        assert!(at_once(&LARGE).await.is_ok());
+        let at_once = |size| timeout(Duration::ZERO, turns.at_host(size));
+        assert!(at_once(Size::Large).await.is_err());
+        assert!(at_once(Size::Small).await.is_ok());
+        let medium: Vec<_> = (0..MEDIUM_AT_HOST).map(|_| at_once(Size::Medium)).collect();
+        for taken in medium {
+            drop(taken.await.unwrap());
+        }
+        assert!(turns.at_host(Size::Large).await.is_err(), "none waits for ever");
+        taken.pop();
+        assert!(at_once(Size::Large).await.is_ok());
     }
 
-    /// The timers of the runtime are there, and a panic is the task's.
+    /// The work can use the runtime's timers, and its panic is that of its task.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn the_work_is_the_task_s() {
         let turns: &'static Turns = Box::leak(Box::default());
         let mut tasks = JoinSet::new();
-        tasks.spawn(turns.work(&LARGE, Box::pin(async { panic!("in its turn") })));
+        tasks.spawn(turns.work(&WORKING, Box::pin(async { panic!("in its turn") })));
         assert!(
             tasks.join_next().await.is_some_and(|result: Result<(), _>| result.is_err_and(|error| error.is_panic()))
         );
-        tasks.spawn(turns.work(&LARGE, Box::pin(async { drop(timeout(Duration::ZERO, pending::<()>()).await) })));
+        tasks.spawn(turns.work(&WORKING, Box::pin(async { drop(timeout(Duration::ZERO, pending::<()>()).await) })));
         assert!(tasks.join_next().await.is_some_and(|result| result.is_ok()), "the next one has its turn");
     }
 
@@ -184,11 +309,11 @@ mod tests {
                 assert_eq!(AT_ONCE.fetch_add(1, Ordering::SeqCst), 0);
                 thread::yield_now();
                 AT_ONCE.fetch_sub(1, Ordering::SeqCst);
-                // Who waits has no turn.
+                // A task that waits does not keep the turn.
                 tokio::task::yield_now().await;
             }
         };
-        let tasks: JoinSet<()> = (0..4).map(|_| turns.work(&LARGE, Box::pin(work()))).collect();
+        let tasks: JoinSet<()> = (0..4).map(|_| turns.work(&WORKING, Box::pin(work()))).collect();
         tasks.join_all().await;
     }
 }

@@ -1,9 +1,10 @@
-//! The agents' listener: TLS 1.3 with a client certificate, one registration, then the roles turn.
+//! The agents' listener: TLS 1.3 with a client certificate, one registration, then the proxy-server becomes the HTTP/2
+//! client.
 //!
 //! ```text
 //! accept -> TLS (who) -> POST /atoll/tunnel (what it offers) -> 101 -> HTTP/2 with us as the client
 //! ```
-//! What it offers may change later: see `offers`.
+//! An agent may change its offers later: see `offers`.
 
 mod offers;
 mod register;
@@ -27,24 +28,24 @@ use crate::limits::Place;
 use crate::registry::Registry;
 use crate::tunnel::Tunnel;
 
-/// From the first byte to the end of the TLS handshake, and the same again to the registration. An honest agent needs a
-/// few round trips; a silent peer must not hold a socket for long.
+/// The time from the first byte to the end of the TLS handshake, and again until the registration. An agent needs a few
+/// round trips. A silent peer must not hold a socket for long.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What the agents' listener needs.
+/// The parts that the agents' listener uses.
 #[derive(Clone, Debug)]
 pub struct Agents {
-    /// Where tunnels are registered.
+    /// The registry of tunnels.
     pub registry: Arc<Registry>,
-    /// This process, as agents that dial several addresses tell it from others.
+    /// The instance of this process. Agents that dial several addresses recognise it by this.
     pub server_id: Arc<str>,
-    /// Who signs agents' certificates.
+    /// The CA of the agents' certificates.
     pub agent_ca: Watched<ClientCa>,
-    /// Where the tunnels live.
+    /// The tasks of tunnels.
     pub tasks: Tasks,
 }
 
-/// Why a connection of an agent came to nothing.
+/// Why a connection of an agent failed.
 #[derive(Debug, thiserror::Error)]
 enum AgentError {
     #[error("the TLS handshake failed")]
@@ -113,10 +114,10 @@ impl Agents {
         let pings = connection.ping_pong().expect("nobody took it before");
         let protocol::Registration { protocol, instance, version, clusters, capabilities, .. } = registration;
         let tunnel = Tunnel::new(agent, instance, version, protocol, requests);
-        // Taken first: a configuration that comes now is looked at by `offers`.
+        // Subscribed first, so that `offers` sees a configuration that arrives now.
         let offered = offers::Offered::new(&self.registry, &tunnel, &clusters);
         if let Err(refusal) = self.registry.renew(&tunnel, &clusters) {
-            // Granted a moment ago, and not any more: another tunnel or a reload was faster.
+            // Another tunnel or a reload has taken the clusters since they were granted.
             warn!(%refusal, "agent not registered");
             return Ok(());
         }
@@ -128,7 +129,7 @@ impl Agents {
                 Err(err) => err.to_string(),
             },
             lost = tunnel::keepalive::keepalive(pings, |rtt| tunnel.measured(rtt)) => lost.to_string(),
-            () = tunnel.budget.keep(|sweep| warn!(reset = sweep.reset, held = sweep.held, "slow readers were reset")) =>
+            () = tunnel.budget.keep(|sweep| warn!(reset = sweep.reset, held = sweep.held, "streams with unread response data were reset")) =>
                 unreachable!("a budget is kept for ever"),
             () = offered.follow(capabilities.iter().any(|one| one == protocol::offers::CAPABILITY)) =>
                 unreachable!("offers are followed for ever"),
@@ -139,7 +140,7 @@ impl Agents {
         Ok(())
     }
 
-    /// The handshake verified the chain; this reads who it is.
+    /// The handshake verified the chain; this reads the identity.
     fn identity<S>(&self, stream: &tokio_rustls::server::TlsStream<S>) -> Result<AgentId, AgentError> {
         let (_, session) = stream.get_ref();
         let chain = session.peer_certificates().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Builds every part of the proxy-server, in order, and runs them until it is asked to stop.
+//! Builds all parts of the proxy-server, in order, and runs them until they must stop.
 //!
-//! [`App::bind`] fails where a wrong configuration shows: files that cannot be read, ports that are taken. After it,
-//! clients can connect. `atoll demo` runs the same two functions.
+//! [`App::bind`] reports errors of the configuration: files that cannot be read, ports that are in use. When it
+//! returns, clients can connect. `atoll demo` calls the same two functions.
 
 mod files;
 mod observe;
@@ -42,7 +42,7 @@ const TUNNELS: usize = 64;
 
 /// A proxy-server that is bound but not running yet.
 pub struct App {
-    /// Where each listener ended up.
+    /// The address of each listener.
     pub bound: Bound,
     listeners: Listeners,
     agents: Agents,
@@ -59,7 +59,7 @@ pub struct App {
     drain: Duration,
 }
 
-/// Addresses with their real ports.
+/// Addresses with their actual ports.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
     /// Clients, as an HTTP proxy.
@@ -92,8 +92,8 @@ impl std::fmt::Debug for App {
 // === impl App ===
 
 impl App {
-    /// Reads the files that the configuration names and binds its ports. `file` is what the configuration was read from:
-    /// its list of clusters is read again when it changes.
+    /// Reads the files that the configuration names, and binds its ports. `file` is the configuration file; its list of
+    /// clusters is reloaded when it changes.
     pub async fn bind(config: &ProxyServerConfiguration, file: &Path) -> anyhow::Result<Self> {
         let tasks = Tasks::new();
         let reloader = Reloader::new(Reloader::DEFAULT_PERIOD);
@@ -104,7 +104,7 @@ impl App {
         let certificates = Arc::new(files.certificates(config, &registry));
         let endpoint_tls = EndpointTls::new(Arc::clone(&certificates)).context("cannot set up TLS")?;
         let agent_tls = agent_listener_config(certificates.clone(), files.agent_ca.clone(), &[protocol::upgrade::ALPN]);
-        // HTTP/1.1 only: Go offers h2 to an https proxy and then cannot speak it.
+        // HTTP/1.1 only: Go offers h2 to an https proxy, but does not support it.
         let proxy_tls = config
             .proxy
             .tls
@@ -115,7 +115,7 @@ impl App {
         let (of_clients, of_agents) = (config.limits.connections(memory, files_open), fitting(memory, files_open));
         info!(clients = of_clients.all, agents = of_agents, "limits of connections");
         let limits = Limits::new(&config.limits, of_clients, &metrics);
-        // All agents may come by one address, and all of them at once.
+        // All agents may come from one address at the same time.
         let agent_connections = Connections::new(config::Connections {
             all: of_agents,
             per_address: of_agents,
@@ -167,7 +167,7 @@ impl App {
         })
     }
 
-    /// Serves until `stop`, then lets connections end for as long as the configuration says, or until `hurry`.
+    /// Serves until `stop`. Then lets connections end for the time of `drain`, or until `hurry`.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { listeners, agents, agent_tls, agent_connections, limits, .. } = self;
         let Self { connect, proxy_tls, endpoint, observe, reload, keeper, tasks, .. } = self;

@@ -1,4 +1,4 @@
-//! Whose clients each virtual cluster believes: one authority for each, read from its file.
+//! The client CAs: one authority for each virtual cluster, read from its file.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) type ByCluster = HashMap<ClusterName, (PathBuf, Watched<ClientCa>)>;
 // === impl ClientCas ===
 
 impl ClientCas {
-    /// That of a cluster; `None` if the configuration has none for it.
+    /// The authority of a cluster. `None` if the configuration has none.
     pub(crate) fn get(&self, cluster: &ClusterName) -> Option<Watched<ClientCa>> {
         self.0.load().get(cluster).map(|(_, ca)| ca.clone())
     }
@@ -31,8 +31,8 @@ impl ClientCas {
         self.0.load().iter().map(|(cluster, (_, ca))| (cluster.clone(), ca.clone())).collect()
     }
 
-    /// Reads what a configuration names and is not read already. Nothing is in force before it is
-    /// [exchanged](Self::exchange).
+    /// Reads the authorities of a configuration that are not read yet. They take effect with
+    /// [`exchange`](Self::exchange).
     pub(crate) fn read(&self, config: &ProxyServerConfiguration, reloader: &Reloader) -> anyhow::Result<ByCluster> {
         let known = self.0.load();
         let mut read = HashMap::new();

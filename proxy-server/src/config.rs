@@ -1,4 +1,4 @@
-//! The proxy-server's configuration: what the file may say, and what the process needs of it.
+//! The proxy-server's configuration: the keys of the file, and their values.
 
 mod check;
 mod karmada;
@@ -25,19 +25,19 @@ pub struct ProxyServerConfiguration {
     /// Where to listen.
     #[serde(default)]
     pub listeners: Listeners,
-    /// Names and addresses under which clients and agents reach this process; they go into its certificates.
+    /// Names and addresses by which clients and agents reach this process. Its certificates contain them.
     #[serde(default)]
     pub host_names: Vec<Located<String>>,
-    /// How the proxy listener is protected where it is not on loopback.
+    /// How the proxy listener is protected beyond loopback.
     #[serde(default)]
     pub proxy: ProxySecurity,
     /// Signs the certificates of the endpoints and listeners.
     #[serde(rename = "servingCA")]
     pub serving_ca: KeyPair,
-    /// Signed the certificates of the agents.
+    /// The CA of the agents' certificates.
     #[serde(rename = "agentCA")]
     pub agent_ca: Certificate,
-    /// The clusters and who may serve them.
+    /// The clusters, and the agents that may serve them.
     #[serde(default)]
     pub clusters: Vec<Located<Cluster>>,
     /// Limits of clients.
@@ -46,7 +46,7 @@ pub struct ProxyServerConfiguration {
     /// Makes virtual clusters members of a Karmada control plane.
     #[serde(default)]
     pub karmada: Option<Karmada>,
-    /// How long connections may take to end when the process is asked to stop.
+    /// How long connections may take to end after SIGTERM.
     #[serde(default = "default_drain")]
     pub drain: Duration,
 }
@@ -67,13 +67,13 @@ pub struct Listeners {
     pub admin: Located<ListenAddr>,
 }
 
-/// Beyond loopback the proxy listener needs one of these.
+/// Beyond loopback, the proxy listener needs one of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ProxySecurity {
     /// Serve TLS, with a certificate of the serving CA for `hostNames`.
     pub tls: bool,
-    /// Serve plain HTTP all the same. What passes is TLS inside, but who connects where can be seen and forged.
+    /// Serve plain HTTP. The bytes inside are TLS, but the targets of CONNECT can be read and forged.
     pub insecure: bool,
 }
 
@@ -98,7 +98,7 @@ pub struct Certificate {
 pub struct ClientCa {
     /// PEM.
     pub certificate: Located<FilePath>,
-    /// PEM; only `atoll kubeconfig` reads it, so it may be kept elsewhere.
+    /// PEM. Only `atoll kubeconfig` reads it, so you can keep it elsewhere.
     #[serde(default)]
     pub key: Option<Located<FilePath>>,
 }
@@ -109,15 +109,15 @@ pub struct ClientCa {
 pub struct Cluster {
     /// The first label of its endpoint.
     pub name: ClusterName,
-    /// The identities that may serve it; one at a time.
+    /// The identities of agents that may serve it, one at a time.
     pub agents: Vec<AgentId>,
-    /// How it is carried.
+    /// Whether it is virtual or physical.
     #[serde(default)]
     pub mode: Mode,
-    /// Who its clients' certificates are checked against; for virtual clusters.
+    /// The CA of its clients; for virtual clusters.
     #[serde(default, rename = "clientCA")]
     pub client_ca: Option<ClientCa>,
-    /// The address that clients know it by; for physical clusters.
+    /// The address by which clients know it; for physical clusters.
     #[serde(default)]
     pub api_server: Option<Authority>,
 }

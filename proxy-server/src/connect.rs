@@ -1,7 +1,8 @@
-//! The HTTP proxy that `proxy-url` names: CONNECT (RFC 9110 section 9.3.6), answered for clusters and nothing else.
+//! The HTTP proxy that `proxy-url` names: CONNECT (RFC 9110 section 9.3.6), only to clusters.
 //!
-//! A virtual cluster's CONNECT is answered at once, since TLS ends here. A physical cluster's is answered when the agent
-//! has reached the API server, so that a failure is told in the status line: kubectl shows nothing else of it.
+//! The CONNECT for a virtual cluster is answered at once, because TLS ends here. The CONNECT for a physical cluster is
+//! answered when the agent has reached the API server, so that the status line reports a failure: kubectl shows nothing
+//! else.
 
 mod refusal;
 mod route;
@@ -30,40 +31,40 @@ use crate::tunnel::{Demand, Lease, OpenError, TunnelError};
 use refusal::ConnectRefusal;
 use route::Route;
 
-/// What the proxy listener needs.
+/// The parts that the proxy listener uses.
 #[derive(Clone, Debug)]
 pub struct Connect {
-    /// Who serves what.
+    /// The clusters and their tunnels.
     pub registry: Arc<Registry>,
-    /// The virtual clusters' side of the connection.
+    /// The endpoint of virtual clusters.
     pub endpoint: Endpoint,
     /// Limits of clients.
     pub limits: Arc<Limits>,
-    /// `<cluster>.<domain>` names a cluster.
+    /// The domain in `<cluster>.<domain>`.
     pub domain: Arc<str>,
-    /// Where connections live on after the answer to CONNECT.
+    /// The tasks of connections after the response to CONNECT.
     pub tasks: Tasks,
 }
 
-/// Bytes to a physical cluster's API server.
+/// A connection to the API server of a physical cluster.
 struct Passage {
     inbound: tunnel::Inbound,
     outbound: h2::SendStream<Bytes>,
-    /// Of the cluster.
+    /// Cancelled when the cluster is removed.
     end: CancellationToken,
     _lease: Lease,
     _stream: StreamPlace,
 }
 
-/// The time for a physical cluster's agent to dial the API server: longer than the agent's own timeout (`proxy-agent`'s
-/// `layer4`).
+/// The time for the agent of a physical cluster to dial the API server. It is longer than the agent's own timeout
+/// (`layer4` of `proxy-agent`).
 const DIALLING: Duration = Duration::from_secs(30);
 
 // === impl Connect ===
 
 impl Connect {
-    /// Serves one connection, which may be TLS already. HTTP/1.1 only: Go's clients cannot speak HTTP/2 to a proxy. A
-    /// connection behind a CONNECT keeps its place.
+    /// Serves one connection, which may be TLS already. HTTP/1.1 only: Go's clients do not support HTTP/2 to a proxy. A
+    /// connection keeps its place after CONNECT.
     pub async fn serve<S>(self, io: S, place: Place)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -132,7 +133,7 @@ impl Connect {
     async fn dial(&self, cluster: &Cluster) -> Result<Passage, ConnectRefusal> {
         let stream = self.limits.streams.enter(&cluster.name, Client::Passage);
         let stream = stream.map_err(|limit| self.exceeded(cluster, limit))?;
-        // Taken first: a cluster that is gone by now has no tunnel either.
+        // First: if the cluster is removed after this, it has no tunnel either.
         let end = self.registry.end_of(&cluster.name).unwrap_or_default();
         let tunnel = self.registry.tunnel(&cluster.name)?;
         let address =

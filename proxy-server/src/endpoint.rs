@@ -1,4 +1,4 @@
-//! The endpoint of a virtual cluster: TLS as a real API server would offer it, then every request into the tunnel.
+//! The endpoint of a virtual cluster: TLS as with a real API server, then every request into the tunnel.
 //!
 //! ```text
 //! CONNECT ke-beijing.atoll.internal:443 --\
@@ -6,7 +6,7 @@
 //! path    /clusters/ke-beijing/... -------/
 //! ```
 //!
-//! Nothing here looks into a Kubernetes body.
+//! Nothing here parses a Kubernetes body.
 
 mod access_log;
 mod admit;
@@ -53,14 +53,14 @@ use access_log::Logged;
 use idle::{Idle, Requests, Verdict};
 use who::Peer;
 
-/// For a TLS handshake.
+/// The time limit for a TLS handshake.
 pub(crate) const TLS_PATIENCE: Duration = Duration::from_secs(10);
 
-/// From an accepted connection, or the last answer, to the next request's head. kube-apiserver waits as long
-/// (`ReadHeaderTimeout` in `k8s.io/apiserver/pkg/server/secure_serving.go`).
+/// The time from an accepted connection, or from the last response, to the head of the next request, as in
+/// kube-apiserver (`ReadHeaderTimeout` in `k8s.io/apiserver/pkg/server/secure_serving.go`).
 pub(crate) const HEADER_PATIENCE: Duration = Duration::from_secs(32);
 
-/// What endpoints need; cheap to clone.
+/// The parts of an endpoint. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     shared: Arc<Shared>,
@@ -76,26 +76,26 @@ struct Shared {
     tasks: Tasks,
 }
 
-/// What is known of a connection before its first request.
+/// The known facts about a connection before its first request.
 #[derive(Debug)]
 struct Connection {
-    /// The cluster that CONNECT or SNI named; requests cannot be for another.
+    /// The cluster that CONNECT or SNI named. Requests must not name another one.
     bound: Option<ClusterName>,
     peer: Peer,
     place: Place,
     requests: Requests,
 }
 
-/// A connection of either version of HTTP.
+/// An HTTP/1.1 or HTTP/2 connection.
 trait Conversation: Future<Output = hyper::Result<()>> {
-    /// Lets running requests end, and accepts no others.
+    /// Lets running requests end, and accepts no more.
     fn close(self: Pin<&mut Self>);
 }
 
 // === impl Endpoint ===
 
 impl Endpoint {
-    /// Puts the parts together.
+    /// Assembles the parts.
     pub fn new(
         registry: Arc<Registry>,
         tls: EndpointTls,
@@ -115,7 +115,7 @@ impl Endpoint {
         self.serve(io, place, Some(cluster)).await;
     }
 
-    /// Serves a connection to the listener itself.
+    /// Serves a direct connection to the listener.
     pub async fn serve_direct<S>(&self, io: S, place: Place)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -161,7 +161,7 @@ impl Endpoint {
             let (named, config) = tls.direct(message.server_name()).map_err(std::io::Error::other)?;
             match connected {
                 None => (named, config),
-                // Two names for one connection: one of them is meant to deceive.
+                // The connection has two names, so one of them is wrong.
                 Some(cluster) if named.as_ref().is_some_and(|named| named != cluster.name.as_str()) => {
                     return Err(std::io::Error::other("SNI and CONNECT name different clusters"));
                 }
@@ -178,7 +178,7 @@ impl Endpoint {
         Ok((stream, bound, Peer::new(chain)))
     }
 
-    /// What ALPN agreed on is what is spoken; a client that offered nothing speaks HTTP/1.1.
+    /// Serves the protocol that ALPN has negotiated; HTTP/1.1 for a client without ALPN.
     async fn serve_http<S>(&self, stream: TlsStream<ReadAhead<S>>, connection: Arc<Connection>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -254,12 +254,12 @@ fn http2(streams: u32) -> http2::Builder<TokioExecutor> {
     builder
         .timer(TokioTimer::new())
         .initial_stream_window_size(CLIENT_WINDOW)
-        // As large as HTTP/2 allows: one request body that the tunnel does not take yet must not stop the others.
+        // The maximum of HTTP/2: one request body that the tunnel does not accept yet must not block the others.
         .initial_connection_window_size((1 << 31) - 1)
         .max_concurrent_streams(streams)
         .max_header_list_size(protocol::settings::MAX_HEADER_LIST)
         .max_frame_size(64 * 1024)
-        // What waits for a client that takes nothing more is in the tunnel, where its budget counts it.
+        // What a client does not read stays in the tunnel, where the budget counts it.
         .max_send_buf_size(128 * 1024)
         .keep_alive_interval(Duration::from_secs(30));
     builder

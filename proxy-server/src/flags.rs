@@ -8,9 +8,10 @@ use ops::log;
 /// The cloud half of Atoll: gives each cluster an endpoint, and reaches the cluster through the tunnel that its agent
 /// dialled.
 ///
-/// Exits with 0 after SIGTERM or SIGINT, with 64 if the configuration or the log filter is invalid, with 2 if other flags
-/// are invalid, and with 1 after any other failure. On SIGTERM, it closes its listeners and gives connections the time of `drain` to end; after a
-/// second signal, it exits at once. On SIGHUP, it reloads certificates and the list of clusters.
+/// Exits with 0 after SIGTERM or SIGINT, with 64 if the configuration or the log filter is invalid, with 2 if other
+/// flags are invalid, and with 1 after any other failure. On SIGTERM, it closes its listeners and gives connections the
+/// time of `drain` to end; after a second signal, it exits at once. On SIGHUP, it reloads certificates and the list of
+/// clusters.
 #[derive(Debug, Parser)]
 #[command(name = "proxy-server", version)]
 #[command(after_help = "Examples:\n  \

@@ -1,19 +1,19 @@
 //! Virtual clusters as members of a Karmada control plane, without `karmadactl join`.
 //!
 //! ```text
-//! keeper      what the configuration wants, one task for each cluster
-//!   pass      one look at everything that a member consists of, and what is missing made
+//! keeper      controls one task for each cluster of the configuration
+//!   pass      compares everything that makes a member, and corrects what differs
 //!     member  in the virtual cluster: accounts, tokens, rights      over the tunnel, as any client: api::Tunnelled
 //!     plane   in Karmada: Secrets and the Cluster                   over TLS, by a kubeconfig:      api::Direct
-//!   leave     the way back
+//!   leave     removes a member
 //! ```
 //!
-//! Everything is level-driven and written so that it may be written twice: several proxy-servers with one configuration
-//! write the same bytes (server-side apply by one field manager), so there is no leader. A lease would be worse: its
-//! holder may be the one to which no agent has a tunnel just now.
+//! Everything is level-triggered and can be written twice: several proxy-servers with one configuration write the same
+//! bytes (server-side apply with one field manager), so there is no leader. A lease would be worse: its holder may be a
+//! proxy-server to which no agent has a tunnel.
 //!
-//! Names, labels and contents are those of `karmadactl join` ([`objects`]), so each can take over what the other made.
-//! "Member" is Karmada's word for a cluster, and used only here.
+//! Names, labels and contents are those of `karmadactl join` ([`objects`]), so that either can take over what the other
+//! has created. "Member" is Karmada's word for a cluster, and is used only here.
 
 pub mod api;
 mod backoff;

@@ -1,16 +1,16 @@
-//! Limits of clients in this process and in its tunnels, so that no client can exhaust them for others.
+//! Limits of clients in this process and in its tunnels, so that no client can use up the capacity for others.
 //!
 //! ```text
-//! connection -> Connections        in all, for each address, for each cluster, for each user
-//! request    -> Streams            for each user or address, for each cluster
-//!            -> Abandoned          for each user or address of a cluster
-//!            -> Tunnel::open_for   for each cluster by its fair share of what the tunnel can carry
+//! connection -> Connections        in total, by address, by cluster, by user
+//! request    -> Abandoned          by user or network, in each cluster; for all users of a cluster
+//!            -> Streams            by user or address, by cluster
+//!            -> Tunnel::open_for   by cluster: its fair share of the tunnel
 //! ```
 //! A *proven* client has shown a certificate of the cluster, or a token that an agent has accepted. All other clients are
-//! unproven. They count by address, and have a small part of all places, so that they cannot exhaust the limits for
+//! unproven. They count by address, and have a small part of all places, so that they cannot use up the limits of
 //! proven clients.
 //!
-//! What is *not* here: the numbers ([`crate::config::Limits`]), and the refusals (of `endpoint` and `connect`).
+//! What is *not* here: the numbers ([`crate::config::Limits`]), and the responses (in `endpoint` and `connect`).
 
 mod abandoned;
 mod connections;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use ops::metrics::{Family, LabelValue, Registry};
 use protocol::ClusterName;
 
-pub use abandoned::{Abandoned, Unanswered};
+pub use abandoned::{Abandoned, Party, Unanswered};
 pub use connections::{Connections, Place};
 pub use network::Network;
 pub use streams::{Client, Limit, StreamPlace, Streams};
@@ -41,7 +41,7 @@ pub struct Limits {
     pub connections: Arc<Connections>,
     /// Their requests.
     pub streams: Arc<Streams>,
-    /// Their requests that they do not wait for.
+    /// Requests that they reset before the response.
     pub abandoned: Arc<Abandoned>,
     /// Their tokens.
     pub tokens: Tokens,

@@ -1,11 +1,11 @@
-//! Which clusters there are, and which tunnels serve them now.
+//! The clusters of the configuration, and the tunnels that serve them.
 //!
-//! The configuration says what may be: which agent identities may serve a cluster, and how. Registrations only ever pick
-//! from that. A cluster is served by one identity at a time; several tunnels of that identity (replicas, or several
-//! connections of one process) share its load.
+//! The configuration determines which agent identities may serve a cluster, and how. Registrations can only choose from
+//! that. One identity at a time serves a cluster. Several tunnels of that identity (replicas, or several connections of
+//! one process) share the load.
 //!
-//! Both sides may change while tunnels are up: [`Registry::reload`] takes another configuration, [`Registry::renew`]
-//! other offers. What is not touched by the change does not notice.
+//! Both may change while tunnels are up: [`Registry::reload`] takes another configuration, [`Registry::renew`] other
+//! offers. Clusters that do not change are not affected.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,28 +28,28 @@ pub struct Registry {
     clusters: ArcSwap<Clusters>,
     served: Mutex<HashMap<ClusterName, Served>>,
     turn: AtomicUsize,
-    /// Counts configurations.
+    /// The number of configurations so far.
     reloads: watch::Sender<u64>,
 }
 
-/// One configuration's clusters, with the ways to find them.
+/// The clusters of one configuration, with indexes.
 #[derive(Debug, Default)]
 pub struct Clusters {
     by_name: HashMap<ClusterName, Arc<Cluster>>,
     by_api_server: HashMap<Authority, Arc<Cluster>>,
-    /// Cancelled when what runs for a cluster must end. A cluster has the same one in all configurations in which it
-    /// goes on.
+    /// Cancelled when the requests for a cluster must end. A cluster keeps its token while it stays in the
+    /// configuration.
     ends: HashMap<ClusterName, CancellationToken>,
 }
 
-/// Who serves a cluster.
+/// The agent that serves a cluster.
 #[derive(Debug)]
 enum Served {
     By {
         agent: AgentId,
         tunnels: Vec<Arc<Tunnel>>,
     },
-    /// Nobody, since then.
+    /// No agent, since this time.
     Nobody {
         since: SystemTime,
     },
@@ -61,7 +61,7 @@ enum Served {
 pub struct NoAgent {
     /// The cluster.
     pub cluster: ClusterName,
-    /// When its last tunnel went; `None` if it never had one since this process started.
+    /// The time at which its last tunnel ended. `None` if it had none since this process started.
     pub since: Option<SystemTime>,
 }
 
@@ -78,10 +78,10 @@ impl Registry {
         }
     }
 
-    /// Takes a new configuration's clusters. What runs for clusters that are gone, or are served by an agent that may
-    /// not any more, ends. Returns the tunnels that serve nothing now: their agents must register anew.
+    /// Takes the clusters of a new configuration. Requests end if their cluster is removed, or if its agent may no
+    /// longer serve it. Returns the tunnels that now serve nothing: their agents must register again.
     pub fn reload(&self, clusters: Clusters) -> Vec<Arc<Tunnel>> {
-        // Held throughout, so that nothing is checked against the old configuration and entered after the new one.
+        // Held throughout, so that no offer is checked against the old configuration and entered after the new one.
         let mut served = self.served();
         let before = self.clusters.load_full();
         let mut lost = Vec::new();
@@ -109,12 +109,12 @@ impl Registry {
         lost
     }
 
-    /// Tells of each configuration that comes from now on.
+    /// Reports each configuration from now on.
     pub fn reloads(&self) -> watch::Receiver<u64> {
         self.reloads.subscribe()
     }
 
-    /// Cancelled when what runs for this cluster must end; `None` if there is no such cluster.
+    /// Cancelled when the requests for this cluster must end. `None` if there is no such cluster.
     pub fn end_of(&self, cluster: &ClusterName) -> Option<CancellationToken> {
         self.clusters.load().ends.get(cluster).cloned()
     }
@@ -124,12 +124,12 @@ impl Registry {
         self.clusters.load_full()
     }
 
-    /// Whether an agent may serve what it offers, as things stand.
+    /// Whether an agent may serve these offers now.
     pub fn check(&self, agent: &AgentId, offers: &[Offer]) -> Result<(), Refusal> {
         check(&self.clusters.load(), &self.served(), agent, offers)
     }
 
-    /// Lets a tunnel serve what its agent offers, and nothing else; all of it, or all stays as it was.
+    /// Lets a tunnel serve exactly the offers of its agent. If one of them is refused, nothing changes.
     pub fn renew(&self, tunnel: &Arc<Tunnel>, offers: &[Offer]) -> Result<(), Refusal> {
         let mut served = self.served();
         check(&self.clusters.load(), &served, &tunnel.agent, offers)?;
@@ -152,15 +152,15 @@ impl Registry {
         Ok(())
     }
 
-    /// Forgets a tunnel that ended.
+    /// Removes a tunnel that has ended.
     pub fn remove(&self, tunnel: &Arc<Tunnel>) {
         for served in self.served().values_mut() {
             served.give_up(tunnel);
         }
     }
 
-    /// The tunnel of a cluster that has the fewest streams; of several such tunnels, one after the other, so that
-    /// clients that ask for one thing at a time are shared too.
+    /// The tunnel of a cluster with the fewest streams. Among equal ones, they take turns, so that the requests of
+    /// clients that send one at a time are also distributed.
     pub fn tunnel(&self, cluster: &ClusterName) -> Result<Arc<Tunnel>, NoAgent> {
         let served = self.served();
         let since = match served.get(cluster) {
@@ -176,7 +176,7 @@ impl Registry {
         Err(NoAgent { cluster: cluster.clone(), since })
     }
 
-    /// All tunnels of a cluster, for status: at least one.
+    /// All tunnels of a cluster, for the status. At least one.
     pub fn tunnels_of(&self, cluster: &ClusterName) -> Result<Vec<Arc<Tunnel>>, NoAgent> {
         match self.served().get(cluster) {
             Some(Served::By { tunnels, .. }) => Ok(tunnels.clone()),
@@ -185,7 +185,7 @@ impl Registry {
         }
     }
 
-    /// Every tunnel, for status and drain.
+    /// All tunnels, for status and drain.
     pub fn tunnels(&self) -> Vec<Arc<Tunnel>> {
         let mut all: Vec<Arc<Tunnel>> = Vec::new();
         for served in self.served().values() {
@@ -226,12 +226,12 @@ impl Served {
 // === impl Clusters ===
 
 impl Clusters {
-    /// Those of a configuration.
+    /// Reads a configuration.
     pub fn of(config: &ProxyServerConfiguration) -> Self {
         Self::new(config.clusters.iter().map(|cluster| Arc::new((**cluster).clone())))
     }
 
-    /// Indexes a configuration's clusters; it was validated, so names and addresses are unique.
+    /// Indexes the clusters of a configuration. It is valid, so names and addresses are unique.
     pub fn new(clusters: impl IntoIterator<Item = Arc<Cluster>>) -> Self {
         let mut indexed = Self::default();
         for cluster in clusters {
@@ -254,13 +254,13 @@ impl Clusters {
         self.by_api_server.get(authority)
     }
 
-    /// All, in no order.
+    /// All clusters, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Cluster>> {
         self.by_name.values()
     }
 
-    /// As the successor of `before`: what runs for a cluster that is the same in both goes on, unless it is
-    /// `interrupted`. All others' ends come with it.
+    /// Takes over the tokens of `before`: requests continue for a cluster that is the same in both, unless it is
+    /// `interrupted`. All other requests end.
     fn after(mut self, before: &Self, interrupted: &HashSet<ClusterName>) -> (Self, Vec<CancellationToken>) {
         let mut ended = Vec::new();
         for (name, end) in &before.ends {
@@ -280,7 +280,7 @@ impl Clusters {
     fn grant(&self, agent: &AgentId, offer: &Offer) -> Result<(), Refusal> {
         let refuse = |why: String| Err(Refusal::new(RefusalReason::NotGranted, why));
         let Offer { name, mode } = offer;
-        // One text for "unknown" and "not yours": an agent learns nothing of other sites.
+        // The same message for "unknown" and "not yours": an agent learns nothing about other sites.
         let Some(cluster) = self.by_name.get(name).filter(|cluster| cluster.agents.contains(agent)) else {
             return refuse(format!(
                 "agent {agent} may not serve cluster {name}; add it to that cluster's agents in the proxy-server's \

@@ -1,8 +1,8 @@
-//! What a proxy-server says of itself to its operator: the document behind `/status` and `atoll status`.
+//! The status of a proxy-server for its operator: the document behind `/status` and `atoll status`.
 //!
-//! [`ServerStatus`] is for machines, and versioned as configurations are; [`text`](ServerStatus::text) is the same for
-//! people. What is *not* here: where the figures come from (`app::observe`), and anything secret: names, counts and
-//! dates only.
+//! [`ServerStatus`] is for machines, and has a version like configurations. [`text`](ServerStatus::text) is the same
+//! for people. What is *not* here: where the figures come from (`app::standing`), and secrets: the document has only
+//! names, counts and dates.
 
 mod text;
 
@@ -15,7 +15,7 @@ use crate::karmada::Membership;
 /// `kind` of the document.
 pub const KIND: &str = "ServerStatus";
 
-/// A proxy-server as it is now.
+/// The state of a proxy-server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerStatus {
@@ -23,20 +23,21 @@ pub struct ServerStatus {
     pub api_version: String,
     /// [`KIND`].
     pub kind: String,
-    /// The software's version.
+    /// The version of the software.
     pub version: String,
-    /// When it was asked.
+    /// The time of the request.
     pub time: Moment,
-    /// Whether every cluster has an agent connected. Whether the agents can serve them, their own statuses show.
+    /// Whether every cluster has an agent connected. Only the status of an agent shows whether it can serve its
+    /// clusters.
     pub ready: bool,
-    /// The clusters of the configuration in force, by name.
+    /// The clusters of the current configuration, by name.
     pub clusters: Vec<ClusterStatus>,
     /// The tunnels that are up, by agent.
     pub tunnels: Vec<TunnelStatus>,
-    /// The clusters that are to be members of Karmada, by name.
+    /// The clusters that should be members of Karmada, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memberships: Vec<Membership>,
-    /// The authorities, and when they end. Certificates of endpoints are minted under the serving CA and renewed.
+    /// The authorities, and when they expire. Certificates of endpoints are issued by the serving CA and renewed.
     pub certificates: Vec<CertificateStatus>,
 }
 
@@ -46,16 +47,16 @@ pub struct ServerStatus {
 pub struct ClusterStatus {
     /// Its name.
     pub name: String,
-    /// How it is carried.
+    /// Whether it is virtual or physical.
     pub mode: Mode,
-    /// Whether an agent is connected that may serve it.
+    /// Whether an agent that may serve it is connected.
     pub ready: bool,
-    /// Which one.
+    /// The identity of that agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// How many tunnels share its load.
+    /// The number of tunnels that share its load.
     pub tunnels: usize,
-    /// Since when it has had an agent without a break, or none; absent if it never had one.
+    /// Since when it has had an agent without interruption, or none. Absent if it never had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Moment>,
     /// Why it has no agent.
@@ -67,19 +68,19 @@ pub struct ClusterStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TunnelStatus {
-    /// Whose certificate it is.
+    /// The identity in its certificate.
     pub agent: String,
-    /// Which process of that agent.
+    /// The process of that agent.
     pub instance: String,
-    /// The agent's software version.
+    /// The version of the agent's software.
     pub version: String,
-    /// The version of the tunnel contract that it speaks.
+    /// The protocol version of the agent.
     pub protocol: String,
-    /// Since when it is up.
+    /// When it was registered.
     pub since: Moment,
     /// The clusters that it serves.
     pub clusters: Vec<String>,
-    /// Streams open now.
+    /// The number of open streams.
     pub streams: usize,
     /// The last measured round trip.
     pub round_trip_micros: u64,
@@ -89,8 +90,8 @@ pub struct TunnelStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateStatus {
-    /// Where the configuration names it.
+    /// The key of the configuration that names it.
     pub name: String,
-    /// When it ends.
+    /// When it expires.
     pub not_after: Moment,
 }

@@ -31,19 +31,19 @@ const OPENING: Duration = Duration::from_secs(5);
 /// A live tunnel.
 #[derive(Debug)]
 pub struct Tunnel {
-    /// Whose certificate it is.
+    /// The identity in the agent's certificate.
     pub agent: AgentId,
-    /// Which process of that agent.
+    /// The process of that agent.
     pub instance: String,
     /// The agent's software version.
     pub version: String,
-    /// The version of the tunnel contract that the agent speaks.
+    /// The protocol version of the agent.
     pub protocol: ProtocolVersion,
     /// When it was registered.
     pub since: SystemTime,
     /// Ends the tunnel.
     pub end: CancellationToken,
-    /// Bounds what its readers may leave unread.
+    /// Limits the bytes that its readers leave unread.
     pub budget: Arc<Budget>,
     requests: SendRequest<Bytes>,
     capacity: Capacity,
@@ -52,27 +52,27 @@ pub struct Tunnel {
     round_trip: AtomicU64,
 }
 
-/// A stream whose head is not answered yet.
+/// A stream that waits for the response head.
 #[derive(Debug)]
 pub struct Opened {
-    /// The way to send the request's body.
+    /// Sends the request's body.
     pub body: SendStream<Bytes>,
     response: ResponseFuture,
     lease: Lease,
 }
 
-/// Counts a stream among its tunnel's for as long as it is held; keep it with the response's body.
+/// Counts a stream of a tunnel until it is dropped. Keep it with the response's body.
 #[derive(Debug)]
 pub struct Lease {
     tunnel: Arc<Tunnel>,
-    /// Of a client's stream.
+    /// The resources of a client's stream.
     taken: Option<Taken>,
 }
 
 /// No stream was opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The cluster's share of the tunnel is used up, or the tunnel is.
+    /// The cluster's share of the tunnel, or the tunnel, is used up.
     #[error("the tunnel of agent {0} has no room for another stream")]
     Full(AgentId),
     /// The tunnel broke.
@@ -80,13 +80,13 @@ pub enum OpenError {
     Broken(#[from] TunnelError),
 }
 
-/// The tunnel broke before the agent answered.
+/// The tunnel broke before the agent sent a response.
 #[derive(Debug, thiserror::Error)]
 #[error("the tunnel of agent {agent} broke")]
 pub struct TunnelError {
-    /// Whose.
+    /// The agent.
     pub agent: AgentId,
-    /// Whether the agent can't have seen the request, so that it may be sent on another tunnel.
+    /// Whether the agent cannot have seen the request, so that it may be sent through another tunnel.
     pub unsent: bool,
     #[source]
     source: h2::Error,
@@ -95,7 +95,7 @@ pub struct TunnelError {
 // === impl Tunnel ===
 
 impl Tunnel {
-    /// A tunnel over an HTTP/2 connection that is driven elsewhere.
+    /// A tunnel over an HTTP/2 connection, which another task drives.
     pub fn new(
         agent: AgentId,
         instance: String,
@@ -118,7 +118,7 @@ impl Tunnel {
         })
     }
 
-    /// Streams open now.
+    /// The number of open streams.
     pub fn streams(&self) -> usize {
         self.streams.load(Ordering::Relaxed)
     }
@@ -169,13 +169,13 @@ impl Tunnel {
 // === impl Opened ===
 
 impl Opened {
-    /// Waits for the agent's answer, and gives back the way to send the request's body beside it.
+    /// Splits the stream into the sender of the request's body and the response to come.
     pub fn split(self) -> (SendStream<Bytes>, Answer) {
         (self.body, Answer { response: self.response, lease: self.lease })
     }
 }
 
-/// The answer to come.
+/// The response to come.
 #[derive(Debug)]
 pub struct Answer {
     response: ResponseFuture,
@@ -183,16 +183,19 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The response; its body is under the tunnel's budget.
+    /// Waits for the response. The budget of the tunnel limits its body.
     pub async fn wait(self) -> Result<(Response<Inbound>, Lease), TunnelError> {
         let Self { response, lease } = self;
         let response = response.await.map_err(|source| TunnelError {
             agent: lease.tunnel.agent.clone(),
-            // RFC 9113 section 8.7: REFUSED_STREAM says that nothing was done.
+            // RFC 9113 section 8.7: REFUSED_STREAM means that nothing was done.
             unsent: source.reason() == Some(h2::Reason::REFUSED_STREAM),
             source,
         })?;
         let response = response.map(|body| Inbound::new(body, &lease.tunnel.budget));
+        if let Some(taken) = &lease.taken {
+            response.body().set_owner(taken.owner());
+        }
         Ok((response, lease))
     }
 }

@@ -16,6 +16,7 @@ mod cursor;
 mod edit;
 mod fault;
 mod nesting;
+mod sample;
 mod skip;
 mod text;
 mod weight;
@@ -25,7 +26,9 @@ pub use container::{Extent, Fate};
 pub use cursor::Cursor;
 pub use edit::{Edits, Mark};
 pub use fault::{Defect, Fault, FieldPath, Malformed, Step};
+pub use sample::{sample, values_above};
 pub use text::{Text, quoted};
+pub(crate) use weight::OBJECT;
 pub use weight::{MAX_WEIGHT, weight};
 
 #[cfg(test)]

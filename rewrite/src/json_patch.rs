@@ -73,6 +73,11 @@ impl JsonPatch {
         self.operations.iter().flat_map(|operation| [&operation.path, &operation.from]).filter_map(Option::as_deref)
     }
 
+    /// Whether an operation takes its value from the object.
+    pub fn copies(&self) -> bool {
+        self.operations.iter().any(|operation| matches!(operation.op.as_deref(), Some("copy" | "move")))
+    }
+
     /// Applies the patch to an object, which is a JSON text.
     pub fn apply(&self, object: Bytes) -> Result<Bytes, DoesNotApply> {
         let mut document = Document::new(object);

@@ -3,8 +3,8 @@
 //! A ClusterRole with an `aggregationRule` aggregates the rules of all roles that its selectors match
 //! (`clusterroleaggregation` in kube-controller-manager): the host's own `view` selects
 //! `rbac.authorization.k8s.io/aggregate-to-view`, and an operator's role may select any label. So no label of a virtual
-//! cluster reaches a ClusterRole of the host under its own key. The same applies to annotations that
-//! API servers obey. Keys are renamed one to one, so the host itself processes them in patches, applies and managed fields.
+//! cluster reaches a ClusterRole of the host under its own key. The same applies to annotations that API servers obey.
+//! Keys are renamed one to one, so the host itself processes them in patches, applies and managed fields.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -40,7 +40,7 @@ pub fn unparked(key: &str) -> Option<Cow<'_, str>> {
     Some(if before.is_empty() { after.into() } else { format!("{before}{after}").into() })
 }
 
-/// What a parked key has in addition to the original key. `None` if this key is not parked.
+/// The part of a parked key that the original key lacks. `None` if this key is not parked.
 pub(crate) fn added(key: &str) -> Option<Range<usize>> {
     let (prefix, _) = key.split_once('/')?;
     if prefix == PARKED {

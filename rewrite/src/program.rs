@@ -73,9 +73,10 @@ pub enum Place {
     SharedMeta,
     /// The annotation `kubectl.kubernetes.io/last-applied-configuration`.
     LastApplied,
-    /// `f:labels` or `f:annotations` in managed fields. Atoll's own are hidden.
+    /// `f:labels` or `f:annotations` in managed fields. Atoll's own keys are hidden.
     OwnedKeys,
-    /// `f:labels` or `f:annotations` in the managed fields of a Namespace, some of which are [parked](crate::parked).
+    /// `f:labels` or `f:annotations` in the managed fields of a Namespace. Some of the keys are
+    /// [parked](crate::parked).
     OwnedNamespaceKeys,
     /// `status.conditions` of a Namespace, two of which count its remaining objects.
     NamespaceConditions,

@@ -11,15 +11,20 @@
 //!
 //! What is *not* here: how each place changes (`request/protobuf.rs`, `view/protobuf.rs`).
 //!
-//! Reading order: `descriptor`, `program`, `splice`, `toleration`.
+//! Reading order: `descriptor`, `program`, `splice`, `toleration`, `lenient`, `weight`, `sample`.
 
 pub(crate) mod descriptor;
+mod lenient;
 mod named;
 mod program;
+mod sample;
 mod splice;
 pub(crate) mod toleration;
+mod weight;
 
 pub use named::{ObjectMetadata, ObjectName, event_namespace};
 pub use program::ProtoProgram;
 pub(crate) use program::{Field, Inside, KindMessage, KindProgram, Message};
+pub use sample::{sample, values_above};
 pub(crate) use splice::{Found, Splice};
+pub use weight::weight;

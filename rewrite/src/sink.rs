@@ -14,13 +14,14 @@ pub trait Sink {
 /// measurable cost. So only long pieces are forwarded without a copy.
 #[derive(Debug)]
 pub struct Coalesce {
+    room: usize,
     out: Vec<Bytes>,
     open: BytesMut,
 }
 
 /// Pieces at least this long are not copied. Half of HTTP/2's default frame (RFC 9113, section 4.2).
 const WORTH_A_PIECE: usize = 8 << 10;
-/// The buffer that copies share: one allocation for this many bytes of output.
+/// The length of the buffer that copies share: one allocation for this many bytes of output.
 const ROOM: usize = 64 << 10;
 
 // === impl Sink ===
@@ -40,9 +41,15 @@ impl<S: Sink + ?Sized> Sink for &mut S {
 // === impl Coalesce ===
 
 impl Coalesce {
-    /// An empty collector.
+    /// An empty collector for much output, such as that of a list.
     pub fn new() -> Self {
-        Self { out: Vec::new(), open: BytesMut::new() }
+        Self::with_room(ROOM)
+    }
+
+    /// An empty collector with buffers of this length. It keeps the rest of its last buffer, so one that exists for a
+    /// long time, such as that of a watch, needs short ones.
+    pub fn with_room(room: usize) -> Self {
+        Self { room, out: Vec::new(), open: BytesMut::new() }
     }
 
     /// All collected pieces.
@@ -71,11 +78,11 @@ impl Sink for Coalesce {
             self.out.push(piece);
             return;
         }
-        if self.open.len() + piece.len() > ROOM {
+        if self.open.len() + piece.len() > self.room {
             self.close();
         }
         if self.open.capacity() - self.open.len() < piece.len() {
-            self.open.reserve(ROOM);
+            self.open.reserve(self.room.max(piece.len()));
         }
         self.open.extend_from_slice(&piece);
     }
@@ -94,16 +101,19 @@ mod tests {
         ) {
             let pieces: Vec<_> =
                 lengths.iter().zip((0..=u8::MAX).cycle()).map(|(length, byte)| Bytes::from(vec![byte; *length])).collect();
-            let mut coalesced = Coalesce::new();
-            for piece in &pieces {
-                coalesced.emit(piece.clone());
-            }
-            let joined: Vec<_> = coalesced.drain().collect();
-            prop_assert_eq!(joined.concat(), pieces.concat());
             let long = pieces.iter().filter(|piece| piece.len() >= WORTH_A_PIECE).count();
             let short: usize = pieces.iter().map(Bytes::len).filter(|length| *length < WORTH_A_PIECE).sum();
-            prop_assert!(joined.len() <= 2 * long + 1 + short / (ROOM - WORTH_A_PIECE));
-            prop_assert!(coalesced.drain().next().is_none());
+            for room in [1, 4096, ROOM] {
+                let mut coalesced = Coalesce::with_room(room);
+                for piece in &pieces {
+                    coalesced.emit(piece.clone());
+                }
+                let joined: Vec<_> = coalesced.drain().collect();
+                prop_assert_eq!(joined.concat(), pieces.concat());
+                prop_assert!(room < ROOM || joined.len() <= 2 * long + 1 + short / (ROOM - WORTH_A_PIECE));
+                prop_assert!(coalesced.open.capacity() <= room.max(WORTH_A_PIECE));
+                prop_assert!(coalesced.drain().next().is_none());
+            }
         }
     }
 }

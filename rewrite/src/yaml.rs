@@ -16,10 +16,12 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, StructureSty
 
 use write::Writer;
 
+use crate::json::{MAX_WEIGHT, OBJECT};
+
 /// The maximum depth of flow collections, and of block collections.
 const MAX_NESTING: usize = 255;
-/// The size limit of the JSON. A body in YAML has at most 3 MiB, and a stored object at most 1.5 MiB.
-const MAX_JSON: usize = 8 * 1024 * 1024;
+/// The size limit of the JSON: that of a request body. A stored object has at most 1.5 MiB.
+const MAX_JSON: usize = 3 * 1024 * 1024;
 /// The maximum number of nodes in a document. A node takes up to 60 bytes, for as little as two bytes of text.
 const MAX_NODES: usize = 500_000;
 
@@ -138,6 +140,16 @@ pub fn to_json(text: &[u8]) -> Result<Converted, YamlError> {
         return Ok(Converted { json: b"null".to_vec(), duplicates: Vec::new() });
     }
     Writer::new(&document, MAX_JSON).write()
+}
+
+/// A rough upper estimate of the memory of the parsed JSON, in bytes, before the text is parsed. With aliases, a short
+/// document can be of any size up to the limit.
+pub fn weight(text: &[u8]) -> usize {
+    if memchr::memchr(b'&', text).is_some() && memchr::memchr(b'*', text).is_some() {
+        return MAX_WEIGHT;
+    }
+    let collections = text.iter().filter(|byte| matches!(byte, b':' | b'?' | b'{' | b'[' | b'-' | b',')).count();
+    text.len() + collections * OBJECT
 }
 
 // === impl Document ===

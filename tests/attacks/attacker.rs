@@ -1,4 +1,4 @@
-//! Who attacks: a process of its own, with the least priority and another address of loopback than everybody else.
+//! The attacker: a separate process with the lowest priority and its own loopback address.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::{Future, pending};
@@ -13,31 +13,35 @@ use atoll_tests::http2::{Session, ended, upload};
 use atoll_tests::{Credentials, Http2, Kubectl};
 use bytes::Bytes;
 use http::Request;
+use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
-use crate::list::{self, Sent, Traffic, Who};
+use crate::list::{self, CONFIG_MAPS, Sent, Traffic, Who};
 
-/// The user of the attacker's cluster who is no administrator.
+/// A user of the attacker's cluster without administrator rights.
 pub(crate) const USER: &str = "mallory";
 
-/// What the process says first.
+/// The first line of the process's output.
 pub(crate) const BEGUN: &str = "begun";
 
-/// Requests that wait for their answers at once, and streams of one connection.
+/// The maximum number of concurrent requests, and of streams on one connection.
 const AT_ONCE: usize = 100;
 
-/// Connections that requests share.
+/// The number of connections that requests share.
 const CONNECTIONS: usize = 4;
 
-/// What answers may take once nothing is sent any more.
+/// The time limit for responses after the last request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What stands for the number of a request in its path and body.
+/// The placeholder for the number of a request in its path and body.
 pub(crate) const NUMBER: &str = "NUMBER";
 
-/// What is said of a stream or connection that nobody has ended.
+/// The placeholder for the latest resource version in the path of a watch.
+pub(crate) const VERSION: &str = "VERSION";
+
+/// The result for a stream or connection that is still open at the end.
 const HELD: &str = "held to the end";
 
 #[derive(Debug, clap::Args)]
@@ -65,7 +69,7 @@ struct Attacker {
     cluster: String,
     end: Instant,
     clients: HashMap<Who, Http2>,
-    /// Those that are used by turns.
+    /// The sessions, used in turns.
     sessions: tokio::sync::Mutex<HashMap<(Who, usize), Arc<Session>>>,
     answers: Mutex<BTreeMap<String, u64>>,
 }
@@ -73,7 +77,7 @@ struct Attacker {
 // === impl Args ===
 
 impl Args {
-    /// As they are given on the command line.
+    /// The arguments as on the command line.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = vec![self.attack.clone()];
         for (flag, value) in [
@@ -91,7 +95,7 @@ impl Args {
     }
 }
 
-/// Says when it begins, attacks, and tells how often each answer came.
+/// Reports that it begins, attacks, and prints how often it got each response.
 pub(crate) fn perform(args: &Args) -> anyhow::Result<()> {
     let attack = list::all().find(|attack| attack.name == args.attack).context("no such attack")?;
     let mut traffic = (attack.traffic)();
@@ -127,7 +131,7 @@ pub(crate) fn perform(args: &Args) -> anyhow::Result<()> {
         writeln!(out, "{times} {answer}")?;
     }
     out.flush()?;
-    // What waits for answers holds runtimes of its own, which must not be dropped by tasks of this one.
+    // Open requests hold runtimes of their own, which tasks of this runtime must not drop.
     std::process::exit(0);
 }
 
@@ -136,22 +140,18 @@ pub(crate) fn perform(args: &Args) -> anyhow::Result<()> {
 impl Attacker {
     async fn attack(attacker: &Arc<Self>, traffic: Traffic) {
         match traffic {
-            Traffic::Requests(rate, requests) => {
-                let requests: Arc<[Sent]> = requests.into();
-                Self::at(attacker, rate, Some(AT_ONCE), move |attacker, number| {
-                    let requests = Arc::clone(&requests);
-                    async move { attacker.request(number, &requests[number % requests.len()]).await }
-                })
-                .await;
-            }
-            Traffic::Held { rate, window, sent } => {
-                let sent = Arc::new(sent);
-                Self::at(attacker, rate, None, move |attacker, number| {
-                    let sent = Arc::clone(&sent);
-                    async move { attacker.hold(number, window, &sent).await }
-                })
-                .await;
-            }
+            Traffic::Requests(rate, requests) => Self::request_all(attacker, rate, requests).await,
+            Traffic::Held { rate, window, sent } => Self::hold_all(attacker, rate, None, window, sent).await,
+            Traffic::Watched { rate, most, watch, changes: (changes, change) } => match attacker.version().await {
+                Ok(version) => {
+                    let watch = Sent { path: watch.path.replace(VERSION, &version), ..watch };
+                    tokio::join!(
+                        Self::hold_all(attacker, rate, Some(most), 0, watch),
+                        Self::request_all(attacker, changes, change)
+                    );
+                }
+                Err(error) => attacker.note(Ok(Err(error))),
+            },
             Traffic::Resets(rate) => {
                 Self::at(attacker, rate, Some(AT_ONCE), |attacker, number| async move { attacker.reset(number).await })
                     .await;
@@ -168,7 +168,25 @@ impl Attacker {
         }
     }
 
-    /// Does something so many times a second until the end, whatever comes of it, but not more of it at once.
+    async fn request_all(attacker: &Arc<Self>, rate: u32, requests: Vec<Sent>) {
+        let requests: Arc<[Sent]> = requests.into();
+        Self::at(attacker, rate, Some(AT_ONCE), move |attacker, number| {
+            let requests = Arc::clone(&requests);
+            async move { attacker.request(number, &requests[number % requests.len()]).await }
+        })
+        .await;
+    }
+
+    async fn hold_all(attacker: &Arc<Self>, rate: u32, most: Option<usize>, window: u32, sent: Sent) {
+        let sent = Arc::new(sent);
+        Self::at(attacker, rate, most, move |attacker, number| {
+            let sent = Arc::clone(&sent);
+            async move { attacker.hold(number, window, &sent).await }
+        })
+        .await;
+    }
+
+    /// Acts so many times per second until the end, regardless of the results, with a maximum of concurrent acts.
     async fn at<F>(attacker: &Arc<Self>, rate: u32, most: Option<usize>, act: impl Fn(Arc<Self>, usize) -> F)
     where
         F: Future<Output = anyhow::Result<String>> + Send + 'static,
@@ -219,7 +237,20 @@ impl Attacker {
         Ok(result?.0.to_string())
     }
 
-    /// Never ends a body, nor reads an answer.
+    /// The latest resource version.
+    async fn version(&self) -> anyhow::Result<String> {
+        let (request, _) = self.head(0, &Sent::new(Who::Admin, "GET", CONFIG_MAPS))?;
+        let session = self.session((Who::Admin, 0), 1 << 20).await?;
+        let mut body = session.send(request, true).await?.0.await?.into_body();
+        let mut list = Vec::new();
+        while let Some(chunk) = body.data().await {
+            list.extend_from_slice(&chunk?);
+        }
+        let list: Value = serde_json::from_slice(&list)?;
+        Ok(list["metadata"]["resourceVersion"].as_str().context("a list has a version")?.to_owned())
+    }
+
+    /// Never ends the body, and does not read the response.
     async fn hold(&self, number: usize, window: u32, sent: &Sent) -> anyhow::Result<String> {
         let (request, body) = self.head(number, sent)?;
         let session = self.session((sent.who, number / AT_ONCE), window).await?;
@@ -237,7 +268,7 @@ impl Attacker {
         }
     }
 
-    /// Takes back what it has just asked for (CVE-2023-44487).
+    /// Resets a request at once (CVE-2023-44487).
     async fn reset(&self, number: usize) -> anyhow::Result<String> {
         let sent = Sent::harmless();
         let place = (sent.who, number % CONNECTIONS);
@@ -252,7 +283,8 @@ impl Attacker {
         Ok("reset".to_owned())
     }
 
-    /// By turns: nothing, the beginning of a handshake, TLS and the beginning of HTTP/2, and TLS through the proxy.
+    /// In turns: nothing, the beginning of a TLS handshake, TLS with the beginning of HTTP/2, and TLS through the
+    /// proxy.
     async fn connect(&self, number: usize, kept: bool) -> anyhow::Result<String> {
         let client = &self.clients[&Who::Nobody];
         let ended = match number % 4 {
@@ -272,7 +304,7 @@ impl Attacker {
         Ok(if ended { "ended" } else { HELD }.to_owned())
     }
 
-    /// Whether the other side has ended a connection before the attack did.
+    /// Whether the other side closed the connection before the attack ended.
     async fn stay(&self, stream: impl tokio::io::AsyncRead + Unpin, kept: bool) -> bool {
         !kept || timeout_at(self.end, ended(stream)).await.is_ok()
     }

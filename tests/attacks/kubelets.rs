@@ -1,8 +1,8 @@
-//! What happens on every host all the time: the kubelets of its nodes renew their Leases, each every ten seconds.
+//! Writes as on every host: each kubelet renews its Lease every ten seconds.
 //!
-//! A list that must be consistent waits until the watch cache of its kind knows of the newest write of any kind (KEP-2340). On a
-//! host on which nobody writes it does not wait, so that the first tenant who writes anything would make the lists of all
-//! others slower, with Atoll and without.
+//! A consistent list waits until the watch cache of its kind has seen the newest write of any kind (KEP-2340). On a
+//! host on which nobody writes, it does not wait. There, the first tenant who writes anything would make the lists of
+//! all others slower, with or without Atoll.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::interval;
 
-/// Where kubelets keep them.
+/// The collection of the Leases of kubelets.
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
-/// The kubelets, as long as this is kept.
+/// The kubelets, which renew their Leases as long as this exists.
 pub(crate) struct Kubelets {
     connections: Http2,
     renewing: JoinHandle<anyhow::Result<()>>,
@@ -27,7 +27,7 @@ pub(crate) struct Kubelets {
 // === impl Kubelets ===
 
 impl Kubelets {
-    /// Lets them renew this number of Leases per second.
+    /// Renews this number of Leases per second.
     pub(crate) fn begin(host: &Arc<HostCluster>, rate: u32) -> anyhow::Result<Self> {
         let connections = Http2::with(&Credentials::of(&host.kubectl())?)?;
         let server = host.api_servers()?.into_iter().next().context("no API server")?;
@@ -53,7 +53,7 @@ impl Kubelets {
         Ok(Self { connections, renewing })
     }
 
-    /// Ends them; an error if they have ended before.
+    /// Stops them. It is an error if they have stopped before.
     pub(crate) fn end(self) -> anyhow::Result<()> {
         if self.renewing.is_finished() {
             self.connections.run(self.renewing)??;

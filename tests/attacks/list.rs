@@ -1,7 +1,8 @@
-//! The attacks: what is made before, and what is sent.
+//! The attacks: their preparation, and the requests that they send.
 //!
-//! Reading order: [`Attack`], [`Traffic`], [`Sent`], [`streams`] (what is never finished, or never read), [`bodies`] (what
-//! costs more than it weighs), [`objects`] (what is stored, and what is made of it).
+//! Reading order: [`Attack`], [`Traffic`], [`Sent`], [`streams`] (requests that never end, or are never read),
+//! [`bodies`] (requests that cost more than their length suggests), [`objects`] (objects that are stored, and requests
+//! for them).
 
 mod bodies;
 mod objects;
@@ -15,24 +16,27 @@ use crate::stage::Stage;
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// What the attacker's administrator makes before. Its memory counts, its time does not.
+    /// What the attacker's administrator creates before the attack. Its memory counts, but its time does not.
     pub(crate) prepare: fn(&Stage) -> anyhow::Result<()>,
     pub(crate) traffic: fn() -> Traffic,
 }
 
-/// What the attacker's process does, so many times a second.
+/// What the attacker's process does, with its rate per second.
 pub(crate) enum Traffic {
-    /// Sends these requests by turns, and reads the answers.
+    /// Sends these requests in turns, and reads the responses.
     Requests(u32, Vec<Sent>),
-    /// Sends one request again and again, does not end its body, and reads no answer beyond this window.
+    /// Sends one request repeatedly, without ending its body, and reads no more of the response than this window.
     Held { rate: u32, window: u32, sent: Sent },
-    /// Sends requests, and resets their streams at once.
+    /// Opens watches from the latest version until there are so many, reads none of them, and sends requests by turns that
+    /// change what they show.
+    Watched { rate: u32, most: usize, watch: Sent, changes: (u32, Vec<Sent>) },
+    /// Sends requests, and resets each of them at once.
     Resets(u32),
-    /// Opens connections on which nothing is asked. Unless they are kept, it ends them at once.
+    /// Opens connections without requests. Closes them at once unless they are kept.
     Connections { rate: u32, kept: bool },
 }
 
-/// A request of the attacker's.
+/// A request of the attacker.
 #[derive(Clone)]
 pub(crate) struct Sent {
     pub(crate) who: Who,
@@ -43,24 +47,24 @@ pub(crate) struct Sent {
     pub(crate) body: Bytes,
 }
 
-/// Whose credentials it has.
+/// The credentials of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Who {
     Nobody,
-    /// A token that is none, another one each time.
+    /// An invalid token, a new one each time.
     Token,
-    /// Somebody with a certificate, who has no rights of their own unless they are given some.
+    /// A certificate of a user that has only the rights that an attack grants it.
     User,
     Admin,
 }
 
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
-/// Every attack. Those that leave most on the host come last.
+/// All attacks. Those that leave most objects on the host come last.
 pub(crate) fn all() -> impl Iterator<Item = &'static Attack> {
     [streams::ATTACKS, bodies::ATTACKS, objects::ATTACKS].into_iter().flatten()
 }
@@ -80,7 +84,7 @@ impl Attack {
 // === impl Sent ===
 
 impl Sent {
-    fn new(who: Who, method: &'static str, path: &str) -> Self {
+    pub(crate) fn new(who: Who, method: &'static str, path: &str) -> Self {
         Self { who, method, path: path.to_owned(), media: "", accept: "", body: Bytes::new() }
     }
 
@@ -92,18 +96,18 @@ impl Sent {
         Self { accept, ..self }
     }
 
-    /// What anybody may ask for.
+    /// A request that everybody may send.
     pub(crate) fn harmless() -> Self {
         Self::new(Who::Admin, "GET", &format!("{CONFIG_MAPS}/kube-root-ca.crt"))
     }
 }
 
-/// A JSON array of this value, so many times.
+/// A JSON array of `count` times this value.
 fn elements(value: &str, count: usize) -> String {
     format!("[{}]", vec![value; count].join(","))
 }
 
-/// `count` texts, no two of them alike.
+/// `count` different texts.
 fn texts(prefix: &str, count: usize) -> Vec<String> {
     (0..count).map(|number| format!("{prefix}{number}")).collect()
 }

@@ -1,19 +1,18 @@
-//! What attacks on virtual clusters cost: the memory of Atoll, and the time of another tenant.
+//! What attacks on virtual clusters cost: the memory of Atoll, and the latency of another tenant.
 //!
-//! Each attack has a proxy-server and an agent of its own, on one host, as the suites on real components start them: release
-//! binaries, separate processes, the agent with the rights of `configs/kubernetes/agent-rbac.yaml`. One virtual cluster is
-//! the attacker's. The other one's administrator sends a fixed number of requests a second, whatever comes back, in phases
-//! without and with the attack, one after the other and again.
+//! Each attack has its own proxy-server and agent, on one host. They start as in the suites on real components: release
+//! binaries in separate processes, and the agent has the rights of `configs/kubernetes/agent-rbac.yaml`. One virtual
+//! cluster is the attacker's. The administrator of the other one, the tenant, sends a fixed number of requests per
+//! second, and does not wait for the responses. Phases without and with the attack alternate.
 //!
-//! What a ratio includes: everything runs on one machine, so the attack's own work is in it, and so is the work that it
-//! makes for the host's API server and etcd. The attacker's process has the least priority (nice 19), so that what it
-//! computes itself takes little from the others; of Atoll's and the host's work nothing is left out. `--control` says what
-//! as many harmless requests cost, which is what a ratio of an attack can be compared with.
+//! Everything runs on one machine. So a ratio includes the work of the attacker, of Atoll, and of the host's API server
+//! and etcd. The attacker's process has the lowest priority (nice 19), so that it takes little time from the others.
+//! `--control` measures as many harmless requests, with which you can compare an attack.
 //!
-//! Lists are told apart from the tenant's other requests, because they wait for other people's writes (see [`kubelets`]): the
-//! bound holds for both.
+//! Lists are measured apart from the tenant's other requests, because they wait for other clients' writes (see
+//! [`kubelets`]). The bound applies to both.
 //!
-//! Reading order: [`list`] (what is done), [`attacker`] (who does it), [`tenant`] (who suffers), [`report`].
+//! Reading order: [`list`] (the attacks), [`attacker`] (who sends them), [`tenant`] (who is slowed down), [`report`].
 
 mod attacker;
 mod kubelets;
@@ -34,7 +33,11 @@ use kubelets::Kubelets;
 use list::Attack;
 use stage::Stage;
 
-/// Attack virtual clusters, and measure the cost for Atoll and for another tenant. Exits with 1 if a bound is exceeded.
+/// Attack virtual clusters, and measure the cost for Atoll and for another tenant.
+///
+/// Prints a line for each attack: the peak memory of both halves and of kube-apiserver, and the 99th percentile of
+/// another tenant's latencies, without and with the attack. Exits with 1 if an attack exceeds a bound, which a line
+/// `MISSED` names, or fails. Run it on an otherwise idle machine. CONTRIBUTING.md explains the table.
 #[derive(Debug, Parser)]
 #[command(name = "attacks", args_conflicts_with_subcommands = true)]
 struct Cli {
@@ -66,11 +69,11 @@ struct Measure {
     /// The number of requests per second of the other tenant.
     #[arg(long, default_value = "50")]
     rate: u32,
-    /// The number of Leases that are renewed per second on the host in all phases: as by the kubelets of ten times as many
-    /// nodes. 0 for none.
+    /// The number of Leases to renew per second on the host, in all phases. Each kubelet renews its Lease every ten
+    /// seconds, so 20 Leases stand for 200 nodes. 0 renews none.
     #[arg(long, default_value = "20")]
     leases: u32,
-    /// Instead of each attack that consists of requests, send the same number of harmless requests.
+    /// Send harmless requests at the rate of the attack instead. Attacks that do not consist of complete requests stay.
     #[arg(long)]
     control: bool,
 }
@@ -101,7 +104,7 @@ impl Measure {
         let attacks: Vec<&Attack> = list::all().filter(wanted).collect();
         if self.list {
             for attack in attacks {
-                say(&format!("{:<24}{}", attack.name, attack.about));
+                say(&format!("{:<32}{}", attack.name, attack.about));
             }
             return Ok(true);
         }
@@ -118,7 +121,7 @@ impl Measure {
                 }
                 Err(error) => {
                     kept = false;
-                    say(&format!("{:<24}FAILED: {error:?}", attack.name));
+                    say(&format!("{:<32}FAILED: {error:?}", attack.name));
                 }
             }
         }
@@ -133,6 +136,6 @@ impl Measure {
 
 /// Prints a line at once.
 fn say(line: &str) {
-    // Whoever closed the pipe has seen enough.
+    // If the reader has closed the pipe, it needs no more lines.
     let _ = writeln!(std::io::stdout(), "{line}");
 }

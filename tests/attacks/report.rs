@@ -5,20 +5,20 @@ use std::fmt;
 
 use crate::tenant::Outcome;
 
-/// What an attack may cost either half, in bytes.
+/// The memory that an attack may cost either half, in bytes.
 const MEMORY: u64 = 128 << 20;
 
 /// How much longer the 99th percentile of another tenant's requests may take.
 const RATIO: f64 = 2.0;
 
 pub(crate) struct Header {
-    /// Whether nothing is attacked.
+    /// Whether harmless requests replace the attacks.
     pub(crate) is_control: bool,
 }
 
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    /// How often each answer came to the attacker.
+    /// How often the attacker got each response.
     pub(crate) answers: BTreeMap<String, u64>,
     /// Peaks above idle, in bytes.
     pub(crate) agent: u64,
@@ -34,16 +34,16 @@ pub(crate) struct Row {
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_control {
-            writeln!(f, "Control: wherever an attack is a number of requests, these are harmless ones.")?;
+            writeln!(f, "Control: the requests of the attacks are harmless ones.")?;
         }
         writeln!(
             f,
-            "Peaks of memory are MB above idle. p99 is the other tenant's, in ms, without and with the attack: of lists, and of \
-             all other requests."
+            "Memory: peak in MB above idle. Latency: 99th percentile of the other tenant's lists, and of its other requests, \
+             in ms, without and with the attack."
         )?;
         write!(
             f,
-            "{:<24}{:>7}{:>8}{:>6}{:>9}{:>8}{:>7}{:>9}{:>8}{:>7}{:>8}  answers to the attacker",
+            "{:<32}{:>7}{:>8}{:>6}{:>9}{:>8}{:>7}{:>9}{:>8}{:>7}{:>8}  answers to the attacker",
             "attack", "agent", "server", "host", "lists", "with", "ratio", "others", "with", "ratio", "errors"
         )
     }
@@ -52,13 +52,13 @@ impl fmt::Display for Header {
 // === impl Row ===
 
 impl Row {
-    /// Of lists, and of all other requests: without and with the attack, in milliseconds.
+    /// The 99th percentiles of lists and of all other requests, without and with the attack, in milliseconds.
     fn p99(&self) -> [(&'static str, f64, f64); 2] {
         let ([lists, others], [attacked_lists, attacked_others]) = (self.without.p99(), self.with.p99());
         [("lists", lists, attacked_lists), ("other requests", others, attacked_others)]
     }
 
-    /// The bounds that it does not keep.
+    /// The bounds that it exceeds.
     pub(crate) fn misses(&self) -> Vec<String> {
         let mut misses = Vec::new();
         for (half, peak) in [("agent", self.agent), ("proxy-server", self.server)] {
@@ -68,7 +68,7 @@ impl Row {
         }
         for (what, without, with) in self.p99() {
             let ratio = with / without;
-            // Not a number if nothing was answered.
+            // NaN if there was no response.
             if ratio.is_nan() || ratio > RATIO {
                 misses.push(format!("the p99 of the other tenant's {what} is {ratio:.2} times as long"));
             }
@@ -84,7 +84,7 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [agent, server, host] = [self.agent, self.server, self.host].map(|bytes| bytes >> 20);
         let errors: usize = self.with.errors().values().sum();
-        write!(f, "{:<24}{agent:>7}{server:>8}{host:>6}", self.name)?;
+        write!(f, "{:<32}{agent:>7}{server:>8}{host:>6}", self.name)?;
         for (_, without, with) in self.p99() {
             write!(f, "{without:>9.1}{with:>8.1}{:>7.2}", with / without)?;
         }

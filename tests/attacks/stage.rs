@@ -1,4 +1,4 @@
-//! What one attack is tried on, and the order of the phases.
+//! The site of one attack, and the order of the phases.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Lines};
@@ -55,15 +55,15 @@ impl Stage {
         self.site.host().kubectl()
     }
 
-    /// Creates an object in the attacker's cluster, which may be refused where that is the point.
+    /// Creates an object in the attacker's cluster. Some attacks provoke a refusal.
     pub(crate) fn create(&self, path: &str, object: &Value) -> anyhow::Result<()> {
         let answer = self.curl.send("POST", path, &object.to_string())?;
-        // Whoever fills up what there is, is told at some time that it is full.
+        // An attack that fills a quota is refused at some point.
         ensure!([201, 403, 413, 429].contains(&answer.code), "{path}: {} {:.300}", answer.code, answer.body);
         Ok(())
     }
 
-    /// Creates so many of an object, each with a number behind its name.
+    /// Creates `count` copies of an object, each with a number after its name.
     pub(crate) fn create_all(&self, path: &str, count: usize, object: &Value) -> anyhow::Result<()> {
         let mut object = object.clone();
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -75,7 +75,7 @@ impl Stage {
 
     pub(crate) fn measure(self, measure: &Measure) -> anyhow::Result<Row> {
         let (rate, phase) = (measure.rate, measure.phase());
-        // Connections are opened and caches filled before anything counts.
+        // Opens connections and fills caches before the measurement.
         self.tenant.work(rate, Duration::from_secs(3), &mut Outcome::default())?;
         let processes = [self.site.agent().id(), self.site.site().server.id(), self.host_api_server()?];
         let mut idle = [0; 3];
@@ -95,7 +95,7 @@ impl Stage {
         }
         let mut above = [0; 3];
         for (number, process) in processes.into_iter().enumerate() {
-            // One that has ended has none.
+            // A process that has ended has no memory.
             above[number] = peak(process).context("a process has ended")?.saturating_sub(idle[number]);
         }
         let [agent, server, host] = above;
@@ -108,7 +108,7 @@ impl Stage {
         Ok(pid.trim().parse()?)
     }
 
-    /// Starts the attacker's process, and waits until it has begun.
+    /// Starts the attacker's process, and waits until it begins.
     fn begin(&self, measure: &Measure) -> anyhow::Result<Running> {
         let ports = self.site.site().ports;
         let args = Args {
@@ -134,7 +134,7 @@ impl Stage {
 // === impl Running ===
 
 impl Running {
-    /// Waits for the end. The result is how often each answer came.
+    /// Waits for the end. Returns how often the attacker got each response.
     fn ended(mut self) -> anyhow::Result<Vec<(String, u64)>> {
         let mut answers = Vec::new();
         for line in self.lines {

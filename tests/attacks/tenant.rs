@@ -1,4 +1,4 @@
-//! Who suffers: the administrator of another virtual cluster, who sends the same requests at the same rate all the time.
+//! The tenant: the administrator of another virtual cluster, who sends the same requests at the same rate all the time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use http::Request;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-/// As long as a request may take.
+/// The time limit for a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What every list shows.
+/// The number of objects in a list.
 const OBJECTS: usize = 20;
 
 pub(crate) struct Tenant {
@@ -24,7 +24,7 @@ pub(crate) struct Tenant {
     cluster: String,
 }
 
-/// What came of the requests of some phases.
+/// The latencies and errors of the requests of some phases.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     lists: Vec<Duration>,
@@ -32,7 +32,7 @@ pub(crate) struct Outcome {
     errors: BTreeMap<String, usize>,
 }
 
-/// The requests, by turns.
+/// The requests, sent in turns.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Get,
@@ -49,7 +49,7 @@ const ACTS: [Act; 5] = [Act::Get, Act::List, Act::Watch, Act::Create, Act::Conne
 // === impl Tenant ===
 
 impl Tenant {
-    /// Makes what is asked for.
+    /// Creates the objects that it requests.
     pub(crate) fn settle(kubectl: &Kubectl, port: u16, cluster: String) -> anyhow::Result<Self> {
         for namespace in ["read", "written"] {
             kubectl.ok(&["create", "namespace", namespace])?;
@@ -61,7 +61,7 @@ impl Tenant {
         Ok(Self { connections: Arc::new(Http2::with(&credentials)?), port, cluster })
     }
 
-    /// So many requests a second for so long. Each counts from the time at which it was due.
+    /// Sends requests at this rate for this time. The latency of a request counts from the time at which it was due.
     pub(crate) fn work(&self, rate: u32, time: Duration, outcome: &mut Outcome) -> anyhow::Result<()> {
         let connections = Arc::clone(&self.connections);
         connections.run(async {

@@ -23,6 +23,8 @@ use self::plain::Plain;
 use self::slice::Slice;
 use self::toy::Toy;
 
+use crate::trial::trial;
+
 /// The switch: a virtual cluster is compared, or, with `hosts`, another plain host.
 const SWITCH: &str = "ATOLL_COMMANDS";
 
@@ -63,7 +65,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         }
         anyhow::Ok(seconds.iter().flat_map(|second| table_trials(*second, &scripts)).collect())
     };
-    all().unwrap_or_else(|error| vec![Trial::test("commands::table", move || Err(format!("{error:?}").into()))])
+    all().unwrap_or_else(|error| vec![trial("commands::table", move || Err(error))])
 }
 
 fn table_trials(second: Second, scripts: &Arc<Vec<Script>>) -> Vec<Trial> {
@@ -71,13 +73,10 @@ fn table_trials(second: Second, scripts: &Arc<Vec<Script>>) -> Vec<Trial> {
     (0..scripts.len())
         .map(|at| {
             let (scripts, world) = (Arc::clone(scripts), Arc::clone(&world));
-            Trial::test(format!("{}::{}", second.suite(), scripts[at].name), move || {
+            trial(format!("{}::{}", second.suite(), scripts[at].name), move || {
                 let world = world.get_or_init(|| World::start(second, &scripts));
-                let run = || {
-                    let world = world.as_ref().map_err(|error| anyhow!("the two sides did not start: {error:?}"))?;
-                    world.pair.run(&scripts[at])
-                };
-                run().map_err(|error| format!("{error:?}").into())
+                let world = world.as_ref().map_err(|error| anyhow!("the two sides did not start: {error:?}"))?;
+                world.pair.run(&scripts[at])
             })
         })
         .collect()

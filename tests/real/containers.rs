@@ -11,6 +11,7 @@ use atoll_tests::{HostCluster, Image, Kubectl, Site, eventually, paths, site};
 use libtest_mimic::Trial;
 
 use crate::case;
+use crate::trial::trial;
 
 /// What an image may weigh, in bytes: a site may be at the end of a thin line.
 const LIMIT: u64 = 20_000_000;
@@ -21,7 +22,7 @@ const CONFIG: &str = "configs/kubernetes/agent/proxy-agent.yaml";
 
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     vec![
-        Trial::test("containers::hold_one_program", || hold_one_program().map_err(|error| format!("{error:?}").into())),
+        trial("containers::hold_one_program", hold_one_program),
         case("containers::the_agent_works_in_its_own", host, the_agent_works_in_its_own),
     ]
 }

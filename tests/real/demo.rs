@@ -10,15 +10,14 @@ use atoll_tests::process::Process;
 use atoll_tests::{HostCluster, Kubectl, eventually, kubectl, paths};
 use libtest_mimic::Trial;
 
+use crate::trial::trial;
+
 /// It uses its own host, because the nodes lose labels.
 pub(crate) fn trials() -> Vec<Trial> {
-    let case = |name: &str, run: fn() -> anyhow::Result<()>| {
-        Trial::test(name, move || run().map_err(|error| format!("{error:?}").into()))
-    };
     vec![
-        case("demo::two_clusters_out_of_one", two_clusters_out_of_one),
-        case("demo::what_a_newcomer_sees", toy::what_a_newcomer_sees),
-        case("demo::what_it_needs_is_said", what_it_needs_is_said),
+        trial("demo::two_clusters_out_of_one", two_clusters_out_of_one),
+        trial("demo::what_a_newcomer_sees", toy::what_a_newcomer_sees),
+        trial("demo::what_it_needs_is_said", what_it_needs_is_said),
     ]
 }
 

@@ -7,6 +7,8 @@ use anyhow::{Context, ensure};
 use atoll_tests::{HostCluster, paths};
 use libtest_mimic::Trial;
 
+use crate::trial::trial;
+
 /// The pages name ports, so one is followed at a time.
 static PORTS: Mutex<()> = Mutex::new(());
 
@@ -14,10 +16,7 @@ static PORTS: Mutex<()> = Mutex::new(());
 const LIMIT: &str = "180";
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let case = |name: &str, run: fn() -> anyhow::Result<()>| {
-        Trial::test(format!("examples::{name}"), move || run().map_err(|error| format!("{error:?}").into()))
-    };
-    vec![case("two_sites", two_sites), case("physical_cluster", physical_cluster)]
+    vec![trial("examples::two_sites", two_sites), trial("examples::physical_cluster", physical_cluster)]
 }
 
 fn two_sites() -> anyhow::Result<()> {

@@ -44,9 +44,7 @@ spec: {podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {tea
 ";
 
 pub(crate) fn trial() -> Trial {
-    Trial::test("isolation::a_host_in_good_order_and_each_weakness", || {
-        a_host_in_good_order_and_each_weakness().map_err(|error| format!("{error:?}").into())
-    })
+    crate::trial::trial("isolation::a_host_in_good_order_and_each_weakness", a_host_in_good_order_and_each_weakness)
 }
 
 fn a_host_in_good_order_and_each_weakness() -> anyhow::Result<()> {

@@ -22,6 +22,7 @@ use atoll_tests::{HostCluster, Karmada, VirtualSite, Way};
 use libtest_mimic::Trial;
 
 use crate::physical::site_with_branch;
+use crate::trial::trial;
 use member::Member;
 
 const BEIJING: &str = "ke-beijing";
@@ -43,13 +44,11 @@ pub(crate) fn trials() -> Vec<Trial> {
     let world = Arc::new(World::default());
     let case = |name: &str, run: fn(&VirtualSite) -> anyhow::Result<()>| {
         let world = Arc::clone(&world);
-        Trial::test(format!("karmada::{name}"), move || world.run(run).map_err(|error| format!("{error:?}").into()))
+        trial(format!("karmada::{name}"), move || world.run(run))
     };
     vec![
         // First, since it is the longest and needs none of the others.
-        Trial::test("karmada::two_members_stay_ready_and_quiet", || {
-            quiet::two_members_stay_ready_and_quiet().map_err(|error| format!("{error:?}").into())
-        }),
+        trial("karmada::two_members_stay_ready_and_quiet", quiet::two_members_stay_ready_and_quiet),
         case("a_plain_cluster_is_a_member", a_plain_cluster_is_a_member),
         case("a_physical_cluster_is_a_member", a_physical_cluster_is_a_member),
         case("a_virtual_cluster_is_a_member", a_virtual_cluster_is_a_member),

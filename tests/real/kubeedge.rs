@@ -6,6 +6,8 @@ use anyhow::ensure;
 use atoll_tests::{HostCluster, Kubectl, Nodes, VirtualSite, Way};
 use libtest_mimic::Trial;
 
+use crate::trial::trial;
+
 const BEIJING: &str = "ke-beijing";
 const HANGZHOU: &str = "ke-hangzhou";
 
@@ -42,9 +44,7 @@ spec:
 ";
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![Trial::test("kubeedge::groups_of_nodes_are_clusters", || {
-        groups_of_nodes_are_clusters().map_err(|error| format!("{error:?}").into())
-    })]
+    vec![trial("kubeedge::groups_of_nodes_are_clusters", groups_of_nodes_are_clusters)]
 }
 
 fn groups_of_nodes_are_clusters() -> anyhow::Result<()> {

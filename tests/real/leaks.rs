@@ -29,9 +29,7 @@ const OF_THE_HOST: [&str; 3] =
 const ANSWERS: u32 = 3000;
 
 pub(crate) fn trial() -> Trial {
-    Trial::test("leaks::nothing_of_others_is_in_any_answer", || {
-        nothing_of_others_is_in_any_answer().map_err(|error| format!("{error:?}").into())
-    })
+    crate::trial::trial("leaks::nothing_of_others_is_in_any_answer", nothing_of_others_is_in_any_answer)
 }
 
 fn nothing_of_others_is_in_any_answer() -> anyhow::Result<()> {

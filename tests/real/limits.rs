@@ -2,17 +2,22 @@
 //!
 //! Each trial has its own proxy-server and agent, because it measures their memory.
 
+mod bodies;
 mod connections;
 mod floods;
 mod lists;
 mod objects;
+mod watches;
 
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use anyhow::ensure;
 use atoll_tests::process::Process;
 use atoll_tests::{HostCluster, Nodes, VirtualSite};
 use libtest_mimic::Trial;
+
+use crate::trial::trial;
 
 /// What an attack may cost either half, in bytes.
 const COST: u64 = 128 << 20;
@@ -20,10 +25,7 @@ const COST: u64 = 128 << 20;
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     let case = |name: &str, run: fn(Arc<HostCluster>) -> anyhow::Result<()>| {
         let host = host.map(Arc::clone);
-        Trial::test(format!("limits::{name}"), move || {
-            let host = host.ok_or("no host cluster while listing")?;
-            run(host).map_err(|error| format!("{error:?}").into())
-        })
+        trial(format!("limits::{name}"), move || run(host.context("no host cluster while listing")?))
     };
     vec![
         case("strangers_stop_nobody", floods::strangers_stop_nobody),
@@ -32,7 +34,12 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
         case("idle_connections_make_room", connections::idle_ones_make_room),
         case("a_cluster_has_its_part_of_the_connections", connections::a_cluster_has_its_part),
         case("requests_that_are_reset_are_limited", floods::resets_are_limited),
+        case("requests_that_are_reset_at_once_all_count", floods::resets_at_once_all_count),
         case("lists_that_nobody_reads_are_bounded", lists::that_nobody_reads_are_bounded),
+        case("watches_from_any_zero_are_new_ones", watches::from_any_zero_are_new_ones),
+        case("short_bodies_are_weighed", bodies::short_ones_are_weighed),
+        case("samples_of_large_bodies_come_first", bodies::samples_come_first),
+        case("aliases_are_expanded_within_bounds", bodies::aliases_are_expanded_within_bounds),
         case("objects_of_many_values_are_limited", objects::of_many_values_are_limited),
         case("objects_that_fill_the_memory_are_refused", objects::that_fill_the_memory_are_refused),
     ]

@@ -16,11 +16,13 @@ mod operator;
 mod physical;
 mod proposal;
 mod reload;
+mod trial;
 mod virtual_clusters;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use atoll_tests::HostCluster;
 use libtest_mimic::{Arguments, Trial};
 
@@ -37,7 +39,9 @@ fn main() -> ExitCode {
         }
     };
     // The host is ended by its last handle, before the process is.
-    libtest_mimic::run(&arguments, trials(Some(&host))).exit_code()
+    let conclusion = libtest_mimic::run(&arguments, trials(Some(&host)));
+    trial::print_slowest();
+    conclusion.exit_code()
 }
 
 fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
@@ -57,8 +61,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.push(manifests::trial());
     trials.extend(virtual_clusters::trials());
     trials.extend(kubeedge::trials());
-    trials.extend(karmada::trials());
-    trials
+    trial::spread(karmada::trials(), trials)
 }
 
 /// One case that needs the host cluster.
@@ -68,10 +71,7 @@ pub(crate) fn case(
     run: impl FnOnce(&HostCluster) -> anyhow::Result<()> + Send + 'static,
 ) -> Trial {
     let host = host.map(Arc::clone);
-    Trial::test(name, move || {
-        let host = host.ok_or("no host cluster while listing")?;
-        run(&host).map_err(|error| format!("{error:?}").into())
-    })
+    trial::trial(name, move || run(&*host.context("no host cluster while listing")?))
 }
 
 #[expect(clippy::print_stderr, reason = "a test runner talks to the terminal")]

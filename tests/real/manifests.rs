@@ -69,9 +69,7 @@ const ALL: [Manifests; 2] = [
 const IN_POD: &str = "{inCluster: true}";
 
 pub(crate) fn trial() -> Trial {
-    Trial::test("manifests::are_accepted_and_fit_together", || {
-        are_accepted_and_fit_together().map_err(|error| format!("{error:?}").into())
-    })
+    crate::trial::trial("manifests::are_accepted_and_fit_together", are_accepted_and_fit_together)
 }
 
 fn are_accepted_and_fit_together() -> anyhow::Result<()> {

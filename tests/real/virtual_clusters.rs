@@ -34,6 +34,7 @@ mod policies;
 mod proxied;
 mod reads;
 mod revisions;
+mod revoked;
 mod rights;
 pub(crate) mod roles;
 mod scope;
@@ -47,6 +48,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use anyhow::anyhow;
 use atoll_tests::VirtualSite;
 use libtest_mimic::Trial;
+
+use crate::trial::trial;
 
 /// The names, and the nodes, of the edge-cluster proposal.
 const CLUSTERS: [(&str, &str); 2] = [(BEIJING, "beijing"), (HANGZHOU, "hangzhou")];
@@ -77,13 +80,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     let world = Arc::new(World::default());
     let case = |name: &str, company, run: fn(&VirtualSite) -> anyhow::Result<()>| {
         let world = Arc::clone(&world);
-        Trial::test(format!("virtual::{name}"), move || {
-            world.run(company, run).map_err(|error| format!("{error:?}").into())
-        })
+        trial(format!("virtual::{name}"), move || world.run(company, run))
     };
-    let own = |name: &str, run: fn() -> anyhow::Result<()>| {
-        Trial::test(format!("virtual::{name}"), move || run().map_err(|error| format!("{error:?}").into()))
-    };
+    let own = |name: &str, run: fn() -> anyhow::Result<()>| trial(format!("virtual::{name}"), run);
     let mut trials = vec![
         own("the_gate_needs_no_mutation", gate::shut_where_the_host_only_refuses),
         own("a_host_without_a_gate_is_refused", gate::a_host_without_one_is_refused),
@@ -207,6 +206,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.extend(overlays::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials.extend(definitions::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials.extend(revisions::TRIALS.map(|(name, run)| case(name, Welcome, run)));
+    trials.extend(revoked::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials.extend(operators::TRIALS.map(|(name, run)| case(name, Welcome, run)));
     trials
 }

@@ -56,3 +56,82 @@ pub fn aliases() -> String {
     yaml.push('}');
     yaml
 }
+
+/// A Pod of so many containers, each of which is this value, in JSON: `{}` or `null`, which is as empty.
+pub fn containers(value: &str, count: usize) -> String {
+    let containers = vec![value; count].join(",");
+    format!(r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"a"}},"spec":{{"containers":[{containers}]}}}}"#)
+}
+
+/// The same with empty ones in protobuf: two bytes each.
+pub fn empty_messages(count: usize) -> Vec<u8> {
+    enveloped(b"v1", b"Pod", &pod_of_empty_messages(count))
+}
+
+/// A Deployment of such Pods.
+pub fn deployment_of_empty_messages(count: usize) -> Vec<u8> {
+    let spec = field(3, &pod_of_empty_messages(count));
+    enveloped(b"apps/v1", b"Deployment", &[field(1, &field(1, b"a")), field(2, &spec)].concat())
+}
+
+fn pod_of_empty_messages(count: usize) -> Vec<u8> {
+    [field(1, &field(1, b"a")), field(2, &field(2, b"").repeat(count))].concat()
+}
+
+/// A ConfigMap of so many keys, each with this value.
+pub fn keys(count: usize, value: &str) -> String {
+    let keys: Vec<_> = (0..count).map(|key| format!(r#""k{key}":"{value}""#)).collect();
+    format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"costly"}},"data":{{{}}}}}"#, keys.join(","))
+}
+
+/// A ConfigMap of so many labels with a value that is not valid.
+pub fn labels(count: usize) -> String {
+    let labels: Vec<_> = (0..count).map(|label| format!(r#""k{label}":"!""#)).collect();
+    let labels = labels.join(",");
+    format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"costly","labels":{{{labels}}}}}}}"#)
+}
+
+/// A Pod of so many supplemental groups that are not valid, in protobuf: as one field, or as many.
+pub fn groups(count: usize, packed: bool) -> Vec<u8> {
+    let group = [&[0xff; 9][..], &[1]].concat(); // -1
+    let groups = if packed { field(4, &group.repeat(count)) } else { [&[4 << 3], &group[..]].concat().repeat(count) };
+    let container = [field(1, b"a"), field(2, b"a")].concat();
+    let spec = [field(2, &container), field(14, &groups)].concat();
+    enveloped(b"v1", b"Pod", &[field(1, &field(1, b"a")), field(2, &spec)].concat())
+}
+
+/// The envelope is `Unknown` in apimachinery's `pkg/runtime/generated.proto`.
+fn enveloped(api_version: &[u8], kind: &[u8], message: &[u8]) -> Vec<u8> {
+    let of_type = [field(1, api_version), field(2, kind)].concat();
+    [&b"k8s\0"[..], &field(1, &of_type), &field(2, message)].concat()
+}
+
+/// A field of a protobuf message, with a length.
+fn field(number: u8, value: &[u8]) -> Vec<u8> {
+    let mut field = vec![number << 3 | 2];
+    let mut length = value.len();
+    while length >= 0x80 {
+        field.push(u8::try_from(length % 0x80).unwrap_or_default() | 0x80);
+        length /= 0x80;
+    }
+    field.push(u8::try_from(length).unwrap_or_default());
+    field.extend_from_slice(value);
+    field
+}
+
+/// A ClusterRoleBinding of so many wrong subjects, in YAML without any of JSON's characters.
+pub fn wrong_subjects(count: usize) -> String {
+    let subjects = "- kind: W\n".repeat(count);
+    format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n  name: a\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: view\nsubjects:\n{subjects}"
+    )
+}
+
+/// A ConfigMap with a text of 17 KB and so many aliases of it, as kubectl would apply it. Its annotation is one that is
+/// read in the live object too.
+pub fn aliases_of_a_text(count: usize) -> String {
+    let (text, aliases) = ("x".repeat(17_000), vec!["*a"; count].join(", "));
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a, annotations: {{kubectl.kubernetes.io/last-applied-configuration: \"x\"}}}}\na: &a \"{text}\"\nb: [{aliases}]\n"
+    )
+}

@@ -25,6 +25,8 @@ pub struct Answer {
     pub code: u16,
     /// The body.
     pub body: String,
+    /// The header `Warning`; empty if there is none.
+    pub warning: String,
 }
 
 // === impl Curl ===
@@ -120,10 +122,15 @@ impl Curl {
 
     /// Any method, any media type.
     pub fn send_as(&self, method: &str, path: &str, media_type: &str, body: &str) -> anyhow::Result<Answer> {
+        self.send_bytes(method, path, media_type, body.as_bytes())
+    }
+
+    /// The same, with a body that need not be text.
+    pub fn send_bytes(&self, method: &str, path: &str, media_type: &str, body: &[u8]) -> anyhow::Result<Answer> {
         let mut command = Command::new("curl");
         command
             .args(["--silent", "--show-error", "--globoff", "--path-as-is", "--max-time", "30"])
-            .args(["--write-out", "\n%{http_code}", "--request", method])
+            .args(["--write-out", "\n%header{warning}\n%{http_code}", "--request", method])
             .args(&self.options)
             .args(&self.credentials);
         if !body.is_empty() {
@@ -135,14 +142,15 @@ impl Curl {
         let mut stdin = child.stdin.take().context("no stdin")?;
         let body = body.to_owned();
         // The answer may come before the body has been read.
-        let writer = std::thread::spawn(move || drop(stdin.write_all(body.as_bytes())));
+        let writer = std::thread::spawn(move || drop(stdin.write_all(&body)));
         let output = child.wait_with_output()?;
         let _ = writer.join();
         let error = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "curl {method} {path}: {error}");
         let text = String::from_utf8_lossy(&output.stdout);
-        let (body, code) = text.rsplit_once('\n').context("no status code")?;
-        Ok(Answer { code: code.parse()?, body: body.to_owned() })
+        let (text, code) = text.rsplit_once('\n').context("no status code")?;
+        let (body, warning) = text.rsplit_once('\n').context("no line for warnings")?;
+        Ok(Answer { code: code.parse()?, body: body.to_owned(), warning: warning.to_owned() })
     }
 }
 

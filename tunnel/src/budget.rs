@@ -1,22 +1,25 @@
-//! The memory that one tunnel may hold for readers that do not read.
+//! The limit for the unread data of one tunnel.
 //!
-//! The connection window is as large as HTTP/2 allows, so that only stream windows bind and a stalled reader costs its
-//! own stream. The price is that a tunnel could buffer `streams x window`. The budget is the bound: a sweep looks at
-//! every stream that is older than one tick, takes unread frames out of `h2` (where tiny ones cost far more than their
-//! bytes) and packs them, and if all of it together is over the limit, resets the stream that holds most.
+//! The connection window is as large as HTTP/2 allows, so that only stream windows apply and a stalled reader blocks
+//! only its own stream. Without a limit, a tunnel could buffer `streams x window`. So four times a second, a sweep
+//! takes unread frames out of `h2` and packs them, because in `h2`, tiny frames take far more memory than their length.
+//! While the total exceeds the budget, the sweep selects the owner with the most unread bytes, and resets its largest
+//! stream.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use crate::Owner;
 use crate::inbound::Slot;
 
-/// How often the streams are looked at. Short enough that a peer cannot pile up much in between, long enough that a
-/// thousand idle watches cost nothing.
+/// The interval between sweeps. It is short enough that a peer cannot send much in between, and long enough that a
+/// thousand idle watches cost almost nothing.
 const TICK: Duration = Duration::from_millis(250);
 
-/// One tunnel's budget. Cheap to share; every [`crate::Inbound`] of the tunnel is born with it.
+/// The budget of one tunnel. Every [`crate::Inbound`] of the tunnel is created with it.
 #[derive(Debug)]
 pub struct Budget {
     limit: usize,
@@ -24,15 +27,22 @@ pub struct Budget {
     first: Notify,
 }
 
-/// What a sweep found.
+/// The result of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
-    /// Bytes held unread by all streams, after resets.
+    /// The unread bytes of all streams, after resets.
     pub held: usize,
-    /// Streams reset by this sweep.
+    /// The number of streams that this sweep reset.
     pub reset: usize,
-    /// Streams that live.
+    /// The number of open streams before resets.
     pub streams: usize,
+}
+
+/// The streams of one [owner](Owner). The one with the most unread bytes is the last.
+#[derive(Default)]
+struct Owned<'a> {
+    held: usize,
+    slots: Vec<(usize, &'a Arc<Slot>)>,
 }
 
 // === impl Budget ===
@@ -51,8 +61,8 @@ impl Budget {
         }
     }
 
-    /// Sweeps for as long as the tunnel lives; the caller drops the future with the tunnel. Sleeps while there is no
-    /// stream. `report` is called after every sweep that reset a stream.
+    /// Sweeps for ever. The caller drops the future with the tunnel. Does nothing while there are no streams. `report`
+    /// is called after every sweep that reset a stream.
     pub async fn keep(&self, mut report: impl FnMut(Sweep)) {
         loop {
             if self.slots.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
@@ -66,7 +76,7 @@ impl Budget {
         }
     }
 
-    /// One look at every stream.
+    /// Sweeps once over all streams.
     pub fn sweep(&self) -> Sweep {
         let alive: Vec<Arc<Slot>> = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,16 +92,24 @@ impl Budget {
         };
         let mut held: Vec<(usize, &Arc<Slot>)> = alive.iter().map(|slot| (slot.absorb(), slot)).collect();
         let mut sweep = Sweep { held: held.iter().map(|(bytes, _)| bytes).sum(), reset: 0, streams: alive.len() };
-        if sweep.held > self.limit {
-            held.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
-            for (bytes, slot) in held {
-                if sweep.held <= self.limit {
-                    break;
-                }
-                slot.evict();
-                sweep.held -= bytes;
-                sweep.reset += 1;
-            }
+        if sweep.held <= self.limit {
+            return sweep;
+        }
+        held.sort_unstable_by_key(|(bytes, _)| *bytes);
+        let mut owners: HashMap<Owner, Owned<'_>> = HashMap::new();
+        for (bytes, slot) in held {
+            let owner = owners.entry(slot.owner()).or_default();
+            owner.held += bytes;
+            owner.slots.push((bytes, slot));
+        }
+        while sweep.held > self.limit
+            && let Some(owner) = owners.values_mut().max_by_key(|owner| owner.held)
+            && let Some((bytes, slot)) = owner.slots.pop()
+        {
+            slot.evict();
+            owner.held -= bytes;
+            sweep.held -= bytes;
+            sweep.reset += 1;
         }
         sweep
     }

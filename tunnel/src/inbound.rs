@@ -1,8 +1,8 @@
 //! The receiving half of a stream.
 //!
-//! Two parties read it: its consumer (a connection that writes the bytes on, as fast as its own peer takes them) and the
-//! [`Budget`]'s sweep, which only touches streams whose consumer is not waiting for data. One mutex keeps them apart; it
-//! is uncontended but for a moment four times a second.
+//! Two parties read it: its consumer, which forwards the bytes as fast as its own peer reads them, and the sweep of the
+//! [`Budget`], which skips streams whose consumer waits for data. A mutex separates them. It is almost never contended,
+//! because a sweep happens only four times a second.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,27 +15,27 @@ use h2::RecvStream;
 use http_body::{Body, Frame, SizeHint};
 use protocol::settings::FRAME_OVERHEAD;
 
-use crate::Budget;
+use crate::{Budget, Owner};
 
-/// Frames below this many bytes are packed together when the sweep takes them.
+/// A sweep packs frames that are shorter than this, in bytes.
 const SMALL: usize = 4096;
 
-/// The bytes that the other side of the tunnel sends on one stream.
+/// The bytes that the other end of the tunnel sends on one stream.
 #[derive(Debug)]
 pub struct Inbound {
     slot: Arc<Slot>,
-    /// Known when the stream ended with its headers: nothing to lock for.
+    /// Whether the stream ended with its headers, so that no lock is needed.
     empty: bool,
     exact: Option<u64>,
 }
 
-/// Why a stream's bytes ended early.
+/// Why a stream ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum InboundError {
-    /// The peer or the connection ended it.
+    /// The peer reset the stream, or the connection failed.
     #[error("the tunnel's stream was reset")]
     Stream(#[source] h2::Error),
-    /// Its reader was too slow, and the tunnel needed the memory.
+    /// The reader was too slow, and the tunnel needed the memory.
     #[error("the reader stalled and the tunnel's memory budget was exhausted")]
     Evicted,
 }
@@ -45,17 +45,19 @@ pub(crate) struct Slot {
 }
 
 struct State {
-    /// `None` once evicted: dropping it frees what `h2` holds.
+    /// The owner that is charged for unread bytes.
+    owner: Owner,
+    /// `None` after an eviction, which frees the memory in `h2`.
     stream: Option<RecvStream>,
-    /// The consumer found nothing and its waker is with `h2`. A sweep that polled now would replace that waker.
+    /// Whether the consumer waits for data, so that `h2` has its waker. A sweep would replace that waker.
     waiting: bool,
-    /// What a sweep took out of `h2`, in order. Its flow-control credit is still withheld.
+    /// Frames that sweeps took out of `h2`, in order. Their flow-control capacity is not released yet.
     taken: VecDeque<Bytes>,
-    /// Small frames that follow `taken`.
+    /// Packed small frames, after those in `taken`.
     packed: BytesMut,
-    /// Bytes in `taken` and `packed`, with overhead.
+    /// The bytes in `taken` and `packed`, with their overhead.
     cost: usize,
-    /// A sweep saw the end of data, or an error, behind `taken`.
+    /// Whether the data ends after `taken` and `packed`.
     ended: bool,
     failed: Option<h2::Error>,
 }
@@ -63,11 +65,12 @@ struct State {
 // === impl Inbound ===
 
 impl Inbound {
-    /// Puts a stream under a tunnel's budget.
+    /// A stream that is charged to a tunnel's budget.
     pub fn new(stream: RecvStream, budget: &Budget) -> Self {
         let empty = stream.is_end_stream();
         let slot = Arc::new(Slot {
             state: Mutex::new(State {
+                owner: Owner::NOBODY,
                 stream: Some(stream),
                 waiting: false,
                 taken: VecDeque::new(),
@@ -83,14 +86,19 @@ impl Inbound {
         Self { slot, empty, exact: None }
     }
 
-    /// Tells the body's length from a `content-length` that the peer sent and `h2` enforces.
+    /// Sets the body's length from the peer's `content-length`, which `h2` enforces.
     #[must_use]
     pub fn with_length(mut self, length: Option<u64>) -> Self {
         self.exact = length;
         self
     }
 
-    /// The next bytes, never empty; `None` at the end of data. Flow-control credit goes back with them.
+    /// Sets the owner that is charged for unread bytes.
+    pub fn set_owner(&self, owner: Owner) {
+        self.slot.lock().owner = owner;
+    }
+
+    /// The next bytes, which are never empty; `None` at the end of data. Releases their flow-control capacity.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, InboundError>>> {
         if self.empty {
             return Poll::Ready(None);
@@ -141,12 +149,17 @@ impl Slot {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes unread frames out of `h2`; returns what the stream holds in all.
+    /// The owner that is charged for unread bytes.
+    pub(crate) fn owner(&self) -> Owner {
+        self.lock().owner
+    }
+
+    /// Takes unread frames out of `h2`. Returns the bytes that the stream holds in total.
     pub(crate) fn absorb(&self) -> usize {
         self.lock().absorb()
     }
 
-    /// Frees everything and leaves an error for the consumer.
+    /// Frees all memory. The consumer then gets an error.
     pub(crate) fn evict(&self) {
         let mut state = self.lock();
         state.stream = None;
@@ -191,7 +204,7 @@ impl State {
         }
         loop {
             match stream.poll_data(cx) {
-                // An empty frame carries nothing but its END_STREAM, which the next poll shows.
+                // An empty frame can only have END_STREAM, which the next poll returns.
                 Poll::Ready(Some(Ok(bytes))) if bytes.is_empty() => {}
                 Poll::Ready(Some(Ok(bytes))) => return Poll::Ready(Some(release(stream, bytes))),
                 Poll::Ready(Some(Err(err))) => {
@@ -265,7 +278,7 @@ impl State {
     }
 }
 
-/// Hands bytes over and their credit back to the peer.
+/// Returns bytes, and releases their flow-control capacity to the peer.
 fn release(stream: &mut RecvStream, bytes: Bytes) -> Result<Bytes, InboundError> {
     stream.flow_control().release_capacity(bytes.len()).map_err(InboundError::Stream)?;
     Ok(bytes)

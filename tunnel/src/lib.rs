@@ -4,8 +4,9 @@
 //! fair ([`protocol::settings`]), and when a frame is read. What is *not* here: dialling, TLS, registration, routing,
 //! Kubernetes. Nothing spawns a task; callers do.
 //!
-//! Reading order: [`settings`] (both ends' builders), [`batched`] (what they write to), [`budget`] and [`inbound`] (receiving), [`outbound`] (sending),
-//! [`pipe`] (both, for layer 4 and upgrades), [`keepalive`] (a dead peer), [`fair`] (what clusters share).
+//! Reading order: [`settings`] (both ends' builders), [`batched`] (what they write to), [`budget`], [`owner`] and
+//! [`inbound`] (receiving), [`outbound`] (sending), [`pipe`] (both, for layer 4 and upgrades), [`keepalive`] (a dead
+//! peer), [`fair`] (what clusters share).
 
 pub mod batched;
 pub mod budget;
@@ -13,6 +14,7 @@ pub mod fair;
 pub mod inbound;
 pub mod keepalive;
 pub mod outbound;
+pub mod owner;
 pub mod pipe;
 pub mod settings;
 
@@ -20,3 +22,4 @@ pub use batched::{Batched, Turns};
 pub use budget::Budget;
 pub use fair::{FairBudget, Reservation, Share};
 pub use inbound::Inbound;
+pub use owner::Owner;

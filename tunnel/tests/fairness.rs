@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, dup
 use tokio::sync::mpsc;
 use tunnel::inbound::InboundError;
 use tunnel::outbound::{SendError, send_body, send_bytes};
-use tunnel::{Budget, Inbound, settings};
+use tunnel::{Budget, Inbound, Owner, settings};
 
 /// Both ends of one tunnel: streams that the client opens come out of `accepted`.
 struct Pair {
@@ -113,6 +113,28 @@ async fn over_the_budget_the_worst_stream_goes_and_the_others_stay() {
     assert_eq!(sweep.reset, 1, "{sweep:?}");
     assert!(matches!(greedy.collect().await, Err(InboundError::Evicted)));
     assert_eq!(modest.collect().await.unwrap().to_bytes().len(), 100_000);
+}
+
+/// The longest stream is not reset if another owner holds more in total.
+#[tokio::test(start_paused = true)]
+async fn over_the_budget_the_owner_that_holds_most_loses_its_streams() {
+    let mut pair = Pair::new().await;
+    let budget = Budget::new(700 * 1024);
+    let (greedy, modest) = (Owner::new(), Owner::new());
+    let mut streams = Vec::new();
+    for _ in 0..8 {
+        let (inbound, mut sender) = pair.open(&budget).await;
+        inbound.set_owner(greedy);
+        send_bytes(&mut sender, Bytes::from(vec![b'g'; 100_000]), false).await.unwrap();
+        streams.push((inbound, sender));
+    }
+    let (longest, mut sender) = pair.open(&budget).await;
+    longest.set_owner(modest);
+    send_bytes(&mut sender, Bytes::from(vec![b'm'; 300_000]), true).await.unwrap();
+    assert_eq!(pair.small_get(&budget).await, "hello");
+    let sweep = budget.sweep();
+    assert!(sweep.reset > 3 && sweep.reset < 8, "{sweep:?}");
+    assert_eq!(longest.collect().await.unwrap().to_bytes().len(), 300_000);
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,8 +14,8 @@ use proxy_agent::namespaces::Namespaces;
 use super::certificate::chain;
 use super::report::Report;
 
-/// Checks what the configuration names, and what it says of virtual clusters. `opens_host` is whether the host is reached
-/// from here as the agent reaches it.
+/// Checks the files that the configuration names, and its virtual clusters. `opens_host` says whether the host is
+/// reached from here as the agent reaches it.
 pub(super) fn check(config: &ProxyAgentConfiguration, opens_host: bool, report: &mut Report) {
     let identity = &config.identity;
     if let Some(name) = report.identity("identity", &identity.certificate, &identity.key)

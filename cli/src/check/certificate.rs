@@ -12,7 +12,7 @@ use ops::tls::{ClientCa, Identity, IdentityError, ServerCa};
 
 use super::report::Report;
 
-/// This long before its end a certificate is warned of, or a third of its lifetime if that is shorter.
+/// A certificate that expires within this time gets a warning, or within a third of its lifetime if that is shorter.
 const SOON: Duration = DAY.saturating_mul(30);
 
 /// An authority's certificates, what they are for, and where the configuration names them.
@@ -20,11 +20,11 @@ pub(super) struct Anchors<'c> {
     /// `clientCA of cluster ke-beijing`.
     pub(super) what: String,
     pub(super) at: &'c Located<FilePath>,
-    /// Of all authorities in the file.
+    /// The keys of all authorities in the file.
     pub(super) public_keys: Vec<Vec<u8>>,
 }
 
-/// Where a moment stands in the lifetime of certificates.
+/// The position of a moment in the lifetime of certificates.
 #[derive(Debug, PartialEq, Eq)]
 enum Validity {
     Good,
@@ -36,7 +36,7 @@ enum Validity {
 // === impl Validity ===
 
 impl Validity {
-    /// Of several certificates in a file, one that is good is enough: that is how an authority is renewed.
+    /// One valid certificate in a file is enough: this is how an authority is renewed.
     fn of(certificates: &[&CertificateFacts], now: SystemTime) -> Self {
         let Some(last) = certificates.iter().max_by_key(|certificate| certificate.not_after) else { return Self::Good };
         let first = certificates.iter().map(|certificate| certificate.not_before).min().unwrap_or(last.not_before);
@@ -53,7 +53,7 @@ impl Validity {
 // === impl Report ===
 
 impl Report {
-    /// An authority that signs: certificate and key.
+    /// An authority that issues certificates: certificate and key.
     pub(super) fn authority(&mut self, what: &str, certificate: &Located<FilePath>, key: &Located<FilePath>) {
         let (Some(pem), Some(secret)) = (self.read(what, certificate), self.key(what, key)) else { return };
         if let Err(error) = Authority::from_pem(&pem, &secret) {
@@ -66,17 +66,17 @@ impl Report {
         }
     }
 
-    /// Authorities of clients: what they sign is believed.
+    /// Authorities that verify clients.
     pub(super) fn client_anchors<'c>(&mut self, what: &str, at: &'c Located<FilePath>) -> Option<Anchors<'c>> {
         self.anchors(what, at, |pem| ClientCa::from_pem(pem).map(drop))
     }
 
-    /// Authorities of servers.
+    /// Authorities that verify servers.
     pub(super) fn server_anchors<'c>(&mut self, what: &str, at: &'c Located<FilePath>) -> Option<Anchors<'c>> {
         self.anchors(what, at, |pem| ServerCa::from_pem(pem).map(drop))
     }
 
-    /// A client's own certificate and key; returns whom it names.
+    /// The certificate and key of a client. Returns its name.
     pub(super) fn identity(
         &mut self,
         what: &str,
@@ -106,7 +106,7 @@ impl Report {
         Some(identity.common_name().unwrap_or_default().to_owned())
     }
 
-    /// A private key's file; who else may read it is a warning.
+    /// The file of a private key. It is a warning if others can read it.
     fn key(&mut self, what: &str, key: &Located<FilePath>) -> Option<Vec<u8>> {
         let secret = self.read(what, key)?;
         let mode = std::fs::metadata(key.as_path()).map(|metadata| metadata.permissions().mode() & 0o777);
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(at(&week, week_end - 2 * DAY), Validity::Soon(2 * DAY, week_end));
         assert_eq!(at(&week, week_end + DAY), Validity::Over(week_end));
         assert_eq!(at(&week, week.not_before - DAY), Validity::NotYet(week.not_before));
-        // The old one may be over where the new one is there.
+        // The old certificate may have expired if the new one is valid.
         assert_eq!(Validity::of(&[&week, &year], week_end + DAY), Validity::Good);
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! They use the agent's own client, with the agent's credential unless another one is given, and write nothing.
 //!
-//! Reading order: [`ask`], [`rights`], then one module for each kind of object; all but [`left`] and [`authorizer`] judge
-//! what was listed, and ask nothing.
+//! Reading order: [`ask`], [`rights`], then one module for each kind of object. Except for [`left`] and [`authorizer`],
+//! these modules only evaluate lists, and send no requests.
 
 mod admission;
 mod aggregation;
@@ -41,17 +41,17 @@ use super::report::Report;
 use super::weakness::{Check, Weakness};
 use namespaces::Namespaces;
 
-/// For all questions together.
+/// The time limit for all checks.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// After that somebody at a terminal wonders what is going on.
+/// A check that takes longer is reported, so that the user knows what it waits for.
 const SLOW: Duration = Duration::from_secs(3);
 /// The oldest minor version of Kubernetes 1 that works.
 const OLDEST: u32 = 26;
-/// What the agent's rights to custom resources are aggregated in.
+/// The ClusterRole that aggregates the agent's rights to custom resources.
 const CUSTOM_RESOURCES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/atoll-proxy-agent-custom-resources";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// Asks, and reports.
+/// Sends requests to the host, and reports findings.
 struct Questions<'c> {
     api: Api,
     config: &'c ProxyAgentConfiguration,
@@ -111,7 +111,7 @@ impl Questions<'_> {
         self.storage().await;
     }
 
-    /// Whether the host answers, and is new enough.
+    /// Whether the host responds, and is new enough.
     async fn version(&mut self) -> bool {
         let (minor, text) = match version(&self.api).await {
             Ok(version) => version,
@@ -129,8 +129,8 @@ impl Questions<'_> {
         true
     }
 
-    /// Whether the host serves the policies without which the agent serves no virtual cluster. The version does not show it:
-    /// `--runtime-config` enables and disables API groups.
+    /// Whether the host serves the admission policies, without which the agent serves no virtual cluster. Its version
+    /// does not show this, because `--runtime-config` enables and disables API groups.
     async fn policies(&mut self) {
         if self.host.unsafe_direct_access || self.config.virtual_clusters.is_empty() {
             return;
@@ -146,7 +146,7 @@ impl Questions<'_> {
         }
     }
 
-    /// Whether the agent can do its work.
+    /// Whether the agent has the rights that it needs.
     async fn rights(&mut self) {
         match slow("the agent's rights", rights::missing(&self.api)).await {
             Ok(missing) if missing.is_empty() => {}
@@ -163,7 +163,7 @@ impl Questions<'_> {
                 self.report.mistake(self.host, format_args!("host: cannot check the agent's rights: {error:#}"));
             }
         }
-        // A review cannot show this right before the first such object is written.
+        // An access review shows this right only after the first write of such an object.
         match self.api.get(CUSTOM_RESOURCES).await {
             Ok(_) => {}
             Err(error) if error.is_not_found() => self.report.warn(
@@ -337,7 +337,7 @@ fn tell(what: &str) {
     eprintln!("atoll: checking the host: {what}");
 }
 
-/// The minor version, and the whole of it.
+/// The minor version, and the complete version.
 async fn version(api: &Api) -> anyhow::Result<(u32, String)> {
     let version = api.get("/version").await?;
     // Some distributions write `32+`.

@@ -1,5 +1,5 @@
-//! The report of a check: lines in the form of compilers, `FILE:LINE:COLUMN: message`, with totals at the end; or a JSON
-//! document.
+//! The report of a check: lines in the format of compilers, `FILE:LINE:COLUMN: message`, and totals at the end; or a
+//! JSON document.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ pub(super) struct Report {
     pub(super) warnings: Problems,
     /// Weaknesses of the host; `None` if the check did not look for them.
     weaknesses: Option<Vec<Weakness>>,
-    /// What the configuration's own reader said, which has counted beyond what it tells.
+    /// The messages of the configuration's reader, which may have counted more than it lists.
     told: Vec<ConfigErrors>,
 }
 
@@ -33,11 +33,11 @@ pub(crate) enum Format {
     Json,
 }
 
-/// How much was found.
+/// The numbers of findings.
 struct Counts {
     mistakes: usize,
     warnings: usize,
-    /// `None` if it was not looked for them.
+    /// `None` if the check did not look for weaknesses.
     weaknesses: Option<usize>,
     accepted: usize,
 }
@@ -45,12 +45,12 @@ struct Counts {
 // === impl Report ===
 
 impl Report {
-    /// Takes over what a reader of configurations has said.
+    /// Adds the findings of a reader of configurations.
     pub(super) fn take(&mut self, errors: &ConfigErrors) {
         self.told.push(errors.clone());
     }
 
-    /// Reads the document of this kind, and has it checked if it can be read at all.
+    /// Reads the document of this kind, and checks it if it can be read.
     pub(super) fn examine<T: Document>(&mut self, file: &Path, check: impl FnOnce(&T, &mut Self)) {
         let (config, problems) = examine::<T>(file);
         if !problems.is_empty() {
@@ -61,27 +61,27 @@ impl Report {
         }
     }
 
-    /// A mistake at a value, or in general.
+    /// Adds a mistake, at a value or in general.
     pub(super) fn mistake<T>(&mut self, value: &Located<T>, message: impl fmt::Display) {
         self.mistakes.at(value, message);
     }
 
-    /// Something that will do, and should be looked at.
+    /// Adds a warning: something that works, but should be reviewed.
     pub(super) fn warn<T>(&mut self, value: &Located<T>, message: impl fmt::Display) {
         self.warnings.at(value, message);
     }
 
-    /// From now on it is looked for weaknesses of the host.
+    /// Begins to look for weaknesses of the host.
     pub(super) fn look_for_weaknesses(&mut self) {
         self.weaknesses.get_or_insert_default();
     }
 
-    /// Whether it is looked for weaknesses of the host.
+    /// Whether the check looks for weaknesses of the host.
     pub(super) fn looks_for_weaknesses(&self) -> bool {
         self.weaknesses.is_some()
     }
 
-    /// Weaknesses of the host: one, some or none.
+    /// Adds weaknesses of the host.
     pub(super) fn weak(&mut self, weaknesses: impl IntoIterator<Item = Weakness>) {
         self.weaknesses.get_or_insert_default().extend(weaknesses);
     }
@@ -131,7 +131,7 @@ impl Report {
     }
 }
 
-/// `FILE:LINE:COLUMN:`, as far as there is a place.
+/// `FILE:LINE:COLUMN:`, as far as the place is known.
 fn place(file: &Path, problem: &Problem) -> String {
     let place = problem.place().map(|place| format!("{place}:")).unwrap_or_default();
     format!("{}:{place}", file.display())

@@ -6,7 +6,7 @@ use proxy_server::ProxyServerConfiguration;
 use super::certificate::Anchors;
 use super::report::Report;
 
-/// Checks what the configuration names.
+/// Checks the files that the configuration names.
 pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
     report.authority("servingCA", &config.serving_ca.certificate, &config.serving_ca.key);
     let serving = report.server_anchors("servingCA", &config.serving_ca.certificate);

@@ -25,9 +25,9 @@ use super::files::{Files, Way, host_of};
 /// The timeout of one request.
 const PATIENCE: Duration = Duration::from_secs(10);
 const JSON: &str = "application/json";
-/// The largest answer that is read, in bytes.
+/// The maximum size of a response, in bytes.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
-/// The largest head of an answer to CONNECT, in bytes.
+/// The maximum size of the head of a response to CONNECT, in bytes.
 const MAX_HEAD: usize = 8 * 1024;
 
 /// A certificate, and the route to the server that accepts it.

@@ -1,4 +1,4 @@
-//! The files of a demonstration: what `atoll certs`, `atoll kubeconfig` and an editor would make.
+//! The files of a demo, as `atoll certs`, `atoll kubeconfig` and an editor would create them.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -15,54 +15,54 @@ use crate::certs::directory::{Directory, PairPath};
 use crate::kubeconfig::document::{Document, data};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// How long authorities live; those of an earlier run are used again.
+/// The lifetime of authorities. Those of an earlier run are used again.
 const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-/// How long other certificates live; they are made anew at each start.
+/// The lifetime of other certificates, which are created at each start.
 const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
-/// An authority with less left than this is made anew.
+/// An authority that expires sooner is replaced.
 const LEFT: Duration = DAY;
 
 const HOST_KUBECONFIG: &str = "host.kubeconfig";
-/// The kubeconfig of the agent, where it has an account of its own.
+/// The kubeconfig of the agent, if it has an account of its own.
 const AGENT_KUBECONFIG: &str = "agents/demo.kubeconfig";
-/// Held for as long as a demonstration runs here. The system lets go of it however the process ends.
+/// Locked while a demo runs in the directory. The system releases the lock however the process ends.
 const LOCK: &str = ".lock";
 
-/// Everything that was written, and what of it is needed to try it out.
+/// The written files, and the parts of them that the demo itself uses.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// As the user named it: it is what messages show.
+    /// The directory as the user wrote it, for messages.
     dir: PathBuf,
     pub(super) ports: Ports,
-    /// What the endpoints' certificates chain to.
+    /// The CA of the endpoints' certificates.
     pub(super) serving_ca: String,
     administrators: Vec<PemPair>,
-    /// Whoever holds it may write here.
+    /// The lock of the directory.
     _lock: File,
 }
 
-/// Who goes to the host cluster, each with a kubeconfig.
+/// The clients of the host cluster, each with a kubeconfig.
 #[derive(Clone, Debug)]
 pub(super) struct Accounts {
-    /// The person at the terminal.
+    /// The user of the demo.
     pub(super) administrator: Document,
     /// The agent, if it has an account of its own.
     pub(super) agent: Option<Document>,
 }
 
-/// A way to the endpoints.
+/// A route to the endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// Through the HTTP proxy.
     Proxy,
-    /// To the listener itself.
+    /// Directly to the listener.
     Direct,
 }
 
 // === impl Files ===
 
 impl Files {
-    /// Writes everything. Authorities of an earlier run stay, so that kubeconfigs that were copied still work.
+    /// Writes all files. Authorities of an earlier run stay, so that copies of kubeconfigs still work.
     pub(super) fn prepare(dir: &Path, accounts: &Accounts, ports: Ports) -> anyhow::Result<Self> {
         let lock = lock(dir)?;
         let certificates = Directory::new(dir)?;
@@ -163,7 +163,7 @@ impl Files {
     }
 }
 
-/// The directory, for this process alone: another one that writes there would take the ground from under this one.
+/// Locks the directory, because another process that writes there would replace files in use.
 fn lock(dir: &Path) -> anyhow::Result<File> {
     let said = || format!("--dir {}", dir.display());
     std::fs::create_dir_all(dir).with_context(said)?;
@@ -183,7 +183,7 @@ pub(super) fn host_of(slice: Slice) -> String {
     format!("{}.atoll.internal", slice.name)
 }
 
-/// The authority that is kept there, or a new one if there is none or its time is nearly over.
+/// The authority in these files, or a new one if there is none or it expires soon.
 fn authority(path: &PairPath, name: &str) -> anyhow::Result<Authority> {
     if path.certificate.exists() && path.key.exists() {
         let found = path.read_authority()?;
@@ -233,7 +233,7 @@ fn agent_config(ports: Ports, host: &str) -> String {
          drain: 2s\n\
          virtualClusters:\n"
     );
-    // The taint of KubeEdge's nodes. Where there is none, tolerating it does nothing.
+    // The taint of KubeEdge's nodes. Without the taint, the toleration has no effect.
     let tolerations = "[{key: node-role.kubernetes.io/edge, operator: Exists, effect: NoSchedule}]";
     text.extend(SLICES.iter().map(|Slice { name, location }| {
         format!("- {{name: {name}, nodeSelector: {{location: {location}}}, tolerations: {tolerations}}}\n")

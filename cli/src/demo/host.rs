@@ -111,7 +111,7 @@ impl Toy {
         self.address
     }
 
-    /// Creates what a manifest has, as its administrator does.
+    /// Creates the objects of a manifest as the administrator.
     async fn apply(&self, manifest: &str) -> anyhow::Result<()> {
         let client = self.client(&self.administrator)?;
         for object in serde_saphyr::from_multiple::<Value>(manifest)? {
@@ -140,7 +140,7 @@ impl Toy {
     }
 }
 
-/// Where objects of this kind are created: those that a manifest for the agent's account consists of.
+/// The collection of an object. Only the kinds in the manifest of the agent's account are supported.
 fn collection(object: &Value) -> anyhow::Result<String> {
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     Ok(match object["kind"].as_str().unwrap_or_default() {

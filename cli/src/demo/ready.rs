@@ -12,7 +12,7 @@ use super::client::Client;
 use super::files::{Files, Way};
 use super::{Slice, words};
 
-/// Between two attempts.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The namespaces that every cluster has.

@@ -112,8 +112,9 @@ pub(super) fn ended(host: &Host, files: &Files, out: &mut dyn Write) -> anyhow::
         Host::Given { .. } => {
             writeln!(
                 out,
-                "stopped; the objects of the clusters stay on the host, and the next demo with --dir {dir} uses them \
-                 again. To remove them:"
+                "stopped; the objects of the clusters and the admission policies stay on the host, and the next demo \
+                 with --dir {dir} uses them again. To remove them (the policies only if no other proxy-agent serves \
+                 this host):"
             )?;
             let host = files.host_kubeconfig().display().to_string();
             for slice in &SLICES {

@@ -77,14 +77,14 @@ impl LabelSelector {
         &self.requirements
     }
 
-    /// The positions of what is required of this label.
+    /// The positions of the requirements for this label.
     pub fn positions_of(&self, key: &str) -> Range<usize> {
         let start = self.requirements.partition_point(|requirement| *requirement.key < *key);
         let on_key = self.requirements[start..].iter().take_while(|requirement| requirement.key == key);
         start..start + on_key.count()
     }
 
-    /// What both select. Nothing is simplified: a requirement that a client sent twice stands there twice.
+    /// The objects that both select. Nothing is simplified: a duplicate requirement of a client stays a duplicate.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.requirements.extend(other.requirements);

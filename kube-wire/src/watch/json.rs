@@ -6,8 +6,8 @@ use super::{Buffer, FrameError};
 
 /// Splits a stream of JSON objects. Accepts pretty-printed frames, and any white space between frames.
 ///
-/// It only counts brackets outside of strings: each frame has balanced brackets, but its reader must check whether it is valid
-/// JSON.
+/// It only counts brackets outside of strings. Each frame has balanced brackets, but the reader of the frame must check
+/// whether it is valid JSON.
 #[derive(Debug)]
 pub struct JsonFrames {
     buffer: Buffer,
@@ -25,11 +25,11 @@ pub struct JsonFrames {
 enum State {
     /// No frame has begun.
     Between,
-    /// In this number of brackets.
+    /// Inside of this number of brackets.
     Inside(usize),
-    /// In a string, in this number of brackets.
+    /// In a string, inside of this number of brackets.
     Text(usize),
-    /// After a backslash in a string.
+    /// After a backslash in a string, inside of this number of brackets.
     Escape(usize),
 }
 
@@ -118,8 +118,8 @@ impl JsonFrames {
     }
 }
 
-/// The first quote or backslash. Most strings of an object have about a dozen bytes, for which a vector search is too slow to
-/// start. Long strings are worth one.
+/// The position of the first quote or backslash. Most strings of an object have about a dozen bytes, for which the
+/// start of a vector search takes too long. So only long strings use one.
 fn find_end_of_text(text: &[u8]) -> Option<usize> {
     const SHORT: usize = 24;
     let (head, tail) = text.split_at(text.len().min(SHORT));

@@ -2,8 +2,8 @@
 
 use super::{Buffer, FrameError};
 
-/// Splits a stream of messages, each of which follows its length in four bytes, big-endian (apimachinery's `pkg/util/framer`).
-/// A frame is a `metav1.WatchEvent` without an envelope. The object inside it has the usual envelope.
+/// Splits a stream of messages, each after its length in four bytes, big-endian (apimachinery's `pkg/util/framer`). A
+/// frame is a `metav1.WatchEvent` without an envelope. The object inside it has the usual envelope.
 #[derive(Debug)]
 pub struct ProtobufFrames {
     buffer: Buffer,
@@ -25,10 +25,11 @@ impl ProtobufFrames {
         self.buffer.push(chunk, self.limit.saturating_add(PREFIX))
     }
 
-    /// The next whole frame without its length. `None` if it is incomplete. A length beyond the limit is an error at once,
-    /// before the bytes of the frame arrive.
+    /// The next whole frame without its length. `None` if it is incomplete. A length beyond the limit is an error at
+    /// once, before the bytes of the frame arrive.
     pub fn next_frame(&mut self) -> Result<Option<&[u8]>, FrameError> {
         let Some((prefix, rest)) = self.buffer.pending().split_first_chunk::<PREFIX>() else {
+            self.buffer.release();
             return Ok(None);
         };
         let limit = self.limit;
@@ -37,10 +38,16 @@ impl ProtobufFrames {
             return Err(FrameError::TooLarge { limit });
         }
         if rest.len() < length {
+            self.buffer.release();
             return Ok(None);
         }
         self.buffer.skip(PREFIX);
         Ok(Some(self.buffer.take(length)))
+    }
+
+    /// The memory for incomplete frames, in bytes.
+    pub fn held(&self) -> usize {
+        self.buffer.capacity()
     }
 
     /// Checks that the stream ended between frames.

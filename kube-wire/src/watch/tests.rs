@@ -4,7 +4,7 @@ use serde_json::Value;
 use super::*;
 use crate::status::Status;
 
-/// Feeds a stream in pieces of the given lengths, over and over, and collects frames.
+/// Splits a stream in pieces of the given lengths, which repeat, and collects the frames.
 fn json_frames(stream: &[u8], lengths: &[usize], limit: usize) -> Result<Vec<Vec<u8>>, FrameError> {
     let mut frames = JsonFrames::new(limit);
     let mut found = Vec::new();
@@ -72,7 +72,7 @@ fn frames_too_large_are_an_error_early() {
     assert_eq!(json_frames(br#"{"a":"123"}"#, &[1], limit), too_large);
     assert_eq!(json_frames(br#"{"a":"123"}"#, &[100], limit), too_large);
     assert_eq!(json_frames(br#"{"a":"123456789"#, &[4], limit), too_large);
-    // Only the length has come, and it is enough.
+    // The length alone is enough for the error.
     assert_eq!(protobuf_frames(&[0, 0, 0, 11], &[4], limit), too_large);
     assert_eq!(protobuf_frames(&[0xff; 4], &[1], limit), too_large);
     assert_eq!(protobuf_frames(&[0, 0, 0, 0], &[1], limit), Ok(vec![vec![]]));
@@ -112,7 +112,7 @@ fn an_error_event_is_one_frame() {
 }
 
 proptest! {
-    /// `serde_json`'s own stream reader says what the frames are.
+    /// The frames are those of `serde_json`'s own stream reader.
     #[test]
     fn json_frames_are_those_of_serde_json(
         objects in prop::collection::vec((any_object(), any::<bool>(), "[ \n\t\r]{0,3}"), 0..5),
@@ -136,7 +136,7 @@ proptest! {
         lengths in prop::collection::vec(1_usize..7, 1..6),
         limit in 1_usize..30,
     ) {
-        // Which frames come out before an error depends on nothing but the bytes either; here the outcome is compared.
+        // The frames before an error also depend only on the bytes. This compares the results.
         let whole = json_frames(stream.as_bytes(), &[stream.len().max(1)], limit);
         prop_assert_eq!(json_frames(stream.as_bytes(), &lengths, limit), whole);
     }

@@ -1,4 +1,4 @@
-//! What the host answered about one virtual cluster, and for how long that counts.
+//! The host's answers about one virtual cluster, and how long they are valid.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,16 +8,16 @@ use tokio::time::Instant;
 use super::memo::Memo;
 use super::{Decision, Key, ReviewError, Rules};
 
-/// How long a permission is believed. A revocation that was not written through the endpoint is in force after this at
-/// the latest.
+/// How long a permission is cached. A revocation that was not written through the endpoint takes effect after this time
+/// at the latest.
 const ALLOWED: Duration = Duration::from_secs(5);
-/// How long a refusal is believed, and a list of rules, which is a refusal of all that is not in it.
+/// How long a refusal is cached. Also for a list of rules, because it refuses everything that it does not contain.
 const DENIED: Duration = Duration::from_secs(1);
-/// For this long after a write, the host's API servers may not all know of it.
+/// For this time after a write, some API servers of the host may not know it yet.
 const SETTLING: Duration = Duration::from_secs(2);
 /// An entry is about 150 bytes, and 1 KiB more at most.
 const DECISIONS: usize = 4096;
-/// An entry may be some 800 KB, if a caller has very many roles.
+/// An entry may have about 800 KB if a caller has very many roles.
 const RULE_LISTS: usize = 32;
 
 /// Decisions and lists of rules.
@@ -47,7 +47,7 @@ impl Answers {
     }
 
     pub(super) fn flush(&self) {
-        // First, so that nobody remembers a refusal between the two.
+        // First, so that no refusal is cached between the two statements.
         *self.settled_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + SETTLING);
         self.decisions.flush();
         self.rules.flush();
@@ -58,7 +58,7 @@ impl Answers {
         settled_at.is_some_and(|settled_at| Instant::now() < settled_at)
     }
 
-    /// How long to remember one now.
+    /// How long to cache a refusal now.
     fn refusal(&self) -> Option<Duration> {
         (!self.is_settling()).then_some(DENIED)
     }

@@ -1,4 +1,4 @@
-//! A host that answers what a test tells it to, and counts how often it is asked.
+//! A host that gives the answers that a test sets, and counts the questions.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,11 +14,11 @@ use crate::who::HostUser;
 /// The host.
 pub(crate) struct Fake {
     pub(crate) tokens: HashMap<&'static str, TokenUser>,
-    /// What is allowed, written as [`question`] does.
+    /// The allowed questions, in the form of [`question`].
     pub(crate) allowed: Mutex<Vec<String>>,
     pub(crate) rules: Rules,
     pub(crate) fails: bool,
-    /// Each answer takes one of its permits.
+    /// Each answer takes one of these permits.
     pub(crate) answers: Semaphore,
     pub(crate) asked: AtomicUsize,
 }

@@ -1,7 +1,7 @@
-//! What an answer is remembered under: a digest of the complete question.
+//! The key of a cached answer: a digest of the complete question.
 //!
-//! 32 bytes whatever a caller's groups and extra fields amount to, so that the memory of a cache is bounded; and for
-//! tokens, so that they are kept nowhere.
+//! A key has 32 bytes regardless of the caller's groups and extra fields, so that the memory of a cache is bounded. For
+//! tokens, a digest also avoids keeping them.
 
 use aws_lc_rs::digest::{Context, Digest, SHA256, SHA256_OUTPUT_LEN, digest};
 use rewrite::HostNamespace;
@@ -13,18 +13,18 @@ use crate::who::HostUser;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key([u8; SHA256_OUTPUT_LEN]);
 
-/// Takes parts so that no two questions have the same bytes: each with its length before it.
+/// Writes each part with its length before it, so that two different questions never have the same bytes.
 struct Parts(Context);
 
 // === impl Key ===
 
 impl Key {
-    /// Whose is this token?
+    /// The owner of a token.
     pub(crate) fn of_token(token: &str) -> Self {
         Self::new(&digest(&SHA256, token.as_bytes()))
     }
 
-    /// May this user do that?
+    /// Whether a user is allowed to do something.
     pub(super) fn of_question(user: &HostUser, attributes: &Attributes<'_>) -> Self {
         let Attributes { verb, group, version, resource, subresource, name, namespace } = attributes;
         let mut parts = Parts::of_user(user);
@@ -34,7 +34,7 @@ impl Key {
         parts.finish()
     }
 
-    /// What may this user do there?
+    /// All rights of a user in a namespace.
     pub(super) fn of_rules(user: &HostUser, namespace: &HostNamespace) -> Self {
         let mut parts = Parts::of_user(user);
         parts.text(namespace.as_str());

@@ -1,11 +1,11 @@
-//! Answers that are remembered for a moment and asked for once at a time.
+//! A cache of answers. Equal questions at the same time are asked once.
 //!
-//! Bounded by a number of entries. What is used stays longest, roughly: entries live in a young and an old half, use
-//! moves an entry to the young one, and when that is full it becomes the old one, whose entries go. That is O(1) and
-//! keeps no list.
+//! The number of entries is limited. Roughly, the least recently used entries go first: entries are in a young and an
+//! old half, and use moves an entry to the young half. When the young half is full, it becomes the old one, and the
+//! entries of the previous old half go. This is O(1) and needs no list.
 //!
-//! Equal questions at the same time share one answer, errors included, so that a burst does not multiply the load on a
-//! host that is slow already. When whoever asks goes away, the next in line asks. What is *not* here: time limits.
+//! Equal questions at the same time share one answer, including errors, so that a burst does not multiply the load on a
+//! slow host. If the task that asks is dropped, the next one that waits asks. What is *not* here: time limits.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,7 +28,7 @@ struct State<K, V, E> {
     young: HashMap<K, Known<V>>,
     old: HashMap<K, Known<V>>,
     asked: HashMap<K, Asked<V, E>>,
-    /// How many times everything was forgotten. What was asked before the last time is not remembered.
+    /// How often the cache was cleared. An answer to a question from before the last time is not cached.
     epoch: u64,
 }
 
@@ -37,20 +37,20 @@ struct Known<V> {
     until: Instant,
 }
 
-/// A question that is being asked, and how many wait for the answer.
+/// A question in flight, and how many tasks wait for the answer.
 struct Asked<V, E> {
     question: Arc<Question<V, E>>,
     waiting: usize,
 }
 
 struct Question<V, E> {
-    /// Whoever holds it asks.
+    /// The task that holds it asks.
     turn: tokio::sync::Mutex<()>,
     answer: OnceLock<Result<V, E>>,
     epoch: u64,
 }
 
-/// One that waits; says so when it goes away.
+/// A task that waits. When it is dropped, it is no longer counted.
 struct Waiting<'a, K, V, E>
 where
     K: Copy + Eq + Hash,
@@ -63,14 +63,14 @@ where
 // === impl Memo ===
 
 impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
-    /// Remembers `capacity` answers at most.
+    /// Caches at most `capacity` answers.
     pub(crate) fn new(capacity: usize) -> Self {
         let state = State { young: HashMap::new(), old: HashMap::new(), asked: HashMap::new(), epoch: 0 };
         Self { half: (capacity / 2).max(1), state: Mutex::new(state) }
     }
 
-    /// The remembered answer, or what `ask` says. `keep` says how long to remember it, counted from the moment of
-    /// asking; errors are never remembered.
+    /// The cached answer, or the result of `ask`. `keep` returns how long to cache it, counted from the time of the
+    /// question. Errors are never cached.
     pub(crate) async fn get<F>(
         &self,
         key: K,
@@ -92,7 +92,7 @@ impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
         let asked_at = Instant::now();
         let answer = ask().await;
         let lifetime = answer.as_ref().ok().and_then(keep);
-        // Only the holder of the turn gets here, and only once per question.
+        // Only the holder of the turn gets here, and only once for each question.
         let _ = question.answer.set(answer.clone());
 
         let mut state = self.lock();
@@ -107,7 +107,7 @@ impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
         answer
     }
 
-    /// Forgets everything, the answers to what is being asked included.
+    /// Forgets everything, including the answers to questions in flight.
     pub(crate) fn flush(&self) {
         let mut state = self.lock();
         *state = State {
@@ -131,7 +131,7 @@ impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
 }
 
 impl<K: Copy + Eq + Hash, V, E> Memo<K, V, E> {
-    /// How many answers are remembered and how many questions are being asked.
+    /// How many answers are cached, and how many questions are in flight.
     #[cfg(test)]
     pub(crate) fn len(&self) -> (usize, usize) {
         let state = self.lock();
@@ -139,12 +139,12 @@ impl<K: Copy + Eq + Hash, V, E> Memo<K, V, E> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K, V, E>> {
-        // Every change is complete before anything that could panic.
+        // Every change is complete before anything can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Neither questions nor answers are for logs.
+/// Neither questions nor answers belong in logs.
 impl<K: Copy + Eq + Hash, V, E> fmt::Debug for Memo<K, V, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Memo").field("half", &self.half).finish_non_exhaustive()
@@ -179,7 +179,7 @@ impl<K: Copy + Eq + Hash, V: Clone, E> State<K, V, E> {
 }
 
 impl<K: Copy + Eq + Hash, V, E> State<K, V, E> {
-    /// Whether this very question is the one that newcomers wait for; after a flush it is not.
+    /// Whether later callers would wait for this question. After a flush, they do not.
     fn is_asked(&self, key: &K, question: &Arc<Question<V, E>>) -> bool {
         self.asked.get(key).is_some_and(|asked| Arc::ptr_eq(&asked.question, question))
     }

@@ -1,26 +1,26 @@
-//! Paths that are no resources: discovery, health, and what a virtual cluster has no business with.
+//! Paths that are no resources: discovery, health, and paths that virtual clusters do not serve.
 //!
 //! The first two sets are those of kube-apiserver's default roles `system:public-info-viewer` and `system:discovery`
 //! (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go`). The rest of the host's paths show the whole host
-//! cluster, so a rule of a virtual cluster's own can open few of them.
+//! cluster, so a rule of a virtual cluster can allow only a few of them.
 
 use kube_wire::request_info::is_health_check;
 
-/// Who may have a path.
+/// Who may read a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathClass {
-    /// Everybody, without saying who they are: health and version.
+    /// Everybody, without authentication: health and version.
     Public,
-    /// Everybody who said who they are: discovery and OpenAPI.
+    /// All authenticated callers: discovery and OpenAPI.
     Authenticated,
-    /// Who has a rule with it among its `nonResourceURLs`.
+    /// Callers with a rule that has the path in `nonResourceURLs`.
     ByRule,
-    /// Nobody: it is never sent to the host.
+    /// Nobody. The path is never sent to the host.
     Never,
 }
 
-/// What a rule of a virtual cluster can open: the list of paths, and the keys of the host's service account issuer,
-/// which are public by purpose (`system:service-account-issuer-discovery`).
+/// The paths that a rule of a virtual cluster can allow: the list of paths, and the keys of the host's service account
+/// issuer, which are meant to be public (`system:service-account-issuer-discovery`).
 const BY_RULE: [&str; 3] = ["/", "/.well-known/openid-configuration", "/openid/v1/jwks"];
 
 // === impl PathClass ===

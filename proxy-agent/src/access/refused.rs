@@ -1,4 +1,4 @@
-//! How no is said: kube-apiserver's own sentence, in the names of the virtual cluster.
+//! The message of a refusal: kube-apiserver's own, in the names of the virtual cluster.
 
 use kube_wire::Status;
 use kube_wire::gvr::GroupResource;
@@ -8,14 +8,14 @@ use rewrite::{Mapping, VirtualNamespace};
 use super::{Attributes, ReviewError};
 use crate::who::Caller;
 
-/// The caller does not get what it asks for.
+/// The caller does not get what it requested.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// It may not, or it asks for nonsense; said in full.
+    /// The caller may not do this, or the request is invalid. The Status is complete.
     #[error("{0}")]
     Said(Box<Status>),
-    /// The host could not say.
+    /// The host did not answer the review.
     #[error(transparent)]
     Review(#[from] ReviewError),
 }
@@ -24,7 +24,7 @@ pub enum Refused {
 
 impl Refused {
     /// 403 for a resource: `pods "x" is forbidden: User "eve" cannot get resource "pods" in API group "" in the
-    /// namespace "edge"`. What was asked in the root namespace was `at the cluster scope`, which it is for the client.
+    /// namespace "edge"`. The root namespace is shown as `at the cluster scope`.
     pub fn denied(mapping: &Mapping, caller: &Caller, attributes: &Attributes<'_>, why: &str) -> Self {
         let shown = |text: &str| mapping.readable(text).unwrap_or_else(|| text.to_owned());
         let name = shown(attributes.name);
@@ -47,7 +47,7 @@ impl From<Status> for Refused {
     }
 }
 
-/// What is said already, or 503.
+/// The Status, or 503.
 impl From<Refused> for Status {
     fn from(refused: Refused) -> Self {
         match refused {

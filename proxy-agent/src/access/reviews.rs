@@ -1,6 +1,6 @@
-//! What the host is asked: TokenReview, SubjectAccessReview, SelfSubjectRulesReview.
+//! The reviews that the agent sends to the host: TokenReview, SubjectAccessReview, SelfSubjectRulesReview.
 //!
-//! [`Reviews`] is what the rest of the agent sees, so that it is tested without an API server; [`wire`] is the JSON.
+//! The rest of the agent uses the trait [`Reviews`], so that tests need no API server. [`wire`] has the JSON.
 
 mod host;
 pub mod wire;
@@ -16,19 +16,19 @@ use super::{Attributes, Decision, Rules};
 use crate::host::HostError;
 use crate::who::HostUser;
 
-/// Asks the host, every time.
+/// Sends each question to the host.
 pub trait Reviews: Send + Sync {
-    /// Whose token this is; `None` if it is nobody's, or no longer.
+    /// The owner of this token. `None` if it is not valid, or no longer.
     fn token_review(&self, token: &str) -> impl Future<Output = Result<Option<TokenUser>, ReviewError>> + Send;
 
-    /// Whether `user` may, asked as the agent.
+    /// Whether `user` is allowed to do this. The agent asks with its own identity.
     fn subject_access_review(
         &self,
         user: &HostUser,
         attributes: &Attributes<'_>,
     ) -> impl Future<Output = Result<Decision, ReviewError>> + Send;
 
-    /// What `user` may do in a namespace, asked as that user.
+    /// The rights of `user` in a namespace. The agent asks as that user.
     fn rules_review(
         &self,
         user: &HostUser,
@@ -36,7 +36,7 @@ pub trait Reviews: Send + Sync {
     ) -> impl Future<Output = Result<Rules, ReviewError>> + Send;
 }
 
-/// Whom a token stands for, in the names of the host: `UserInfo` of `k8s.io/api/authentication/v1`.
+/// The owner of a token, in host names: `UserInfo` of `k8s.io/api/authentication/v1`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct TokenUser {
@@ -45,15 +45,15 @@ pub struct TokenUser {
     pub name: String,
     /// Empty if there is none.
     pub uid: String,
-    /// Every group, those that the host adds by itself included.
+    /// All groups, including those that the host adds.
     #[serde(deserialize_with = "null_is_default")]
     pub groups: Vec<String>,
-    /// What else is known: the pod, the node, the credential.
+    /// Other information: the pod, the node, the credential.
     #[serde(deserialize_with = "null_is_default")]
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// The host gave no answer. Whoever waits for the same answer gets the same error, hence the `Arc`s.
+/// The host gave no answer. All tasks that wait for one answer get the same error, so the sources are in `Arc`s.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReviewError {
@@ -63,20 +63,20 @@ pub enum ReviewError {
     /// It did not answer in time.
     #[error("the host cluster does not answer")]
     Silent,
-    /// It answered with an error: the agent's role lacks something, or it is overloaded.
+    /// It answered with an error: the agent's role lacks a right, or the host is overloaded.
     #[error("the host cluster refuses to answer: {code} {message}")]
     Refused {
         /// The HTTP status code.
         code: u16,
-        /// The message of its `Status`, cut.
+        /// The message of its `Status`, truncated.
         message: Arc<str>,
     },
-    /// The answer broke off, is too large, or is not what was asked for.
+    /// The answer ended early, is too large, or is not the requested object.
     #[error("the answer of the host cluster cannot be read")]
     Unreadable(#[source] Arc<dyn std::error::Error + Send + Sync>),
 }
 
-/// 503: nothing was executed, so clients may repeat whatever it was. The host's words are for the log, not for clients.
+/// 503: nothing was executed, so clients may repeat the request. The host's message is only for the log.
 impl From<&ReviewError> for Status {
     fn from(error: &ReviewError) -> Self {
         let what = match error {

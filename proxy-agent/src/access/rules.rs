@@ -11,16 +11,16 @@ use serde::{Deserialize, Deserializer};
 const MAX_TEXTS: usize = 10_000;
 const MAX_BYTES: usize = 512 << 10;
 
-/// What a user may do in a namespace, as far as the host could list it.
+/// The rights of a user in a namespace, as far as the host could list them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// On paths that are no resources.
+    /// Rules about paths that are no resources.
     pub non_resource_rules: Vec<NonResourceRule>,
     /// The list is incomplete, because an authoriser could not list all rules, or because there were too many.
     pub incomplete: bool,
 }
 
-/// As the host says it.
+/// As in the host's answer.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Said {
@@ -43,7 +43,7 @@ pub struct NonResourceRule {
     /// Methods in lower case, or `*`.
     #[serde(deserialize_with = "super::reviews::null_is_default")]
     pub verbs: Vec<String>,
-    /// Paths; a `*` at the end stands for any rest.
+    /// Paths. A `*` at the end matches any suffix.
     #[serde(rename = "nonResourceURLs", deserialize_with = "super::reviews::null_is_default")]
     pub non_resource_urls: Vec<String>,
 }
@@ -51,7 +51,7 @@ pub struct NonResourceRule {
 // === impl Rules ===
 
 impl Rules {
-    /// Whether a rule covers a path, as `NonResourceURLMatches` of `pkg/apis/rbac/v1/evaluation_helpers.go` has it.
+    /// Whether a rule covers a path, like `NonResourceURLMatches` of `pkg/apis/rbac/v1/evaluation_helpers.go`.
     pub fn allow_path(&self, verb: &str, path: &str) -> bool {
         self.non_resource_rules.iter().any(|rule| {
             rule.verbs.iter().any(|covered| covered == "*" || covered == verb)

@@ -25,7 +25,7 @@ impl FromStr for AddressRange {
         let (address, prefix) = text.split_once('/').ok_or(InvalidAddressRange)?;
         let address: IpAddr = address.parse().map_err(|_| InvalidAddressRange)?;
         let prefix: u8 = prefix.parse().map_err(|_| InvalidAddressRange)?;
-        // Bits that would mean nothing, and IPv4 in the form of IPv6, are mistakes more often than not.
+        // Host bits have no meaning. They, and IPv4 addresses in the form of IPv6, are probably mistakes.
         let rest = match address {
             IpAddr::V4(address) => u128::from(u32::from(address).checked_shl(u32::from(prefix)).unwrap_or(0)),
             IpAddr::V6(address) if address.to_ipv4_mapped().is_some() => return Err(InvalidAddressRange),

@@ -1,5 +1,5 @@
-//! What the agent's own loops ask of the host: the few calls of [`Api`] that they make, so that tests can put a host
-//! in memory behind them.
+//! The few calls to the host that the agent's own loops make, as a trait, so that tests can run them on a host in
+//! memory.
 
 use std::future::Future;
 
@@ -10,13 +10,13 @@ use crate::host::api::{Api, ApiError, Change, Page, Partial, PatchKind, Position
 
 /// A host's API server. Clones are the same. Paths are absolute; every call is bounded in time and size.
 pub trait HostApi: Clone + Send + Sync + 'static {
-    /// What [`follow`](Self::follow) gives.
+    /// The result of [`follow`](Self::follow).
     type Following<T: Object>: Following<T>;
 
     /// Reads one object.
     fn get(&self, path: &str) -> impl Future<Output = Result<Value, ApiError>> + Send;
 
-    /// Reads of one object what a `T` holds.
+    /// Reads the part of one object that a `T` has.
     fn read<T: Object>(&self, path: &str) -> impl Future<Output = Result<T, ApiError>> + Send;
 
     /// Reads a page of a list.
@@ -32,7 +32,7 @@ pub trait HostApi: Clone + Send + Sync + 'static {
         Pages { api: self, path, selection, next: Some(Position::default()) }
     }
 
-    /// Whether `is_one` accepts what a `T` holds of the metadata of any object in a list.
+    /// Whether `is_one` accepts the metadata of any object in a list, as a `T`.
     fn any<T: Object>(
         &self,
         path: &str,
@@ -71,27 +71,27 @@ pub trait HostApi: Clone + Send + Sync + 'static {
     /// Creates an object in the collection; returns it as stored.
     fn create(&self, path: &str, object: &Value) -> impl Future<Output = Result<Value, ApiError>> + Send;
 
-    /// Replaces an object, if its `resourceVersion` is still the present one.
+    /// Replaces an object if its `resourceVersion` is still current.
     fn update(&self, path: &str, object: &Value) -> impl Future<Output = Result<Value, ApiError>> + Send;
 
-    /// Creates an object that is JSON text.
+    /// Creates an object from JSON text.
     fn create_text(&self, path: &str, object: String) -> impl Future<Output = Result<(), ApiError>> + Send;
 
-    /// Changes an object by a strategic merge patch that is JSON text.
+    /// Changes an object by a strategic merge patch in JSON text.
     fn patch_text(&self, path: &str, patch: String) -> impl Future<Output = Result<(), ApiError>> + Send;
 
-    /// Server-side apply; `path` says who is the manager of the fields, and whether to take them by force.
+    /// Server-side apply. `path` contains the field manager and whether to force conflicts.
     fn apply(&self, path: &str, object: &Value) -> impl Future<Output = Result<Value, ApiError>> + Send;
 
-    /// Deletes an object; `options` is a `DeleteOptions`. Returns what a `T` holds of the metadata of an object that is
-    /// still there, or of a Status of success.
+    /// Deletes an object; `options` is a `DeleteOptions`. The response has only metadata: that of the object if it
+    /// still exists, otherwise that of a Status of success. Returns it as a `T`.
     fn delete<T: Object>(&self, path: &str, options: &Value) -> impl Future<Output = Result<T, ApiError>> + Send;
 
     /// Lists and watches a collection for ever.
     fn follow<T: Object>(&self, path: &str, labels: &str) -> Self::Following<T>;
 }
 
-/// What is read of an object: all of it, or less.
+/// The part of an object that is read.
 pub trait Object: DeserializeOwned + Send + 'static {}
 
 /// A list that is read page by page, because clients determine how long it is.
@@ -102,9 +102,9 @@ pub struct Pages<'a, A> {
     next: Option<Position>,
 }
 
-/// A list that stays true.
+/// A list that is kept up to date.
 pub trait Following<T = Value>: Send + 'static {
-    /// The next change; dropping the future loses nothing.
+    /// The next change. Cancel-safe.
     fn next(&mut self) -> impl Future<Output = Change<T>> + Send;
 }
 

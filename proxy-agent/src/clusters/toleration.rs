@@ -3,7 +3,7 @@
 use rewrite::guard::Toleration;
 use serde_json::Value;
 
-/// Why a value is no toleration.
+/// Why a value is not a valid toleration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TolerationError {
@@ -43,7 +43,7 @@ pub(super) fn parse(value: &Value) -> Result<Toleration, TolerationError> {
     Ok(toleration)
 }
 
-/// Found now, not when the first pod is refused.
+/// Found now, and not only when the first pod is refused.
 fn check(toleration: &Toleration) -> Result<(), TolerationError> {
     let invalid = |reason| Err(TolerationError::Invalid(reason));
     let is_made_of =

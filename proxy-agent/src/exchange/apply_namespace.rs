@@ -25,7 +25,7 @@ use crate::host::{HostBody, full};
 use crate::namespaces::{self, Annotations};
 use crate::refusal::Refusal;
 use crate::root::Growth;
-use crate::translate::{MAX_OBJECT, Show, Upstream};
+use crate::translate::{Show, Upstream};
 
 /// The apply that follows the creation of the namespace.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Asked<'_> {
     ) -> Result<Plan, Refusal> {
         // As `createAuthorizerAttributes` in apiserver's `handlers/patch.go`.
         let create = Attributes { verb: "create", ..self.attributes(request) };
-        self.parts.access.demand(&self.mapping, &self.caller, &create).await?;
+        self.outside(self.parts.access.demand(&self.mapping, &self.caller, &create)).await?;
         let options = WriteOptions::parse(self.info.query())?;
         let json = named(self, request, self.yaml(body)?)?;
         let own = Object::Json(json.clone()).name()?.name;
@@ -80,10 +80,9 @@ impl Asked<'_> {
             plan.after = After::Tried;
             return Ok(plan);
         }
-        let tried = self.parts.host.send(tried).await?;
+        let tried = self.send(tried).await?;
         if !tried.status().is_success() {
-            let said = self.status(request, &self.mapping, tried).await;
-            return Err(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into());
+            return Err(self.refused(request, tried).await);
         }
         if tried.status() != StatusCode::CREATED {
             return Err(taken(request, name.as_str()).into());
@@ -113,12 +112,12 @@ impl Asked<'_> {
         if response.status() != StatusCode::CREATED {
             return Ok(response.map(Upstream::Stream));
         }
-        let created = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
+        let created = self.collected(response).await?;
         let created: Value =
             serde_json::from_slice(&created).map_err(|error| Refusal::Unreadable(error.to_string()))?;
         let mut patch = self.upstream(Method::PATCH, &apply.target, As::Agent, full(apply.body.clone()))?;
         self.readable(&mut patch)?;
-        let mut applied = self.parts.host.send(patch).await?;
+        let mut applied = self.send(patch).await?;
         if applied.status() != StatusCode::OK {
             self.take_back(&created).await;
             return Ok(applied.map(Upstream::Stream));
@@ -145,7 +144,7 @@ impl Asked<'_> {
         let path = format!("{}/{name}", namespaces::PATH);
         let Ok(mut delete) = self.upstream(Method::DELETE, &path, As::Agent, full(options.to_string())) else { return };
         delete.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        match self.parts.host.send(delete).await {
+        match self.send(delete).await {
             Ok(answer) if answer.status().is_success() => {}
             Ok(answer) => {
                 warn!(namespace = name, status = %answer.status(), "cannot delete the namespace of a failed apply");

@@ -1,19 +1,19 @@
 //! The phase `authorise`: whether the caller may make a request with this head.
 //!
-//! It runs before the agent reads the body, and before it asks the host for anything else with its own identity. So a
-//! caller without the right costs two reviews, which are cached, and the agent neither keeps nor parses anything that the
-//! caller sends.
+//! It runs before the agent reads the body, and before it sends anything else to the host with its own identity. So a
+//! caller without the right costs two reviews, which are cached. The agent neither keeps nor parses anything that such
+//! a caller sends.
 //!
 //! | request | who decides | where |
 //! |---|---|---|
 //! | of an anonymous caller, for a resource | refused here | |
 //! | for a path that is no resource | [`Access::non_resource`](crate::access::Access::non_resource) | root namespace |
 //! | write in a namespace, or of a Namespace | a SubjectAccessReview, then the host again | that namespace |
-//! | read in a namespace, `exec` and its kin | the host, as the caller; no body is read for them | that namespace |
-//! | of a pod's or a service's own server | a SubjectAccessReview, then the host again | that namespace |
+//! | read in a namespace, `exec` and similar | the host, as the caller; the agent reads no body | that namespace |
+//! | to the server of a pod or a service | a SubjectAccessReview, then the host again | that namespace |
 //! | cluster-scoped, or in all namespaces | a SubjectAccessReview | root namespace |
 //!
-//! What the head does not show is authorised when it becomes known: for example, that an update creates the object, or
+//! What the head does not show is authorised as soon as it is known: for example, that an update creates the object, or
 //! that an object grants rights.
 
 use kube_wire::status::Denied;
@@ -25,7 +25,7 @@ use crate::access::{Attributes, Refused};
 use crate::refusal::Refusal;
 use crate::who::Caller;
 
-/// A request whose caller is authenticated, but not yet authorised.
+/// A request whose caller is authenticated, but not authorised yet.
 pub(crate) struct Identified<'a>(Asked<'a>);
 
 /// The place on the host to which a request for a namespace goes.
@@ -45,7 +45,7 @@ impl<'a> Identified<'a> {
         Self(asked)
     }
 
-    /// Who asks.
+    /// The caller.
     pub(super) fn caller(&self) -> &Caller {
         &self.0.caller
     }
@@ -68,7 +68,7 @@ impl Asked<'_> {
     async fn authorise_resource(&mut self) -> Result<(), Refusal> {
         let Some(request) = self.info.resource() else { return Ok(()) };
         if !self.caller.is_authenticated() {
-            // Whatever the host grants to `system:unauthenticated`.
+            // Regardless of what the host grants to `system:unauthenticated`.
             return Err(self.denied(request).into());
         }
         let Some(name) = request.namespace() else { return self.authorise_cluster_scoped().await };
@@ -103,7 +103,7 @@ impl Asked<'_> {
         self.learn_roles().await?;
         let Some(request) = self.info.resource() else { return Ok(()) };
         if request.is_proxy() {
-            // The host would say no in its own names, which nobody could tell from what a pod says.
+            // The host's refusal would contain host names, and cannot be told from a response of the pod.
             return self.allowed_in(request, host).await;
         }
         if request.verb().is_read() || request.is_connect() {
@@ -111,7 +111,8 @@ impl Asked<'_> {
         }
         let of_all = Attributes { name: "", ..self.attributes_in(request, host) };
         // One answer about all objects serves every name. The host reviews the name itself.
-        let decision = self.parts.access.check(&self.caller.host, &of_all).await.map_err(Refused::from)?;
+        let decision =
+            self.outside(self.parts.access.check(&self.caller.host, &of_all)).await.map_err(Refused::from)?;
         if !decision.allowed {
             self.allowed_in(request, host).await?;
         }
@@ -124,7 +125,9 @@ impl Asked<'_> {
         let everywhere = self.allowed_everywhere(request).await;
         let may_look = everywhere.is_ok() || {
             let there = self.attributes_in(request, host);
-            self.parts.access.check(&self.caller.host, &there).await.is_ok_and(|decision| decision.allowed)
+            self.outside(self.parts.access.check(&self.caller.host, &there))
+                .await
+                .is_ok_and(|decision| decision.allowed)
         };
         if may_look && self.parts.root.look_for(host).await {
             self.mapping = self.cluster.mapping();
@@ -163,7 +166,7 @@ impl Asked<'_> {
         namespace: &HostNamespace,
     ) -> Result<(), Refusal> {
         let attributes = self.attributes_in(request, namespace);
-        Ok(self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?)
+        Ok(self.outside(self.parts.access.demand(&self.mapping, &self.caller, &attributes)).await?)
     }
 
     /// Whether the caller may do this in the whole cluster: RBAC of the root namespace decides.
@@ -172,14 +175,14 @@ impl Asked<'_> {
         let role = request.name().filter(|_| role).map(|name| self.host_role(name));
         let attributes = self.attributes(request);
         let attributes = Attributes { name: role.as_deref().unwrap_or(attributes.name), ..attributes };
-        Ok(self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?)
+        Ok(self.outside(self.parts.access.demand(&self.mapping, &self.caller, &attributes)).await?)
     }
 
     /// Whether the caller may also create the object that an apply would create. An API server checks this once it knows
     /// that the object does not exist (`withAuthorization` in apiserver's `handlers/update.go`).
     pub(super) async fn may_create(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
         let attributes = Attributes { verb: Verb::Create.as_str(), ..self.attributes(request) };
-        Ok(self.parts.access.demand(&self.mapping, &self.caller, &attributes).await?)
+        Ok(self.outside(self.parts.access.demand(&self.mapping, &self.caller, &attributes)).await?)
     }
 
     /// The attributes of this request, in the cluster scope.
@@ -202,7 +205,7 @@ impl Asked<'_> {
         namespace: &'r HostNamespace,
     ) -> Attributes<'r> {
         let attributes = self.attributes(request);
-        // A Namespace is in itself, and rules name it as the host does.
+        // A Namespace is in itself: the host checks rules for it in that namespace, with the host name.
         let name = if request.is_namespace() { namespace.as_str() } else { attributes.name };
         Attributes { name, namespace, ..attributes }
     }

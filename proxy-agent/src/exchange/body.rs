@@ -9,7 +9,6 @@ use http::{HeaderMap, header};
 use kube_wire::media::{BodyType, Encoding};
 use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status, Verb};
-use rewrite::json::{MAX_WEIGHT, weight};
 use rewrite::request::{NamespaceRules, Report, Request};
 use rewrite::{Program, VirtualNamespace};
 use tokio::time::timeout;
@@ -18,15 +17,14 @@ use super::object::{Object, map_json};
 use super::plan::{group_kind, program};
 use super::{Asked, generate};
 use crate::host::{RequestBody, empty, full, stream};
-use crate::refusal::{Ask, Refusal, Unmapped};
-use crate::translate::{CollectError, MAX_FORGOTTEN, MAX_REQUEST, collect_charged, drain, exhausted};
-use crate::turns::SMALL;
+use crate::refusal::{Ask, Exhausted, Refusal, Unmapped};
+use crate::translate::{CollectError, MAX_FORGOTTEN, MAX_REQUEST, collect_charged, drain};
 
-/// The body of a request, before anything is known of it.
+/// The body of a request, as the client sends it.
 pub(crate) enum Body {
-    /// In one piece: it will be mapped, perhaps more than once.
+    /// In one piece. It is mapped, perhaps more than once.
     Whole(Bytes),
-    /// For a pod's own server: it passes as it is, once.
+    /// For the server of a pod or a service. It is sent unchanged, and only once.
     Stream(Mutex<Option<Inbound>>),
 }
 
@@ -61,12 +59,8 @@ impl Body {
 
     async fn collected(mut inbound: Inbound, share: &Share) -> Result<Self, Refusal> {
         match collect_charged(&mut inbound, MAX_REQUEST, share).await {
-            Ok(bytes) if is_too_heavy(&bytes) => {
-                let message = "the object consists of too many small values, which would need too much memory";
-                Err(Status::request_entity_too_large(message).into())
-            }
             Ok(bytes) => Ok(Self::Whole(bytes)),
-            Err(CollectError::Exhausted) => Err(exhausted()),
+            Err(CollectError::Exhausted) => Err(Exhausted::Memory.into()),
             Err(CollectError::TooLarge(limit)) => {
                 drain(&mut inbound, MAX_FORGOTTEN).await;
                 Err(Status::request_entity_too_large(&format!("limit is {limit}")).into())
@@ -75,7 +69,7 @@ impl Body {
         }
     }
 
-    /// The bytes; none of a stream.
+    /// The bytes. A stream returns none.
     pub(crate) fn bytes(&self) -> Bytes {
         match self {
             Self::Whole(bytes) => bytes.clone(),
@@ -83,12 +77,12 @@ impl Body {
         }
     }
 
-    /// Whether it can be sent once more.
+    /// Whether it can be sent again.
     pub(crate) fn is_whole(&self) -> bool {
         matches!(self, Self::Whole(_))
     }
 
-    /// The body as it came.
+    /// The unchanged body.
     pub(crate) fn take(&self) -> RequestBody {
         match self {
             Self::Whole(bytes) => full(bytes.clone()),
@@ -100,19 +94,13 @@ impl Body {
     }
 }
 
-/// Whether a JSON body would need too much memory when parsed. Other encodings are never parsed as a whole.
-fn is_too_heavy(body: &[u8]) -> bool {
-    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
-    body.len() > SMALL && matches!(first, Some(b'{' | b'[')) && weight(body) > MAX_WEIGHT
-}
-
 /// The media type of a body.
 pub(super) fn content_type(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
 }
 
 impl Asked<'_> {
-    /// A body as the host is to get it.
+    /// The body for the host.
     pub(super) async fn body(
         &self,
         request: &ResourceRequest<'_>,
@@ -120,7 +108,7 @@ impl Asked<'_> {
         body: &Bytes,
     ) -> Result<RequestBody, Refusal> {
         match request.verb() {
-            // DeleteOptions name nothing but a uid and a resourceVersion, in any encoding.
+            // DeleteOptions have no names to map, only a uid and a resourceVersion, in any encoding.
             Verb::Delete | Verb::DeleteCollection => Ok(full(body.clone())),
             _ if body.is_empty() => Ok(empty()),
             _ => {
@@ -134,7 +122,7 @@ impl Asked<'_> {
         }
     }
 
-    /// A new Namespace, and its virtual name.
+    /// The body of a new Namespace for the host, and the virtual name.
     pub(super) async fn namespace_body(
         &self,
         request: &ResourceRequest<'_>,
@@ -154,7 +142,7 @@ impl Asked<'_> {
         Ok((full(mapped), name))
     }
 
-    /// How bodies of this request are mapped.
+    /// The mapper for bodies of this request.
     pub(super) fn mapper(&self, namespace: Option<&VirtualNamespace>) -> Request {
         let mapper = Request::new(self.mapping.clone())
             .guarding(Arc::clone(&self.cluster.guard))
@@ -165,7 +153,7 @@ impl Asked<'_> {
         }
     }
 
-    /// How a new Namespace is mapped.
+    /// The mapper for a new Namespace.
     fn new_namespace_mapper(&self) -> Request {
         let rules = NamespaceRules::clone(&self.cluster.namespace_rules);
         self.mapper(None).ruled_by(Arc::new(rules.annotated(self.cluster.annotations.entries())))
@@ -180,7 +168,7 @@ impl Asked<'_> {
         Object::receive(content_type, body)
     }
 
-    /// Maps an object, and checks what the engine cannot: that pods are bound to the cluster's own nodes.
+    /// Maps an object, and checks that it binds pods only to the cluster's own nodes, which the engine cannot check.
     async fn map_object(
         &self,
         request: &ResourceRequest<'_>,
@@ -189,7 +177,7 @@ impl Asked<'_> {
     ) -> Result<Bytes, Refusal> {
         let name = match request.path_name() {
             Some(name) => name.to_owned(),
-            // Whatever is wrong with it the engine says.
+            // If the object is invalid, the engine returns the error.
             None => object.name().map(|own| own.name).unwrap_or_default(),
         };
         let settled = self.object_with_node_ports(object);
@@ -200,7 +188,7 @@ impl Asked<'_> {
         Ok(mapped)
     }
 
-    /// The same for JSON that is no body of a client's.
+    /// Maps JSON that is not the body of a client, and checks its nodes.
     pub(super) async fn map(
         &self,
         request: &ResourceRequest<'_>,
@@ -215,14 +203,14 @@ impl Asked<'_> {
         Ok(mapped)
     }
 
-    /// Remembers what the answer may speak of.
+    /// Stores the namespaces that a body names, because the response may name them, too.
     pub(super) fn note(&self, report: &Report) {
         if !report.namespaces.is_empty() {
             self.named.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&report.namespaces);
         }
     }
 
-    /// `name` is that of the object whose pods are to be bound.
+    /// Refuses nodes that are not the cluster's own. `name` is the name of the object that binds pods.
     pub(super) async fn own_nodes(
         &self,
         request: &ResourceRequest<'_>,
@@ -230,7 +218,7 @@ impl Asked<'_> {
         report: &Report,
     ) -> Result<(), Refusal> {
         for node in &report.nodes {
-            if !self.parts.nodes.belongs(self.cluster, node).await? {
+            if !self.outside(self.parts.nodes.belongs(self.cluster, node)).await? {
                 let field = program(request).node_field().unwrap_or_else(|| "spec.nodeName".to_owned());
                 let error = FieldError::invalid(field, node, "not a node of this cluster");
                 let status = Status::invalid(group_kind(request), name, &[error]);
@@ -241,8 +229,8 @@ impl Asked<'_> {
     }
 }
 
-/// A Namespace that is written must be the one that the path names. The host would say so in host names, some of which
-/// are nobody's.
+/// Refuses a Namespace with another name than in the path. The host would do so in host names, some of which belong to
+/// no virtual cluster.
 pub(super) fn same_name(request: &ResourceRequest<'_>, own: &str) -> Result<(), Refusal> {
     let name = request.path_name().unwrap_or_default();
     if own == name {

@@ -1,54 +1,209 @@
-//! What a request takes of the host, of which each cluster may have only some at a time.
+//! What a request costs the agent and the host. The cost of each virtual cluster is limited.
 
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use kube_wire::envelope::MAGIC;
+use kube_wire::media::{BodyType, Encoding};
 use kube_wire::{Status, Target, Verb};
-use tokio::sync::SemaphorePermit;
+use rewrite::{json, protobuf, schema, yaml};
+use serde::de::IgnoredAny;
+use tunnel::Reservation;
 
 use super::Asked;
-use super::body::Body;
-use crate::places::Until;
-use crate::refusal::Refusal;
-use crate::translate::exhausted;
+use super::body::{BodyUse, content_type};
+use crate::clusters::VirtualCluster;
+use crate::heavy::{self, BURST, BURST_OF_DEFINITIONS};
+use crate::refusal::{Exhausted, Refusal};
+use crate::seats::Load;
+use crate::shared;
+use crate::translate::{Upstream, encoding};
+use crate::turns::{MEDIUM_WEIGHT, SMALL, Size};
 
-impl Asked<'_> {
-    /// How long the response needs a place, if it streams.
-    pub(super) fn occupies(&self) -> Option<Until> {
-        match self.info.target() {
-            Target::Resource(request) => match request.verb() {
-                Verb::Watch if self.begins_at_a_version() => Some(Until::Since),
-                Verb::Watch => Some(Until::Initial),
-                Verb::List | Verb::DeleteCollection => Some(Until::End),
-                _ => None,
-            },
-            Target::NonResource(request) => request.path().starts_with("/openapi/").then_some(Until::End),
-        }
-    }
+/// Bodies up to this weight, in bytes, are not charged to the cluster's memory. Those of ordinary requests weigh less.
+const UNCHARGED: usize = 32 * 1024;
 
-    /// A place at the host for a large object.
-    pub(super) async fn place_of(&self, body: &Body) -> Result<Option<SemaphorePermit<'_>>, Refusal> {
-        let bytes = match self.info.target() {
-            // The options of a deletion cost nothing, and the deletion of a collection may take a minute.
-            Target::Resource(request) if matches!(request.verb(), Verb::Delete | Verb::DeleteCollection) => {
-                Bytes::new()
-            }
-            _ => body.bytes(),
-        };
-        self.cluster.turns.at_host(&bytes).await.map_err(|_| exhausted())
-    }
+/// Heads up to this length, in bytes, are not charged. Those of ordinary requests are shorter.
+const UNCHARGED_HEAD: usize = 4096;
 
-    /// Whether a watch sends only what has happened since, as `listWorkEstimator` decides it.
-    fn begins_at_a_version(&self) -> bool {
-        let query = self.info.query();
-        let version = query.first("resourceVersion").ok().flatten();
-        version.is_some_and(|version| !matches!(&*version, "" | "0")) && !query.contains("sendInitialEvents")
+/// The maximum length of the DeleteOptions of a request, in bytes. They have a few short fields.
+const MAX_DELETE_OPTIONS: usize = 64 * 1024;
+
+/// The maximum weight of the fields and elements of an object of a built-in kind, in bytes. An EndpointSlice of 1,000
+/// endpoints with hints weighs 5 MiB, and a NetworkPolicy of 3,000 peers 4 MiB.
+const MAX_BUILT_IN: usize = 8 << 20;
+
+/// The same for a custom object or a CustomResourceDefinition. The host may find any number of errors in such a body.
+const MAX_CUSTOM: usize = heavy::MAX;
+
+/// The cost of a body, for the agent and the host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Burden {
+    /// A rough upper estimate of the memory of its parsed form, in bytes.
+    pub(super) weight: usize,
+    /// Its size class, which decides whether it waits for a turn.
+    pub(super) size: Size,
+    /// Whether it may be YAML. The cost of YAML for the host is known only after the conversion to JSON.
+    pub(super) is_yaml: bool,
+}
+
+/// A rough upper estimate of the memory of the parsed form of a body in JSON or protobuf, in bytes.
+pub(super) fn weight(body: &[u8]) -> usize {
+    match body.strip_prefix(&MAGIC) {
+        Some(message) => MAGIC.len() + protobuf::weight(message),
+        None => json::weight(body),
     }
 }
 
-/// The refusal of a [heavy](crate::heavy) body. Its cluster may send the next one after this time.
-pub(super) fn too_heavy(wait: Duration) -> Refusal {
-    let message = "the object consists of many small values, and this cluster has sent too many such objects";
-    let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
-    Status::too_many_requests(message, seconds).into()
+/// Charges a long head until the response begins. A reset by the client does not end the charge.
+pub(super) fn charge_head(cluster: &VirtualCluster, head: &Parts) -> Result<Option<Reservation>, Refusal> {
+    let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    let fields = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+    match target + fields.sum::<usize>() {
+        ..=UNCHARGED_HEAD => Ok(None),
+        length => cluster.kept.memory.heads.reserve(length).map(Some).ok_or(Exhausted::Heads.into()),
+    }
+}
+
+impl Asked<'_> {
+    /// The kind of response, if it occupies seats at the host while it streams.
+    pub(super) fn load(&self) -> Option<Load> {
+        match self.info.target() {
+            Target::Resource(request) => match request.verb() {
+                Verb::Watch if self.is_resumed() => Some(Load::ResumedWatch),
+                Verb::Watch => Some(Load::NewWatch),
+                Verb::List | Verb::DeleteCollection => Some(Load::List),
+                _ => None,
+            },
+            Target::NonResource(request) => request.path().starts_with("/openapi/").then_some(Load::List),
+        }
+    }
+
+    /// The cost of this body.
+    pub(super) fn burden(&self, body: &[u8]) -> Burden {
+        let content_type = content_type(&self.headers);
+        let body_type = BodyType::of_patch(content_type).or_else(|_| BodyType::of_object(content_type));
+        let is_yaml = matches!(body_type, Ok(BodyType::ApplyYaml | BodyType::Object(Encoding::Yaml)));
+        // A long body is large regardless of its weight.
+        let is_estimated = is_yaml && body.len() <= SMALL && serde_json::from_slice::<IgnoredAny>(body).is_err();
+        let weight = if is_estimated { yaml::weight(body) } else { weight(body) };
+        Burden { weight, size: Size::of(body.len(), weight), is_yaml }
+    }
+
+    /// Charges the parsed form of a body to the cluster's memory. Large bodies wait for their turn instead.
+    pub(super) fn charge(&self, burden: Burden) -> Result<Option<Reservation>, Refusal> {
+        match burden.size {
+            Size::Small | Size::Medium if burden.weight > UNCHARGED => {
+                self.collector().reserve(burden.weight).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Counts a received body towards the rate limit, because a plan may send it to the host in dry runs. A YAML body
+    /// is counted after its conversion to JSON, except for DeleteOptions, which the host gets unchanged.
+    pub(super) fn admit_received(&self, body: &[u8], burden: Burden) -> Result<(), Refusal> {
+        let is_delete = self.info.method() == Method::DELETE;
+        if is_delete && body.len() > MAX_DELETE_OPTIONS {
+            return Err(Status::request_entity_too_large(&format!("limit is {MAX_DELETE_OPTIONS}")).into());
+        }
+        if burden.is_yaml && !is_delete { Ok(()) } else { self.admit_weight(burden.weight, body.len()) }
+    }
+
+    /// Counts a body in JSON or protobuf that goes to the host. A body that goes there several times, in different
+    /// forms or after a conflict, counts only once.
+    pub(super) fn admit_heavy(&self, body: &[u8]) -> Result<(), Refusal> {
+        self.admit_weight(weight(body), body.len())
+    }
+
+    /// The same, by the weight and length of a body.
+    pub(super) fn admit_weight(&self, weight: usize, length: usize) -> Result<(), Refusal> {
+        let (parts, limit) = (weight.saturating_sub(length), self.max_weight());
+        if parts > limit {
+            let message = format!(
+                "the object has too many fields and elements: they take about {parts} bytes of memory, and the limit is \
+                 {limit}"
+            );
+            return Err(Status::request_entity_too_large(&message).into());
+        }
+        // The cost of a patch depends on the object, which may be large.
+        let least = if self.info.method() == Method::PATCH { MEDIUM_WEIGHT + 1 } else { 0 };
+        let charged = self.charged_weight.fetch_max(weight, Ordering::Relaxed);
+        let (heavy, weight) = (&self.cluster.kept.heavy, weight.saturating_sub(charged).max(least));
+        let burst = if self.is_of_definitions() { BURST_OF_DEFINITIONS } else { BURST };
+        heavy.admit(weight, burst).or_else(|_| {
+            // The write is refused, but the host has already encoded the object for it.
+            heavy.read(self.read_weight.swap(0, Ordering::Relaxed));
+            heavy.admit(weight, burst).map_err(|wait| Exhausted::Weight(wait).into())
+        })
+    }
+
+    /// The maximum weight of an object of this kind.
+    fn max_weight(&self) -> usize {
+        let Some(request) = self.info.resource() else { return MAX_CUSTOM };
+        let is_built_in = schema::kind_of(request.group(), request.resource()).is_some();
+        if is_built_in && !self.is_of_definitions() { MAX_BUILT_IN } else { MAX_CUSTOM }
+    }
+
+    /// Whether the objects are CustomResourceDefinitions.
+    pub(super) fn is_of_definitions(&self) -> bool {
+        self.info.resource().is_some_and(|request| {
+            shared::Kind::of(request.group_resource()) == Some(shared::Kind::CustomResourceDefinition)
+        })
+    }
+
+    /// Charges the response to a write if it is a refusal.
+    pub(super) async fn charge_refusal(&self, response: Response<Upstream>) -> Result<Response<Upstream>, Refusal> {
+        let is_refusal = response.status().is_client_error() || response.status().is_server_error();
+        if !is_refusal || self.body_use() != BodyUse::Mapped || encoding(response.headers()).is_none() {
+            return Ok(response);
+        }
+        let (parts, body) = response.into_parts();
+        let (length, body) = body.collect_or_drain(self.answer_collector()).await;
+        self.charge_read_refusal(parts.status, length);
+        Ok(Response::from_parts(parts, Upstream::Whole(body?)))
+    }
+
+    /// Charges a refusal whose body of this length has been read.
+    pub(super) fn charge_read_refusal(&self, status: StatusCode, length: usize) {
+        let heavy = &self.cluster.kept.heavy;
+        // A client can choose a short timeout for any request. Only a costly one can occupy the host after the timeout.
+        let is_costly = self.info.method() == Method::PATCH
+            || self.charged_weight.load(Ordering::Relaxed).max(self.read_weight.load(Ordering::Relaxed))
+                > MEDIUM_WEIGHT;
+        if status == StatusCode::GATEWAY_TIMEOUT && is_costly {
+            heavy.timed_out();
+        }
+        heavy.refused(length);
+    }
+
+    /// Whether a watch sends only the events since a resource version, as `listWorkEstimator` decides it.
+    fn is_resumed(&self) -> bool {
+        let query = self.info.query();
+        let version = query.first("resourceVersion").ok().flatten();
+        // `00` is the version 0, from which the watch cache sends all objects (`ParseResourceVersion` in apiserver's
+        // `pkg/storage/etcd3`).
+        let is_later = version.is_some_and(|version| version.parse::<u64>().is_ok_and(|version| version > 0));
+        is_later && !query.contains("sendInitialEvents")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_wire::envelope::Envelope;
+
+    use super::*;
+
+    /// The protobuf envelope does not hide the weight of the content, whatever the kind is.
+    #[test]
+    fn empty_messages_weigh_as_much_in_every_kind() {
+        let containers = [0x12, 0].repeat(15_000);
+        let least = protobuf::weight(&containers);
+        for (api_version, kind) in [("v1", "Pod"), ("apps/v1", "Deployment"), ("v1", "List"), ("a.example.com/v1", "K")]
+        {
+            let body = Envelope { api_version, kind, raw: &containers, ..Envelope::default() }.encode();
+            assert!(weight(&body) >= least, "{kind}: {}", weight(&body));
+        }
+    }
 }

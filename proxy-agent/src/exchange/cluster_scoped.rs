@@ -32,7 +32,7 @@ use crate::root::Growth;
 use crate::shared::{self, Moved};
 use crate::translate::{MAX_OBJECT, Show, Upstream, encoding};
 
-/// Namespaces that no API server lets go (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).
+/// Namespaces that no API server deletes (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// Selects the APIServices that kube-apiserver creates for its own groups (`AutoRegisterManagedLabel` in
@@ -88,7 +88,7 @@ impl Asked<'_> {
                 self.pass(request, Filter::Everything, Some(&local)).await
             }
             Class::Autoupdated => self.pass(request, Filter::Autoupdated, None).await,
-            // Reviews can only be created, and the host says so.
+            // Reviews can only be created. The host returns the error.
             Class::Shared | Class::Review => self.pass(request, Filter::Everything, None).await,
             Class::Namespaces => unreachable!("served above"),
         }
@@ -110,12 +110,12 @@ impl Asked<'_> {
         let target = format!("{}?limit=1", request.path().build());
         let mut upstream = self.upstream(Method::GET, &target, As::Agent, empty())?;
         upstream.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        // Nothing is in a namespace of this cluster by a program that finds no namespace.
+        // This program finds no namespace in the object, so the filter always hides it.
         let show = Show::Object { program: Program::default(), filter: Filter::ByNamespace, only: None };
         Ok(Plan { not_found: Status::path_not_found(), ..self.planned(request, upstream, show) })
     }
 
-    /// All namespaces of the cluster: the host's answer for all of its own, filtered while it streams.
+    /// All namespaces of the cluster: the host's response for all its namespaces, filtered while it streams.
     async fn everywhere(&self, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
         if matches!(request.verb(), Verb::List | Verb::Watch) {
             let hidden = mirrors::hidden(request);
@@ -127,7 +127,7 @@ impl Asked<'_> {
         Err(Status::method_not_allowed_here().into())
     }
 
-    /// Reads in the agent's name, of what `only` selects.
+    /// Reads the objects that `only` selects, with the agent's identity.
     pub(super) async fn pass(
         &self,
         request: &ResourceRequest<'_>,
@@ -171,9 +171,9 @@ impl Asked<'_> {
         Ok(self.planned(request, upstream, show))
     }
 
-    /// Waits until the cluster's nodes are known, which they are a moment after the agent has started.
+    /// Waits until the cluster's nodes are known, shortly after the agent has started.
     pub(super) async fn known_nodes(&self) -> Result<(), Refusal> {
-        timeout(PATIENCE, self.cluster.nodes.synced()).await.map_err(|_| {
+        self.outside(timeout(PATIENCE, self.cluster.nodes.synced())).await.map_err(|_| {
             Status::service_unavailable("the nodes of this cluster are not known yet").with_retry_after(1).into()
         })
     }
@@ -293,7 +293,7 @@ impl Asked<'_> {
         room.map_err(|full| forbidden(request, &full.to_string()))
     }
 
-    /// What every namespace and every role of the cluster is labelled with.
+    /// The label of all namespaces and roles of the cluster.
     pub(super) fn own_label(&self) -> LabelSelector {
         let labels = [(CLUSTER_LABEL, self.cluster.name.as_str())];
         LabelSelector::from_labels(labels).expect("a label of ours and a DNS label")
@@ -342,7 +342,7 @@ impl Asked<'_> {
     }
 }
 
-/// Whether metadata alone does not say whose an object is.
+/// Whether metadata alone does not show to whom an object belongs.
 fn is_hidden_by_metadata(request: &ResourceRequest<'_>) -> bool {
     matches!(
         (request.group(), request.resource()),
@@ -366,13 +366,13 @@ fn select_nothing(request: &ResourceRequest<'_>, query: &mut Query<'_>) -> Resul
     Ok(())
 }
 
-/// Asks for whole objects, or for Tables, where a client would be content with metadata. Clients that ask for metadata
-/// take whole objects too, as they must from old API servers.
+/// Requests whole objects, or Tables, even if the client would also accept only metadata. Most clients that request
+/// metadata also accept whole objects, because old API servers return nothing else.
 fn whole_objects(upstream: &mut http::Request<crate::host::RequestBody>) -> Result<(), Refusal> {
     let accept = upstream.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let rest: Vec<_> = accept.split(',').filter(|clause| !clause.contains("as=PartialObjectMetadata")).collect();
     if rest.is_empty() {
-        let message = "this resource is shown in whole, and not as metadata only";
+        let message = "this resource is not available as metadata only";
         return Err(Status::failure(406, Reason::NotAcceptable, message).into());
     }
     let value = HeaderValue::try_from(rest.join(",")).expect("a part of a header's value is one");
@@ -380,7 +380,7 @@ fn whole_objects(upstream: &mut http::Request<crate::host::RequestBody>) -> Resu
     Ok(())
 }
 
-/// A refusal that no role can change.
+/// A refusal regardless of the caller's roles.
 pub(super) fn forbidden(request: &ResourceRequest<'_>, why: &str) -> Refusal {
     Status::forbidden_because(request.group_resource(), request.path_name().unwrap_or_default(), why).into()
 }

@@ -18,7 +18,7 @@ use crate::refusal::{Ask, Refusal, Unmapped};
 pub(super) struct Deletion(Value);
 
 impl Asked<'_> {
-    /// Whether the request is a dry run. The body of a delete may say so too; other bodies have no options.
+    /// Whether the request is a dry run. The body of a delete may request it, too; other bodies have no options.
     pub(super) fn is_dry_run(&self, body: &Bytes) -> Result<bool, Refusal> {
         if self.info.method() == Method::DELETE {
             return Ok(self.deletion(body)?.is_dry_run());
@@ -26,8 +26,9 @@ impl Asked<'_> {
         Ok(WriteOptions::parse(self.info.query())?.dry_run)
     }
 
-    /// If there is a body, the query is ignored, even if the body lacks an option; without a body, the query counts
-    /// (`DeleteResource` and `DeleteCollection` in apiserver's `handlers/delete.go`).
+    /// The options of the body, or of the query if there is no body. With a body, the API server ignores the query,
+    /// even for options that the body lacks (`DeleteResource` and `DeleteCollection` in apiserver's
+    /// `handlers/delete.go`).
     pub(super) fn deletion(&self, body: &Bytes) -> Result<Deletion, Refusal> {
         if body.is_empty() {
             return Ok(Deletion::of_query(&DeleteOptions::parse(self.info.query())?));
@@ -42,7 +43,11 @@ impl Asked<'_> {
         };
         match BodyType::of_object(content_type(&self.headers)) {
             Ok(BodyType::Object(Encoding::Json)) => json(body),
-            Ok(BodyType::Object(Encoding::Yaml)) => json(&yaml_to_json(body)?),
+            Ok(BodyType::Object(Encoding::Yaml)) => {
+                let body = yaml_to_json(body)?;
+                self.admit_heavy(&body)?;
+                json(&body)
+            }
             Ok(BodyType::Object(Encoding::Protobuf)) => {
                 Deletion::of_protobuf(body).map_err(|error| bad(error.to_string()))
             }
@@ -72,7 +77,7 @@ impl Deletion {
         Self(options)
     }
 
-    /// The numbers are those of `meta/v1/generated.proto`.
+    /// Field numbers as in `meta/v1/generated.proto`.
     fn of_protobuf(body: &[u8]) -> Result<Self, EnvelopeError> {
         let mut options = empty_options();
         let mut reader = Reader::new(Envelope::decode(body)?.raw);
@@ -103,7 +108,7 @@ impl Deletion {
         self.0["dryRun"].as_array().is_some_and(|stages| !stages.is_empty())
     }
 
-    /// The precondition that an object with this metadata fails, in the words of `BeforeDelete` in apiserver's
+    /// The message of the first precondition that this metadata does not meet, as in `BeforeDelete` in apiserver's
     /// `registry/rest`.
     pub(super) fn unmet(&self, metadata: &Value) -> Option<String> {
         [("uid", "UID"), ("resourceVersion", "ResourceVersion")].into_iter().find_map(|(key, word)| {
@@ -114,7 +119,7 @@ impl Deletion {
         })
     }
 
-    /// The same, of an object in this very state.
+    /// The same options with preconditions: only this object in this version.
     pub(super) fn of(&self, uid: &str, version: &str) -> Value {
         let mut options = self.0.clone();
         options["preconditions"] = json!({"uid": uid, "resourceVersion": version});

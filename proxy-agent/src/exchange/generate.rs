@@ -26,7 +26,7 @@ pub(super) fn name(mapping: &Mapping, own: &ObjectName) -> Result<Option<Virtual
     }
     let bad = |_| {
         Unmapped::refusal(
-            Status::bad_request("metadata.generateName begins no name of a namespace"),
+            Status::bad_request("metadata.generateName is not a valid prefix of the name of a namespace"),
             Ask::KubeApiserver,
         )
     };

@@ -32,7 +32,7 @@ impl Asked<'_> {
         }
         let Plan { mut request, show: shown, mapping, not_found, .. } = self.plan(body).await?;
         *request.method_mut() = Method::GET;
-        let response = self.parts.host.send(request).await?.map(Upstream::Stream);
+        let response = self.send(request).await?.map(Upstream::Stream);
         let response = self.overlaid(&shown, response);
         let answer = show(&self.view(mapping), shown, || not_found, response, self.answer_collector()).await?;
         Ok(answer.map(|_| ShownBody::none()))

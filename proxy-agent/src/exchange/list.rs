@@ -1,4 +1,4 @@
-//! Lists and watches: what the query asks for, in host names.
+//! Lists and watches: the query in host names.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Asked<'_> {
         Ok(mapped)
     }
 
-    /// How the answer to a list or watch is shown.
+    /// How the response to a list or watch is shown.
     pub(super) fn list_show(
         &self,
         request: &ResourceRequest<'_>,
@@ -67,7 +67,7 @@ impl Asked<'_> {
             Show::Watch { program, filter, arrivals, bookmarks: beginning(&options) }
         } else {
             let (seal, token) = (Arc::clone(&self.parts.seal), self.list_id(request));
-            let (counted, turns) = (request.namespace().is_some(), Arc::clone(&self.cluster.turns));
+            let (counted, turns) = (request.namespace().is_some(), Arc::clone(&self.cluster.kept.turns));
             Show::List { program, filter, seal, token, counted, turns }
         })
     }
@@ -89,7 +89,7 @@ impl Asked<'_> {
         }
         let selector: LabelSelector = options.label_selector.parse().map_err(|error| bad(format!("{error}")))?;
         if selector.requirements().iter().any(|requirement| requirement.key().starts_with("atoll.dev/")) {
-            return Err(bad("labels of atoll.dev cannot be selected by"));
+            return Err(bad("selectors cannot contain labels of atoll.dev"));
         }
         let selector = selector
             .map_values(METADATA_NAME, |name| Ok(host_name(&self.mapping, name)))
@@ -152,10 +152,10 @@ impl Asked<'_> {
     }
 }
 
-/// The name of no namespace, since DNS labels have no dots.
+/// A name that no namespace has: DNS labels contain no dots.
 pub(super) const NOBODYS: &str = "taken.by.somebody.else";
 
-/// A name that leads to somebody else's namespace, or that no namespace can have, selects nothing.
+/// The host name of a namespace in a selector. A namespace of another owner, or an invalid name, selects nothing.
 fn host_name(mapping: &Mapping, name: &str) -> String {
     if name.is_empty() {
         return String::new();

@@ -14,16 +14,16 @@ mod protobuf;
 use std::sync::PoisonError;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use kube_wire::media::Encoding;
 use kube_wire::{ResourceRequest, Status, Verb};
 use serde_json::Value;
 
 use super::object::Object;
 use super::patch::tree;
-use super::plan::As;
+use super::read::JSON;
 use super::{Asked, warning};
-use crate::host::{HostBody, empty};
+use crate::host::HostBody;
 use crate::refusal::Refusal;
 use crate::translate::{MAX_OBJECT, Upstream, encoding};
 pub(super) use ports::{Form, Ports};
@@ -58,24 +58,10 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// In the agent's name: who may write need not be allowed to read, and nothing of it is shown.
     async fn live_service(&self, request: &ResourceRequest<'_>, path: &str) -> Result<Option<Value>, Refusal> {
         let suffix = request.subresource().map(|name| format!("/{name}")).unwrap_or_default();
         let path = path.strip_suffix(&suffix).unwrap_or(path);
-        let mut read = self.upstream(Method::GET, path, As::Agent, empty())?;
-        read.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        let response = self.parts.host.send(read).await?;
-        match response.status() {
-            StatusCode::OK => {
-                let body = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
-                tree(&body).map(Some)
-            }
-            StatusCode::NOT_FOUND => Ok(None),
-            _ => {
-                let said = self.status(request, &self.mapping, response).await;
-                Err(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into())
-            }
-        }
+        self.object_at(request, path, JSON).await?.as_ref().map(|body| tree(body)).transpose()
     }
 
     /// A body in JSON with the node ports that the host is to get.

@@ -154,11 +154,11 @@ fn map_protobuf(
     mapper: &Request,
     body: &Bytes,
 ) -> Result<(Bytes, Report), Refusal> {
-    // What is no envelope the engine refuses, in its words.
+    // If the body has no valid envelope, the engine refuses it.
     let api_version = Envelope::decode(body).map_or("", |envelope| envelope.api_version);
     let Some(program) = proto_program(request, api_version) else {
         // Custom resources, and versions that are newer than the table.
-        return Err(unsupported("objects of this kind and version are taken in JSON and YAML"));
+        return Err(unsupported("objects of this kind and version must be in JSON or YAML"));
     };
     let mut mapped = Mapped::with_room_for(body.len());
     let report = mapper.map_protobuf(program, body, &mut mapped).map_err(|refusal| refused(request, name, &refusal))?;

@@ -1,13 +1,12 @@
-//! The host's own words about a request that cannot be mapped.
+//! Kubernetes' own error message for a request that the agent cannot map.
 //!
-//! What the engine does not understand the host will hardly take either, and why not it says as only an API server can:
-//! first that the caller may not, then that the method or the media type is wrong, then that a parameter is, then that
-//! the body is, down to the text of Go's decoders. So it is asked: as the same identity, with the request as it came, as
-//! a dry run (KEP-576), which stores nothing. Only a refusal is shown. If the host would take the request, nothing has
-//! happened, and it is refused here.
+//! The host usually refuses what the engine does not understand. It checks the rights of the caller first, then the
+//! method and the media type, then the parameters, then the body, and its message contains the text of Go's decoders.
+//! So the agent sends the request to the host unchanged, with the same identity, as a dry run (KEP-576), which stores
+//! nothing. It passes on only a refusal. If the host accepts the dry run, the agent refuses the request itself.
 //!
-//! Aggregated API servers need not know dry runs. They are shown only what no server can take: see [`Ask`]. The host is not
-//! asked about a large body either, which would cost it as much as a body that it takes.
+//! Aggregated API servers need not support dry runs. They get only what no server can accept: see [`Ask`]. The agent
+//! does not send a large body: its dry run costs the host as much as an accepted body.
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
@@ -19,7 +18,7 @@ use super::plan::As;
 use crate::host::{HostBody, RequestBody, empty, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::{MAX_OBJECT, as_cluster_binding, encoding, status};
-use crate::turns::SMALL;
+use crate::turns::Size;
 
 /// `EnsureObjectNamespaceMatchesRequestNamespace` in apiserver's `registry/rest/meta.go`.
 const MISMATCH: &str = "the namespace of the provided object does not match the namespace sent on the request";
@@ -32,12 +31,12 @@ pub(super) struct Upstream<'u> {
     pub(super) identity: As,
     /// Where the caller is authorised by the host; `None` if that was asked before.
     pub(super) namespace: Option<&'u HostNamespace>,
-    /// The names that its answer is shown with.
+    /// The mapping for the names in the response.
     pub(super) mapping: &'u Mapping,
 }
 
 impl Asked<'_> {
-    /// What is said of a request that `refusal` does not let through.
+    /// The refusal for the client of a request that failed with `refusal`.
     pub(super) async fn in_own_words(
         &self,
         request: &ResourceRequest<'_>,
@@ -48,7 +47,7 @@ impl Asked<'_> {
         let Refusal::Unmapped(unmapped) = refusal else { return refusal };
         let Unmapped { status, ask } = *unmapped;
         let body = match ask {
-            Ask::Anybody | Ask::KubeApiserver if body.len() > SMALL => {
+            Ask::Anybody | Ask::KubeApiserver if self.burden(body).size == Size::Large => {
                 return self.may_not(request, upstream).await.unwrap_or_else(|| status.into());
             }
             Ask::Nobody => return self.may_not(request, upstream).await.unwrap_or_else(|| status.into()),
@@ -59,7 +58,7 @@ impl Asked<'_> {
             Ask::WithoutBody => empty(),
         };
         match self.dry_run(request, upstream, body).await {
-            // Every namespace in the body is another one than the path's, which is in host names.
+            // The path has host names and the body virtual names, so the namespaces always differ.
             Ok(Some(said)) if said.message == MISMATCH => status.into(),
             Ok(Some(said)) => said.into(),
             Ok(None) => status.into(),
@@ -67,14 +66,14 @@ impl Asked<'_> {
         }
     }
 
-    /// That the caller may not do this at all, which an API server says first.
+    /// The refusal if the caller has no right to do this. An API server checks this first.
     async fn may_not(&self, request: &ResourceRequest<'_>, upstream: &Upstream<'_>) -> Option<Refusal> {
         let attributes = self.attributes_in(request, upstream.namespace?);
-        self.parts.access.demand(&self.mapping, &self.caller, &attributes).await.err().map(Refusal::from)
+        self.outside(self.parts.access.demand(&self.mapping, &self.caller, &attributes)).await.err().map(Refusal::from)
     }
 
-    /// The host's refusal of a request that must not happen. A delete goes without its body, which would count in the
-    /// place of the parameter that makes it a dry run (`DeleteResource` in apiserver's `handlers/delete.go`).
+    /// The host's refusal of a dry run of this request. A delete is sent without its body: the body's DeleteOptions
+    /// would replace the parameter that makes it a dry run (`DeleteResource` in apiserver's `handlers/delete.go`).
     pub(super) async fn dry_run(
         &self,
         about: &ResourceRequest<'_>,
@@ -82,16 +81,16 @@ impl Asked<'_> {
         body: RequestBody,
     ) -> Result<Option<Status>, Refusal> {
         let mut query = self.info.query().borrowed();
-        // A parameter that is there is `All`, or else is refused by the host before anything is done.
+        // An existing parameter is `All`; the host refuses any other value before it does anything.
         if !query.contains("dryRun") {
             query.append("dryRun", "All");
         }
         let target = Self::target(upstream.path, &query);
         let body = if self.info.method() == Method::DELETE { empty() } else { body };
         let mut request = self.upstream(self.info.method().clone(), &target, upstream.identity, body)?;
-        // Otherwise the host says what it accepts.
+        // If the client accepts no readable form, the host says which it supports.
         let _ = self.readable(&mut request);
-        let response = self.parts.host.send(request).await?;
+        let response = self.send(request).await?;
         let status = response.status();
         if status.is_success() || (upstream.identity == As::Agent && !is_about_the_request(status)) {
             Ok(None)
@@ -100,7 +99,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The Status in an answer, in virtual names; `None` if there is none.
+    /// The Status in a response, in virtual names. `None` if the response has none.
     pub(super) async fn status(
         &self,
         request: &ResourceRequest<'_>,
@@ -108,15 +107,19 @@ impl Asked<'_> {
         response: Response<HostBody>,
     ) -> Option<Status> {
         let (parts, body) = response.into_parts();
-        let body = self.collector().collect(body, MAX_OBJECT).await.ok()?;
+        let (length, body) = self.outside(self.collector().collect_or_drain(body, MAX_OBJECT)).await;
+        if !parts.status.is_success() {
+            self.charge_read_refusal(parts.status, length);
+        }
+        let body = body.ok()?;
         let program = self.program(request);
         let said = status(&self.view(mapping.clone()), &program, encoding(&parts.headers)?, &body);
         if program.is_of_cluster_bindings() { said.map(as_cluster_binding) } else { said }
     }
 }
 
-/// Whether a refusal follows from the request alone. The agent sees all of the host: that a name is taken there, or that
-/// something is not found, is nothing to its clients.
+/// Whether a refusal follows from the request alone. The agent sees the whole host, so other refusals could disclose
+/// what exists there.
 fn is_about_the_request(status: StatusCode) -> bool {
     matches!(
         status,

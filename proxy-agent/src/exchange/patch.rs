@@ -1,13 +1,13 @@
 //! Patches.
 //!
-//! | form | how it goes upstream |
+//! | form | what the agent sends |
 //! |---|---|
-//! | merge, strategic | mapped like an object; a guard that it would take away is put back by a dry run and a PUT |
-//! | JSON patch | as it is if it has to do with nothing that is mapped; else applied here to the virtual object, then a PUT |
-//! | apply | mapped, with what [`apply`] says of the guard |
+//! | merge, strategic | the mapped patch; if it removes the guard: the result of a dry run, with the guard, as a PUT |
+//! | JSON patch | the unchanged patch; if it touches anything that is mapped, copies or is large: the patched virtual object, as a PUT |
+//! | apply | the mapped apply, with the guard as [`apply`] describes |
 //!
-//! A PUT carries the resourceVersion that was read, and a conflict is tried again, as an API server does with patches
-//! (`handlers/patch.go`).
+//! A PUT contains the resourceVersion that the agent has read. The agent repeats it after a conflict, as an API server
+//! does with patches (`handlers/patch.go`).
 
 mod apply;
 mod directives;
@@ -20,7 +20,7 @@ use kube_wire::media::BodyType;
 use kube_wire::query::WriteOptions;
 use kube_wire::{ResourceRequest, Status};
 use rewrite::VirtualNamespace;
-use rewrite::json::{Cursor, Edits, Fate, MAX_WEIGHT, Malformed, weight};
+use rewrite::json::{self, Cursor, Edits, Fate, Malformed};
 use rewrite::json_patch::JsonPatch;
 use rewrite::yaml::{Duplicate, YamlError};
 
@@ -28,13 +28,14 @@ use super::Asked;
 use super::body::{content_type, same_name};
 use super::node_ports::Form;
 use super::object::map_json;
+use super::sample::FEW_VALUES;
 use crate::host::{RequestBody, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
-pub(super) use apply::{made_at, named};
+pub(super) use apply::named;
 use directives::Directives;
-pub(super) use resolve::tree;
+pub(super) use resolve::{MAX_LIVE, too_many_parts, tree};
 
-/// Kinds that hold a pod specification, and so the guard.
+/// Kinds that contain a pod specification, and so the guard.
 const GUARDED: [(&str, &str); 9] = [
     ("", "pods"),
     ("", "podtemplates"),
@@ -47,23 +48,23 @@ const GUARDED: [(&str, &str); 9] = [
     ("batch", "jobs"),
 ];
 
-/// Kinds whose labels say which virtual cluster an object belongs to, and that the host patches strategically. Custom
-/// objects it does not (`jsonPatcher` and `smpPatcher` in apiserver's `handlers/patch.go`).
+/// Kinds whose labels say which virtual cluster an object belongs to, and that the host patches strategically. It does
+/// not patch custom objects strategically (`jsonPatcher` and `smpPatcher` in apiserver's `handlers/patch.go`).
 const LABELLED: [(&str, &str); 2] = [("", "namespaces"), ("rbac.authorization.k8s.io", "clusterroles")];
 
-/// To who sends a directive for an object of these kinds.
+/// The refusal of a directive for an object of these kinds.
 const UNDIRECTED: &str = "patches of Namespaces and ClusterRoles support neither $patch nor $retainKeys here; send a \
                           merge patch that sets removed fields to null, or send the whole object";
 
-/// A patch as it goes upstream.
+/// A patch for the host.
 pub(super) struct Patched {
     pub(super) request: Request<RequestBody>,
-    /// Whether a conflict is ours to try again.
+    /// Whether the agent repeats it after a conflict.
     pub(super) again: bool,
 }
 
 impl Asked<'_> {
-    /// A patch of the object at `path`, which is in host names.
+    /// Maps a patch of the object at `path`, which is in host names.
     pub(super) async fn patch(
         &self,
         request: &ResourceRequest<'_>,
@@ -78,7 +79,9 @@ impl Asked<'_> {
                     Unmapped::refusal(status, Ask::KubeApiserver)
                 })?;
                 let program = self.program(request);
-                if !patch.pointers().any(|pointer| program.touches(pointer)) {
+                // The host could apply many operations, or copies of large values, before anyone has seen the result.
+                let is_small = !patch.copies() && matches!(json::values_above(FEW_VALUES, body), Ok(None));
+                if is_small && !patch.pointers().any(|pointer| program.touches(pointer)) {
                     return self.sent(path, full(body.clone()));
                 }
                 self.put(resolve::by_json_patch(self, request, namespace, path, &patch).await?, path)
@@ -90,12 +93,11 @@ impl Asked<'_> {
                     _ => Directives::default(),
                 };
                 if LABELLED.contains(&(request.group(), request.resource())) && found(body).of_maps {
-                    // It could take away what the client does not see: the labels that make the object one of the
-                    // cluster's, or the annotation that holds an `aggregationRule`.
+                    // It could remove what the client does not see: the labels that make the object the cluster's, or
+                    // the annotation with the `aggregationRule`.
                     return Err(Status::bad_request(UNDIRECTED).into());
                 }
-                let directs =
-                    |body: &Bytes| GUARDED.contains(&(request.group(), request.resource())) && found(body).any();
+                let directs = |body: &Bytes| is_guarded(request) && found(body).any();
                 let body = if directs(body) {
                     &resolve::without_moot_directive(self, request, path, body).await?
                 } else {
@@ -124,15 +126,16 @@ impl Asked<'_> {
         }
     }
 
-    /// How the body of a patch is to be understood.
+    /// The type of the patch.
     pub(super) fn patch_type(&self) -> Result<BodyType, Refusal> {
         BodyType::of_patch(content_type(&self.headers))
             .map_err(|error| Unmapped::refusal(Status::unsupported_media_type(error), Ask::WithoutBody))
     }
 
-    /// An object in YAML as JSON. What is there twice is an error or a warning, as the client wants it (KEP-2885).
+    /// Converts an object from YAML to JSON. Duplicate keys are an error or a warning, by `fieldValidation` (KEP-2885).
     pub(super) fn yaml(&self, body: &Bytes) -> Result<Bytes, Refusal> {
         let (json, duplicates) = converted(body)?;
+        self.admit_heavy(&json)?;
         let told = duplicates.iter().map(ToString::to_string);
         match &*WriteOptions::parse(self.info.query())?.field_validation {
             "Strict" if !duplicates.is_empty() => {
@@ -162,7 +165,12 @@ impl Asked<'_> {
     }
 }
 
-/// Where the specification of the pods stands in a guarded kind, as a JSON pointer.
+/// Whether the objects contain a pod specification.
+pub(super) fn is_guarded(request: &ResourceRequest<'_>) -> bool {
+    GUARDED.contains(&(request.group(), request.resource()))
+}
+
+/// The JSON pointer of the pod specification in a guarded kind.
 fn pod_spec(resource: &str) -> &'static str {
     match resource {
         "pods" => "/spec",
@@ -172,7 +180,7 @@ fn pod_spec(resource: &str) -> &'static str {
     }
 }
 
-/// The name that a merge patch gives to the object. Of members that are there twice the last counts, as for Go.
+/// The name of the object in a merge patch. The last of duplicate members counts, as in Go.
 fn own_name(patch: &[u8]) -> Option<String> {
     let (mut name, mut cursor) = (None, Cursor::new(patch, 0, 0));
     cursor
@@ -195,8 +203,8 @@ fn own_name(patch: &[u8]) -> Option<String> {
     name
 }
 
-/// An object in YAML as JSON. JSON is YAML, and passes as it is. Of several documents the first counts, as for the
-/// decoder of an API server.
+/// Converts an object from YAML to JSON. JSON is YAML, and passes unchanged. The first of several documents counts, as
+/// in the decoder of an API server.
 pub(super) fn yaml_to_json(body: &Bytes) -> Result<Bytes, Refusal> {
     converted(body).map(|(json, _)| json)
 }
@@ -212,15 +220,12 @@ fn converted(body: &Bytes) -> Result<(Bytes, Vec<Duplicate>), Refusal> {
         Unmapped::refusal(Status::bad_request(format!("error decoding YAML: {message}")), ask)
     };
     let converted = rewrite::yaml::to_json(body).map_err(|error| match error {
-        // The host may take it.
+        // The host might accept it.
         YamlError::Ambiguous(_) | YamlError::TooLarge => bad(&error, Ask::Nobody),
         error => bad(&error, Ask::KubeApiserver),
     })?;
     if !converted.json.starts_with(b"{") {
         return Err(bad(&"the document is not an object", Ask::KubeApiserver));
-    }
-    if weight(&converted.json) > MAX_WEIGHT {
-        return Err(bad(&YamlError::TooLarge, Ask::Nobody));
     }
     Ok((converted.json.into(), converted.duplicates))
 }

@@ -5,10 +5,11 @@
 //! | ClusterRole `X` | ClusterRole `vc:<cluster>:X` | the agent | the caller holds what it grants |
 //! | ClusterRoleBinding `B` | RoleBinding `B` in the root namespace | the agent | the caller may bind that role |
 //!
-//! A write is first a dry run, of which the host makes the object that would be stored; that one is then [tried](attempt)
-//! as the caller, so that the host's own rules say what it may grant. What is then written is the object that was tried,
-//! in the version that the host tried it on. If somebody else has written in between, it is all done again.
+//! A write is first a dry run, which returns the object that the host would store. The agent then [tries](attempt) this
+//! object as the caller, so that the host's own rules decide what the caller may grant. The agent writes exactly this
+//! object, over the version that was tried. After a concurrent write, it repeats everything.
 
+mod as_tried;
 mod attempt;
 mod bindings;
 mod in_force;
@@ -23,62 +24,58 @@ use kube_wire::media::BodyType;
 use kube_wire::query::Query;
 use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status, Verb};
-use rewrite::json::weight;
-use rewrite::json_patch::JsonPatch;
 use rewrite::protobuf::ObjectName;
 use serde_json::Value;
 use tokio::time::timeout;
 use tunnel::Reservation;
 
 use super::Asked;
+use super::burden::weight;
 use super::own_words::Upstream;
-use super::patch::{Patched, made_at};
+use super::patch::Patched;
 use super::plan::{As, group_kind, uri};
 use crate::access::Attributes;
 use crate::host::{RequestBody, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
-use crate::translate::MAX_OBJECT;
+use as_tried::{as_tried, without_managers};
 pub(super) use in_force::Written;
 
 /// The group of RBAC's kinds.
 pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Names of the agent's own objects begin so.
+/// The prefix of the names of the agent's own objects.
 const RESERVED: &str = "atoll:";
 
-/// The maximum memory that a parsed object takes: half of what a virtual cluster has for bodies, for it must fit beside its
-/// JSON. Small parts take many times theirs.
+/// The maximum memory of a parsed object, in bytes: half of a virtual cluster's budget for bodies, because its JSON is
+/// in memory, too. Small values take many times their length.
 const MAX_MEMORY: usize = 8 << 20;
 
-/// How long a request waits for the agent to know the host's cluster roles.
+/// The time that a request waits until the agent knows the host's cluster roles.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A write that can be made, and what would come of it.
+/// A write that passed the dry run.
 struct Tried {
     request: Request<RequestBody>,
-    /// Whether a conflict is ours to try again.
+    /// Whether the agent repeats the write after a conflict.
     again: bool,
     /// The object as the host would store it.
     result: Value,
-    /// Charges it, for it is there while others are asked.
+    /// The charge for `result`, which stays in memory during further requests to the host.
     _charge: Reservation,
-    /// Whether it does not exist yet.
+    /// Whether the write creates the object.
     is_new: bool,
 }
 
 impl Asked<'_> {
-    /// Waits until the roles are known that every cluster has, which is a moment after the agent has started.
+    /// Waits until the agent knows the roles that every cluster has, which takes a moment after its start.
     pub(super) async fn known_roles(&self) -> Result<(), Refusal> {
-        timeout(PATIENCE, self.cluster.roles().synced()).await.map_err(|_| {
+        self.outside(timeout(PATIENCE, self.cluster.roles().synced())).await.map_err(|_| {
             Status::service_unavailable("the roles of this cluster are not known yet").with_retry_after(1).into()
         })
     }
 
-    /// Maps a create, update or patch of what is at `path` on the host, and lets the host try it.
+    /// Maps a create, update or patch of the object at `path` on the host, and sends it as a dry run.
     async fn tried(&self, request: &ResourceRequest<'_>, path: &str, body: &Bytes) -> Result<Tried, Refusal> {
-        // The host would take long to say what is wrong with each of 60,000 subjects (`aggregate.Error` in apimachinery's
-        // `pkg/util/errors` copies the whole text for each error).
-        bounded(weight(body))?;
         let mapped = match request.verb() {
             Verb::Patch => self.patch(request, None, path, body).await.map(|patched| (patched.request, patched.again)),
             _ => match self.body(request, None, body).await {
@@ -96,6 +93,9 @@ impl Asked<'_> {
                 return Err(self.in_own_words(request, &place, body, refusal).await);
             }
         };
+        // The host would take long to report 60,000 invalid subjects (`aggregate.Error` in apimachinery's
+        // `pkg/util/errors` copies the whole text for each error).
+        bounded(weight(&upstream.body().bytes()))?;
         let dry = dry_run(&upstream)?;
         let (is_new, text) = self.result(request, dry).await?;
         let memory = weight(&text);
@@ -104,14 +104,15 @@ impl Asked<'_> {
         let result = serde_json::from_slice(&text).map_err(|error| Refusal::Unreadable(error.to_string()))?;
         let mut tried = Tried { request: upstream, again, result, _charge: charge, is_new };
         if request.verb() == Verb::Patch && self.patch_type()? == BodyType::ApplyYaml {
-            // The manager of a PUT updates, and does not apply. What is not stored shows the version that was sent.
+            // It stays an apply, because a PUT would record the manager's operation as Update. A client's dry run that
+            // creates the object stays as it is, because its response would show the version that `as_tried` adds.
             if !is_new || !self.is_dry_run(body)? {
                 let apply = as_tried(&tried.request.body().bytes(), &tried.result, is_new)?;
                 *tried.request.body_mut() = full(apply);
                 tried.again = true;
             }
         } else if !is_new && request.verb() != Verb::Create {
-            let Patched { request, again } = self.put(without_managers(text, &tried.result), path)?;
+            let Patched { request, again } = self.put(without_managers(text, &tried.result)?, path)?;
             (tried.request, tried.again) = (request, again);
         }
         Ok(tried)
@@ -119,32 +120,30 @@ impl Asked<'_> {
 
     /// The object that the host would store, as JSON. If the host refuses it, the client gets this refusal.
     async fn result(&self, about: &ResourceRequest<'_>, dry: Request<RequestBody>) -> Result<(bool, Bytes), Refusal> {
-        let response = self.parts.host.send(dry).await?;
+        let response = self.send(dry).await?;
         let is_new = response.status() == StatusCode::CREATED;
         if !response.status().is_success() {
-            let said = self.status(about, &self.mapping, response).await;
-            return Err(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into());
+            return Err(self.refused(about, response).await);
         }
         if !is_new {
-            // What is written is the result, about which the host does not warn again.
+            // The agent writes this result later, and the host does not repeat its warnings then.
             self.warn_like(&response);
         }
-        let body = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
+        let body = self.collected(response).await?;
         Ok((is_new, body))
     }
 
-    /// An update or an apply that creates its object requires the right to create it too (`withAuthorization` in
-    /// apiserver's `handlers/update.go`). `host` is the object's host name, and `is_new` says whether the object is
-    /// created.
+    /// Checks the right to create an object that an update or an apply creates (`withAuthorization` in apiserver's
+    /// `handlers/update.go`). `host` is the object's host name, and `is_new` is whether the write creates it.
     async fn may_make(&self, request: &ResourceRequest<'_>, host: &str, is_new: bool) -> Result<(), Refusal> {
         if !is_new || request.verb() == Verb::Create {
             return Ok(());
         }
         let create = Attributes { verb: Verb::Create.as_str(), name: host, ..self.attributes(request) };
-        Ok(self.parts.access.demand(&self.mapping, &self.caller, &create).await?)
+        Ok(self.outside(self.parts.access.demand(&self.mapping, &self.caller, &create)).await?)
     }
 
-    /// How a new object calls itself. Names of the agent's own objects are refused.
+    /// The name in a new object. Names of the agent's own objects are refused.
     fn new_name(&self, request: &ResourceRequest<'_>, body: &Bytes) -> Result<ObjectName, Refusal> {
         let own = self.object(body)?.name()?;
         let name = if own.name.is_empty() { &own.generate_name } else { &own.name };
@@ -157,7 +156,7 @@ fn reserved(kind: GroupKind<'_>, name: &str) -> Refusal {
     Unmapped::refusal(Status::invalid(kind, name, &[error]), Ask::Nobody)
 }
 
-/// Refuses an object whose parsed form takes too much.
+/// Refuses an object whose parsed form takes too much memory.
 fn bounded(memory: usize) -> Result<(), Refusal> {
     if memory <= MAX_MEMORY {
         return Ok(());
@@ -167,37 +166,7 @@ fn bounded(memory: usize) -> Result<(), Refusal> {
     Err(Status::request_entity_too_large(&message).into())
 }
 
-/// An apply that the host refuses if its object is another one than in the dry run that had this `result`, or has changed.
-fn as_tried(apply: &[u8], result: &Value, is_new: bool) -> Result<String, Refusal> {
-    let mut apply: Value = serde_json::from_slice(apply).map_err(|error| Refusal::Unreadable(error.to_string()))?;
-    if let Some(metadata) = made_at(&mut apply, "/metadata") {
-        if is_new {
-            // A version keeps an apply from changing an object, and not from creating one (`Update` in apiserver's
-            // `registry/generic/registry/store.go`). No object has this one, which is that of an empty etcd.
-            metadata.insert("resourceVersion".to_owned(), "1".into());
-        } else {
-            // Without the uid, the apply would create an object that has been deleted since.
-            for key in ["uid", "resourceVersion"] {
-                metadata.insert(key.to_owned(), result["metadata"][key].clone());
-            }
-        }
-    }
-    Ok(apply.to_string())
-}
-
-/// The result of a dry run, for a PUT. If it has no managed fields, the client has cleared them; but a PUT that has none
-/// keeps those that are stored (`decodeLiveOrNew` and `isResetManagedFields` in apimachinery's
-/// `pkg/util/managedfields/internal/fieldmanager.go`).
-fn without_managers(text: Bytes, result: &Value) -> Bytes {
-    if !result["metadata"]["managedFields"].is_null() {
-        return text;
-    }
-    let clear = Bytes::from_static(br#"[{"op":"add","path":"/metadata/managedFields","value":[{}]}]"#);
-    let clear = JsonPatch::parse(&clear).expect("a patch of one operation");
-    clear.apply(text.clone()).unwrap_or(text)
-}
-
-/// The same request, storing nothing.
+/// The same request as a dry run.
 fn dry_run(write: &Request<RequestBody>) -> Result<Request<RequestBody>, Refusal> {
     let mut query = Query::new(write.uri().query().unwrap_or_default());
     query.set("dryRun", "All");
@@ -207,39 +176,4 @@ fn dry_run(write: &Request<RequestBody>) -> Result<Request<RequestBody>, Refusal
     *dry.headers_mut() = write.headers().clone();
     dry.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     Ok(dry)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn an_apply_is_for_what_was_tried() {
-        let result = json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}});
-        let tried = |apply: &Value, is_new: bool| -> Value {
-            serde_json::from_str(&as_tried(apply.to_string().as_bytes(), &result, is_new).unwrap()).unwrap()
-        };
-        for bare in [json!({}), json!({"metadata": null}), json!({"metadata": {}})] {
-            assert_eq!(tried(&bare, true), json!({"metadata": {"resourceVersion": "1"}}));
-            assert_eq!(tried(&bare, false), json!({"metadata": {"uid": "u", "resourceVersion": "7"}}));
-        }
-        let named = json!({"metadata": {"name": "a", "resourceVersion": "5"}, "rules": []});
-        assert_eq!(tried(&named, true), json!({"metadata": {"name": "a", "resourceVersion": "1"}, "rules": []}));
-        assert!(as_tried(b"{", &result, true).is_err());
-    }
-
-    #[test]
-    fn cleared_managers_stay_cleared() {
-        let put = |metadata: Value| -> Value {
-            let result = json!({"metadata": metadata, "rules": []});
-            let text = without_managers(result.to_string().into(), &result);
-            serde_json::from_slice(&text).unwrap()
-        };
-        let managed = json!({"name": "a", "managedFields": [{"manager": "b"}]});
-        assert_eq!(put(managed.clone()), json!({"metadata": managed, "rules": []}));
-        let cleared = json!({"metadata": {"name": "a", "managedFields": [{}]}, "rules": []});
-        assert_eq!(put(json!({"name": "a"})), cleared);
-    }
 }

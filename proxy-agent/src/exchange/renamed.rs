@@ -1,10 +1,11 @@
-//! Custom objects that are in no namespace: each virtual cluster has its own, under another name on the host.
+//! Cluster-scoped custom objects: each virtual cluster has its own, with another name on the host.
 //!
-//! The caller's rights are those in the root namespace, and the host is then asked in the agent's name. An object is the
-//! virtual cluster's if its label and its name say so; before one is written by its name, the host's is looked at.
+//! The caller needs the right in the root namespace. The agent then sends the request with its own identity. An object
+//! belongs to the virtual cluster if its label and its name say so. Before the agent writes an object by its name, it
+//! checks to whom the host's object belongs.
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, StatusCode, header};
+use http::Method;
 use kube_wire::media::BodyType;
 use kube_wire::name::SegmentName;
 use kube_wire::status::FieldError;
@@ -26,23 +27,23 @@ use crate::host::{empty, full};
 use crate::own_rights::Lack;
 use crate::policy::{self, Class, Custom};
 use crate::refusal::{Ask, Refusal, Unmapped};
-use crate::translate::{MAX_OBJECT, Show};
+use crate::translate::Show;
 
-/// Metadata is all that says whose an object is.
+/// Only metadata, which shows to whom an object belongs.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
 
-/// To whom a name of the host belongs.
+/// The owner of a name on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Holder {
     Nobody,
-    /// The virtual cluster, whose object has this uid.
+    /// The virtual cluster. Its object has this uid.
     Own(String),
-    /// Somebody who has made it on the host itself.
+    /// Somebody else, for example the operator of the host.
     Other,
 }
 
 impl Asked<'_> {
-    /// Finds out whether the request is about cluster-scoped custom objects, and how those are served.
+    /// Determines whether the request is for cluster-scoped custom objects, and how the cluster is served them.
     pub(super) async fn learn_custom(&mut self) -> Result<(), Refusal> {
         self.learn_kinds();
         let Some(request) = self.info.resource() else { return Ok(()) };
@@ -55,7 +56,7 @@ impl Asked<'_> {
         if known.is_some_and(|known| known.custom && !known.namespaced) {
             self.custom = Some(self.custom_of(request).await?);
         }
-        // Its definition may be new.
+        // The definition may be new.
         self.learn_kinds();
         Ok(())
     }
@@ -66,7 +67,7 @@ impl Asked<'_> {
         if let Some(custom) = self.parts.discovery.custom(&name) {
             return Ok(custom);
         }
-        // It may have been made a moment ago, through another agent.
+        // Another agent may have just created it.
         let definition = self.definition(&name).await?;
         let is_of_clusters = definition.is_some_and(|definition| definition.is_of_clusters());
         Ok(self.parts.discovery.custom_of(&name, is_of_clusters))
@@ -90,7 +91,7 @@ impl Asked<'_> {
         }
     }
 
-    /// A request about custom objects that are in no namespace. The caller may make it.
+    /// A request for cluster-scoped custom objects. The caller is authorised.
     pub(super) async fn renamed(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
         if !matches!(request.subresource(), None | Some("status" | "scale")) {
             return Err(Status::path_not_found().into());
@@ -111,16 +112,17 @@ impl Asked<'_> {
         }
     }
 
-    /// The caller may make the request, and the agent is to.
+    /// Makes sure that the agent itself has the right to write.
     pub(super) async fn may_write_itself(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
-        match self.parts.own_rights.to_write(request.group_resource()).await {
+        let scans = &self.cluster.kept.scans;
+        match self.outside(self.parts.own_rights.to_write(request.group_resource(), scans)).await {
             Ok(()) => Ok(()),
             Err(Lack::NotGiven) => Err(forbidden(request, policy::NOT_GIVEN)),
             Err(Lack::NotDue) => Err(forbidden(request, policy::HIDDEN)),
             Err(Lack::Host(error)) => {
                 let error: &dyn std::error::Error = &error;
-                warn!(error, resource = %request.group_resource(), "whether the agent may write custom resources is not known");
-                let message = "the host cluster does not say whether this can be written; try again";
+                warn!(error, resource = %request.group_resource(), "cannot check the right to write custom resources");
+                let message = "the host cluster did not say whether the agent may write this; try again";
                 Err(Status::service_unavailable(message).with_retry_after(1).into())
             }
         }
@@ -159,8 +161,8 @@ impl Asked<'_> {
         Ok(plan)
     }
 
-    /// The name of a new object, and its body with it: the host could not make one of `generateName`, for what it appends
-    /// would stand behind the virtual cluster's name.
+    /// The name of a new object, and its body with that name. The host cannot generate a name, because it would append
+    /// the suffix after the name of the virtual cluster.
     fn named(&self, body: &Bytes) -> Result<(String, Bytes), Refusal> {
         let own = self.object(body)?.name()?;
         if !own.name.is_empty() || own.generate_name.is_empty() {
@@ -171,7 +173,7 @@ impl Asked<'_> {
         let json = self
             .object(body)?
             .into_json()
-            .ok_or_else(|| Refusal::from(Status::bad_request("objects of this kind are taken in JSON and YAML")))?;
+            .ok_or_else(|| Refusal::from(Status::bad_request("objects of this kind must be in JSON or YAML")))?;
         let mut object: Value = serde_json::from_slice(&json).map_err(bad)?;
         object["metadata"]["name"] = name.clone().into();
         Ok((name, serde_json::to_vec(&object).map_err(bad)?.into()))
@@ -201,7 +203,7 @@ impl Asked<'_> {
         let holder = self.holder(request, &path).await?;
         if holder == Holder::Other {
             return Err(if request.verb() == Verb::Patch {
-                // An apply would make it.
+                // An apply would otherwise create the object.
                 let why = "the name is taken on the host by something else";
                 Status::conflict(request.group_resource(), name, why).into()
             } else {
@@ -233,8 +235,8 @@ impl Asked<'_> {
         Ok(plan)
     }
 
-    /// The body of a write. An apply may create the object only if the caller may create it; otherwise, it can only
-    /// change the existing object.
+    /// The body of a write. An apply may create the object only if the caller may create it. Otherwise, it gets the uid
+    /// of the existing object, so that it can only change that one.
     async fn applied(&self, request: &ResourceRequest<'_>, holder: Holder, body: &Bytes) -> Result<Bytes, Refusal> {
         let kind = BodyType::of_patch(content_type(&self.headers));
         if request.verb() != Verb::Patch || request.subresource().is_some() || kind != Ok(BodyType::ApplyYaml) {
@@ -246,6 +248,7 @@ impl Asked<'_> {
             return Ok(body.clone());
         }
         let json = yaml_to_json(body)?;
+        self.admit_heavy(&json)?;
         let mut object: Map<String, Value> =
             serde_json::from_slice(&json).map_err(|error| Status::bad_request(error.to_string()))?;
         if let Some(metadata) = object.entry("metadata").or_insert_with(|| json!({})).as_object_mut() {
@@ -265,12 +268,12 @@ impl Asked<'_> {
         self.in_own_words(request, &place, body, refusal).await
     }
 
-    /// What stands for a scale has no labels.
+    /// A `Scale` has no labels of its object.
     fn filter(request: &ResourceRequest<'_>) -> Filter {
         if request.subresource() == Some("scale") { Filter::Everything } else { Filter::ByRole }
     }
 
-    /// The path on the host. A name that cannot be there is one that nothing has.
+    /// The path on the host. If the host name is invalid, no such object exists.
     fn renamed_path(&self, request: &ResourceRequest<'_>, name: &str) -> Result<String, Refusal> {
         let missing = || Refusal::from(Status::not_found(request.group_resource(), name));
         let host = self.mapping.object(name).map_err(|error| {
@@ -283,29 +286,16 @@ impl Asked<'_> {
         Ok(if request.path_name().is_some() { path } else { format!("{}/{segment}", request.path().build()) })
     }
 
-    /// To whom the object at a path of the host belongs.
+    /// The owner of the object at this path of the host.
     async fn holder(&self, request: &ResourceRequest<'_>, path: &str) -> Result<Holder, Refusal> {
         let path = match request.subresource() {
             Some(subresource) => path.strip_suffix(subresource).and_then(|path| path.strip_suffix('/')).unwrap_or(path),
             None => path,
         };
-        let mut read = self.upstream(Method::GET, path, As::Agent, empty())?;
-        read.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(METADATA));
-        let response = self.parts.host.send(read).await?;
-        match response.status() {
-            StatusCode::NOT_FOUND => Ok(Holder::Nobody),
-            StatusCode::OK => {
-                let body = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
-                let object: Value =
-                    serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
-                let label = object["metadata"]["labels"][CLUSTER_LABEL].as_str();
-                let uid = || object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-                Ok(if label == Some(self.cluster.name.as_str()) { Holder::Own(uid()) } else { Holder::Other })
-            }
-            _ => {
-                let said = self.status(request, &self.mapping, response).await;
-                Err(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into())
-            }
-        }
+        let Some(body) = self.object_at(request, path, METADATA).await? else { return Ok(Holder::Nobody) };
+        let object: Value = serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let label = object["metadata"]["labels"][CLUSTER_LABEL].as_str();
+        let uid = || object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        Ok(if label == Some(self.cluster.name.as_str()) { Holder::Own(uid()) } else { Holder::Other })
     }
 }

@@ -1,13 +1,14 @@
-//! Reviews: what clients ask about rights and identities, answered for the virtual cluster.
+//! Reviews: questions of clients about rights and identities, answered for the virtual cluster.
 //!
-//! | question | goes upstream | as |
+//! | review | goes upstream | as |
 //! |---|---|---|
 //! | SelfSubjectAccessReview, SelfSubjectRulesReview, SelfSubjectReview | in host names | the caller |
 //! | LocalSubjectAccessReview | in the host's namespace | the caller |
-//! | SubjectAccessReview, TokenReview | in host names, if the caller may create one here | the agent |
+//! | SubjectAccessReview, TokenReview | in host names, if the caller may create it here | the agent |
 //!
-//! The host answers all of them, so that the answer has the form of its version. What only the agent knows is put into
-//! its `status` ([`Answer`]): paths that are no resources, whose tokens are whose, and what no role can give.
+//! The host answers every review, so that the response has the form of its version. The agent puts into `status` what
+//! only it knows ([`Answer`]): the answer for paths that are no resources, the virtual cluster of a token, and refusals
+//! regardless of roles.
 
 mod question;
 
@@ -31,21 +32,21 @@ use question::{About, Path, Question, Subject};
 /// The kinds of review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// May I, may they.
+    /// Whether the caller or somebody else is allowed to do something.
     Access,
-    /// Whose is this token.
+    /// The owner of a token.
     Token,
-    /// What may I, who am I.
+    /// All rights of the caller, or its identity.
     Other,
 }
 
-/// Why nobody is shown a path.
+/// The reason why a path is refused to everybody.
 const NEVER: &str = "this path shows the whole host cluster and is not served by virtual clusters";
 
 // === impl Kind ===
 
 impl Kind {
-    /// What a request to create an object of this resource asks.
+    /// The kind of review that a request creates. `None` if it creates none.
     pub(super) fn of(request: &ResourceRequest<'_>) -> Option<Self> {
         if request.verb() != Verb::Create || request.subresource().is_some() {
             return None;
@@ -65,7 +66,7 @@ impl Kind {
 }
 
 impl Asked<'_> {
-    /// A review. `namespace` is where it is made, of those that are made in one.
+    /// Handles a review. `namespace` is the namespace of a LocalSubjectAccessReview.
     pub(super) async fn review(
         &self,
         request: &ResourceRequest<'_>,
@@ -75,7 +76,7 @@ impl Asked<'_> {
     ) -> Result<Plan, Refusal> {
         let segment = namespace.map(|(_, host)| super::namespaced::segment(host));
         let path = request.path_with(segment.as_ref(), None);
-        // One's own rights are everybody's to ask about, which the host's `system:basic-user` says.
+        // All callers may ask about their own rights, by the host's role `system:basic-user`.
         let identity = match request.resource() {
             "subjectaccessreviews" | "tokenreviews" => As::Agent,
             _ => As::Caller,
@@ -117,7 +118,7 @@ impl Asked<'_> {
         self.readable(&mut upstream)?;
         let (root, host_tokens) = (self.cluster.root.clone(), self.cluster.host_tokens.clone());
         let answer = Answer { ruling, root, about: report.about, host_tokens };
-        // What a token's answer says of the user is in virtual names already.
+        // The answer about a token already has the user in virtual names.
         let program = if kind == Kind::Token { rewrite::schema::program_of_any() } else { program(request) };
         let show = Show::Review { program, filter: Filter::Everything, answer };
         let mut plan = self.planned(request, upstream, show);
@@ -127,7 +128,7 @@ impl Asked<'_> {
         Ok(plan)
     }
 
-    /// What the agent knows better than the host.
+    /// The part of the answer that only the agent knows.
     async fn ruling(&self, question: &Question) -> Result<Ruling, Refusal> {
         if let Some(attributes) = &question.resource {
             let (resource, subresource, verb) = (attributes.as_resource(), &*attributes.subresource, &*attributes.verb);
@@ -143,7 +144,7 @@ impl Asked<'_> {
         }
         let Some(Path { path, verb }) = &question.path else { return Ok(Ruling::Host) };
         match question::class(verb, path) {
-            // The host's own roles say so of everybody, and they are those of every cluster.
+            // The host's own roles allow this to everybody, and all virtual clusters have these roles.
             PathClass::Public | PathClass::Authenticated => Ok(Ruling::Host),
             PathClass::Never => Ok(Ruling::Denied(NEVER)),
             PathClass::ByRule => {
@@ -167,7 +168,7 @@ impl Asked<'_> {
 // === impl Question ===
 
 impl Question {
-    /// Groups that the host adds to somebody who is in those that the question names.
+    /// The host's own groups that the host would add to a user with the groups of the question.
     fn added_groups(&self, mapping: &rewrite::Mapping) -> Vec<String> {
         let ours = [AUTHENTICATED, UNAUTHENTICATED, ACCOUNTS];
         let user = self.subject.as_ref().and_then(|subject| subject.user(mapping));
@@ -179,7 +180,7 @@ impl Question {
 // === impl Subject ===
 
 impl Subject {
-    /// Whom the question is about; nobody if that is nobody whom the host could know.
+    /// The subject as a user of the host. `None` if the host cannot know such a user.
     fn user(&self, mapping: &rewrite::Mapping) -> Option<HostUser> {
         HostUser::impersonated(mapping, &self.user, self.groups(), None, Vec::new()).ok()
     }

@@ -8,13 +8,13 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::plan::As;
+use super::read::JSON;
 use super::{Asked, warning};
 use crate::host::{HostBody, empty, full};
 use crate::pod_security::{self, correction};
 use crate::refusal::Refusal;
-use crate::translate::{MAX_OBJECT, Upstream};
+use crate::translate::Upstream;
 
-const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
 impl Asked<'_> {
@@ -29,14 +29,12 @@ impl Asked<'_> {
         if !response.status().is_success() || is_dry {
             return Ok(response.map(Upstream::Stream));
         }
-        let mut read = self.upstream(Method::GET, path, As::Agent, empty())?;
-        read.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(JSON));
-        let live = self.parts.host.send(read).await?;
+        let live = self.read_from_host(path, JSON).await?;
         if live.status() != StatusCode::OK {
             // It was deleted meanwhile.
             return Ok(response.map(Upstream::Stream));
         }
-        let live = self.collector().collect(live.into_body(), MAX_OBJECT).await?;
+        let live = self.collected(live).await?;
         let live: Value = serde_json::from_slice(&live).map_err(|error| Refusal::Unreadable(error.to_string()))?;
         let labels = &live["metadata"]["labels"];
         let mut response = response;
@@ -47,7 +45,7 @@ impl Asked<'_> {
                 request.headers_mut().insert(name, HeaderValue::from_static(value));
             }
             // If this fails, the reconciler tries again.
-            let corrected = self.parts.host.send(request).await?;
+            let corrected = self.send(request).await?;
             for warning in corrected.headers().get_all(header::WARNING) {
                 response.headers_mut().append(header::WARNING, warning.clone());
             }
@@ -55,7 +53,7 @@ impl Asked<'_> {
         // The agent may also have set them when it was told of the write, and so the object may be newer than the answer.
         let mut read = self.upstream(Method::GET, path, As::Agent, empty())?;
         self.readable(&mut read)?;
-        let newest = self.parts.host.send(read).await?;
+        let newest = self.send(read).await?;
         if newest.status() == StatusCode::OK {
             let (parts, body) = newest.into_parts();
             let (mut head, _) = response.into_parts();

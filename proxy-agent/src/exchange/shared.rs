@@ -1,16 +1,16 @@
 //! Objects that virtual clusters share (`crate::shared`), read and written through one cluster.
 //!
-//! | request | goes upstream, in the agent's name |
+//! | request | on the host, as the agent |
 //! |---|---|
-//! | read | as it is; the answer is shown by overlays, which is also what is selected by |
-//! | create, apply of what nobody has | a dry run, then POST with the overlay |
-//! | create, apply of what others have | a dry run against it; PUT of the overlay if it says the same |
+//! | read | unchanged; the response shows the overlay, and selectors match the overlay |
+//! | create or apply of an object that does not exist | a dry run, then POST with the overlay |
+//! | create or apply of an object of others | a dry run; PUT of the overlay if the specification is the same |
 //! | update, patch | a dry run; PUT of the overlay, and of the rest if that is [agreed](crate::shared::Consent) |
-//! | delete | PUT without the overlay; DELETE if nobody else has one |
+//! | delete | PUT without the overlay; DELETE if no other cluster has one |
 //! | deletecollection | the same for each selected object; then a list |
 //! | update, patch of a definition's status | a dry run; PUT if no other cluster has the definition |
 //!
-//! Every write carries the resourceVersion that was read, and a conflict is planned anew.
+//! Every write has the resourceVersion that was read. After a conflict, the request is planned again.
 //!
 //! Reading order: here, `wanted` (what a client wants), `write`, `stored`, `leave`, `collection`, `status`.
 
@@ -24,6 +24,8 @@ mod status;
 mod stored;
 mod wanted;
 mod write;
+
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};
@@ -39,17 +41,20 @@ pub(super) use advertised::Advertised;
 
 use super::Asked;
 use super::body::{Body, content_type};
+use super::burden::weight;
 use super::cluster_scoped::forbidden;
 use super::own_words::Upstream;
+use super::patch::{MAX_LIVE, too_many_parts};
 use super::plan::{As, Plan};
 use crate::host::api::Api;
-use crate::host::{RequestBody, empty, full};
+use crate::host::{HostBody, RequestBody, empty, full};
 use crate::policy::{self, Class, Custom};
 use crate::refusal::Refusal;
 use crate::shared::{HostObject, Kind};
 use crate::translate::{MAX_OBJECT, Show};
+use crate::turns::Size;
 
-/// The longest name of a manager (`FieldManagerMaxLength` in apimachinery's `meta/v1/validation`).
+/// The maximum length of a manager's name (`FieldManagerMaxLength` in apimachinery's `meta/v1/validation`).
 const MAX_MANAGER: usize = 128;
 
 /// The field manager of an unknown client (`buildmanagerinfo.go` in apimachinery's `util/managedfields`).
@@ -65,7 +70,7 @@ enum Written {
 }
 
 impl Asked<'_> {
-    /// A request that the root namespace allows.
+    /// Handles a request that RBAC in the root namespace allows.
     pub(super) async fn shared(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
         let place = request.path().build();
         let planned = match self.writes_shared(request).await? {
@@ -86,7 +91,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What is written; nothing if it is a read.
+    /// The kind of object that is written; `None` for a read.
     async fn writes_shared(&self, request: &ResourceRequest<'_>) -> Result<Option<Written>, Refusal> {
         let is_read = request.verb().is_read();
         if is_read && request.subresource().is_none_or(|subresource| subresource == "status") {
@@ -121,7 +126,7 @@ impl Asked<'_> {
         Ok(self.planned(request, upstream, self.shown(request)))
     }
 
-    /// The objects that the query selects by the labels that the cluster sees.
+    /// Lists the objects that the query selects, by the labels that the cluster sees.
     fn list_shared(&self, request: &ResourceRequest<'_>, method: Method) -> Result<Plan, Refusal> {
         let mut query = self.list_query(request, None)?;
         query.remove("labelSelector");
@@ -143,12 +148,12 @@ impl Asked<'_> {
             .map_err(|error: LabelSelectorError| Status::bad_request(error.to_string()).into())
     }
 
-    /// The agent's own calls.
+    /// A client for the agent's own requests.
     fn api(&self) -> Api {
         Api::new(self.parts.host.clone())
     }
 
-    /// The object at `path`, for any virtual cluster.
+    /// The object at `path`, even if this cluster does not see it.
     async fn live(&self, request: &ResourceRequest<'_>, path: &str) -> Result<Option<HostObject>, Refusal> {
         let read = self.upstream(Method::GET, path, As::Agent, empty())?;
         match self.answer(request, read).await {
@@ -161,30 +166,53 @@ impl Asked<'_> {
     }
 
     /// The host's answer, an object; a refusal of its is the answer to the client.
-    async fn answer(&self, about: &ResourceRequest<'_>, mut request: Request<RequestBody>) -> Result<Value, Refusal> {
-        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        let response = self.parts.host.send(request).await?;
+    async fn answer(&self, about: &ResourceRequest<'_>, request: Request<RequestBody>) -> Result<Value, Refusal> {
         let unreadable = |error: String| Refusal::Unreadable(error);
+        let body = self.accepted(about, request).await?;
+        let body = self.outside(self.answer_collector().collect(body, MAX_OBJECT)).await?;
+        self.parse_in_turn(&body).await?;
+        let object: Map<String, Value> =
+            serde_json::from_slice(&body).map_err(|error| unreadable(error.to_string()))?;
+        if object.get("metadata").is_some_and(|metadata| !metadata.is_object()) {
+            return Err(unreadable("its metadata is no object".to_owned()));
+        }
+        Ok(Value::Object(object))
+    }
+
+    /// The body of a successful answer of the host's; a refusal of its is the answer to the client.
+    async fn accepted(
+        &self,
+        about: &ResourceRequest<'_>,
+        mut request: Request<RequestBody>,
+    ) -> Result<HostBody, Refusal> {
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        let response = self.send(request).await?;
         match response.status() {
-            status if status.is_success() => {
-                let body = self.answer_collector().collect(response.into_body(), MAX_OBJECT).await?;
-                let object: Map<String, Value> =
-                    serde_json::from_slice(&body).map_err(|error| unreadable(error.to_string()))?;
-                if object.get("metadata").is_some_and(|metadata| !metadata.is_object()) {
-                    return Err(unreadable("its metadata is no object".to_owned()));
-                }
-                Ok(Value::Object(object))
-            }
+            status if status.is_success() => Ok(response.into_body()),
             // It would name the agent's account on the host, which has less rights than it should.
             StatusCode::FORBIDDEN => Err(forbidden(about, policy::NOT_GIVEN)),
-            _ => {
-                let said = self.status(about, &self.mapping, response).await;
-                Err(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into())
+            _ => Err(self.refused(about, response).await),
+        }
+    }
+
+    /// Waits until an object of the host may be parsed. At most two parsed objects are in memory at once: this one, and
+    /// the one that is made from it.
+    async fn parse_in_turn(&self, object: &[u8]) -> Result<(), Refusal> {
+        let memory = weight(object);
+        if memory > MAX_LIVE {
+            return Err(too_many_parts());
+        }
+        self.read_weight.fetch_max(memory, Ordering::Relaxed);
+        match Size::of(object.len(), memory) {
+            Size::Large => self.take_turn(Size::Large).await,
+            size => {
+                self.hold(2 * memory)?;
+                self.take_turn(size).await
             }
         }
     }
 
-    /// A write upstream of an object in JSON.
+    /// A write of a JSON object on the host.
     fn put_upstream(
         &self,
         method: Method,
@@ -192,13 +220,14 @@ impl Asked<'_> {
         query: &Query<'_>,
         object: &Value,
     ) -> Result<Request<RequestBody>, Refusal> {
-        let body = full(Bytes::from(object.to_string()));
-        let mut request = self.upstream(method, &Self::target(path, query), As::Agent, body)?;
+        let body = Bytes::from(object.to_string());
+        self.admit_heavy(&body)?;
+        let mut request = self.upstream(method, &Self::target(path, query), As::Agent, full(body))?;
         request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(request)
     }
 
-    /// The parameters of a write, with a manager that is the cluster's own.
+    /// The query of a write, with a field manager of this cluster.
     fn write_query(&self) -> Result<Query<'static>, Refusal> {
         let mut query = self.info.query().borrowed().into_owned();
         query.remove("force");
@@ -208,7 +237,7 @@ impl Asked<'_> {
         Ok(query)
     }
 
-    /// The same, storing nothing.
+    /// The same query for a dry run.
     fn dry_query(&self) -> Result<Query<'static>, Refusal> {
         let mut query = self.write_query()?;
         if !query.contains("dryRun") {
@@ -217,8 +246,8 @@ impl Asked<'_> {
         Ok(query)
     }
 
-    /// The field manager on the host. `None` if the name is invalid or missing, so that the host refuses it. Managers of
-    /// virtual clusters always have the prefix: a manager without it is the operator.
+    /// The field manager on the host. `None` if the name is invalid or missing, so that the host refuses it. Managers
+    /// of virtual clusters always have the prefix. A manager without it belongs to the operator.
     fn manager(&self) -> Result<Option<String>, Refusal> {
         let options = WriteOptions::parse(self.info.query())?;
         let mut named = &*options.field_manager;

@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use http::{HeaderValue, Method, StatusCode, header};
+use http::StatusCode;
 use kube_wire::ResourceRequest;
 use rewrite::VirtualNamespace;
 use rewrite::request::Request;
 use serde::Deserialize;
 
 use super::Asked;
-use super::plan::As;
-use crate::host::empty;
+use super::read::JSON;
 use crate::namespaces;
 use crate::refusal::Refusal;
-use crate::translate::MAX_OBJECT;
 
 /// A Namespace as the host has it.
 #[derive(Default, Deserialize)]
@@ -64,15 +62,13 @@ impl Asked<'_> {
         let name = request.path_name().and_then(|name| VirtualNamespace::new(name).ok());
         let Some(host) = name.and_then(|name| self.mapping.host(&name).ok()) else { return Ok(None) };
         let path = format!("{}/{host}", namespaces::PATH);
-        let mut read = self.upstream(Method::GET, &path, As::Agent, empty())?;
-        read.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        let response = self.parts.host.send(read).await?;
+        let response = self.read_from_host(&path, JSON).await?;
         if response.status() != StatusCode::OK {
             // What there is to say of that, the host says to the client.
             return Ok(None);
         }
         let unreadable = |error: String| Refusal::Unreadable(error);
-        let live = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
+        let live = self.collected(response).await?;
         let Live { metadata } = serde_json::from_slice(&live).map_err(|error| unreadable(error.to_string()))?;
         Ok(Some(metadata))
     }

@@ -1,4 +1,4 @@
-//! Whether somebody has touched the policies.
+//! Changes of the policies by others.
 
 use std::future::pending;
 
@@ -11,7 +11,7 @@ use super::served::Served;
 use crate::clusters::host_api::{Following, HostApi};
 use crate::host::api::Change;
 
-/// What has changed; nothing follows the collections before they are known to be served.
+/// Follows the collections of policies and bindings that the host serves.
 pub(super) struct Changes<A> {
     api: A,
     followed: Served,
@@ -33,7 +33,7 @@ impl<A: HostApi> Changes<A> {
         }
         self.followed = served;
         self.followers.abort_all();
-        // One place: that something has changed is all there is to tell.
+        // A capacity of one: the message says only that something has changed.
         let (tell, told) = mpsc::channel(1);
         self.told = Some(told);
         let kinds = [(served.validating, Kind::Validating), (served.mutating, Kind::Mutating)];
@@ -44,7 +44,7 @@ impl<A: HostApi> Changes<A> {
         }
     }
 
-    /// Waits until one was changed or deleted. Dropping the future loses nothing.
+    /// Waits until a policy or binding is changed or deleted. Cancel-safe.
     pub(super) async fn next(&mut self) {
         if let Some(told) = &mut self.told
             && told.recv().await.is_some()
@@ -55,7 +55,7 @@ impl<A: HostApi> Changes<A> {
     }
 }
 
-/// What is there when the following begins was looked at already.
+/// Reports changes. The gate has just read or written the objects that exist when this begins.
 async fn forward(mut following: impl Following, tell: mpsc::Sender<()>) {
     let mut is_synced = false;
     loop {

@@ -1,7 +1,7 @@
 //! How policies are written: a policy and its binding, for server-side apply.
 //!
-//! Fields as in `k8s.io/api/admissionregistration/v1/types.go`. What has a default there is written out where it matters
-//! for safety, so that applying sets it right again.
+//! Fields as in `k8s.io/api/admissionregistration/v1/types.go`. Where a default matters for security, the field is
+//! written out, so that each apply restores it.
 
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ impl Kind {
 }
 
 fn object(version: &str, kind: &str, collection: &str, name: &str, spec: &Value) -> Object {
-    // With force: another writer of one of our fields loses it.
+    // With force, so that the agent becomes the owner of fields that somebody else has written.
     let path = format!("{collection}/{name}?fieldManager=proxy-agent&force=true");
     let labels = json!({LABEL: "", "app.kubernetes.io/managed-by": "atoll"});
     let body = json!({
@@ -88,7 +88,7 @@ pub(super) fn variable(name: &str, expression: &str) -> Value {
     json!({"name": name, "expression": expression})
 }
 
-/// What must be true, and what is said if it is not.
+/// An expression that must be true, and the message if it is false.
 pub(super) fn validation(expression: &str, message: &str) -> Value {
     json!({"expression": expression, "message": message, "reason": "Forbidden"})
 }

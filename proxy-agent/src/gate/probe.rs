@@ -29,13 +29,13 @@ pub(super) const NAME: &str = "probe.atoll.dev";
 /// The Namespace that is never created.
 const NAMESPACE: &str = "atoll-probe";
 
-/// How long to ask. New policies are taken up after two passes at most, of a second each.
+/// How long to try. An API server loads new policies after at most two passes of a second each.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The first pause between questions; it doubles.
+/// The first pause between two tries. It doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(16);
-/// No pause is longer.
+/// The longest pause.
 const LAST_PAUSE: Duration = Duration::from_millis(256);
-/// Bytes of a digest that make a revision.
+/// The number of bytes of the digest in a revision.
 const REVISION: usize = 8;
 
 /// The result of the probe.
@@ -49,13 +49,13 @@ pub(super) enum Verdict {
     Unknown(ApiError),
 }
 
-/// What the host said.
+/// The host's response to the dry run.
 enum Answer {
     /// The policy has refused.
     Refused,
     /// No policy denied it, or an older policy did.
     Allowed,
-    /// Something else has, so that the policy was perhaps not asked.
+    /// Something else denied it, so the host may not have evaluated the policy.
     Elsewhere(ApiError),
 }
 
@@ -125,7 +125,7 @@ async fn ask(api: &impl HostApi, revision: &str) -> Answer {
     match error.status().map(|status| &status.message) {
         Some(message) if message.contains(NAME) && message.contains(revision) => Answer::Refused,
         Some(message) if message.contains(NAME) => Answer::Allowed,
-        // The Namespace exists, so nothing has refused: storage comes after admission.
+        // The Namespace exists. Storage comes after admission, so no policy denied the request.
         _ if error.is_conflict() => Answer::Allowed,
         _ => Answer::Elsewhere(error),
     }

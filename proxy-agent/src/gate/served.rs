@@ -8,8 +8,8 @@ use crate::host::api::ApiError;
 /// The group, in its versions, newest first.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// The first minor version of Kubernetes 1 that accepts `cidr()` in a new expression: 1.30 knows it, and a new expression may
-/// contain what the version before knows too (apiserver/pkg/cel/environment/base.go).
+/// The first minor version of Kubernetes 1 that accepts `cidr()` in a new expression. 1.30 introduced it, and a new
+/// expression may contain only what the previous version also supports (apiserver/pkg/cel/environment/base.go).
 const CIDR: u32 = 31;
 
 /// A version of `admissionregistration.k8s.io` for each kind that is served.
@@ -19,7 +19,7 @@ pub(super) struct Served {
     pub(super) validating: Option<&'static str>,
     /// `MutatingAdmissionPolicy` and its binding.
     pub(super) mutating: Option<&'static str>,
-    /// Whether expressions can tell whether an address is in a range.
+    /// Whether expressions can check that an address is in a range.
     pub(super) has_cidr: bool,
 }
 

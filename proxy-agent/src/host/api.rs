@@ -119,20 +119,21 @@ impl Api {
         self.write(Method::PATCH, path, kind.content_type(), patch.to_string()).await
     }
 
-    /// Creates an object that is JSON text already.
+    /// Creates an object from JSON text.
     pub async fn create_text(&self, path: &str, object: String) -> Result<(), ApiError> {
         let _: IgnoredAny = self.write_briefly(Method::POST, path, "application/json", object).await?;
         Ok(())
     }
 
-    /// Changes an object by a patch that is JSON text already.
+    /// Changes an object by a patch in JSON text.
     pub async fn patch_text(&self, path: &str, kind: PatchKind, patch: String) -> Result<(), ApiError> {
         let _: IgnoredAny = self.write_briefly(Method::PATCH, path, kind.content_type(), patch).await?;
         Ok(())
     }
 
     /// Deletes an object. `options` is a `DeleteOptions` without `kind` and `apiVersion`: `{}`, or preconditions.
-    /// Returns what a `T` holds of the metadata of an object that is still there, or of a Status of success.
+    /// The response has only metadata: that of the object if it still exists, otherwise that of a Status of success.
+    /// Returns it as a `T`.
     pub async fn delete<T: DeserializeOwned>(&self, path: &str, options: &Value) -> Result<T, ApiError> {
         self.write_briefly(Method::DELETE, path, "application/json", options.to_string()).await
     }
@@ -153,7 +154,7 @@ impl Api {
         self.call(request, full(body)).await
     }
 
-    /// As `write`, if nothing but the metadata of the answer is of interest. An object may be large.
+    /// Like `write`, but requests only the metadata of the response, because an object may be large.
     async fn write_briefly<T: DeserializeOwned>(
         &self,
         method: Method,

@@ -6,10 +6,11 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use tokio_util::sync::DropGuard;
-use tunnel::Inbound;
 use tunnel::inbound::InboundError;
+use tunnel::{Inbound, Owner};
 
 use super::connection::Permit;
 use super::counters::Counted;
@@ -37,6 +38,8 @@ pub enum HostBodyError {
 enum Source {
     Http2(Inbound),
     Http1(Incoming),
+    /// It has been read.
+    Whole(Full<Bytes>),
 }
 
 /// What is given back when the body has ended or is dropped.
@@ -57,6 +60,19 @@ impl HostBody {
 
     pub(super) fn http1(bytes: Incoming, held: Held) -> Self {
         Self::new(Source::Http1(bytes), held)
+    }
+
+    /// A body that has been read.
+    pub(crate) fn read(bytes: Bytes) -> Self {
+        Self { bytes: Source::Whole(Full::new(bytes)), held: None }
+    }
+
+    /// Sets the owner that is charged for unread bytes.
+    pub(crate) fn set_owner(&self, owner: Owner) {
+        // What HTTP/1 has not read is in the host's buffers.
+        if let Source::Http2(bytes) = &self.bytes {
+            bytes.set_owner(owner);
+        }
     }
 
     fn new(bytes: Source, held: Held) -> Self {
@@ -85,6 +101,7 @@ impl Body for HostBody {
                 InboundError::Stream(error) => HostBodyError::Broken(error.into()),
             }),
             Source::Http1(bytes) => Pin::new(bytes).poll_frame(cx).map_err(|error| HostBodyError::Broken(error.into())),
+            Source::Whole(bytes) => Pin::new(bytes).poll_frame(cx).map_err(|never| match never {}),
         };
         let is_over = match &polled {
             Poll::Ready(Some(Ok(_))) => self.is_end_stream(),
@@ -102,6 +119,7 @@ impl Body for HostBody {
         match &self.bytes {
             Source::Http2(bytes) => bytes.is_end_stream(),
             Source::Http1(bytes) => bytes.is_end_stream(),
+            Source::Whole(bytes) => bytes.is_end_stream(),
         }
     }
 
@@ -109,6 +127,7 @@ impl Body for HostBody {
         match &self.bytes {
             Source::Http2(bytes) => bytes.size_hint(),
             Source::Http1(bytes) => bytes.size_hint(),
+            Source::Whole(bytes) => bytes.size_hint(),
         }
     }
 }

@@ -10,8 +10,9 @@ pub(super) const STREAM_WINDOW: u32 = 1024 * 1024;
 /// the stream windows do. [`UNREAD`] bounds the memory.
 pub(super) const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
-/// Bytes that all responses together may hold unread before the worst one is reset.
-pub(super) const UNREAD: usize = 128 * 1024 * 1024;
+/// Bytes that all responses together may hold unread. Beyond that, the longest one of the virtual cluster that holds most is
+/// reset.
+pub(super) const UNREAD: usize = 64 * 1024 * 1024;
 
 /// DATA frames up to this size, in bytes; lists are megabytes.
 pub(super) const MAX_FRAME: u32 = 64 * 1024;

@@ -11,7 +11,7 @@ use super::limits::{DRAIN_TICK, TICK};
 
 /// Runs until nobody holds the [`super::Host`] (`gone`), or the drain has closed the last connection.
 pub(super) async fn upkeep(core: Arc<Core>, gone: CancellationToken) {
-    let swept = core.budget.keep(|sweep| warn!(reset = sweep.reset, "slow readers were reset"));
+    let swept = core.budget.keep(|sweep| warn!(reset = sweep.reset, "streams with unread response data were reset"));
     tokio::select! {
         () = swept => {}
         () = tend(&core) => {}

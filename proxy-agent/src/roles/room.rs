@@ -17,7 +17,8 @@ const PART: usize = 96;
 /// The quota would be exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "exceeded quota: all ClusterRoles of a virtual cluster may take {MOST} bytes of memory, and this would make them {bytes}"
+    "exceeded quota: the ClusterRoles of a virtual cluster are limited to {MOST} bytes of memory; with this write, \
+     they would take {bytes}"
 )]
 pub(crate) struct NoRoom {
     bytes: usize,

@@ -1,7 +1,7 @@
-//! The right to attempt a grant, for which a group of its own is bound in the root namespace.
+//! The right to attempt a grant, which a special group has in the root namespace.
 //!
-//! A caller who writes a ClusterRole or a ClusterRoleBinding is made a member of that group for one dry run, which says
-//! whether the host lets it grant as much. No object of that name ever exists.
+//! If a caller writes a ClusterRole or a ClusterRoleBinding, the agent makes a dry run as the caller with this
+//! additional group. It shows whether the host lets the caller grant these rights. An object of that name never exists.
 
 use rewrite::{ClusterName, HostNamespace};
 use serde_json::{Value, json};
@@ -11,11 +11,11 @@ use super::{ATTEMPT, INTERNAL_LABEL, Root, Trouble, paths};
 use crate::clusters::host_api::HostApi;
 use crate::root::trouble::is_already_there;
 
-/// The Role and the RoleBinding of the group.
+/// The name of the group's Role and RoleBinding.
 pub(super) const ATTEMPTS: &str = "atoll:attempts";
 
-/// The group on the host whose members may attempt grants in a virtual cluster. No client is in it: names of clients' groups
-/// begin otherwise.
+/// The group on the host whose members may attempt grants in a virtual cluster. No client is a member: names of
+/// clients' groups have another prefix.
 pub(crate) fn attempt_group(cluster: &ClusterName) -> String {
     format!("{ATTEMPT}:{cluster}")
 }
@@ -49,7 +49,7 @@ fn role(root: &HostNamespace) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
         "metadata": {"name": ATTEMPTS, "namespace": root.as_str(), "labels": {INTERNAL_LABEL: "true"}},
-        // An update of what is not there is a creation, and needs both.
+        // An update of an object that does not exist is a creation, and requires both verbs.
         "rules": [{
             "verbs": ["create", "update"], "apiGroups": [RBAC], "resources": ["rolebindings", "roles"],
             "resourceNames": [ATTEMPT],

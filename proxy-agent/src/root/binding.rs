@@ -1,4 +1,4 @@
-//! A RoleBinding as it should be, and what of an existing one differs from that.
+//! RoleBindings as they should be, and how existing ones differ from that.
 
 use rewrite::{ClusterName, HostNamespace};
 use serde::Serialize;
@@ -11,10 +11,10 @@ use super::{INTERNAL_LABEL, MIRROR_FINALIZER, MIRROR_LABEL, MIRROR_PREFIX, PROTE
 pub(super) const RBAC: &str = "rbac.authorization.k8s.io";
 /// The binding of a cluster's administrators (`cluster-admin` in plugin/pkg/auth/authorizer/rbac/bootstrappolicy).
 pub(crate) const CLUSTER_ADMIN: &str = "cluster-admin";
-/// Labels of ours are flags.
+/// The value of our labels, which are flags.
 const SET: &str = "true";
 
-/// What a ClusterRoleBinding of a virtual cluster says.
+/// The content of a virtual cluster's ClusterRoleBinding.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Binding {
     pub(super) name: String,
@@ -24,7 +24,7 @@ pub(super) struct Binding {
     role_ref: Value,
 }
 
-/// A RoleBinding that must be somewhere, exactly like this.
+/// A RoleBinding as it must exist on the host.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Wanted {
     pub(super) name: String,
@@ -34,21 +34,22 @@ pub(super) struct Wanted {
     role_ref: Value,
 }
 
-/// How an existing RoleBinding becomes the wanted one.
+/// How to make an existing RoleBinding the wanted one.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Repair {
-    /// It is that.
+    /// It already is.
     Nothing,
-    /// By this patch.
+    /// Apply this patch.
     Patch(String),
-    /// Not at all: what a binding refers to cannot be changed, and what is being deleted cannot be kept.
+    /// Delete it and create it again: a binding's role cannot be changed, and a deletion cannot be undone.
     Anew,
 }
 
 // === impl Binding ===
 
 impl Binding {
-    /// What makes `O=system:masters` an administrator of this virtual cluster and nobody on the host.
+    /// The binding that makes `O=system:masters` an administrator of this virtual cluster, without rights elsewhere on
+    /// the host.
     pub(super) fn cluster_admin(cluster: &ClusterName) -> Self {
         Self {
             name: CLUSTER_ADMIN.to_owned(),
@@ -58,8 +59,8 @@ impl Binding {
         }
     }
 
-    /// What a RoleBinding in a root namespace stands for. `None` if it stands for no ClusterRoleBinding: no client can
-    /// have made one with our prefix, or one that refers to a Role.
+    /// The ClusterRoleBinding that a RoleBinding in a root namespace represents. `None` if its name has our prefix or
+    /// it refers to a Role, because no client can have created it as a ClusterRoleBinding.
     pub(super) fn of(found: &Found) -> Option<Self> {
         let name = &found.metadata.name;
         let is_clusters = !name.starts_with("atoll:") && found.role_ref["kind"] == "ClusterRole";
@@ -71,17 +72,17 @@ impl Binding {
         })
     }
 
-    /// The RoleBinding with this metadata: JSON.
+    /// The RoleBinding with this metadata, as JSON.
     pub(super) fn object(&self, metadata: Value) -> String {
         text(metadata, &self.subjects, &self.role_ref)
     }
 
-    /// The RoleBinding in the root namespace, for those that are ours to make.
+    /// The RoleBinding in the root namespace, for a binding that the agent creates.
     pub(super) fn protected(&self) -> Wanted {
         self.wanted(self.name.clone(), PROTECTED_LABEL, None)
     }
 
-    /// The RoleBinding in each namespace.
+    /// Its mirror: the RoleBinding in each namespace.
     pub(super) fn mirror(&self) -> Wanted {
         self.wanted(format!("{MIRROR_PREFIX}{}", self.name), MIRROR_LABEL, Some(MIRROR_FINALIZER))
     }
@@ -94,13 +95,13 @@ impl Binding {
 // === impl Wanted ===
 
 impl Wanted {
-    /// One in a root namespace that no client sees.
+    /// A binding in a root namespace that clients do not see.
     pub(super) fn internal(name: &str, subjects: &Value, role_ref: Value) -> Self {
         let subjects = Subjects::of(subjects);
         Self { name: name.to_owned(), label: INTERNAL_LABEL, finalizer: None, subjects, role_ref }
     }
 
-    /// To create it: JSON.
+    /// The object to create, as JSON.
     pub(super) fn object(&self, host: &HostNamespace) -> String {
         let mut metadata = json!({"name": self.name, "namespace": host.as_str(), "labels": {self.label: SET}});
         if let Some(finalizer) = self.finalizer {
@@ -119,7 +120,7 @@ impl Wanted {
         self.subjects.count()
     }
 
-    /// What to do with the one that is there.
+    /// How to repair the existing binding.
     pub(super) fn repair(&self, found: &Found) -> Repair {
         if found.is_deleted() || found.role_ref != self.role_ref {
             return Repair::Anew;
@@ -127,8 +128,8 @@ impl Wanted {
         self.patch(found).map_or(Repair::Nothing, Repair::Patch)
     }
 
-    /// The patch that makes everything right that a patch can; `None` if nothing is wrong. What is being deleted gets no
-    /// finalizer, which the API server would refuse (`ValidateObjectMetaAccessorUpdate`).
+    /// The patch that corrects everything but the role; `None` if nothing is wrong. An object that is being deleted
+    /// gets no finalizer, because the API server would refuse it (`ValidateObjectMetaAccessorUpdate`).
     pub(super) fn patch(&self, found: &Found) -> Option<String> {
         let finalizer = self.finalizer.filter(|_| !found.is_deleted() && !found.metadata.is_held);
         if found.metadata.labels.get(self.label) == Some(SET) && finalizer.is_none() && found.subjects == self.subjects
@@ -139,8 +140,13 @@ impl Wanted {
         if let Some(finalizer) = finalizer {
             metadata["finalizers"] = json!([finalizer]);
         }
-        // What it refers to cannot be changed.
+        // The role of a binding cannot be changed.
         Some(text(metadata, &self.subjects, &found.role_ref))
+    }
+
+    /// Whether a binding has the wanted role. A mirror that cannot be created again may have subjects only then.
+    pub(super) fn is_of_same_role(&self, found: &Found) -> bool {
+        found.role_ref == self.role_ref
     }
 }
 
@@ -165,12 +171,12 @@ pub(super) fn is_deleted(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// Whether a RoleBinding is a mirror: only those that have both its name and its label.
+/// Whether a RoleBinding is a mirror: it has both the name and the label of one.
 pub(super) fn is_mirror(found: &Found) -> bool {
     found.metadata.labels.get(MIRROR_LABEL) == Some(SET) && found.metadata.name.starts_with(MIRROR_PREFIX)
 }
 
-/// The patch that takes the label of mirrors off a binding of somebody's, which would keep it out of what clients list;
+/// The patch that removes the label of mirrors from a binding that is none, because the label hides it from clients.
 /// `None` if it is a mirror, or has no such label.
 pub(super) fn undisguised(found: &Found) -> Option<String> {
     found.metadata.labels.get(MIRROR_LABEL).filter(|_| !is_mirror(found))?;
@@ -178,11 +184,21 @@ pub(super) fn undisguised(found: &Found) -> Option<String> {
     Some(json!({"metadata": metadata}).to_string())
 }
 
-/// The patch that takes our finalizer off; `None` if it is not there.
+/// The patch that removes our finalizer; `None` if there is none.
 pub(super) fn released(found: &Found) -> Option<String> {
     let version = &found.metadata.resource_version;
     let metadata = json!({"resourceVersion": version, "$deleteFromPrimitiveList/finalizers": [MIRROR_FINALIZER]});
     found.metadata.is_held.then(|| json!({"metadata": metadata}).to_string())
+}
+
+/// The patch that removes the subjects of a binding and our finalizer. Something else may keep the object, and RBAC
+/// ignores a `deletionTimestamp`.
+pub(super) fn revoked(found: &Found) -> String {
+    let mut metadata = json!({"resourceVersion": found.metadata.resource_version});
+    if found.is_deleted() {
+        metadata["$deleteFromPrimitiveList/finalizers"] = json!([MIRROR_FINALIZER]);
+    }
+    json!({"metadata": metadata, "subjects": []}).to_string()
 }
 
 /// The group of a virtual cluster's administrators, on the host.

@@ -1,7 +1,7 @@
-//! A namespace that a client has just made gets its mirrors before the client hears of it.
+//! Puts mirrors into a new namespace before the client gets the response.
 //!
-//! RBAC works from caches, so a binding that is written is not yet in force. A client that is told "created" and writes
-//! into the namespace at once must never meet a 403, so the host is asked until it says yes.
+//! RBAC reads from caches, so a new binding is not in force at once. A client that writes into its new namespace
+//! immediately must not get a 403. So the agent repeats a review until the host allows it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,66 +11,81 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use tracing::{error, warn};
 
-use super::binding::{Wanted, masters};
-use super::{Root, paths};
+use super::binding::{CLUSTER_ADMIN, Wanted, masters};
+use super::{MIRROR_PREFIX, Root, paths};
 use crate::clusters::host_api::HostApi;
 
-/// How long writing the mirrors may take before the client is answered anyway.
+/// The time to write the mirrors. After it, the client gets the response anyway.
 const WRITING: Duration = Duration::from_secs(5);
-/// How long to wait for them to be in force.
+/// The time to wait until they are in force.
 const IN_FORCE: Duration = Duration::from_secs(1);
-/// The first pause between questions, in which most caches catch up; it doubles.
+/// The first pause between reviews, in which most caches catch up. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
-/// No pause is longer.
+/// The maximum pause.
 const LAST_PAUSE: Duration = Duration::from_millis(64);
 
-/// How ready a new namespace is. It exists either way, so the client is told that it was created.
+/// How ready a new namespace is. It exists in all cases, so the client gets the response 201.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Birth {
     /// The cluster's bindings are in force in it.
     InForce,
-    /// They are not, or not yet; they are being seen to. A first request may be refused.
+    /// They are not in force yet. The reconciler continues. The first requests may be refused.
     Late,
-    /// It is no namespace of a virtual cluster of ours: the request was not mapped. A bug.
+    /// It belongs to none of our virtual clusters, so the request was not mapped. This is a bug.
     Foreign,
 }
 
 // === impl Root ===
 
 impl<A: HostApi> Root<A> {
-    /// To be called with the host's answer to the creation of a namespace, before it is passed on. Takes the namespace
-    /// into the index, writes its mirrors, and waits for at most a second until they are in force. If this future is
-    /// dropped, the namespace is finished all the same.
+    /// Adds a new namespace to the index, writes its mirrors, and waits for at most a second until they are in force.
+    /// Call it with the host's response to the creation, before the client gets the response. If this future is
+    /// dropped, the reconciler finishes the namespace.
     pub async fn birth(&self, created: &Value) -> Birth {
         let Ok(Some(member)) = self.shared.namespaces.learn(created) else {
-            error!(namespace = %created["metadata"]["name"], "a namespace was created that belongs to nobody");
+            error!(namespace = %created["metadata"]["name"], "the new namespace belongs to no virtual cluster");
             return Birth::Foreign;
         };
-        let mirrors = self.catalog().mirrors(&member.cluster);
-        let is_written = timeout(WRITING, self.write_all(&member.host, &mirrors)).await == Ok(true);
+        let writing = self.write_all(&member.cluster, &member.host);
+        let is_written = timeout(WRITING, writing).await.is_ok();
         let asked = self.await_in_force(&member.cluster, &member.host);
         if is_written && timeout(IN_FORCE, asked).await.is_ok() {
             return Birth::InForce;
         }
-        warn!(namespace = %member.host, is_written, "a new namespace is not ready in time");
+        warn!(namespace = %member.host, is_written, "the mirrors of a new namespace were not in force in time");
         Birth::Late
     }
 
-    /// In order: when the last one is in force, all are.
-    async fn write_all(&self, host: &HostNamespace, mirrors: &[Arc<Wanted>]) -> bool {
-        for mirror in mirrors {
+    /// Writes all mirrors in order: when the last one is in force, all are.
+    async fn write_all(&self, cluster: &ClusterName, host: &HostNamespace) {
+        let births = self.catalog().births(cluster);
+        let _birth = match &births {
+            Some(births) => births.acquire().await.ok(),
+            None => None,
+        };
+        let mirrors = self.catalog().mirrors(cluster);
+        for mirror in &mirrors {
             let mut pause = FIRST_PAUSE;
-            while let Err(trouble) = self.ensure_binding(host, mirror).await {
+            while let Some(mirror) = self.still_wanted(cluster, mirror)
+                && let Err(trouble) = self.create_binding(host, &mirror).await
+            {
                 warn!(error = &trouble as &dyn std::error::Error, namespace = %host, binding = mirror.name, "a mirror could not be written");
                 sleep(pause).await;
                 pause = (pause * 2).min(IN_FORCE);
             }
         }
-        true
+    }
+
+    /// The current version of a mirror: its binding may have been changed or deleted while others were written.
+    fn still_wanted(&self, cluster: &ClusterName, mirror: &Arc<Wanted>) -> Option<Arc<Wanted>> {
+        match mirror.name.strip_prefix(MIRROR_PREFIX) {
+            Some(binding) if binding != CLUSTER_ADMIN => self.catalog().mirror(cluster, binding),
+            _ => Some(Arc::clone(mirror)),
+        }
     }
 
     async fn await_in_force(&self, cluster: &ClusterName, host: &HostNamespace) {
-        // A resource that nobody has a rule for, so that only the rule for everything answers yes.
+        // No rule names this resource, so only the administrators' rule for all resources allows it.
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
             "spec": {
@@ -88,7 +103,7 @@ impl<A: HostApi> Root<A> {
                 Ok(_) => {}
                 Err(error) => {
                     let error: &dyn std::error::Error = &error;
-                    warn!(error, namespace = %host, "the host did not say whether a binding is in force");
+                    warn!(error, namespace = %host, "cannot check whether the mirrors of a new namespace are in force");
                 }
             }
             sleep(pause).await;

@@ -1,4 +1,4 @@
-//! Which bindings every namespace of a virtual cluster must mirror: those of its root namespace.
+//! The bindings that every namespace of a virtual cluster must mirror: those of its root namespace.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -8,10 +8,14 @@ use tokio::sync::Semaphore;
 
 use super::binding::{Binding, CLUSTER_ADMIN, Wanted};
 
-/// Namespaces of one virtual cluster that are written to at once, for all requests of its clients together. Few, because
-/// the host's priority and fairness take the requests of an agent for one flow: a thousand mirrors must not delay what the
-/// agent asks for others.
+/// The maximum number of namespaces of one virtual cluster to which mirrors are written at once, for all requests of
+/// its clients together. It is small because the host's priority and fairness sees the requests of an agent as one
+/// flow: a thousand mirrors must not delay the agent's requests for other clusters.
 pub(super) const AT_ONCE: u32 = 2;
+
+/// The maximum number of new namespaces of a virtual cluster that get their mirrors at once, for the same reason.
+/// Clients that create more wait.
+const BIRTHS_AT_ONCE: usize = 4;
 
 /// The ClusterRoleBindings of each virtual cluster, as mirrors.
 #[derive(Debug)]
@@ -19,19 +23,21 @@ pub(super) struct Catalog(HashMap<ClusterName, Mirrors>);
 
 #[derive(Debug)]
 struct Mirrors {
-    /// That of the administrators. It does not depend on what the root namespace says at the moment.
+    /// The administrators' mirror. It does not depend on the current content of the root namespace.
     administrators: Arc<Wanted>,
     by_binding: BTreeMap<String, Mirror>,
     is_complete: bool,
     /// The newest version that the watch has delivered.
     heard: u64,
-    /// For requests that put bindings into force before a client is answered.
+    /// For requests that put bindings into force before the response.
     places: Arc<Semaphore>,
+    /// For requests that create namespaces.
+    births: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
 struct Mirror {
-    /// Of the binding.
+    /// The resource version of the binding.
     version: u64,
     bytes: usize,
     wanted: Arc<Wanted>,
@@ -56,7 +62,7 @@ impl Catalog {
         catalog
     }
 
-    /// From now on, for exactly these clusters.
+    /// From now on, keeps the bindings of exactly these clusters.
     pub(super) fn serve(&mut self, clusters: &[ClusterName]) {
         self.0.retain(|cluster, _| clusters.contains(cluster));
         for cluster in clusters {
@@ -66,6 +72,7 @@ impl Catalog {
                 is_complete: false,
                 heard: 0,
                 places: Arc::new(Semaphore::new(AT_ONCE as usize)),
+                births: Arc::new(Semaphore::new(BIRTHS_AT_ONCE)),
             });
         }
     }
@@ -75,19 +82,25 @@ impl Catalog {
         self.0.get(cluster).map(|mirrors| Arc::clone(&mirrors.places))
     }
 
-    /// What each namespace of the cluster must have, as far as it is known; the administrators' comes last, so that
-    /// the others are in force when it is. Caches of RBAC take changes in order.
+    /// Limits how many new namespaces of this cluster get their mirrors at once.
+    pub(super) fn births(&self, cluster: &ClusterName) -> Option<Arc<Semaphore>> {
+        self.0.get(cluster).map(|mirrors| Arc::clone(&mirrors.births))
+    }
+
+    /// The known mirrors that each namespace of the cluster must have. The administrators' mirror is the last: when it
+    /// is in force, all others are too, because RBAC's caches receive changes in order.
     pub(super) fn mirrors(&self, cluster: &ClusterName) -> Vec<Arc<Wanted>> {
         let Some(mirrors) = self.0.get(cluster) else { return Vec::new() };
         mirrors.by_binding.values().map(|mirror| &mirror.wanted).chain([&mirrors.administrators]).cloned().collect()
     }
 
-    /// Whether [`mirrors`](Self::mirrors) are all: before, a mirror that is not among them may be right.
+    /// Whether [`mirrors`](Self::mirrors) returns all of them. Before that, a mirror that it does not return may be
+    /// wanted.
     pub(super) fn is_complete(&self, cluster: &ClusterName) -> bool {
         self.0.get(cluster).is_some_and(|mirrors| mirrors.is_complete)
     }
 
-    /// The root namespace was listed.
+    /// Records that the root namespace was listed.
     pub(super) fn complete(&mut self, cluster: &ClusterName) {
         if let Some(mirrors) = self.0.get_mut(cluster) {
             mirrors.is_complete = true;
@@ -110,8 +123,8 @@ impl Catalog {
         }
     }
 
-    /// Records a binding that was read. If it is older than what the watch has delivered since, it is ignored: resource
-    /// versions of one kind are comparable (KEP-5504).
+    /// Records a binding that was read, unless the watch has delivered a newer version since: resource versions of one
+    /// kind are comparable (KEP-5504).
     pub(super) fn read(&mut self, cluster: &ClusterName, binding: &Binding) -> bool {
         self.0.get_mut(cluster).is_some_and(|mirrors| {
             let is_old = mirrors.is_complete && binding.version <= mirrors.heard;
@@ -151,7 +164,7 @@ impl Catalog {
         known.is_none_or(|known| mirror.bytes() > known.bytes || mirror.subjects() > known.wanted.subjects())
     }
 
-    /// The number of bindings and their bytes, if this one replaced the one of its name.
+    /// The number of bindings and their bytes, if this one replaces the known one of its name.
     pub(super) fn weigh(&self, cluster: &ClusterName, with: Option<&Binding>) -> (usize, usize) {
         let Some(mirrors) = self.0.get(cluster) else { return (0, 0) };
         let others = mirrors.by_binding.iter().filter(|(name, _)| with.is_none_or(|binding| binding.name != **name));
@@ -231,7 +244,7 @@ mod tests {
         catalog.tell(&cluster, Event::There(&binding("a", "admin", 5)));
         catalog.complete(&cluster);
         let known = catalog.known(&cluster);
-        // It has changed, and then gone, and was read before.
+        // It was read, then changed, then deleted.
         catalog.tell(&cluster, Event::There(&binding("a", "view", 6)));
         assert!(!catalog.read(&cluster, &binding("a", "admin", 5)));
         assert_eq!(*catalog.mirror(&cluster, "a").unwrap(), binding("a", "view", 6).mirror());

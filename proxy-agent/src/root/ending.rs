@@ -1,4 +1,4 @@
-//! When the mirrors of a namespace that is being deleted may go.
+//! When the mirrors of a namespace that is being deleted can be released.
 //!
 //! ```text
 //! DELETE namespace -> (5 s) the namespace controller deletes all content; mirrors get a deletionTimestamp and stay
@@ -12,16 +12,16 @@
 
 use serde_json::Value;
 
-/// What `SomeResourcesRemain` says before its list.
+/// The text before the list in the message of `SomeResourcesRemain`.
 const REMAINING: &str = "Some resources are remaining: ";
-/// An entry of that list: the resource and how many.
+/// The entry for RoleBindings in that list, without their number.
 const BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io has ";
 
-/// Whether the Namespace says that nothing keeps it but RoleBindings. When in doubt, no: a namespace that does not end
-/// can be repaired by those whose rights the mirrors are.
+/// Whether only RoleBindings keep the Namespace, by its status. If in doubt, `false`: users can repair a namespace that
+/// does not end as long as the mirrors give them their rights.
 pub(super) fn only_bindings_remain(namespace: &Value) -> bool {
     let is_ending = !namespace["metadata"]["deletionTimestamp"].is_null();
-    // Whoever has to remove other finalizers needs the rights that the mirrors give.
+    // Users who have to remove other finalizers need the rights from the mirrors.
     let has_finalizers = !is_empty(&namespace["metadata"]["finalizers"]);
     let others = namespace["spec"]["finalizers"].as_array().into_iter().flatten();
     let awaits_others = others.into_iter().any(|finalizer| finalizer != "kubernetes");
@@ -33,7 +33,7 @@ fn is_content_gone(conditions: &Value) -> bool {
         let mut conditions = conditions.as_array().into_iter().flatten();
         conditions.find(|condition| condition["type"] == kind)
     };
-    // What could not be discovered or deleted is not counted below.
+    // Resources that could not be discovered or deleted are not counted below.
     let failures = [
         "NamespaceDeletionDiscoveryFailure",
         "NamespaceDeletionGroupVersionParsingFailure",

@@ -1,7 +1,7 @@
 //! Moves the content of a root namespace that an earlier version created under another name.
 //!
-//! Namespaces of clients keep their names. A root namespace cannot, because its name is always derived from that of the
-//! virtual cluster.
+//! Namespaces of clients keep the names from an earlier version. A root namespace cannot, because its name is always
+//! derived from that of the virtual cluster.
 
 use rewrite::{ClusterName, HostNamespace};
 use serde::de::IgnoredAny;

@@ -1,7 +1,7 @@
-//! What the agent reads of RoleBindings.
+//! RoleBindings as the agent reads them.
 //!
-//! Clients write them, and can make them so large that their parsed subjects would need a hundred times the memory of the
-//! stored object. So subjects are kept as text, and nothing is read that decides nothing.
+//! Clients write them, and can make them so large that their parsed subjects would need a hundred times the memory of
+//! the stored object. So the agent keeps subjects as text, and parses only the fields that it needs.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -40,7 +40,7 @@ pub(super) struct Metadata {
     pub(super) is_held: bool,
 }
 
-/// The labels that mean something to the agent.
+/// The labels that the agent uses.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Labels {
@@ -52,20 +52,20 @@ pub(super) struct Labels {
     internal: Option<String>,
 }
 
-/// The subjects of a binding: canonical JSON, so that equal ones have equal texts.
+/// The subjects of a binding as canonical JSON, so that equal subjects have equal texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Subjects {
     text: Arc<str>,
     count: usize,
 }
 
-/// Passes the elements of an array on, one after the other.
+/// Passes each element of an array to a function.
 struct Each<T, F>(F, PhantomData<T>);
 
 // === impl Found ===
 
 impl Found {
-    /// What an object is; nothing if it is none.
+    /// Reads an object; `None` if it is no RoleBinding.
     pub(super) fn of(object: &Value) -> Option<Self> {
         Self::deserialize(object).ok()
     }
@@ -74,7 +74,7 @@ impl Found {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// One that is not a number is older than all others.
+    /// The resource version. One that is not a number counts as older than all others.
     pub(super) fn version(&self) -> u64 {
         self.metadata.resource_version.parse().unwrap_or(0)
     }
@@ -96,7 +96,7 @@ impl Labels {
 // === impl Subjects ===
 
 impl Subjects {
-    /// A JSON array.
+    /// The subjects in a JSON array.
     pub(super) fn of(subjects: &Value) -> Self {
         Self::deserialize(subjects).unwrap_or_default()
     }

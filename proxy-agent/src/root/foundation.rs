@@ -1,5 +1,5 @@
-//! What a virtual cluster stands on: its root namespace, its administrators' binding, the roles and namespaces it is born
-//! with.
+//! What a virtual cluster needs before its first client: its root namespace, the administrators' binding, the default
+//! roles and the default namespaces.
 
 use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
 use rewrite::pod_security::Level;
@@ -16,8 +16,8 @@ use crate::namespaces;
 // === impl Root ===
 
 impl<A: HostApi> Root<A> {
-    /// Makes everything be there that the cluster needs before it has a client. Mirrors follow by themselves, since
-    /// each namespace is told of.
+    /// Ensures that everything exists that the cluster needs before its first client. Mirrors follow, because each new
+    /// namespace causes an event.
     pub(super) async fn found(&self, cluster: &ClusterName) -> Result<(), Trouble> {
         let root = HostNamespace::root(cluster);
         self.ensure_namespace(cluster, &root, &json!({ROOT_LABEL: cluster.as_str()}), None).await?;
@@ -27,7 +27,7 @@ impl<A: HostApi> Root<A> {
         self.shared.roles.copy(&self.shared.api, cluster).await?;
         for name in BORN_WITH {
             let name = VirtualNamespace::new(name).expect("a literal in the form of a label");
-            // It may be one that an earlier version has named.
+            // An earlier version may have created it under another name.
             let index = self.shared.namespaces.index();
             let host = index.host(cluster, &name).cloned().unwrap_or_else(|| HostNamespace::derive(&name, cluster));
             let labels = json!({CLUSTER_LABEL: cluster.as_str(), NAMESPACE_LABEL: name.as_str()});
@@ -36,7 +36,7 @@ impl<A: HostApi> Root<A> {
         Ok(())
     }
 
-    /// With the labels of its cluster, and the level of Pod Security that is enforced in a new one.
+    /// Ensures that a namespace of the cluster exists. `level` is the level of Pod Security for a new one.
     async fn ensure_namespace(
         &self,
         cluster: &ClusterName,
@@ -63,7 +63,7 @@ impl<A: HostApi> Root<A> {
                         info!(namespace = %host, "namespace created");
                         created
                     }
-                    // Another agent was faster; or somebody else, so look who.
+                    // Another agent created it first, or it is not ours: check its labels.
                     Err(error) if is_already_there(&error) => api.get(&paths::namespace(host)).await?,
                     Err(error) => return Err(error.into()),
                 }
@@ -79,7 +79,7 @@ impl<A: HostApi> Root<A> {
             return Err(Trouble::Ending(host.clone()));
         }
         let found = self.annotate(cluster, found).await?;
-        // A name that the host accepted is one; if not, the watch says so.
+        // The host accepted the name, so this succeeds. If it does not, the watch reports the error.
         let _ = self.shared.namespaces.learn(&found);
         Ok(())
     }

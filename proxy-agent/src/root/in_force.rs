@@ -1,10 +1,11 @@
-//! What a client has written of its cluster's RBAC is put in force before it hears of that.
+//! Puts a client's RBAC write into force before the client gets the response.
 //!
-//! The reconciler does the same if this future is dropped, or fails: it is told then (see `unsettled`), since what its
-//! watch says is no news any more. RBAC works from caches, one for each kind, that take changes in order. So a *canary*
-//! is written last: a ClusterRole and a binding to it, each with a mark that was never there before; when the host says
-//! that what they allow is allowed, all that was written before is in force too (in that API server; others may lag for
-//! some milliseconds).
+//! If this future is dropped or fails, the reconciler does the same. It is notified through `unsettled`, because the
+//! catalog already has the change, so that the watch event no longer shows one.
+//!
+//! RBAC reads from one cache per kind, and each cache receives changes in order. So the agent writes a *canary* last: a
+//! ClusterRole and a binding to it, with a mark that is new each time. When the host allows what the canary grants, all
+//! earlier writes are in force in that API server, too. Other API servers may lag by some milliseconds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,29 +19,30 @@ use tracing::{debug, warn};
 use super::binding::{Binding, RBAC};
 use super::catalog::AT_ONCE;
 use super::found::Found;
+use super::mirrors::Progress;
 use super::{INTERNAL_LABEL, MIRROR_PREFIX, Root, Trouble, paths};
 use crate::clusters::host_api::HostApi;
 use crate::host::api::{ApiError, Selection};
 use crate::namespaces::Phase;
 
-/// The ClusterRole and the RoleBinding.
+/// The name of the canary's RoleBinding, and the end of the name of its ClusterRole.
 const CANARY: &str = "atoll:canary";
 
-/// How long the mirrors of one binding may take before the client is answered anyway.
+/// The time to write mirrors. After it, the client gets the response anyway.
 const WRITING: Duration = Duration::from_secs(5);
-/// How long to wait for a canary.
+/// The time to wait for a canary.
 const IN_FORCE: Duration = Duration::from_secs(1);
 /// The number of attempts to read a binding if the host does not answer.
 const READS: u32 = 3;
-/// The first pause between questions; it doubles.
+/// The first pause between reviews. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
-/// No pause is longer.
+/// The maximum pause.
 const LAST_PAUSE: Duration = Duration::from_millis(64);
 
-/// The mirrors of a namespace to reconcile.
+/// The mirrors to reconcile in each namespace.
 #[derive(Clone)]
 enum Change {
-    /// The mirror of this binding.
+    /// That of this binding.
     One(String),
     All,
 }
@@ -48,8 +50,8 @@ enum Change {
 // === impl Root ===
 
 impl<A: HostApi> Root<A> {
-    /// Reconciles the mirrors of a ClusterRoleBinding that was written or deleted, with its current state: somebody else
-    /// may have changed it at the same time, and a deleted one stays in force until its finalizers are gone.
+    /// Reconciles the mirrors of a ClusterRoleBinding that was written or deleted with its current state: another
+    /// client may have changed it at the same time, and a deleted one stays in force until its finalizers are gone.
     pub async fn written(&self, cluster: &ClusterName, name: &str) {
         let Some(path) = paths::binding(&HostNamespace::root(cluster), name) else { return };
         let known = self.catalog().known(cluster);
@@ -66,26 +68,27 @@ impl<A: HostApi> Root<A> {
             Err(error) if error.is_not_found() => drop(self.catalog().missing(cluster, name, &known)),
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
-                return warn!(error, %cluster, "a binding's mirrors are made right when its watch tells");
+                return warn!(error, %cluster, "the mirrors of a binding are updated later, by its watch");
             }
         }
         self.everywhere(cluster, &Change::One(name.to_owned())).await;
     }
 
-    /// ClusterRoleBindings were written or deleted, and only the host knows which. Waits until that is mirrored.
+    /// Lists ClusterRoleBindings and waits until they are mirrored. Call it after a request that wrote or deleted ones
+    /// whose names only the host knows.
     pub async fn look_again(&self, cluster: &ClusterName) {
         let root = HostNamespace::root(cluster);
         let known = self.catalog().known(cluster);
         let Some(places) = self.catalog().places(cluster) else { return };
         let listing = async {
-            // Nobody else's list is in memory meanwhile.
+            // Only one list of this cluster is in memory at a time.
             let _places = places.acquire_many(AT_ONCE).await;
             self.bindings(&root).await
         };
         match timeout(WRITING, listing).await.unwrap_or(Err(ApiError::TimedOut)) {
             Ok(bindings) => self.catalog().listed(cluster, &bindings, &known),
             Err(error) => {
-                warn!(error = &error as &dyn std::error::Error, %cluster, "bindings are mirrored when their watch tells");
+                warn!(error = &error as &dyn std::error::Error, %cluster, "bindings are mirrored later by their watch");
                 return;
             }
         }
@@ -102,15 +105,15 @@ impl<A: HostApi> Root<A> {
         Ok(bindings)
     }
 
-    /// Waits, but not for long, until all that was written to the host before is in force.
+    /// Waits for at most a second until all earlier writes to the host are in force.
     pub async fn in_force(&self, cluster: &ClusterName) {
         match timeout(IN_FORCE, self.canary(cluster)).await {
             Ok(Ok(())) => {}
             Ok(Err(trouble)) => {
                 let error: &dyn std::error::Error = &trouble;
-                warn!(error, %cluster, "whether rights are in force is not known");
+                warn!(error, %cluster, "cannot check whether new rights are in force");
             }
-            Err(_) => debug!(%cluster, "rights are not in force in time"),
+            Err(_) => debug!(%cluster, "new rights were not in force in time"),
         }
     }
 
@@ -130,7 +133,7 @@ impl<A: HostApi> Root<A> {
                     let done = root.make(&cluster, &host, &change).await;
                     if let Err(trouble) = &done {
                         let error: &dyn std::error::Error = trouble;
-                        warn!(error, namespace = %host, "a mirror is not right yet");
+                        warn!(error, namespace = %host, "cannot update a mirror yet");
                     }
                     done.is_ok()
                 });
@@ -143,13 +146,16 @@ impl<A: HostApi> Root<A> {
         match timeout(WRITING, work).await {
             Ok(true) => unfinished.settled(),
             Ok(false) => {}
-            Err(_) => warn!(%cluster, "mirrors are not written in time"),
+            Err(_) => warn!(%cluster, "mirrors were not written in time"),
         }
     }
 
-    /// Makes the mirrors of one namespace what the catalog says when this is polled first.
+    /// Reconciles mirrors of one namespace with the catalog, as it is when this future is first polled.
     async fn make(&self, cluster: &ClusterName, host: &HostNamespace, change: &Change) -> Result<(), Trouble> {
-        let Change::One(binding) = change else { return self.mirror(host).await };
+        let Change::One(binding) = change else {
+            while self.mirror(host).await? == Progress::More {}
+            return Ok(());
+        };
         let mirror = self.catalog().mirror(cluster, binding);
         match mirror {
             Some(mirror) => self.ensure_binding(host, &mirror).await,
@@ -175,7 +181,7 @@ impl<A: HostApi> Root<A> {
             "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
         });
         let Some(binding_path) = paths::binding(&root, CANARY) else { return Ok(()) };
-        // Whatever is there: an update without a version makes what is not there, too.
+        // An update without a resource version overwrites an object, or creates it.
         api.update(&paths::cluster_role(&name), &role).await?;
         api.update(&binding_path, &binding).await?;
         let review = json!({

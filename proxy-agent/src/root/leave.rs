@@ -1,7 +1,8 @@
-//! A virtual cluster has left the configuration: what it has on the host stays, and stays deletable.
+//! A virtual cluster has left the configuration: its objects stay on the host, and can be deleted.
 //!
-//! The finalizers of mirrors are ours to remove, and after this nobody does. So they go now; the bindings themselves stay,
-//! for they give rights to nobody but users of the virtual cluster, and are right again should it come back.
+//! Only the agent removes the finalizers of mirrors, and it no longer serves this cluster. So it removes them now. The
+//! mirrors themselves stay: they grant rights only to users of the virtual cluster, and are needed again if it comes
+//! back.
 
 use rewrite::name::CLUSTER_LABEL;
 use rewrite::{ClusterName, HostNamespace};
@@ -12,16 +13,16 @@ use crate::clusters::host_api::HostApi;
 use crate::host::api::Partial;
 use crate::namespaces;
 
-/// So many namespaces are named in the log.
+/// The maximum number of namespaces that the log message names.
 const NAMED: usize = 20;
 
 // === impl Root ===
 
 impl<A: HostApi> Root<A> {
-    /// Lets go of the namespaces of a cluster, unless it has come back, and says what is left.
+    /// Releases the mirrors in all namespaces of a cluster, unless it has come back, and logs what is left.
     pub(super) async fn leave(&self, cluster: &ClusterName) -> Result<(), Trouble> {
         let label = format!("{CLUSTER_LABEL}={cluster}");
-        // Until nothing is found to be done: a mirror that was being written when the cluster left comes late.
+        // Repeat until there is nothing to do: a mirror that was being written when the cluster left may appear late.
         loop {
             if self.serves(cluster) {
                 return Ok(());

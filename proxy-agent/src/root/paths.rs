@@ -1,4 +1,4 @@
-//! Where on the host things are.
+//! Paths on the host.
 
 use kube_wire::name::SegmentName;
 use kube_wire::request_info::ResourcePath;
@@ -8,7 +8,7 @@ use crate::namespaces;
 
 /// All RoleBindings of the host.
 pub(super) const ALL_BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/rolebindings";
-/// Where to ask what somebody may do.
+/// SubjectAccessReviews.
 pub(super) const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
 /// One Namespace.
@@ -36,12 +36,12 @@ pub(super) fn roles(host: &HostNamespace) -> String {
     format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{host}/roles")
 }
 
-/// One Role, of a name that needs no escapes.
+/// One Role, whose name needs no escapes.
 pub(super) fn role(host: &HostNamespace, name: &str) -> String {
     format!("{}/{name}", roles(host))
 }
 
-/// One ClusterRole, of a name that needs no escapes.
+/// One ClusterRole, whose name needs no escapes.
 pub(super) fn cluster_role(name: &str) -> String {
     format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}")
 }

@@ -1,14 +1,14 @@
-//! What is to be done, each thing once, and again later if it failed.
+//! A work queue of keys. Each key is processed once at a time, and again after a back-off if it failed.
 //!
 //! ```text
-//!            add                 start               done well
+//!            add                 start               done
 //! (nothing) ------> Ready/Later --------> Running ----------------> (nothing)
-//!                       ^                    | failed, or add meanwhile
+//!                       ^                    | failed, or added meanwhile
 //!                       +--------------------+
 //! ```
 //!
-//! Things have owners, who take turns, and only a few things of one owner are done at once. So a thousand things of one
-//! owner delay those of another by one thing each time.
+//! Every key has an owner. Owners take turns, and only a few keys of one owner are processed at once. So a thousand
+//! keys of one owner delay a key of another owner by at most one key per turn.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -16,23 +16,23 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The first wait after a failure is at most this; it doubles.
+/// The maximum of the first back-off. It doubles with each failure.
 const BASE: Duration = Duration::from_millis(100);
-/// No wait is longer.
+/// The maximum of every back-off.
 const CAP: Duration = Duration::from_secs(30);
 
-/// Keys of work. Bounded by the number of keys.
+/// The queue. Its size is bounded by the number of different keys.
 pub(super) struct Queue<K, O> {
     owner: Box<dyn Fn(&K) -> O + Send>,
-    /// The maximum number of things of one owner that are done at once.
+    /// The maximum number of keys of one owner that are processed at once.
     of_one: usize,
     ready: HashMap<O, VecDeque<K>>,
-    /// The owners of what is ready, in the order in which they have their turns.
+    /// Owners with ready keys, in the order of their turns.
     turns: VecDeque<O>,
     running: HashMap<K, O>,
     later: BTreeSet<(Instant, K)>,
     states: HashMap<K, State>,
-    /// Of those that failed last time.
+    /// The number of consecutive failures of each key that failed last time.
     failures: HashMap<K, u32>,
     again: HashSet<K>,
 }
@@ -47,7 +47,7 @@ enum State {
 // === impl Queue ===
 
 impl<K: Clone + Eq + Hash + Ord, O: Clone + Eq + Hash> Queue<K, O> {
-    /// At most `of_one` things of an owner are done at once. `owner` says whose a thing is when it becomes ready.
+    /// At most `of_one` keys of an owner are processed at once. `owner` is called when a key becomes ready.
     pub(super) fn new(of_one: usize, owner: impl Fn(&K) -> O + Send + 'static) -> Self {
         Self {
             owner: Box::new(owner),
@@ -62,10 +62,10 @@ impl<K: Clone + Eq + Hash + Ord, O: Clone + Eq + Hash> Queue<K, O> {
         }
     }
 
-    /// Something has happened: to be done as soon as possible, once more if it is being done.
+    /// Adds a key. A key that is being processed is processed once more afterwards.
     pub(super) fn add(&mut self, key: K) {
         match self.states.get(&key) {
-            // What is broken stays broken for a while, however often it is touched.
+            // A key that failed keeps its back-off, regardless of further events.
             Some(State::Ready | State::Later(_)) => return,
             Some(State::Running) => {
                 self.again.insert(key);
@@ -76,7 +76,7 @@ impl<K: Clone + Eq + Hash + Ord, O: Clone + Eq + Hash> Queue<K, O> {
         self.make_ready(key);
     }
 
-    /// As [`add`](Self::add), when what has happened may be what failed work waits for: it does not wait any longer.
+    /// Like [`add`](Self::add), but ends the back-off of a key that failed: the event may be what it waits for.
     pub(super) fn hurry(&mut self, key: K) {
         if let Some(State::Later(due)) = self.states.get(&key).copied() {
             self.later.remove(&(due, key.clone()));
@@ -85,7 +85,7 @@ impl<K: Clone + Eq + Hash + Ord, O: Clone + Eq + Hash> Queue<K, O> {
         self.add(key);
     }
 
-    /// Takes the next thing that can be done now.
+    /// Takes the next key to process.
     pub(super) fn start(&mut self, now: Instant) -> Option<K> {
         while let Some((due, _)) = self.later.first()
             && *due <= now
@@ -117,12 +117,12 @@ impl<K: Clone + Eq + Hash + Ord, O: Clone + Eq + Hash> Queue<K, O> {
         line.push_back(key);
     }
 
-    /// When [`start`](Self::start) will give something that it does not give now, if nothing is added.
+    /// The end of the earliest back-off, when [`start`](Self::start) may return another key.
     pub(super) fn due(&self) -> Option<Instant> {
         self.later.first().map(|(due, _)| *due)
     }
 
-    /// It was done.
+    /// Processing succeeded.
     pub(super) fn done(&mut self, key: K) {
         self.failures.remove(&key);
         self.states.remove(&key);
@@ -132,14 +132,14 @@ impl<K: Clone + Eq + Hash + Ord, O: Clone + Eq + Hash> Queue<K, O> {
         }
     }
 
-    /// It was not done, and is to be tried again after a while.
+    /// Processing failed. The key becomes ready again after a back-off.
     pub(super) fn failed(&mut self, key: K, now: Instant) {
         let failures = self.failures.entry(key.clone()).or_default();
         let bound = BASE.saturating_mul(1 << (*failures).min(16)).min(CAP);
         *failures = failures.saturating_add(1);
         self.again.remove(&key);
         self.running.remove(&key);
-        // Half of it is jitter: several agents meet over the same objects.
+        // Half of it is random, because several agents process the same objects.
         let due = now + bound.mul_f64(0.5 + fastrand::f64() / 2.0);
         self.states.insert(key.clone(), State::Later(due));
         self.later.insert((due, key));

@@ -12,13 +12,13 @@ use super::binding::Binding;
 use super::found::Found;
 use crate::clusters::host_api::HostApi;
 
-/// Mirrors of a virtual cluster: a hundred ClusterRoleBindings in a thousand namespaces.
+/// The maximum number of mirrors of a virtual cluster: a hundred ClusterRoleBindings in a thousand namespaces.
 const COUNT: usize = 100_000;
-/// The maximum bytes of their JSON. The host's etcd holds 2 GiB by default (`--quota-backend-bytes`).
+/// The maximum size of their JSON, in bytes. The host's etcd holds 2 GiB by default (`--quota-backend-bytes`).
 const BYTES: usize = 256 * 1024 * 1024;
 /// The overhead of a binding or a mirror in addition to its content, in bytes.
 const OVERHEAD: usize = 512;
-/// The maximum of what the agent keeps of the bindings themselves in memory: their JSON, and [`OVERHEAD`] for each.
+/// The maximum memory of the bindings themselves in the agent, in bytes: their JSON, and [`OVERHEAD`] for each.
 const SAID: usize = 8 * 1024 * 1024;
 
 /// A write that adds mirrors.
@@ -33,21 +33,21 @@ pub enum Growth<'a> {
 /// The quota would be exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoRoom {
-    /// Mirrors.
+    /// That of mirrors.
     #[error(
-        "exceeded quota: every namespace has a copy of every ClusterRoleBinding, and all copies may be {COUNT} and take \
-         {BYTES} bytes; this would make them {count}, with {bytes} bytes"
+        "exceeded quota: every namespace has a copy of every ClusterRoleBinding, and a virtual cluster is limited to \
+         {COUNT} copies and {BYTES} bytes; with this write, there would be {count} copies with {bytes} bytes"
     )]
     Mirrors {
-        /// How many.
+        /// The number of mirrors with this write.
         count: usize,
-        /// What they would take.
+        /// Their size, in bytes.
         bytes: usize,
     },
-    /// Bindings.
+    /// That of the bindings themselves, with their size in bytes.
     #[error(
-        "exceeded quota: all ClusterRoleBindings of a virtual cluster may take {SAID} bytes of memory, and this would make \
-         them {0}"
+        "exceeded quota: the ClusterRoleBindings of a virtual cluster are limited to {SAID} bytes of memory; with this \
+         write, they would take {0}"
     )]
     Bindings(usize),
 }
@@ -76,8 +76,8 @@ impl<A: HostApi> Root<A> {
         if count > COUNT || bytes > BYTES { Err(NoRoom::Mirrors { count, bytes }) } else { Ok(()) }
     }
 
-    /// Whether a ClusterRoleBinding, as the RoleBinding in the root namespace that would be stored, is larger than the one
-    /// of its name, or new. The known state may be slightly out of date.
+    /// Whether a ClusterRoleBinding, as the RoleBinding in the root namespace that would be stored, is new, or larger
+    /// than the stored one. The known state may be slightly out of date.
     pub fn is_growth(&self, cluster: &ClusterName, binding: &Value) -> bool {
         let binding = Found::of(binding).as_ref().and_then(Binding::of);
         binding.is_none_or(|binding| self.catalog().is_growth(cluster, &binding))
@@ -128,12 +128,12 @@ mod tests {
             root.catalog().tell(&cluster, Event::There(&binding));
         }
         assert_eq!(root.has_room(&cluster, Growth::Binding(&object("another", 8))), Ok(()));
-        // 500 with that of the administrators.
+        // Together with the administrators' binding, there are 500.
         let last = binding(&object("last", 8));
         root.catalog().tell(&cluster, Event::There(&last));
         assert!(root.has_room(&cluster, Growth::Binding(&object("another", 8))).is_err());
         assert!(root.has_room(&cluster, Growth::Namespace).is_err());
-        // What does not grow is always taken.
+        // A write that does not grow a binding is always allowed.
         assert_eq!(root.has_room(&cluster, Growth::Binding(&object("last", 7))), Ok(()));
 
         let subjects = |mut object: Value, subjects: &[&str]| {
@@ -146,7 +146,7 @@ mod tests {
         let wide = object("wide", 100);
         root.catalog().tell(&cluster, Event::There(&binding(&wide)));
         assert!(!subjects(wide.clone(), &[]) && !subjects(wide.clone(), &["a"]));
-        // More subjects may be shorter.
+        // More subjects are growth, even if their JSON is shorter.
         assert!(subjects(wide, &["a", "b"]));
     }
 }

@@ -1,4 +1,4 @@
-//! The loop: what happens on the host says where to look, and a few places are looked at at once.
+//! The control loop: events of the host fill a work queue, and a few entries are processed at once.
 
 use std::collections::{HashMap, HashSet};
 use std::future::pending;
@@ -13,20 +13,23 @@ use tracing::{info, warn};
 use super::binding::{Binding, CLUSTER_ADMIN, Repair};
 use super::catalog::Event;
 use super::found::Found;
+use super::mirrors::Progress;
 use super::queue::Queue;
 use super::{Founding, MIRROR_LABEL, Root, Trouble, paths};
 use crate::clusters::host_api::{Following, HostApi};
 use crate::host::api::Change;
 use crate::namespaces::{Phase, Told};
 
-/// Places that are looked at at once.
+/// The maximum number of entries that are processed at once.
 const AT_ONCE: usize = 8;
-/// The same of one virtual cluster. Few, so that clients' requests come through while a thousand namespaces get a mirror.
+/// The same for one virtual cluster. It is small, so that the requests of clients are not delayed while a thousand
+/// namespaces get a mirror.
 const OF_ONE: usize = 2;
-/// Changes of bindings that wait to be looked at; then the watches wait. Few, because clients can make bindings large.
+/// The maximum number of changed bindings in memory, before the watches wait. It is small, because clients can write
+/// large bindings.
 const INBOX: usize = 8;
 
-/// A place to look at.
+/// An entry of the queue: what to reconcile.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Work {
     Foundation(ClusterName),
@@ -34,10 +37,10 @@ enum Work {
     Leave(ClusterName),
 }
 
-/// What is to be done; the virtual clusters take turns. A namespace that is gone is nobody's.
+/// The queue, in which virtual clusters take turns. A namespace that no longer exists has no cluster.
 type Line = Queue<Work, Option<ClusterName>>;
 
-/// The bindings in root namespaces, cluster by cluster.
+/// The watches of mirrors, and of the bindings in each root namespace.
 struct Followers<A> {
     api: A,
     events: mpsc::Sender<Seen>,
@@ -45,25 +48,26 @@ struct Followers<A> {
     by_cluster: HashMap<ClusterName, AbortHandle>,
 }
 
-/// A cluster that has left, and what must end before its namespaces are let go: it may still write to them.
+/// A cluster that has left, and the tasks that must end before its namespaces are released, because they may still
+/// write.
 struct Leaving {
     cluster: ClusterName,
     awaited: HashSet<Id>,
 }
 
-/// What has happened.
+/// A change of a binding.
 #[derive(Debug)]
 enum Seen {
-    /// To a mirror, anywhere.
+    /// Of a mirror, in any namespace.
     Mirror(Change<Found>),
-    /// To a binding in the root namespace of this cluster.
+    /// Of a binding in the root namespace of this cluster.
     Root(ClusterName, Change<Found>),
 }
 
 // === impl Root ===
 
 impl<A: HostApi> Root<A> {
-    /// Founds the virtual clusters and keeps them founded, for ever. What it has begun ends when the future is dropped.
+    /// Founds the virtual clusters and reconciles them for ever. Dropping the future cancels the current work.
     pub async fn run(self) {
         let mut told = self.shared.namespaces.subscribe();
         self.shared.namespaces.synced().await;
@@ -106,7 +110,7 @@ impl<A: HostApi> Root<A> {
                 Some(ended) = working.join_next_with_id() => {
                     let (id, outcome) = match ended {
                         Ok((id, outcome)) => (id, Some(outcome)),
-                        // It has panicked, which the runtime reports.
+                        // The task panicked, which the runtime reports.
                         Err(error) => (error.id(), None),
                     };
                     for leaving in &mut leaving {
@@ -114,7 +118,11 @@ impl<A: HostApi> Root<A> {
                     }
                     if let Some(work) = running.remove(&id) {
                         match outcome {
-                            Some(Ok(())) => queue.done(work),
+                            Some(Ok(Progress::Done)) => queue.done(work),
+                            Some(Ok(Progress::More)) => {
+                                queue.done(work.clone());
+                                queue.add(work);
+                            }
                             Some(Err(_)) | None => queue.failed(work, Instant::now()),
                         }
                     }
@@ -136,13 +144,13 @@ impl<A: HostApi> Root<A> {
         }
     }
 
-    async fn work(&self, work: Work) -> Result<(), Trouble> {
+    async fn work(&self, work: Work) -> Result<Progress, Trouble> {
         match &work {
-            Work::Foundation(cluster) if !self.serves(cluster) => Ok(()),
+            Work::Foundation(cluster) if !self.serves(cluster) => Ok(Progress::Done),
             Work::Foundation(cluster) => {
                 let founded = self.found(cluster).await;
                 self.tell_founding(cluster, founded.as_ref().err());
-                founded
+                founded.map(|()| Progress::Done)
             }
             Work::Mirrors(host) => {
                 if let Err(trouble) = self.secure(host).await {
@@ -153,7 +161,7 @@ impl<A: HostApi> Root<A> {
                 let mirrored = self.mirror(host).await;
                 if let Err(trouble) = &mirrored {
                     let error: &dyn std::error::Error = trouble;
-                    warn!(error, namespace = %host, "the bindings of a namespace are not right yet");
+                    warn!(error, namespace = %host, "cannot reconcile the bindings of a namespace yet");
                 }
                 mirrored
             }
@@ -161,9 +169,9 @@ impl<A: HostApi> Root<A> {
                 let left = self.leave(cluster).await;
                 if let Err(trouble) = &left {
                     let error: &dyn std::error::Error = trouble;
-                    warn!(error, %cluster, "the namespaces of a virtual cluster that has left are not let go yet");
+                    warn!(error, %cluster, "a virtual cluster has left, but its finalizers cannot be removed yet");
                 }
-                left
+                left.map(|()| Progress::Done)
             }
         }
     }
@@ -197,11 +205,11 @@ impl<A: HostApi> Root<A> {
         }
     }
 
-    /// A namespace has come, changed or gone.
+    /// Handles the creation, change or deletion of a namespace.
     fn look_at(&self, host: HostNamespace, queue: &mut Line) {
         for cluster in self.clusters().iter() {
             if host == HostNamespace::root(cluster) || is_born_with(&host, cluster) {
-                // Ending ones are made again when they are gone, which is told too.
+                // One that is being deleted is created again after its deletion, which is an event, too.
                 let is_there = self.shared.namespaces.member(&host).is_some_and(|member| member.phase == Phase::Active);
                 if !is_there {
                     queue.hurry(Work::Foundation(cluster.clone()));
@@ -211,7 +219,7 @@ impl<A: HostApi> Root<A> {
         queue.hurry(Work::Mirrors(host));
     }
 
-    /// A binding has come, changed or gone.
+    /// Handles the creation, change or deletion of a binding.
     fn see(&self, seen: Seen, queue: &mut Line) {
         match seen {
             Seen::Mirror(Change::Synced) => {}
@@ -223,13 +231,16 @@ impl<A: HostApi> Root<A> {
             }
             Seen::Root(cluster, change) => {
                 if self.root_changed(&cluster, &change, queue) {
-                    self.all_mirrors(&cluster, queue);
+                    // A right may have been revoked.
+                    for member in self.shared.namespaces.members(&cluster) {
+                        queue.hurry(Work::Mirrors(member.host));
+                    }
                 }
             }
         }
     }
 
-    /// Returns whether mirrors must change.
+    /// Updates the catalog. Returns whether mirrors must change.
     fn root_changed(&self, cluster: &ClusterName, change: &Change<Found>, queue: &mut Line) -> bool {
         let mut catalog = self.catalog();
         match change {
@@ -251,13 +262,13 @@ impl<A: HostApi> Root<A> {
                 let there = Binding::of(binding).filter(|_| !is_gone);
                 let told = there.as_ref().map_or(Event::Gone { name, version: binding.version() }, Event::There);
                 let is_news = catalog.tell(cluster, told);
-                // Until the list is complete each would be looked at as many times as there are bindings.
+                // Before the list is complete, every binding would cause work in every namespace.
                 is_news && catalog.is_complete(cluster)
             }
         }
     }
 
-    /// Spares a look after our own writes.
+    /// Whether a mirror is as wanted, such as after our own write, so that the namespace needs no work.
     fn is_right(&self, binding: &Found) -> bool {
         let Some(member) = namespace_of(binding).and_then(|host| self.shared.namespaces.member(&host)) else {
             return false;
@@ -266,7 +277,7 @@ impl<A: HostApi> Root<A> {
         let mut mirrors = mirrors.iter().map(Arc::as_ref);
         mirrors.find(|wanted| binding.metadata.name == wanted.name).is_some_and(|wanted| {
             if binding.is_deleted() && member.phase == Phase::Terminating {
-                // Kept by its finalizer; what ends that is told by the namespace.
+                // Its finalizer keeps it, until an event of the namespace leads to its release.
                 return wanted.patch(binding).is_none();
             }
             wanted.repair(binding) == Repair::Nothing
@@ -277,14 +288,14 @@ impl<A: HostApi> Root<A> {
 // === impl Followers ===
 
 impl<A: HostApi> Followers<A> {
-    /// Follows mirrors, and no cluster yet.
+    /// Watches mirrors, but no root namespaces yet.
     fn new(api: A, events: mpsc::Sender<Seen>) -> Self {
         let mut tasks = JoinSet::new();
         tasks.spawn(forward(api.follow(paths::ALL_BINDINGS, MIRROR_LABEL), events.clone(), Seen::Mirror));
         Self { api, events, tasks, by_cluster: HashMap::new() }
     }
 
-    /// Follows exactly these clusters; returns those that it does not follow any more.
+    /// From now on, watches the root namespaces of exactly these clusters. Returns those that it no longer watches.
     fn follow(&mut self, clusters: &[ClusterName]) -> Vec<ClusterName> {
         for cluster in clusters {
             if !self.by_cluster.contains_key(cluster) {
@@ -332,7 +343,7 @@ fn is_born_with(host: &HostNamespace, cluster: &ClusterName) -> bool {
     })
 }
 
-/// An error and all its sources, for people who see no log.
+/// An error with all its sources, for users who cannot read the log.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

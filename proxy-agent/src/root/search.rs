@@ -1,8 +1,8 @@
-//! A namespace that this agent has not heard of yet.
+//! Namespaces that this agent's watch has not delivered yet.
 //!
-//! Agents of one identity share a virtual cluster's requests: one creates a namespace, and the next request, which goes
-//! into it, may reach another, whose watch is some milliseconds behind. So who is asked about an unknown namespace looks
-//! for it on the host before saying that it does not exist.
+//! Several agents may share the requests of a virtual cluster. If one creates a namespace, the next request in it may
+//! reach another one, whose watch is some milliseconds behind. So an agent reads an unknown namespace from the host
+//! before it returns that the namespace does not exist.
 
 use rewrite::HostNamespace;
 use tracing::debug;
@@ -13,8 +13,8 @@ use crate::clusters::host_api::HostApi;
 // === impl Root ===
 
 impl<A: HostApi> Root<A> {
-    /// Takes the namespace into the index if the host has it by now and it is a virtual cluster's of ours. Says whether
-    /// there is something new in the index.
+    /// Reads the namespace from the host, and adds it to the index if it belongs to one of our virtual clusters.
+    /// Returns whether it does.
     pub async fn look_for(&self, host: &HostNamespace) -> bool {
         match self.shared.api.get(&paths::namespace(host)).await {
             Ok(found) => matches!(self.shared.namespaces.learn(&found), Ok(Some(_))),
@@ -55,7 +55,7 @@ mod tests {
         host.put(&paths::namespace(&edge), made);
         assert!(root.look_for(&edge).await);
         assert!(namespaces.member(&edge).is_some());
-        // What somebody else calls so is nobody's of ours.
+        // A namespace of that name without our labels does not belong to our clusters.
         let other: HostNamespace = "other-ke".parse().unwrap();
         host.put(&paths::namespace(&other), json!({"metadata": {"name": "other-ke", "uid": "2"}}));
         assert!(!root.look_for(&other).await);

@@ -10,7 +10,7 @@ use crate::clusters::host_api::HostApi;
 use crate::namespaces::Phase;
 use crate::pod_security::correction;
 
-/// The maximum number of attempts if somebody else changes the object meanwhile.
+/// The maximum number of attempts if others change the object at the same time.
 const ATTEMPTS: u32 = 5;
 
 // === impl Root ===
@@ -36,7 +36,7 @@ impl<A: HostApi> Root<A> {
                 Err(error) => return Err(error.into()),
             };
             let Some(correction) = correction(&found["metadata"]["labels"], level) else {
-                // The watch has not told yet.
+                // The watch has not delivered this version yet.
                 let _ = self.shared.namespaces.learn(&found);
                 return Ok(());
             };

@@ -1,5 +1,5 @@
-//! A host in memory: Namespaces and RoleBindings with what of the API server, the namespace controller and RBAC's
-//! caches matters to the code here. Nothing happens in it by itself.
+//! A host in memory: Namespaces and RoleBindings, with the relevant behaviour of the API server, the namespace
+//! controller and RBAC's caches. Nothing happens in it by itself.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,10 +15,10 @@ use crate::clusters::host_api::{Following, HostApi, Object};
 use crate::host::api::{ApiError, Change, Page, Position, Selection};
 use crate::namespaces;
 
-/// Where the agent asks about itself.
+/// Reviews of the agent's own rights.
 const OWN_REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/// Clones are the same host.
+/// Clones share one host.
 #[derive(Clone)]
 pub(crate) struct FakeHost {
     state: Arc<Mutex<State>>,
@@ -27,22 +27,24 @@ pub(crate) struct FakeHost {
 
 #[derive(Default)]
 pub(crate) struct State {
-    /// By path.
+    /// All objects, by path.
     pub(crate) objects: BTreeMap<String, Value>,
     version: u64,
     followers: Vec<(String, String, mpsc::UnboundedSender<Change>)>,
-    /// So many reviews will say no before one says what is written.
+    /// The number of reviews that are denied before one uses the current objects.
     pub(crate) reviews_behind: u32,
     pub(crate) reviews: u32,
-    /// So many calls will get a 503.
+    /// The number of calls that get a 503.
     pub(crate) failing: u32,
-    /// So many dry runs are looked at by no policy.
+    /// The number of dry runs that no policy checks.
     pub(crate) policies_behind: u32,
-    /// A webhook accepts no dry run.
+    /// Whether a webhook refuses dry runs.
     pub(crate) dry_runs_refused: bool,
-    /// Nobody is told of what happens in this namespace.
+    /// Events in this namespace are not delivered.
     pub(crate) deaf: Option<String>,
-    /// Before an update is looked at, somebody else changes the object, so many times.
+    /// Whether a ResourceQuota for RoleBindings is used up.
+    pub(crate) quota_is_full: bool,
+    /// The number of updates before which another client changes the object.
     pub(crate) meddling: u32,
 }
 
@@ -59,7 +61,7 @@ impl FakeHost {
         self.state.lock().unwrap()
     }
 
-    /// Waits until the host is like this. With paused time, a host that never will be fails the test by its deadline.
+    /// Waits until the state of the host satisfies a condition. With paused time, the test's deadline fails otherwise.
     pub(crate) async fn until(&self, is_so: impl Fn(&State) -> bool) {
         let mut changes = self.changes.subscribe();
         while !is_so(&self.lock()) {
@@ -83,8 +85,8 @@ impl FakeHost {
         self.changes.send_replace(());
     }
 
-    /// One pass of the namespace controller over a namespace that is being deleted. `others` is what else is left in
-    /// it, in the words of its condition.
+    /// One pass of the namespace controller over a namespace that is being deleted. `others` are the other resources
+    /// that are left in it, as its condition names them.
     pub(crate) fn empty(&self, namespace: &str, others: &[&str]) {
         let mut state = self.lock();
         let path = format!("{}/{namespace}", namespaces::PATH);
@@ -137,7 +139,7 @@ impl HostApi for FakeHost {
         Ok(parsed(&self.get(path).await?))
     }
 
-    /// Pages of two, so that lists have several.
+    /// Pages have two objects, so that lists have several pages.
     async fn page<T: Object>(&self, path: &str, selection: &Selection, from: &Position) -> Result<Page<T>, ApiError> {
         self.call(|state| {
             let after = from.token();
@@ -165,6 +167,10 @@ impl HostApi for FakeHost {
             }
             let at = format!("{path}/{}", object["metadata"]["name"].as_str().unwrap());
             state.check_namespace(path)?;
+            // Admission comes first (`Create` in apiserver's `registry/generic/registry/store.go`).
+            if state.quota_is_full && path.ends_with("/rolebindings") {
+                return Err(refused(403, Reason::Forbidden));
+            }
             if state.objects.contains_key(&at) {
                 return Err(refused(409, Reason::AlreadyExists));
             }
@@ -192,7 +198,7 @@ impl HostApi for FakeHost {
                 return Err(refused(409, Reason::Conflict));
             }
             assert_eq!(stored["roleRef"], object["roleRef"], "what a binding refers to cannot be changed");
-            // A Namespace ends by its specification's finalizers.
+            // The finalizers of a Namespace's specification keep it.
             let is_over = is_deleted(object) && !has_finalizers(object) && !is_in(path, namespaces::PATH);
             state.store(path, object.clone());
             if is_over {
@@ -214,7 +220,7 @@ impl HostApi for FakeHost {
     async fn apply(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         let (path, _query) = path.split_once('?').expect("a field manager");
         self.call(|state| {
-            // Of what is stored only what nobody applies: applying the same again changes nothing.
+            // The API server's fields stay, so that a repeated apply changes nothing.
             let mut stored = state.objects.get(path).cloned().unwrap_or_default();
             let metadata = stored["metadata"].take();
             let mut applied = object.clone();
@@ -316,7 +322,7 @@ impl State {
         }
     }
 
-    /// As the admission plugin NamespaceLifecycle does.
+    /// The check of the admission plugin NamespaceLifecycle.
     fn check_namespace(&self, collection: &str) -> Result<(), ApiError> {
         let Some((_, rest)) = collection.split_once("/namespaces/") else { return Ok(()) };
         let namespace = rest.split('/').next().unwrap();
@@ -337,7 +343,7 @@ impl State {
         }
     }
 
-    /// As the policies do, once they are in force.
+    /// The check of the admission policies, once they are in force.
     fn admit(&mut self, namespace: &Value) -> Result<Value, ApiError> {
         if self.dry_runs_refused {
             return Err(refused(400, Reason::BadRequest));
@@ -372,7 +378,7 @@ impl State {
 }
 
 impl State {
-    /// What the agent may write that is made of these by aggregation.
+    /// Reviews a right of the agent from aggregated roles.
     fn review_own(&mut self, review: &Value) -> Value {
         self.reviews += 1;
         let attributes = &review["spec"]["resourceAttributes"];
@@ -387,7 +393,7 @@ impl State {
     }
 }
 
-/// As the host's response is read.
+/// Parses an object like a response of the host.
 fn parsed<T: Object>(object: &Value) -> T {
     serde_json::from_str(&object.to_string()).unwrap()
 }

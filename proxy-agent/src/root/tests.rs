@@ -1,4 +1,4 @@
-//! A host in memory, one agent or two, and paused time: whoever waits for what never comes fails by a deadline.
+//! Tests with a host in memory, one or two agents, and paused time, so that a wait without end fails at its deadline.
 
 mod annotations;
 mod births;
@@ -23,7 +23,7 @@ fn vc() -> ClusterName {
     ClusterName::new("vc").unwrap()
 }
 
-/// Where a namespace is on the host.
+/// The path of a namespace on the host.
 fn at(name: &str) -> String {
     format!("/api/v1/namespaces/{name}")
 }
@@ -41,13 +41,13 @@ fn agent(host: &FakeHost) -> Root<FakeHost> {
     Root::of(host.clone(), Arc::new(Namespaces::new([vc()])), Roles::told([view()]), clusters)
 }
 
-/// A role of the host that takes in the rules of others.
+/// An aggregated role of the host.
 fn view() -> Value {
     let metadata = json!({"name": "view", "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}});
     json!({"metadata": metadata, "aggregationRule": {"clusterRoleSelectors": []}, "rules": []})
 }
 
-/// Runs an agent until the test is over.
+/// Runs an agent until the test ends.
 async fn with(root: &Root<FakeHost>, test: impl Future<Output = ()>) {
     let host = root.shared.api.clone();
     let namespaces = Arc::clone(&root.shared.namespaces);
@@ -96,7 +96,7 @@ async fn a_namespace_of_somebody_else_is_not_adopted() {
         let Some(Founding::Failed(reason)) = root.founding(&vc()) else { panic!("it has failed") };
         assert!(reason.contains("namespace default-vc of the host exists") && reason.contains("delete it"), "{reason}");
         assert_eq!(host.lock().objects[&at("default-vc")]["metadata"]["labels"], json!({"theirs": "1"}));
-        // Its owner follows the advice.
+        // The operator deletes it, as the message says.
         host.remove(&at("default-vc"));
         host.empty("default-vc", &[]);
         root.founded().await;
@@ -159,7 +159,7 @@ async fn what_was_founded_is_founded_again() {
 async fn end(host: &FakeHost, namespace: &str) {
     host.remove(&at(namespace));
     host.empty(namespace, &[]);
-    // Unless that was the end of it, mirrors are left.
+    // If it still exists, only mirrors are left in it.
     if host.lock().objects.contains_key(&at(namespace)) {
         host.until(|state| !state.objects.contains_key(&mirror_at(namespace))).await;
         host.empty(namespace, &[]);

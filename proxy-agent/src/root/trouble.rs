@@ -1,4 +1,4 @@
-//! Why something that should be there is not.
+//! Why a reconciliation failed.
 
 use kube_wire::status::Reason;
 use rewrite::HostNamespace;
@@ -13,13 +13,14 @@ const TERMINATING: &str = "NamespaceTerminating";
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Trouble {
-    /// The host did not do it.
-    #[error("the host did not do what was asked")]
+    /// A request to the host failed.
+    #[error("a request to the host failed")]
     Host(#[from] ApiError),
-    /// A namespace of somebody else has the name that we need. It is never adopted: what is in it is not ours.
+    /// A namespace with the name that we need belongs to somebody else. The agent never adopts it, because its content
+    /// is not ours.
     #[error(
-        "namespace {host} of the host exists and is not labelled {label}: delete it, or call the virtual cluster \
-         otherwise"
+        "namespace {host} of the host exists without the label {label}: delete it, or choose another name for the \
+         virtual cluster"
     )]
     Taken {
         /// The namespace.
@@ -27,20 +28,20 @@ pub enum Trouble {
         /// The label that it would have if it were ours.
         label: String,
     },
-    /// It is being deleted; afterwards it will be made anew.
+    /// The namespace is being deleted. The agent creates it again afterwards.
     #[error("namespace {0} of the host is being deleted")]
     Ending(HostNamespace),
-    /// Others changed it each time that we had read it.
-    #[error("{0} changes faster than it can be repaired")]
+    /// Others changed the object between each read and write.
+    #[error("others changed {0} at each attempt to write it")]
     Contended(String),
 }
 
-/// Whether the object exists already, so that creating it was not needed.
+/// Whether the object already exists.
 pub(super) fn is_already_there(error: &ApiError) -> bool {
     error.status().is_some_and(|status| status.reason == Reason::AlreadyExists)
 }
 
-/// Whether the namespace is gone or going, so that nothing can be created in it.
+/// Whether the namespace is deleted or being deleted, so that nothing can be created in it.
 pub(super) fn is_namespace_ending(error: &ApiError) -> bool {
     let Some(status) = error.status() else { return false };
     let causes = status.details.iter().flat_map(|details| &details.causes);

@@ -1,5 +1,5 @@
-//! Clusters whose mirrors may not be what the catalog says: who was to write them has failed, or is gone with its request.
-//! The watch of the root namespace then has no news for the loop, so it is told here.
+//! Clusters whose mirrors may differ from the catalog, because a request that should have written them failed or was
+//! dropped. The watch of the root namespace shows no change then, so the request notifies the control loop here.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -7,14 +7,15 @@ use std::sync::{Mutex, PoisonError};
 use rewrite::ClusterName;
 use tokio::sync::Notify;
 
-/// What is to be looked at again.
+/// The clusters to reconcile again.
 #[derive(Default)]
 pub(super) struct Unsettled {
     clusters: Mutex<BTreeSet<ClusterName>>,
     told: Notify,
 }
 
-/// Held by who writes the mirrors of a cluster. Dropped before they are [settled](Self::settled), the cluster is told of.
+/// Guards a write of a cluster's mirrors. If it is dropped before [`settled`](Self::settled), the control loop is
+/// notified.
 pub(super) struct Unfinished<'u> {
     unsettled: &'u Unsettled,
     cluster: Option<ClusterName>,
@@ -23,12 +24,12 @@ pub(super) struct Unfinished<'u> {
 // === impl Unsettled ===
 
 impl Unsettled {
-    /// Somebody begins to write the mirrors of this cluster.
+    /// Call this before writing the mirrors of a cluster.
     pub(super) fn begin(&self, cluster: &ClusterName) -> Unfinished<'_> {
         Unfinished { unsettled: self, cluster: Some(cluster.clone()) }
     }
 
-    /// Waits for clusters that are told of, each once. May be dropped.
+    /// Waits for clusters to reconcile, and returns each once. This is cancel safe.
     pub(super) async fn next(&self) -> BTreeSet<ClusterName> {
         loop {
             self.told.notified().await;
@@ -43,7 +44,7 @@ impl Unsettled {
 // === impl Unfinished ===
 
 impl Unfinished<'_> {
-    /// All that was to be written is.
+    /// All mirrors were written.
     pub(super) fn settled(mut self) {
         self.cluster = None;
     }

@@ -1,8 +1,9 @@
-//! Events about namespaces that the index does not know yet.
+//! Events in namespaces that the index does not know yet.
 //!
-//! A namespace is made before anything in it, but two watches are told of the two, and ours of namespaces may be the
-//! later one. An event that was left out for want of a name would be missing in the client's cache for ever. So a chunk
-//! that names an unknown namespace waits for the index to catch up, for a moment.
+//! A namespace is created before its objects, but their events come from different watches, and the agent's own watch
+//! of namespaces may be the later one. If an event were left out because its namespace has no virtual name yet, the
+//! client's cache would lack the object for ever. So a chunk that names an unknown namespace waits a moment for the
+//! index.
 
 use std::collections::HashSet;
 use std::pin::Pin;
@@ -20,18 +21,18 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::clusters::VirtualCluster;
 
-/// How often the index is looked at.
+/// The interval between checks of the index.
 const AGAIN: Duration = Duration::from_millis(5);
-/// How long a chunk waits at most. What is named and never exists (a reference to nowhere) costs this once.
+/// The maximum wait of a chunk. A name of a namespace that never exists, such as in a reference, costs this time once.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Names that were waited for in vain, of one watch.
+/// The maximum number of such names that one watch remembers.
 const IN_VAIN: usize = 256;
-/// What stands before a namespace: in every namespaced object, and in every Namespace.
+/// The text before the name of a namespace, in every namespaced object and in every Namespace.
 const MARKS: [&[u8]; 2] = [br#""namespace":""#, br#""kubernetes.io/metadata.name":""#];
-/// The longest mark and the longest name: what may be cut in two by the end of a chunk.
+/// The maximum length of a mark and a name together, which the end of a chunk may divide.
 const OVERLAP: usize = 32 + 63;
 
-/// The chunks of one watch, each when its names are known.
+/// Delays each chunk of one watch until its names are known.
 pub(crate) struct Arrivals {
     cluster: Arc<VirtualCluster>,
     /// The namespace that the request names, which need not exist.
@@ -41,9 +42,9 @@ pub(crate) struct Arrivals {
     held: Option<Held>,
 }
 
-/// How names are found in chunks.
+/// How to find names in chunks.
 enum Form {
-    /// By what stands before them; with the end of the last chunk.
+    /// By the text before them. The value is the end of the last chunk.
     Json(Vec<u8>),
     /// In the objects of whole events.
     Protobuf(ProtobufFrames),
@@ -68,7 +69,7 @@ impl Arrivals {
         Self { form: Form::Protobuf(ProtobufFrames::new(DEFAULT_ITEM_LIMIT)), ..self }
     }
 
-    /// The names as they are now.
+    /// The current names.
     pub(crate) fn mapping(&self) -> Mapping {
         let mapping = self.cluster.mapping();
         match &self.asked {
@@ -77,19 +78,32 @@ impl Arrivals {
         }
     }
 
-    /// Whether there is a chunk that waits.
+    /// The cluster whose names are looked up.
+    pub(crate) fn cluster(&self) -> &VirtualCluster {
+        &self.cluster
+    }
+
+    /// The bytes in memory of events whose names have not been looked up.
+    pub(crate) fn held(&self) -> usize {
+        match &self.form {
+            Form::Json(tail) => tail.len(),
+            Form::Protobuf(frames) => frames.held(),
+        }
+    }
+
+    /// Whether a chunk waits.
     pub(crate) fn is_holding(&self) -> bool {
         self.held.is_some()
     }
 
-    /// Takes a chunk; gives it back with [`Arrivals::poll`].
+    /// Takes a chunk, which [`Arrivals::poll`] returns.
     pub(crate) fn hold(&mut self, chunk: Bytes) {
         let unknown = self.unknown_in(&chunk);
         let now = Instant::now();
         self.held = Some(Held { chunk, unknown, until: now + PATIENCE, pause: Box::pin(sleep(AGAIN)) });
     }
 
-    /// The chunk, when its names are known or have been waited for.
+    /// The chunk, when its names are known or the maximum wait is over.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let Some(mut held) = self.held.take() else { return Poll::Ready(None) };
         loop {
@@ -112,7 +126,7 @@ impl Arrivals {
         }
     }
 
-    /// Names in a chunk, and across its beginning, that the index knows nothing of.
+    /// The names in a chunk, and across its beginning, that the index does not know.
     fn unknown_in(&mut self, chunk: &[u8]) -> Vec<Box<[u8]>> {
         let mapping = self.cluster.mapping();
         let mut unknown: Vec<Box<[u8]>> = Vec::new();
@@ -148,7 +162,7 @@ impl Form {
                 *tail = chunk[chunk.len().saturating_sub(OVERLAP)..].to_vec();
             }
             Self::Protobuf(frames) => {
-                // What is wrong with the frames is said by those who show them.
+                // The code that shows the frames returns the error.
                 if frames.push(chunk).is_err() {
                     return;
                 }

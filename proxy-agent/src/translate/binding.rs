@@ -1,8 +1,8 @@
-//! What the host says of a RoleBinding in the root namespace, said of the ClusterRoleBinding that it is.
+//! Turns errors about a RoleBinding in the root namespace into errors about the ClusterRoleBinding that it represents.
 
 use kube_wire::Status;
 
-/// Names of the resource and of the kind, as they stand in messages: before the group.
+/// The names of the resource and of the kind in messages, with the group.
 const NAMES: [(&str, &str); 2] = [
     ("rolebindings.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io"),
     ("RoleBinding.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io"),
@@ -11,7 +11,7 @@ const NAMES: [(&str, &str); 2] = [
 /// The Status with the names of ClusterRoleBindings.
 pub(crate) fn as_cluster_binding(mut status: Status) -> Status {
     for (host, shown) in NAMES {
-        // A message says first what it is about. What comes later may quote what a client wrote.
+        // A message first names its object. The rest may quote what a client wrote.
         if !status.message.contains(shown) {
             status.message = status.message.replacen(host, shown, 1);
         }

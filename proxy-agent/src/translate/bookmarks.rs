@@ -1,4 +1,4 @@
-//! When a client is told how far its watch has come.
+//! The times of bookmarks, which tell a client the current version of its watch.
 //!
 //! An API server sends a bookmark about once a minute (`defaultBookmarkFrequency` in apiserver's cacher.go), which is
 //! longer than some clients watch.
@@ -13,13 +13,13 @@ use memchr::memmem;
 use rewrite::view::Beginning;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// The longest time between two bookmarks.
+/// The maximum time between two bookmarks.
 const PERIOD: Duration = Duration::from_secs(15);
 
 /// A bookmark in JSON, and in protobuf: `type` is field 1 of `WatchEvent` (apimachinery's meta/v1 generated.proto).
 const BOOKMARKS: [&[u8]; 2] = [br#""type":"BOOKMARK""#, b"\x0a\x08BOOKMARK"];
 
-/// The next bookmark of one watch.
+/// The time of the next bookmark of one watch.
 pub(crate) struct Bookmarks {
     due: Pin<Box<Sleep>>,
 }
@@ -31,15 +31,15 @@ impl Bookmarks {
         Self { due: Box::pin(sleep(PERIOD)) }
     }
 
-    /// Takes note of what goes to the client: a bookmark of the host's own is as good as ours. Texts that merely look
-    /// like one make the next one late, no more.
+    /// Delays the next bookmark if the host itself sends one to the client. Text that only looks like a bookmark has
+    /// the same effect, which does no harm.
     pub(crate) fn note(&mut self, shown: &Bytes) {
         if BOOKMARKS.iter().any(|bookmark| memmem::find(shown, bookmark).is_some()) {
             self.due.as_mut().reset(Instant::now() + PERIOD);
         }
     }
 
-    /// Ready when one is due; the next one is due a period later.
+    /// Ready when a bookmark is due. The next one is due a period later.
     pub(crate) fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         ready!(self.due.as_mut().poll(cx));
         self.due.as_mut().reset(Instant::now() + PERIOD);
@@ -47,14 +47,15 @@ impl Bookmarks {
     }
 }
 
-/// How a watch begins that asks for bookmarks; `None` if it does not.
+/// How a watch with bookmarks begins; `None` if the client does not request bookmarks.
 pub(crate) fn beginning(options: &ListOptions<'_>) -> Option<Beginning> {
     if !options.allow_watch_bookmarks {
         return None;
     }
     Some(match (options.send_initial_events, &*options.resource_version) {
         (Some(true), _) => Beginning::MarkedState,
-        // Any state will do, or the latest one: it comes as events (`GetList` in apiserver's cacher.go).
+        // The client accepts any state, or the latest one, which is sent as events (`GetList` in apiserver's
+        // cacher.go).
         (_, "" | "0") => Beginning::State,
         _ => Beginning::Changes,
     })

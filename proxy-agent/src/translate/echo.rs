@@ -1,7 +1,7 @@
-//! The object in the answer to a patch that makes nonsense of it.
+//! The object in the error message for a patch that makes it invalid.
 //!
-//! kube-apiserver quotes all of it: `patch: Invalid value: "{...}": json: cannot unmarshal ...` (`jsonPatcher` in
-//! apiserver's `handlers/patch.go`). It is the host's form, with the guard in it.
+//! kube-apiserver quotes the whole object: `patch: Invalid value: "{...}": json: cannot unmarshal ...` (`jsonPatcher`
+//! in apiserver's `handlers/patch.go`). This is the host's form, with the guard in it.
 
 use bytes::Bytes;
 use kube_wire::Status;
@@ -10,14 +10,14 @@ use kube_wire::media::Encoding;
 use rewrite::view::{Filter, Verdict};
 use rewrite::{Program, View};
 
-/// The field that such an error is about, and what stands before the object.
+/// The field of such an error, and the text before the object.
 const FIELD: &str = "patch";
 const BEFORE: &str = "Invalid value: ";
 
-/// Stands for an object that cannot be shown.
+/// Replaces an object that cannot be shown.
 const UNREADABLE: &str = "{...}";
 
-/// A Status of the host's in virtual names; `None` if it is none.
+/// A Status of the host in virtual names; `None` if the body is no Status.
 pub(crate) fn status(view: &View, program: &Program, encoding: Encoding, body: &[u8]) -> Option<Status> {
     let status = match encoding {
         Encoding::Json => Status::from_json(body).ok()?,
@@ -32,13 +32,13 @@ pub(crate) fn status(view: &View, program: &Program, encoding: Encoding, body: &
     Status::from_json(&pieces.concat()).ok()
 }
 
-/// The Status in virtual names if it quotes an object; `None` if it is like every other.
+/// The Status in virtual names if it quotes an object; `None` otherwise.
 pub(super) fn without_echo(view: &View, program: &Program, mut status: Status) -> Option<Status> {
     let details = status.details.as_mut()?;
     let cause = details.causes.iter_mut().find(|cause| cause.field == FIELD)?;
     let (length, object) = unquoted(cause.message.strip_prefix(BEFORE)?)?;
     if !object.starts_with('{') {
-        // A strategic patch, which is quoted as Go prints a map, holds nothing but itself.
+        // This is a strategic patch, which Go prints as a map. It has only what the client sent.
         return None;
     }
     let quoted = cause.message[BEFORE.len()..][..length].to_owned();

@@ -1,4 +1,4 @@
-//! The labels of an object, by which it is the cluster's or not.
+//! The labels of an object, which decide whether the cluster sees it.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use kube_wire::selector::LabelSelector;
 use rewrite::protobuf::ObjectMetadata;
 use serde::Deserialize;
 
-/// An object, or the Table that kubectl asks for: there the objects are in the rows.
+/// An object, or the Table that kubectl requests, which has the objects in its rows.
 #[derive(Deserialize)]
 pub(super) struct Labelled {
     #[serde(default)]
@@ -45,14 +45,14 @@ impl Labelled {
         serde_json::from_slice(body)
     }
 
-    /// The same in protobuf, in which there are no Tables.
+    /// The same for protobuf, which has no Tables.
     pub(super) fn of_protobuf(body: &[u8]) -> Result<Self, EnvelopeError> {
         let labels = Some(ObjectMetadata::of(body)?.labels);
         let (kind, api_version) = (String::new(), String::new());
         Ok(Self { kind, api_version, metadata: Metadata { labels }, rows: None })
     }
 
-    /// Whether the object is, or every object of a Table.
+    /// Whether the selector matches the object, or every object of a Table.
     pub(super) fn is_selected_by(&self, selector: &LabelSelector) -> bool {
         if self.kind != "Table" || !self.api_version.starts_with("meta.k8s.io/") {
             return self.metadata.is_selected_by(selector);
@@ -86,7 +86,7 @@ mod tests {
         assert!(is_own(&table(&row("beijing"))) && !is_own(&table(&row("hangzhou"))));
         assert!(!is_own(&table(&[row("beijing"), row("hangzhou")].join(","))));
         assert!(!is_own(&table(r#"{"cells":["a"],"object":null}"#)));
-        // A custom resource of that name is an object like any other.
+        // A custom resource of the kind Table is an ordinary object.
         let custom = table(&row("beijing")).replace("meta.k8s.io", "example.com");
         assert!(!is_own(&custom));
     }

@@ -18,7 +18,7 @@ pub(crate) type Reading = Pin<Box<dyn Future<Output = Result<Bytes, HostBodyErro
 /// A body of the host, with overlays inserted.
 pub(crate) struct Overlaid<B = HostBody> {
     body: B,
-    /// Nothing if there are no overlays in it.
+    /// `None` if the body has no overlays.
     places: Option<Places>,
 }
 
@@ -33,7 +33,7 @@ struct Places {
 // === impl Overlaid ===
 
 impl<B> Overlaid<B> {
-    /// The body as it is.
+    /// The unchanged body.
     pub(crate) fn plain(body: B) -> Self {
         Self { body, places: None }
     }
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// What the host sends.
+    /// The chunks that the host sends.
     struct Chunks(VecDeque<Bytes>);
 
     impl Body for Chunks {

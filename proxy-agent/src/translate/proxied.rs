@@ -22,7 +22,7 @@ impl Proxied {
         Self { host: path(host), shown: path(shown) }
     }
 
-    /// Shows where the answer leads.
+    /// Maps the path in `Location`.
     pub(super) fn relocate(&self, headers: &mut HeaderMap) {
         let Some(rest) = headers.get(LOCATION).and_then(|value| value.to_str().ok()?.strip_prefix(&self.host)) else {
             return;

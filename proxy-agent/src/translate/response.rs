@@ -1,4 +1,4 @@
-//! The host's answer as the virtual cluster sees it.
+//! The host's response as the virtual cluster sees it.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -15,8 +15,8 @@ use kube_wire::selector::LabelSelector;
 use rewrite::sink::Coalesce;
 use rewrite::view::{Beginning, Filter, ListStream, Verdict, WatchStream};
 use rewrite::{Program, View};
+use tracing::debug;
 
-use super::bookmarks::Bookmarks;
 use super::echo::{status, without_echo};
 use super::labelled::Labelled;
 use super::overlaid::Overlaid;
@@ -26,50 +26,52 @@ use crate::refusal::Refusal;
 use crate::seal::Seal;
 use crate::turns::{SMALL, Turns};
 use events::Events;
+use watch::{Watch, WatchError};
 
 mod events;
 mod protobuf;
+mod watch;
 
-/// How an answer is shown.
+/// How to show a response.
 pub(crate) enum Show {
-    /// Unchanged, unless it is a Status of a failure: logs, discovery.
+    /// Unchanged, unless it is a Status of a failure. For logs and discovery.
     Verbatim,
-    /// Unchanged in all cases: the response of a pod's server.
+    /// Unchanged in all cases. For the response of a pod's server.
     Proxied(Proxied),
-    /// One object; `only` says which labels it must have to be the cluster's.
+    /// One object. The cluster sees it only if the selector `only` matches its labels.
     Object { program: Program, filter: Filter, only: Option<LabelSelector> },
-    /// An answer to a question.
+    /// A review with the host's answer.
     Review { program: Program, filter: Filter, answer: Answer },
-    /// A list, streamed. `token` is what its continue tokens are sealed for; `counted` says that the host was asked for
-    /// nothing but what is shown. Large objects are shown in their `turns`.
+    /// A list, streamed. Its continue tokens are sealed for `token`. `counted` is whether the client sees all objects
+    /// that the host returns. Large objects are mapped in their `turns`.
     List { program: Program, filter: Filter, seal: Arc<Seal>, token: String, counted: bool, turns: Arc<Turns> },
-    /// A watch, frame by frame; with bookmarks, if the client wants them.
+    /// A watch, frame by frame, with bookmarks if the client requests them.
     Watch { program: Program, filter: Filter, arrivals: Arrivals, bookmarks: Option<Beginning> },
 }
 
-/// The host's body: on its way, or read already.
+/// The body of the host's response.
 pub(crate) enum Upstream {
-    /// On its way.
+    /// It has not been read yet.
     Stream(HostBody),
-    /// On its way, with overlays in place.
+    /// It has not been read yet. Overlays replace their pointers.
     Overlaid(Overlaid),
-    /// Read already.
+    /// It has been read.
     Whole(Bytes),
 }
 
-/// A body towards the client.
+/// The body of the client's response.
 pub(crate) enum ShownBody {
     /// In one piece.
     Whole(Option<Bytes>),
-    /// In pieces that are all complete: each is freed once it is sent.
+    /// In pieces that are all in memory. Each is freed once it is sent.
     Pieces(VecDeque<Bytes>),
     /// As the host sends it.
     Verbatim(HostBody),
-    /// Through the engine.
+    /// Mapped by the engine.
     Stream(Box<Stream>),
 }
 
-/// A list or watch on its way.
+/// A list or watch that is streamed.
 pub(crate) struct Stream<B = Overlaid> {
     upstream: B,
     engine: Engine,
@@ -80,22 +82,26 @@ pub(crate) struct Stream<B = Overlaid> {
 
 enum Engine {
     List(ListStream, Arc<Turns>),
-    Watch(Events, Box<Arrivals>, Option<Bookmarks>),
+    Watch(Watch),
 }
 
-/// Why a streamed answer ended early.
+/// The length of the output buffers of a watch, in bytes. Most events fit in one. An idle watch keeps one, and a cluster may
+/// have thousands of watches.
+const ROOM_OF_WATCH: usize = 8192;
+
+/// Why a streamed response ended early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShowError {
-    /// The host's connection.
+    /// The connection to the host failed.
     #[error("the host's answer broke off")]
     Host(#[source] HostBodyError),
-    /// The host's bytes. What was not understood was not shown.
+    /// The agent could not parse the host's bytes, and has not shown them.
     #[error("the host's answer cannot be shown")]
     Stream(#[source] rewrite::view::StreamError),
 }
 
-/// Shows a response. Failures of the host are Statuses for every request. Bodies that must be held as a whole are charged
-/// to `collector`.
+/// Shows a response. A failure of the host is a Status, regardless of the request. Bodies that must be read as a whole
+/// are charged to `collector`.
 pub(crate) async fn show(
     view: &View,
     show: Show,
@@ -139,14 +145,14 @@ pub(crate) async fn show(
             if let Some(status) = status {
                 ShownBody::whole(status.to_json().into(), &mut parts.headers)
             } else {
-                let shown = whole(view, &Program::default(), Filter::Everything, None, not_found, &body)?;
+                let shown = whole(view, &Program::default(), Filter::Everything, not_found, &body)?;
                 ShownBody::whole(collector.concat(&shown)?, &mut parts.headers)
             }
         }
-        // An error is a Status in JSON.
+        // An error in JSON is a Status.
         _ if failed && json => {
             let body = body.collect(collector).await?;
-            let shown = whole(view, &Program::default(), Filter::Everything, None, not_found, &body)?;
+            let shown = whole(view, &Program::default(), Filter::Everything, not_found, &body)?;
             ShownBody::whole(collector.concat(&shown)?, &mut parts.headers)
         }
         _ if failed => body.verbatim(),
@@ -157,14 +163,14 @@ pub(crate) async fn show(
         }
         Show::Object { program, filter, only } => {
             let body = body.collect(collector).await?;
-            let shown = whole(view, &program, filter, only.as_ref(), not_found, &body)?;
-            ShownBody::whole(collector.concat(&shown)?, &mut parts.headers)
+            let shown = collector.work(body.len(), || object(view, &program, filter, only.as_ref(), &body))?;
+            ShownBody::whole(collector.concat(&shown.ok_or_else(not_found)?)?, &mut parts.headers)
         }
         Show::Review { program, filter, answer } => {
             let body = answer.apply(view.mapping(), &body.collect(collector).await?);
             let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
             let view = view.clone().answering(answer.about);
-            let shown = whole(&view, &program, filter, None, not_found, &body)?;
+            let shown = whole(&view, &program, filter, not_found, &body)?;
             ShownBody::whole(collector.concat(&shown)?, &mut parts.headers)
         }
         Show::List { program, filter, seal, token, counted, turns } => {
@@ -187,26 +193,36 @@ fn switching() -> Refusal {
     Refusal::Unreadable("it switches protocols without a request to do so".into())
 }
 
-/// An object as the client sees it.
+/// An object as the client sees it, or the refusal that it does not exist.
 fn whole(
     view: &View,
     program: &Program,
     filter: Filter,
-    only: Option<&LabelSelector>,
     not_found: impl FnOnce() -> Status,
     body: &Bytes,
 ) -> Result<Vec<Bytes>, Refusal> {
+    object(view, program, filter, None, body)?.ok_or_else(|| not_found().into())
+}
+
+/// An object as the client sees it; `None` if the client does not see it.
+fn object(
+    view: &View,
+    program: &Program,
+    filter: Filter,
+    only: Option<&LabelSelector>,
+    body: &Bytes,
+) -> Result<Option<Vec<Bytes>>, Refusal> {
     if let Some(only) = only {
         let labelled = Labelled::parse(body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
         if !labelled.is_selected_by(only) {
-            return Err(not_found().into());
+            return Ok(None);
         }
     }
     let mut pieces: Vec<Bytes> = Vec::new();
     let verdict = view.object(program, filter, body, &mut pieces);
     match verdict.map_err(|error| Refusal::Unreadable(error.to_string()))? {
-        Verdict::Foreign | Verdict::Unselected | Verdict::Left => Err(not_found().into()),
-        Verdict::Shown => Ok(pieces),
+        Verdict::Foreign | Verdict::Unselected | Verdict::Left => Ok(None),
+        Verdict::Shown => Ok(Some(pieces)),
     }
 }
 
@@ -220,13 +236,13 @@ fn stream(body: Upstream, engine: Engine, headers: &mut HeaderMap) -> Result<Sho
     Ok(ShownBody::Stream(Box::new(Stream::new(upstream, engine))))
 }
 
-/// How the objects in an answer are written; `None` if there are none.
+/// The encoding of the objects in a response; `None` if it has no objects.
 pub(crate) fn encoding(headers: &HeaderMap) -> Option<Encoding> {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     content_type.and_then(media::response_encoding)
 }
 
-/// Warnings are texts (RFC 7234 section 5.5, KEP-1693) and may name what they are about.
+/// Maps the names in warnings, which are texts (RFC 7234, section 5.5, and KEP-1693).
 pub(crate) fn warnings(view: &View, headers: &mut HeaderMap) {
     let mapped: Vec<HeaderValue> = headers
         .get_all(header::WARNING)
@@ -264,8 +280,8 @@ impl Show {
         }
     }
 
-    /// Seals the `continue` token of a failure. The response to an expired token has a new one, which continues with the
-    /// current list (`handleCompactedErrorForPaging` in apiserver's `storage/etcd3/errors.go`).
+    /// Seals the `continue` token of a failure. The response to an expired token has a new one, which continues with
+    /// the current list (`handleCompactedErrorForPaging` in apiserver's `storage/etcd3/errors.go`).
     fn sealed(&self, mut status: Status) -> Status {
         if let Self::List { seal, token, .. } = self
             && !status.metadata.continue_token.is_empty()
@@ -279,11 +295,20 @@ impl Show {
 // === impl Upstream ===
 
 impl Upstream {
-    async fn collect(self, collector: Collector<'_>) -> Result<Bytes, Refusal> {
+    pub(crate) async fn collect(self, collector: Collector<'_>) -> Result<Bytes, Refusal> {
         match self {
             Self::Whole(body) => Ok(body),
             Self::Stream(body) => collector.collect(body, MAX_OBJECT).await,
             Self::Overlaid(body) => collector.collect(body, MAX_OBJECT).await,
+        }
+    }
+
+    /// Collects the body. If there is no memory for it, the rest is read and discarded. Also returns the length.
+    pub(crate) async fn collect_or_drain(self, collector: Collector<'_>) -> (usize, Result<Bytes, Refusal>) {
+        match self {
+            Self::Whole(body) => (body.len(), Ok(body)),
+            Self::Stream(body) => collector.collect_or_drain(body, MAX_OBJECT).await,
+            Self::Overlaid(body) => collector.collect_or_drain(body, MAX_OBJECT).await,
         }
     }
 
@@ -318,7 +343,7 @@ impl ShownBody {
         }
     }
 
-    /// No body at all.
+    /// No body.
     pub(crate) fn none() -> Self {
         Self::Whole(None)
     }
@@ -359,11 +384,15 @@ impl Body for ShownBody {
 // === impl Engine ===
 
 impl Engine {
-    fn watch(watch: Events, arrivals: Arrivals, bookmarks: Option<Beginning>) -> Self {
-        let arrivals = Box::new(arrivals);
-        match bookmarks {
-            Some(beginning) => Self::Watch(watch.beginning_with(beginning), arrivals, Some(Bookmarks::new())),
-            None => Self::Watch(watch, arrivals, None),
+    fn watch(events: Events, arrivals: Arrivals, bookmarks: Option<Beginning>) -> Self {
+        Self::Watch(Watch::new(events, arrivals, bookmarks))
+    }
+
+    /// Collects its output.
+    fn output(&self) -> Coalesce {
+        match self {
+            Self::List(..) => Coalesce::new(),
+            Self::Watch(_) => Coalesce::with_room(ROOM_OF_WATCH),
         }
     }
 }
@@ -372,7 +401,7 @@ impl Engine {
 
 impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
     fn new(upstream: B, engine: Engine) -> Self {
-        Self { upstream, engine, out: Coalesce::new(), ready: VecDeque::new(), ended: false }
+        Self { upstream, out: engine.output(), engine, ready: VecDeque::new(), ended: false }
     }
 
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ShowError>>> {
@@ -383,27 +412,32 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
             if self.ended {
                 return Poll::Ready(None);
             }
-            if let Engine::Watch(watch, _, Some(bookmarks)) = &mut self.engine
-                && bookmarks.poll_due(cx).is_ready()
+            if let Engine::Watch(watch) = &mut self.engine
+                && let Poll::Ready(bookmark) = watch.poll_bookmark(cx)
             {
-                // What waits for its names has not been seen, and so is not told of.
-                self.ready.extend(watch.bookmark());
+                self.ready.extend(bookmark);
                 continue;
             }
-            if let Engine::Watch(watch, arrivals, bookmarks) = &mut self.engine
-                && arrivals.is_holding()
+            if let Engine::Watch(watch) = &mut self.engine
+                && watch.is_holding()
             {
-                let Some(chunk) = ready!(arrivals.poll(cx)) else { continue };
-                watch.remap(arrivals.mapping());
-                if let Err(error) = watch.push(&chunk, &mut self.out) {
-                    self.ended = true;
-                    return Poll::Ready(Some(Err(ShowError::Stream(error))));
-                }
-                self.ready.extend(self.out.drain());
-                if let Some(bookmarks) = bookmarks {
-                    self.ready.iter().for_each(|shown| bookmarks.note(shown));
+                match ready!(watch.poll(cx, &mut self.out, &mut self.ready)) {
+                    Ok(()) => {}
+                    // None of these events has been sent, so the client gets them again after it reconnects.
+                    Err(WatchError::Exhausted) => {
+                        debug!("watch ended: the cluster's memory for events is used up");
+                        self.ended = true;
+                        self.ready.clear();
+                    }
+                    Err(WatchError::Stream(error)) => {
+                        self.ended = true;
+                        return Poll::Ready(Some(Err(ShowError::Stream(error))));
+                    }
                 }
                 continue;
+            }
+            if let Engine::Watch(watch) = &mut self.engine {
+                watch.sent();
             }
             match ready!(Pin::new(&mut self.upstream).poll_frame(cx)) {
                 Some(Ok(frame)) => {
@@ -421,8 +455,8 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
                     self.ended = true;
                     let finished = match &mut self.engine {
                         Engine::List(list, _) => list.finish(),
-                        // A watch ends where its time is over; half a frame is the host's accident, and is not shown.
-                        Engine::Watch(..) => Ok(()),
+                        // A watch may end at any time. The host may cut off a frame, which is then not shown.
+                        Engine::Watch(_) => Ok(()),
                     };
                     if let Err(error) = finished {
                         return Poll::Ready(Some(Err(ShowError::Stream(error))));
@@ -432,17 +466,21 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
         }
     }
 
-    fn push(&mut self, chunk: Bytes) -> Result<(), ShowError> {
+    fn push(&mut self, mut chunk: Bytes) -> Result<(), ShowError> {
         match &mut self.engine {
             Engine::List(list, turns) => {
                 let out = &mut self.out;
-                list.push(&chunk, out).map_err(ShowError::Stream)?;
-                if list.is_waiting() {
-                    turns.now(|| list.resume(out)).map_err(ShowError::Stream)?;
+                // In parts of this length, only an object that spans several parts waits for its turn.
+                while !chunk.is_empty() {
+                    let part = chunk.split_to(chunk.len().min(SMALL));
+                    list.push(&part, out).map_err(ShowError::Stream)?;
+                    if list.is_waiting() {
+                        turns.now(|| list.resume(out)).map_err(ShowError::Stream)?;
+                    }
                 }
                 self.ready.extend(self.out.drain());
             }
-            Engine::Watch(_, arrivals, _) => arrivals.hold(chunk),
+            Engine::Watch(watch) => watch.hold(chunk),
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Answers to reviews: the host's, where the agent does not know better.
+//! Answers to reviews: those of the host, unless the agent decides.
 
 use bytes::Bytes;
 use rewrite::request::AskedAbout;
@@ -14,34 +14,34 @@ use crate::who::Caller;
 
 mod protobuf;
 
-/// How a review is answered.
+/// How to answer a review.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) ruling: Ruling,
-    /// Where questions about the whole cluster were asked.
+    /// The namespace in which questions about the whole cluster were asked.
     pub(crate) root: HostNamespace,
-    /// What is put back into the answer.
+    /// The parts of the question to restore in the answer.
     pub(crate) about: AskedAbout,
     /// The host tokens that the virtual cluster accepts.
     pub(crate) host_tokens: Option<HostTokens>,
 }
 
-/// Whose answer counts.
+/// Which answer counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ruling {
     /// The host's.
     Host,
-    /// The agent's, who knows the rules about paths.
+    /// The agent's, because it knows the rules about paths.
     Agent(bool),
-    /// The host's if it is no; no role can make it yes, and why.
+    /// The host's if it is negative. Otherwise it is denied for this reason, because no role can allow it.
     Withheld(&'static str),
-    /// No, and why.
+    /// It is denied for this reason.
     Denied(&'static str),
     /// The host's, if the token is of this virtual cluster.
     Token,
 }
 
-/// Every review, in the order in which Go writes it. What is not looked at passes as it is.
+/// Every review, with its fields in Go's order. Fields that the agent does not need pass unchanged.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Review<'a> {
@@ -57,25 +57,25 @@ struct Review<'a> {
     status: Value,
 }
 
-/// What RBAC says before the name of a binding in a namespace (`RuleAllows` and `ruleAccumulator` in
+/// RBAC's text before the name of a binding in a namespace (`RuleAllows` and `ruleAccumulator` in
 /// plugin/pkg/auth/authorizer/rbac/rbac.go: `RBAC: allowed by RoleBinding "name/namespace" of ...`).
 const BY_BINDING: &str = "allowed by RoleBinding \"";
 
-/// What an API server says of a token that it does not know (`apiserver/pkg/authentication/request/bearertoken`).
+/// The message of an API server for an unknown token (`apiserver/pkg/authentication/request/bearertoken`).
 const INVALID_TOKEN: &str = "invalid bearer token";
 
 // === impl Answer ===
 
 impl Answer {
-    /// The host's answer with the `status` that it has in the virtual cluster. Names in it are still the host's, but for
-    /// those of a token's user.
+    /// The host's answer with the `status` for the virtual cluster. Its names are still those of the host, except for
+    /// the user of a token.
     pub(crate) fn apply(&self, mapping: &Mapping, body: &[u8]) -> serde_json::Result<Bytes> {
         let mut review: Review<'_> = serde_json::from_slice(body)?;
         self.judge(mapping, &mut review.status)?;
         serde_json::to_vec(&review).map(Bytes::from)
     }
 
-    /// Makes of the host's `status` what it is in the virtual cluster.
+    /// Turns the host's `status` into that of the virtual cluster.
     fn judge(&self, mapping: &Mapping, status: &mut Value) -> serde_json::Result<()> {
         match self.ruling {
             Ruling::Host => {}
@@ -109,8 +109,8 @@ fn identified(mapping: &Mapping, host_tokens: Option<&HostTokens>, status: &mut 
     Ok(())
 }
 
-/// Calls a binding what it is in the virtual cluster: one in the root namespace, or a mirror of it, is a
-/// ClusterRoleBinding there. `None` if it is a RoleBinding there too.
+/// Replaces a RoleBinding in the root namespace, or a mirror of it, by its ClusterRoleBinding in the virtual cluster.
+/// `None` if the binding is a RoleBinding there, too.
 fn plainly(reason: &str, root: &HostNamespace) -> Option<String> {
     let (before, rest) = reason.split_once(BY_BINDING)?;
     let (binding, after) = rest.split_once('"')?;

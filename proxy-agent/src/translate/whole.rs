@@ -1,25 +1,23 @@
-//! A body in one piece, bounded.
+//! Collects bodies of limited length.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-use http_body::Body;
+use http_body::{Body, Frame};
 use kube_wire::Status;
-use kube_wire::status::TOO_MANY_REQUESTS;
 use tunnel::{Reservation, Share};
 
 use crate::clusters::Memory;
-use crate::refusal::Refusal;
+use crate::refusal::{Exhausted, Refusal};
+use crate::turns::{SMALL, Turns};
 
-/// Seconds after which a cluster's share may have room again.
-const RETRY_AFTER: u32 = 1;
-
-/// A `Retry-After` would make clients repeat a write that was executed.
+/// The refusal if the request may have been executed. It has no `Retry-After`, which would make clients repeat a write.
 const UNKNOWN_OUTCOME: &str = "the request was sent to the API server, but the memory for responses is exhausted; \
                                read the object to see whether the request took effect";
 
-/// Why a body is not there in one piece.
+/// Why a body could not be collected.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TooLarge<E> {
     /// The body is too long.
@@ -44,16 +42,23 @@ pub(crate) enum CollectError<E> {
     Broken(#[source] E),
 }
 
-/// Collects whole responses for one request, and charges them to its cluster.
+/// Collects whole responses for one request, charges them to its cluster, and processes large ones in turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Collector<'a> {
     memory: &'a Memory,
+    turns: &'a Turns,
     /// Whether the request has no effect, so that the client may repeat it.
     is_read: bool,
 }
 
-/// Collects a body of at most `limit` bytes and charges it to `share` for as long as a clone or slice of the bytes lives.
-/// A body of one chunk is not copied.
+/// Counts the bytes of a body that have been read.
+struct Metered<B> {
+    body: B,
+    read: usize,
+}
+
+/// Collects a body of at most `limit` bytes and charges it to `share` for as long as a clone or slice of the bytes
+/// lives. A body of one chunk is not copied.
 pub(crate) async fn collect_charged<B>(body: B, limit: usize, share: &Share) -> Result<Bytes, CollectError<B::Error>>
 where
     B: Body<Data = Bytes>,
@@ -114,7 +119,7 @@ where
     Ok(if first.is_empty() { all.freeze() } else { first })
 }
 
-/// Reads on and forgets what comes, to the end of the body but no more than `limit` bytes.
+/// Reads and discards the rest of a body, up to `limit` bytes.
 pub(crate) async fn drain<B>(body: B, limit: usize)
 where
     B: Body<Data = Bytes>,
@@ -128,15 +133,35 @@ where
     }
 }
 
+// === impl Metered ===
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Metered<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            self.read += frame.data_ref().map_or(0, Bytes::len);
+        }
+        polled
+    }
+}
+
 // === impl Collector ===
 
 impl<'a> Collector<'a> {
-    /// For a request that changes nothing (`is_read`), or that was executed.
-    pub(crate) fn new(memory: &'a Memory, is_read: bool) -> Self {
-        Self { memory, is_read }
+    /// A collector for a request without effects (`is_read`), or for one that was executed.
+    pub(crate) fn new(memory: &'a Memory, turns: &'a Turns, is_read: bool) -> Self {
+        Self { memory, turns, is_read }
     }
 
-    /// An answer of at most `limit` bytes. It is charged for as long as a clone or slice of the bytes lives.
+    /// Does the work on bytes of this length, in turn if it is large.
+    pub(crate) fn work<T: Send>(self, length: usize, work: impl FnOnce() -> T + Send) -> T {
+        if length > SMALL { self.turns.now(work) } else { work() }
+    }
+
+    /// Collects a response of at most `limit` bytes. It is charged for as long as a clone or slice of the bytes lives.
     pub(crate) async fn collect<B>(self, body: B, limit: usize) -> Result<Bytes, Refusal>
     where
         B: Body<Data = Bytes>,
@@ -148,12 +173,28 @@ impl<'a> Collector<'a> {
         })
     }
 
+    /// Like [`collect`](Self::collect), but if there is no memory for the body, the rest is read and discarded, up to
+    /// `limit`. Also returns the number of bytes that were read.
+    pub(crate) async fn collect_or_drain<B>(self, body: B, limit: usize) -> (usize, Result<Bytes, Refusal>)
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: std::error::Error,
+    {
+        let mut metered = Metered { body, read: 0 };
+        let collected = self.collect(&mut metered, limit).await;
+        if collected.is_err() {
+            let left = limit.saturating_sub(metered.read);
+            drain(&mut metered, left).await;
+        }
+        (metered.read, collected)
+    }
+
     /// Charges bytes that were made from a response.
     pub(crate) fn charged(self, bytes: Bytes) -> Result<Bytes, Refusal> {
         Ok(self.reserve(bytes.len())?.attach(bytes))
     }
 
-    /// Charges as many bytes as something takes that was made from a response.
+    /// Charges the bytes of a value that was made from a response.
     pub(crate) fn reserve(self, bytes: usize) -> Result<Reservation, Refusal> {
         self.memory.bodies.reserve(bytes).ok_or_else(|| self.exhausted())
     }
@@ -173,25 +214,17 @@ impl<'a> Collector<'a> {
         if charge.grow(held.saturating_sub(charge.units())) { Ok(()) } else { Err(self.exhausted()) }
     }
 
-    /// The refusal if there is no room for the response.
+    /// The refusal if there is no memory for the response.
     pub(crate) fn exhausted(self) -> Refusal {
-        if self.is_read { exhausted() } else { Status::timeout(UNKNOWN_OUTCOME, 0).into() }
+        if self.is_read { Exhausted::Memory.into() } else { Status::timeout(UNKNOWN_OUTCOME, 0).into() }
     }
-}
-
-/// The refusal if there is no room for a body. The request had no effect, and may be repeated.
-pub(crate) fn exhausted() -> Refusal {
-    Status::too_many_requests(TOO_MANY_REQUESTS, RETRY_AFTER).into()
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
     use std::convert::Infallible;
-    use std::pin::Pin;
-    use std::task::{Context, Poll};
 
-    use http_body::Frame;
     use tunnel::FairBudget;
 
     use super::*;
@@ -222,6 +255,23 @@ mod tests {
         assert_eq!(share.held(), 3);
         drop(one);
         assert_eq!(collect_charged(chunks(0), 0, &share).await.unwrap(), "");
+        assert_eq!(budget.held(), 0);
+    }
+
+    /// The length of a refusal shows its cost for the host. So it counts even if there is no memory for the refusal.
+    #[tokio::test]
+    async fn what_is_not_collected_is_counted() {
+        let budget = FairBudget::new(24, 12);
+        let share = || budget.share();
+        let memory = Memory { bodies: share(), lists: share(), watches: share(), heads: share() };
+        let turns = Turns::default();
+        let collector = Collector::new(&memory, &turns, true);
+        let chunks = |count| Chunks(VecDeque::from(vec![&b"abc"[..]; count]));
+        for (count, limit, length, is_whole) in [(3, 100, 9, true), (10, 100, 30, false), (10, 12, 12, false)] {
+            let (read, collected) = collector.collect_or_drain(chunks(count), limit).await;
+            assert!(read >= length && read < length + 6, "{read}");
+            assert_eq!(collected.is_ok(), is_whole);
+        }
         assert_eq!(budget.held(), 0);
     }
 

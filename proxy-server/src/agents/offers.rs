@@ -1,8 +1,8 @@
-//! What an agent offers while its tunnel is up, and what our configuration makes of it.
+//! The offers of an agent while its tunnel is up, and which of them the configuration allows.
 //!
-//! Either side may change first. The last offers are kept and looked at again when our configuration has changed, so that
-//! the order in which an operator edits the two files does not matter to a tunnel that is up. What is refused leaves what
-//! was served before as it was: streams of other clusters do not notice.
+//! Either side may change first. The proxy-server keeps the last offers and checks them again when its configuration
+//! has changed. So while a tunnel is up, the operator can edit the two files in any order. If an offer is refused, the
+//! clusters that are served do not change, and their streams continue.
 
 use std::future::{pending, poll_fn};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) struct Offered<'a> {
     reloads: watch::Receiver<u64>,
 }
 
-/// The stream on which the agent says what it offers.
+/// The stream on which the agent sends its offers.
 struct Conversation {
     inbound: Inbound,
     outbound: SendStream<Bytes>,
@@ -41,13 +41,13 @@ struct Conversation {
 // === impl Offered ===
 
 impl<'a> Offered<'a> {
-    /// Those of the registration.
+    /// The offers of the registration.
     pub(super) fn new(registry: &'a Registry, tunnel: &'a Arc<Tunnel>, registered: &[Offer]) -> Self {
         let (last, in_force) = (registered.to_vec(), registered.to_vec());
         Self { registry, tunnel, last, in_force, refused: None, reloads: registry.reloads() }
     }
 
-    /// Keeps the registry up to date, for ever; `asks` is whether the agent can be asked.
+    /// Keeps the registry up to date, for ever. `asks` says whether the agent supports the stream of offers.
     pub(super) async fn follow(mut self, asks: bool) {
         let mut conversation = if asks { self.ask().await } else { None };
         loop {
@@ -75,7 +75,7 @@ impl<'a> Offered<'a> {
         head.headers_mut().insert(OFFERS, HeaderValue::from_static("1"));
         let asked = async {
             let (outbound, answer) = self.tunnel.open(head, false).await?.split();
-            // The lease is for streams that somebody waits for; this one is always there.
+            // The lease is dropped, so that this stream does not count as load: it is always open.
             let (response, _lease) = answer.wait().await?;
             Ok::<_, OpenError>((response, outbound))
         };
@@ -94,7 +94,7 @@ impl<'a> Offered<'a> {
         }
     }
 
-    /// Compares what is offered with what may be, and tells the agent where that is news.
+    /// Compares the offers with the configuration, and tells the agent what has changed.
     async fn look(&mut self, conversation: &mut Option<Conversation>) {
         let refused = self.registry.renew(self.tunnel, &self.last).err();
         match &refused {
@@ -112,19 +112,19 @@ impl<'a> Offered<'a> {
         self.refused.clone_from(&refused);
         if let Some(Conversation { outbound, .. }) = conversation {
             let verdict = line(&Verdict { refusal: refused });
-            // It fails when the tunnel ends, which others see.
+            // It fails when the tunnel ends, which other tasks handle.
             let _ = send_bytes(outbound, Bytes::from(verdict), false).await;
         }
     }
 }
 
-/// The agent's next offers; `None` at the end of the stream.
+/// The next offers of the agent. `None` at the end of the stream.
 async fn next(conversation: &mut Option<Conversation>) -> Option<Offers> {
     let Some(conversation) = conversation else { return pending().await };
     loop {
         let chunk = poll_fn(|cx| conversation.inbound.poll_chunk(cx)).await?.ok()?;
         match conversation.lines.take::<Offers>(&chunk) {
-            // Those in between are out of date already.
+            // Only the latest offers count.
             Ok(mut offers) => {
                 if let Some(offers) = offers.pop() {
                     return Some(offers);

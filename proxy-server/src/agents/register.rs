@@ -15,7 +15,7 @@ use tracing::warn;
 
 use super::Agents;
 
-/// Answers the request and keeps what came of it.
+/// Answers the request and keeps the registration.
 #[derive(Clone)]
 pub(super) struct Registration {
     agents: Agents,

@@ -1,4 +1,4 @@
-//! The files that the configuration names, all of them reloadable.
+//! The files that the configuration names. All of them are reloaded.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::client_cas::{ClientCas, client_ca};
 use crate::config::{KeyPair, ProxyServerConfiguration};
 use crate::registry::Registry;
 
-/// Everything read at start.
+/// Everything that is read at the start.
 pub(super) struct Files {
     pub(super) serving_ca: Watched<Authority>,
     pub(super) agent_ca: Watched<ClientCa>,

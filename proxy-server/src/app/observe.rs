@@ -1,4 +1,4 @@
-//! What probes and the operator see.
+//! The pages for probes and for the operator.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) struct Observe {
     metrics: Metrics,
 }
 
-/// What is measured of the tunnels; others add theirs.
+/// The metrics of tunnels. Other parts register their own.
 pub(super) fn metrics(registry: &Arc<Registry>) -> Metrics {
     let metrics = Metrics::new(Build { component: "proxy-server", version: env!("CARGO_PKG_VERSION") });
     let tunnels = Arc::clone(registry);

@@ -1,11 +1,11 @@
-//! The configuration while the process runs: its list of clusters and what it says of Karmada follow the file, everything
-//! else waits for a restart.
+//! Reloads the configuration while the process runs: the list of clusters and the section `karmada`. Other changes need
+//! a restart.
 //!
-//! A file that cannot be read, or is refused, changes nothing: the reloader says why, with the lines. A file that names a
-//! client CA which is not there yet counts once it is.
+//! A file that cannot be read or is invalid changes nothing; the reloader logs the reason with the lines. If the
+//! configuration names a client CA file that does not exist yet, it takes effect once the file exists.
 //!
-//! A cluster that is a member of Karmada and leaves the file is served until Karmada has let go of it: Karmada empties a
-//! member through its endpoint.
+//! A cluster that is a member of Karmada and leaves the file is served until Karmada has released it, because Karmada
+//! empties a member through its endpoint.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,32 +24,32 @@ use crate::config::{Cluster, ProxyServerConfiguration};
 use crate::karmada::{self, Wanted};
 use crate::registry::{Clusters, Registry};
 
-/// Between two looks for a file that was not there.
+/// The pause between two attempts to read a missing file.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// What follows the file.
+/// The parts that follow the file.
 pub(super) struct Reload {
     file: Watched<ProxyServerConfiguration>,
     path: PathBuf,
-    /// What was in it when it was looked at last.
+    /// The content of the file at the last read.
     seen: Arc<ProxyServerConfiguration>,
-    /// What is in force.
+    /// The configuration in force.
     running: ProxyServerConfiguration,
     reloader: Reloader,
     registry: Arc<Registry>,
     client_cas: Arc<ClientCas>,
-    /// Out of the file, and served until Karmada has let go.
+    /// Clusters that have left the file, and are served until Karmada has released them.
     leaving: Vec<Located<Cluster>>,
     karmada: Orders,
 }
 
-/// What Karmada's keeper is told, and who has left it.
+/// The channel to Karmada's keeper, and the clusters that have left it.
 type Orders = (watch::Sender<Wanted>, mpsc::Receiver<ClusterName>);
 
 // === impl Reload ===
 
 impl Reload {
-    /// From now on, what is in the file counts; `config` is what is in force.
+    /// Starts to follow the file. `config` is the configuration in force.
     pub(super) fn new(
         config: &ProxyServerConfiguration,
         path: &Path,
@@ -69,7 +69,7 @@ impl Reload {
         Ok(Self { file, path, seen, running, reloader, registry, client_cas, leaving: Vec::new(), karmada })
     }
 
-    /// Reads files again, for ever.
+    /// Reloads files, for ever.
     pub(super) async fn run(self) {
         let reloader = self.reloader.clone();
         tokio::join!(reloader.run(), self.follow());
@@ -88,12 +88,12 @@ impl Reload {
         }
     }
 
-    /// Makes what is in the file be in force, as soon as all that it names is there.
+    /// Puts the content of the file into force as soon as all files that it names exist.
     async fn take(&mut self, changes: &mut Changes) {
         let mut told = String::new();
         loop {
             let config = self.file.borrow();
-            // Comments and the order of keys may differ.
+            // Only comments or the order of keys may have changed.
             if *config == *self.seen {
                 return;
             }
@@ -120,7 +120,7 @@ impl Reload {
         }
     }
 
-    /// The files that a configuration names and that are not read already.
+    /// The files that a configuration names and that are not read yet.
     fn read(&self, config: &ProxyServerConfiguration, leaving: &[Located<Cluster>]) -> anyhow::Result<ByCluster> {
         if let Some(wanted) = config.karmada.as_ref().filter(|_| config.karmada != self.running.karmada) {
             karmada::check(wanted.kubeconfig.to_path_buf(), &self.reloader).context("karmada.kubeconfig")?;
@@ -128,8 +128,8 @@ impl Reload {
         self.client_cas.read(&served(config, leaving), &self.reloader)
     }
 
-    /// The members of Karmada that this configuration does not name any more. Without any word of Karmada in it nobody
-    /// would see to them.
+    /// The members of Karmada that are not in this configuration any more. Without a section `karmada`, nothing would
+    /// handle them.
     fn leaving(&self, config: &ProxyServerConfiguration) -> Vec<Located<Cluster>> {
         if config.karmada.is_none() {
             return Vec::new();
@@ -157,24 +157,24 @@ impl Reload {
         }
     }
 
-    /// Its endpoint closes, unless it has come back meanwhile.
+    /// Closes its endpoint, unless the cluster is in the file again.
     fn has_left(&mut self, name: &ClusterName) {
         let before = self.leaving.len();
         self.leaving.retain(|cluster| cluster.name != *name);
         if self.leaving.len() == before {
             return;
         }
-        info!(cluster = %name, "not served any more");
-        // Everything is read already: there is less than there was.
+        info!(cluster = %name, "no longer served");
+        // This cannot fail: it only removes clusters, so all files are read already.
         match self.read(&self.running, &self.leaving) {
             Ok(client_cas) => self.serve(client_cas),
-            Err(error) => error!(error = format!("{error:#}"), "the former list of clusters stays in force"),
+            Err(error) => error!(error = format!("{error:#}"), "the previous list of clusters stays in force"),
         }
     }
 
-    /// What is in the file, and what is leaving.
+    /// The clusters of the file, and those that are leaving.
     fn serve(&mut self, client_cas: ByCluster) {
-        // First: a cluster that can be found has its authority.
+        // First, so that every cluster that requests can find has its authority.
         self.client_cas.exchange(client_cas);
         for tunnel in self.registry.reload(Clusters::of(&served(&self.running, &self.leaving))) {
             warn!(agent = %tunnel.agent, "no cluster is left to this agent; its tunnel is ended");
@@ -185,7 +185,7 @@ impl Reload {
     }
 }
 
-/// The configuration with the clusters that it does not name any more.
+/// The configuration with the clusters that have left it but are still served.
 fn served(config: &ProxyServerConfiguration, leaving: &[Located<Cluster>]) -> ProxyServerConfiguration {
     let mut config = config.clone();
     config.clusters.extend_from_slice(leaving);

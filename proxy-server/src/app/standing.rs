@@ -1,4 +1,4 @@
-//! How things stand: the figures of [`ServerStatus`], from those who know them.
+//! The state of the process: collects the figures of [`ServerStatus`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::karmada::Memberships;
 use crate::registry::Registry;
 use crate::status::{CertificateStatus, ClusterStatus, KIND, ServerStatus, TunnelStatus};
 
-/// In characters; an agent says what its version and instance are, and nobody else checks it.
+/// The maximum length in characters. An agent states its version and instance, and nothing else checks them.
 const MAX_TEXT: usize = 64;
 
-/// Who knows.
+/// The sources of the figures.
 pub(super) struct Standing {
     registry: Arc<Registry>,
     serving_ca: Watched<Authority>,
@@ -40,7 +40,7 @@ impl Standing {
         }
     }
 
-    /// Now.
+    /// The current state.
     pub(super) fn status(&self) -> ServerStatus {
         let mut served: HashMap<*const crate::tunnel::Tunnel, Vec<String>> = HashMap::new();
         let mut clusters = Vec::new();

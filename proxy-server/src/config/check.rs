@@ -1,4 +1,4 @@
-//! What the types cannot say of a configuration.
+//! Checks of a configuration that its types cannot express.
 
 use std::collections::{HashMap, HashSet};
 
@@ -41,7 +41,7 @@ pub(super) fn check(config: &ProxyServerConfiguration, problems: &mut Problems) 
         if let Some(address) = &cluster.api_server
             && let Some(other) = addresses.insert(address, &cluster.name)
         {
-            // Two sites often use the same private addresses; which one is meant could only be guessed.
+            // Two sites often use the same private addresses, so the address must identify one cluster.
             problems.at(
                 cluster,
                 format_args!(

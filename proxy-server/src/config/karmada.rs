@@ -17,21 +17,21 @@ use crate::karmada::objects::{KEPT_BY, LONGEST_NAME};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Karmada {
-    /// Leads to Karmada's API server.
+    /// A kubeconfig for Karmada's API server.
     pub kubeconfig: Located<FilePath>,
-    /// Tells Clusters of this proxy-server, and its replicas, from those of others.
+    /// Distinguishes the Clusters of this proxy-server and its replicas from those of others.
     pub kept_by: Located<String>,
-    /// Which virtual clusters: names, or patterns with `*`.
+    /// The virtual clusters to join: names, or patterns with `*`.
     pub clusters: Vec<Located<String>>,
-    /// By which listener Karmada comes.
+    /// The listener that Karmada uses.
     #[serde(default)]
     pub through: Through,
-    /// That listener, as Karmada reaches it.
+    /// The URL of that listener for Karmada.
     pub url: Located<String>,
     /// Headers of Karmada's CONNECT.
     #[serde(default)]
     pub proxy_header: BTreeMap<String, String>,
-    /// What there is to say of single ones.
+    /// Settings of single clusters.
     #[serde(default)]
     pub members: Vec<Located<MemberFacts>>,
 }
@@ -47,22 +47,22 @@ pub enum Through {
     Endpoint,
 }
 
-/// What Karmada's policies may go by.
+/// Fields of a Cluster that Karmada's policies can select by.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MemberFacts {
     /// The virtual cluster.
     pub name: ClusterName,
-    /// Of its Cluster.
+    /// Labels of its Cluster.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// Of its Cluster.
+    /// The provider of its Cluster.
     #[serde(default)]
     pub provider: Option<String>,
-    /// Of its Cluster.
+    /// The region of its Cluster.
     #[serde(default)]
     pub region: Option<String>,
-    /// Of its Cluster.
+    /// The zones of its Cluster.
     #[serde(default)]
     pub zones: Vec<String>,
 }
@@ -70,18 +70,18 @@ pub struct MemberFacts {
 // === impl Karmada ===
 
 impl Karmada {
-    /// Whether a virtual cluster is to be a member.
+    /// Whether a virtual cluster should be a member.
     pub fn wants(&self, name: &ClusterName) -> bool {
         self.clusters.iter().any(|pattern| matches(pattern, name.as_str()))
     }
 
-    /// What there is to say of it.
+    /// The settings of one virtual cluster.
     pub fn facts(&self, name: &ClusterName) -> Option<&MemberFacts> {
         self.members.iter().find(|facts| facts.name == *name).map(|facts| &**facts)
     }
 }
 
-/// `*` stands for any text. Each part is looked for as far left as it can be, the last one at the end.
+/// `*` matches any text. Each part is matched as far left as possible, and the last one at the end.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(first) else { return false };
@@ -100,7 +100,7 @@ pub(super) fn check(karmada: &Karmada, config: &ProxyServerConfiguration, proble
     let virtuals: Vec<&Located<Cluster>> =
         config.clusters.iter().filter(|cluster| cluster.mode == Mode::Virtual).collect();
     check_way(karmada, problems);
-    // It is a label's value, and goes into a query as it is.
+    // It is the value of a label, and goes into a query unescaped.
     if karmada.kept_by.is_empty() || LabelSelector::from_labels([(KEPT_BY, karmada.kept_by.as_str())]).is_err() {
         problems.at(&karmada.kept_by, "karmada.keptBy must be the value of a label: at most 63 letters, digits, `-_.`");
     }
@@ -165,11 +165,11 @@ fn check_way(karmada: &Karmada, problems: &mut Problems) {
     }
 }
 
-/// A scheme, a host, and a port or none.
+/// A scheme, a host, and optionally a port.
 fn is_base(url: &str, schemes: &[&str]) -> bool {
     let Ok(uri) = url.parse::<Uri>() else { return false };
     let fits = uri.scheme_str().is_some_and(|scheme| schemes.contains(&scheme));
-    // A Cluster must not hold user information: Karmada's aggregated API server panics on it.
+    // Karmada's aggregated API server panics if the URL of a Cluster contains user information.
     let is_plain = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
     fits && is_plain && !url.ends_with('/') && uri.path() == "/" && uri.query().is_none()
 }

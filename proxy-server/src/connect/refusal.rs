@@ -1,5 +1,5 @@
-//! Every refusal of a CONNECT. kubectl prints only the status line, so the reason phrase carries the message; other
-//! clients show the one-line body.
+//! All refusals of a CONNECT. kubectl prints only the status line, so the reason phrase contains the message. Other
+//! clients show the body, which is one line.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -41,7 +41,7 @@ pub(super) enum ConnectRefusal {
     Dial {
         /// The cluster.
         cluster: ClusterName,
-        /// The agent's word for it.
+        /// The agent's reason.
         fault: Option<String>,
     },
     /// 502.
@@ -80,7 +80,7 @@ impl ConnectRefusal {
         if matches!(self, Self::NoAgent(_) | Self::TooMany(_)) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
         }
-        // An agent's fault word could hold anything; a phrase that is not one is left out.
+        // The agent's reason can contain any bytes. If it is not a valid reason phrase, the standard one is sent.
         if let Ok(phrase) = ReasonPhrase::try_from(message) {
             response.extensions_mut().insert(phrase);
         }

@@ -1,4 +1,4 @@
-//! Which cluster a CONNECT is for.
+//! The cluster of a CONNECT.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use protocol::Authority;
 /// The port of a virtual cluster's endpoint, in `https://<cluster>.<domain>:443`.
 const ENDPOINT_PORT: u16 = 443;
 
-/// Where a CONNECT goes.
+/// The target of a CONNECT.
 #[derive(Debug)]
 pub(super) enum Route {
     /// TLS ends here.
@@ -22,7 +22,8 @@ pub(super) enum Route {
     Physical(Arc<Cluster>),
 }
 
-/// Decides. The authority is the request target; a Host that differs is an attempt to be two things at once.
+/// Finds the cluster. The authority is the request target. A different Host header is refused, because others could
+/// trust it.
 pub(super) fn route<B>(request: &Request<B>, clusters: &Clusters, domain: &str) -> Result<Route, ConnectRefusal> {
     let target = request.uri().authority().ok_or(ConnectRefusal::BadAuthority)?;
     let authority: Authority = target.as_str().parse().map_err(|_| ConnectRefusal::BadAuthority)?;
@@ -46,7 +47,7 @@ pub(super) fn route<B>(request: &Request<B>, clusters: &Clusters, domain: &str) 
     }
 }
 
-/// A Host header may leave the port out.
+/// A Host header may omit the port.
 fn with_port(host: &str, port: u16) -> Option<Authority> {
     host.parse().or_else(|_| format!("{host}:{port}").parse()).ok()
 }

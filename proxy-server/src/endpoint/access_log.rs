@@ -1,10 +1,10 @@
-//! One line for each request, when its answer has ended: who asked for what, and what came of it.
+//! One log line for each request, written when its response has ended.
 //!
-//! An event at level `info` with the target [`ACCESS`], so that `RUST_LOG=info,access=off` leaves it out. What a line names
-//! comes from the path alone: queries and headers may hold credentials or commands, bodies are none of our business. The
-//! certificate says who asks; for bearers of tokens the agent does, with its answer.
+//! An event at level `info` with the target [`ACCESS`], so that `RUST_LOG=info,access=off` disables it. A line contains
+//! the path, but neither the query, the headers nor bodies, which may contain credentials or commands. The user is that
+//! of the certificate; for bearer tokens, the agent names the user in its response.
 //!
-//! Reading order: [`Entry`] (what is known), [`Logged`] (the body that ends it).
+//! Reading order: [`Entry`] (the content), [`Logged`] (the body at whose end it is written).
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -23,12 +23,12 @@ use super::body::{BodyError, ResponseBody};
 use super::idle::Running;
 use super::refusal::Refusal;
 
-/// What is known of a request; the line is written when it is dropped.
+/// The content of the line, which is written when this is dropped.
 #[derive(Debug)]
 pub(super) struct Entry {
     began: Instant,
     verb: String,
-    /// `deployments.apps/scale`, or the path of what is no resource.
+    /// `deployments.apps/scale`, or the path if it is no resource.
     resource: String,
     namespace: Option<String>,
     name: Option<String>,
@@ -41,23 +41,23 @@ pub(super) struct Entry {
     end: End,
 }
 
-/// How an answer ended.
+/// How a response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The client has all of it.
+    /// The client got all of it.
     Whole,
-    /// The client left, as those who watch do.
+    /// The client left, as at the end of a watch.
     Left,
-    /// It broke off on our side of the client.
+    /// The response broke off before it reached the client.
     Broken,
 }
 
-/// A body that ends its request's entry.
+/// A body that ends the entry of its request.
 #[derive(Debug)]
 pub(super) struct Logged {
     body: ResponseBody,
     entry: Option<Box<Entry>>,
-    /// Bytes to come, if that was said.
+    /// The remaining bytes, if the length is known.
     left: Option<u64>,
     _running: Running,
 }
@@ -65,7 +65,7 @@ pub(super) struct Logged {
 // === impl Entry ===
 
 impl Entry {
-    /// Begins with the request as it came; `None` if nobody reads such lines.
+    /// Begins the entry of a request. `None` if the log level excludes the line.
     pub(super) fn begin<B>(request: &Request<B>) -> Option<Box<Self>> {
         enabled!(target: ACCESS, Level::INFO).then(|| Box::new(Self::new(request)))
     }
@@ -87,7 +87,7 @@ impl Entry {
         }
     }
 
-    /// Its cluster is known, and what it asks for there.
+    /// Adds the cluster and what the request is for.
     pub(super) fn routed(&mut self, cluster: &str, method: &Method, uri: &http::Uri) {
         self.cluster = Some(cluster.to_owned());
         let Ok(info) = RequestInfo::parse(method, uri.path(), uri.query()) else { return };
@@ -106,12 +106,12 @@ impl Entry {
         }
     }
 
-    /// A certificate says who asks.
+    /// Adds the user of a certificate.
     pub(super) fn identified(&mut self, user: &str) {
         self.who = Some(user.to_owned());
     }
 
-    /// The agent answers: it may know more of who asked, and whose fault a failure is.
+    /// Adds what the agent's response says about the user, and whose fault a failure is.
     pub(super) fn heard(&mut self, headers: &HeaderMap) {
         if let Some(caller) = identity::caller(headers) {
             match &self.who {
@@ -123,12 +123,12 @@ impl Entry {
         self.fault = headers.get(FAULT).map(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned());
     }
 
-    /// Nothing was asked of the agent, or nothing came.
+    /// The request was not forwarded, or there was no response.
     pub(super) fn refused(&mut self, refusal: &Refusal) {
         self.fault = Some(refusal.fault().to_owned());
     }
 
-    /// The protocol was switched, and that conversation has ended.
+    /// The switched protocol has ended.
     pub(super) fn conversed(mut self: Box<Self>, traffic: &tunnel::pipe::Traffic, is_whole: bool) {
         self.status = http::StatusCode::SWITCHING_PROTOCOLS.as_u16();
         self.bytes = traffic.from_tunnel;
@@ -143,7 +143,7 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        // What a host says is the client's to mend below 500, and its own above.
+        // A response below 500 is the client's fault, and one above is the host's.
         let by_status = match self.status {
             400..500 => Some("client"),
             500.. => Some("host"),
@@ -182,7 +182,7 @@ impl End {
 // === impl Logged ===
 
 impl Logged {
-    /// The answer ends the entry, where there is one.
+    /// Attaches the entry to the response, if there is one.
     pub(super) fn response(
         response: Response<ResponseBody>,
         entry: Option<Box<Entry>>,
@@ -232,7 +232,7 @@ impl Body for Logged {
 
 impl Drop for Logged {
     fn drop(&mut self) {
-        // Whoever sends a body of known length asks for no end of it.
+        // hyper does not poll a body of known length for its end.
         let is_whole = self.left == Some(0) || self.body.is_end_stream();
         if let Some(entry) = self.entry.as_mut().filter(|entry| is_whole && entry.end == End::Left) {
             entry.end = End::Whole;
@@ -292,7 +292,7 @@ mod tests {
         let mut logged = Logged::response(Response::new(body), Some(entry), running).into_body();
         let frame = std::future::poll_fn(|cx| Pin::new(&mut logged).poll_frame(cx)).await;
         assert!(frame.is_some_and(|frame| frame.is_ok()));
-        // hyper asks no further where the length is known.
+        // hyper does not poll again after the known length.
         let state = logged.entry.as_ref().map(|entry| (entry.status, entry.bytes));
         assert_eq!((state, logged.left), (Some((200, 6)), Some(0)));
     }

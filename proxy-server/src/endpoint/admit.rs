@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use h2::SendStream;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderValue, Request, Response, Uri, header};
+use http::{HeaderValue, Request, Response, Uri, header};
 use protocol::Identity;
 use protocol::stream::CLUSTER;
 use tokio::time::sleep;
@@ -23,26 +23,26 @@ use crate::config::Cluster;
 use crate::limits::{Limit, StreamPlace, Unanswered};
 use crate::tunnel::{Answer, Demand, Lease, OpenError, Tunnel, UNREAD};
 
-/// The time for an unproven client to read its response, which is short.
+/// The time in which an unproven client must read its response, which is short.
 const UNPROVEN_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Heads up to this size are not charged.
-const SMALL_HEAD: usize = 16 * 1024;
+/// Heads up to this size, in bytes, are not charged.
+const SMALL_HEAD: usize = 4096;
 
 /// An admitted request.
 #[derive(Debug)]
 pub(super) struct Admitted {
-    /// Where it goes.
+    /// The cluster that it is for.
     pub(super) cluster: Arc<Cluster>,
-    /// Of that cluster.
+    /// Cancelled when the requests for that cluster must end.
     pub(super) end: CancellationToken,
     identity: Option<Identity>,
     caller: Caller,
     place: StreamPlace,
 }
 
-/// Decides to which cluster a request goes, and to which client it is charged. Whoever waits for the response holds the
-/// second value.
+/// Finds the cluster of a request and the client to charge, and checks the limits. Keep the second value until the
+/// response head has arrived: if it is dropped, the request counts as abandoned.
 pub(super) fn admit(
     shared: &Shared,
     connection: &Connection,
@@ -67,17 +67,18 @@ pub(super) fn admit(
     if let Some(user) = caller.user() {
         connection.place.prove(Some(&cluster.name), user).map_err(exceeded)?;
     }
-    let client = caller.client(connection.place.network());
-    if limits.abandoned.is_exceeded(&cluster.name, &client) {
+    let network = connection.place.network();
+    let party = caller.party(network);
+    if limits.abandoned.is_exceeded(&cluster.name, &party) {
         return Err(exceeded(Limit::Abandoned));
     }
-    let place = limits.streams.enter(&cluster.name, client.clone()).map_err(exceeded)?;
-    let unanswered = limits.abandoned.watch(&cluster.name, &client);
+    let place = limits.streams.enter(&cluster.name, caller.client(network)).map_err(exceeded)?;
+    let unanswered = limits.abandoned.watch(&cluster.name, party);
     Ok((Admitted { cluster, end, identity, caller, place }, unanswered))
 }
 
-/// The identity that a certificate proves. A certificate of another cluster is refused even if the request has a token
-/// too, because the client would act as somebody else than it expects.
+/// The identity that a certificate proves. A certificate of another cluster is refused even if the request has a token,
+/// too, because the client would act as another user than it expects.
 fn who(shared: &Shared, connection: &Connection, cluster: &Cluster) -> Result<Option<Identity>, Refusal> {
     let ca = shared.client_cas.get(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
     Ok(connection.peer.identify(&ca.borrow(), SystemTime::now())?)
@@ -89,8 +90,10 @@ pub(super) fn unread_body(length: Option<u64>) -> usize {
 }
 
 /// The bytes of a head that are charged.
-fn charged_head(headers: &HeaderMap) -> usize {
-    let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+fn charged_head<B>(head: &Request<B>) -> usize {
+    let fields = head.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
+    let target = head.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let bytes = fields.sum::<usize>() + target;
     if bytes > SMALL_HEAD { bytes } else { 0 }
 }
 
@@ -116,7 +119,7 @@ impl Admitted {
             identity.write(headers);
         }
         *head.method_mut() = request.method().clone();
-        // The authority means nothing to the agent, but HTTP/2 wants one.
+        // The agent ignores the authority, but HTTP/2 requires one.
         let mut uri = http::uri::Parts::default();
         uri.scheme = Some(Scheme::HTTPS);
         uri.authority = Some(Authority::from_static("atoll"));
@@ -126,8 +129,8 @@ impl Admitted {
         Ok(head)
     }
 
-    /// Opens the stream of the request. `body` is the number of bytes of its body that may be unread at a time, if it has
-    /// one.
+    /// Opens the stream of the request. `body` is the number of bytes of its body that may be unread at a time, if it
+    /// has one.
     pub(super) async fn open(
         &self,
         shared: &Shared,
@@ -135,7 +138,7 @@ impl Admitted {
         head: Request<()>,
         body: Option<usize>,
     ) -> Result<(SendStream<Bytes>, Answer), Refusal> {
-        let unread = charged_head(head.headers()) + body.unwrap_or_default();
+        let unread = charged_head(&head) + body.unwrap_or_default();
         let demand = Demand { cluster: &self.cluster.name, is_proven: self.caller.user().is_some(), unread };
         match tunnel.open_for(demand, head, body.is_none()).await {
             Ok(opened) => Ok(opened.split()),
@@ -147,7 +150,7 @@ impl Admitted {
         }
     }
 
-    /// Learns from the agent's response who the caller is.
+    /// Learns the identity of the caller from the agent's response.
     pub(super) fn heard<B>(
         &mut self,
         shared: &Shared,
@@ -162,8 +165,8 @@ impl Admitted {
         lease.prove();
     }
 
-    /// The resources that the response holds until the client has read it. If that takes too long, the connection of an
-    /// unproven client ends.
+    /// The resources that are held until the client has read the response. If that takes too long, the connection of an
+    /// unproven client is closed.
     pub(super) fn hold(
         self,
         shared: &Shared,
@@ -191,11 +194,14 @@ mod tests {
 
     #[test]
     fn a_request_is_charged_what_may_be_unread() {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        assert_eq!(charged_head(&headers), 0);
+        let mut head = Request::new(());
+        head.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        assert_eq!(charged_head(&head), 0);
         assert_eq!([Some(1_000), Some(u64::MAX), None].map(unread_body), [1_000, UNREAD, UNREAD]);
-        headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&"a".repeat(SMALL_HEAD)).unwrap());
-        assert!(charged_head(&headers) > SMALL_HEAD);
+        *head.uri_mut() = format!("/api?labelSelector={}", "a".repeat(SMALL_HEAD)).parse().unwrap();
+        let with_uri = charged_head(&head);
+        assert!(with_uri > SMALL_HEAD);
+        head.headers_mut().insert(header::AUTHORIZATION, HeaderValue::from_str(&"a".repeat(SMALL_HEAD)).unwrap());
+        assert!(charged_head(&head) > with_uri + SMALL_HEAD);
     }
 }

@@ -1,4 +1,4 @@
-//! The body of an answer: the tunnel's bytes, or a refusal of ours.
+//! The body of a response: the bytes of the tunnel, or our own refusal.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,8 +14,9 @@ use crate::tunnel::Lease;
 
 /// A body towards the client.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all bodies are of the larger variant")]
 pub(super) enum ResponseBody {
-    /// Ours, whole.
+    /// Our own, in one piece.
     Whole(Option<Bytes>),
     /// The agent's.
     Tunnel { inbound: Inbound, _held: Held, end: End },
@@ -34,16 +35,16 @@ pub(super) struct Held {
     pub(super) _watched: Option<DropGuard>,
 }
 
-/// The end of the cluster, for an answer that lasts.
+/// The end of the cluster, for a response that lasts.
 #[derive(Debug)]
 pub(super) enum End {
-    /// Bytes come as fast as they are asked for.
+    /// Not needed while bytes arrive without waiting.
     Flowing(CancellationToken),
-    /// It was waited for once.
+    /// The body has waited once.
     Awaited(Pin<Box<WaitForCancellationFutureOwned>>),
 }
 
-/// An answer that is not whole.
+/// A response that ended early.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BodyError {
     /// The tunnel broke, or the reader was too slow.
@@ -55,7 +56,7 @@ pub(super) enum BodyError {
 }
 
 impl ResponseBody {
-    /// The agent's answer, which ends with the cluster.
+    /// The agent's response, which ends with the cluster.
     pub(super) fn tunnel(inbound: Inbound, held: Held, end: CancellationToken) -> Self {
         Self::Tunnel { inbound, _held: held, end: End::Flowing(end) }
     }
@@ -93,7 +94,7 @@ impl Body for ResponseBody {
 // === impl BodyError ===
 
 impl BodyError {
-    /// Whose, in a word.
+    /// Whose fault it is.
     pub(super) fn fault(&self) -> &'static str {
         match self {
             Self::Inbound(InboundError::Stream(_)) => "tunnel",

@@ -1,20 +1,22 @@
-//! To which client a request is charged, before the agent has authenticated it.
+//! The client to which a request is charged, before the agent has authenticated it.
 //!
-//! A certificate proves the identity of a client at once. Only the agent can verify a token; its response counts for
-//! later requests. This decides only which limits apply, and nothing else.
+//! A certificate proves the identity of a client at once. Only the agent can verify a token, so its response counts for
+//! later requests. This module decides only which limits apply.
 
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode, header};
 use protocol::{ClusterName, Identity, identity};
 
-use crate::limits::{Client, Limits, Network, User};
+use crate::limits::{Client, Limits, Network, Party, User};
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Caller {
     user: Option<User>,
     token: Option<Token>,
+    /// The digest of the name of the user that it impersonates.
+    acts_as: Option<u64>,
 }
 
 /// A bearer token.
@@ -29,24 +31,31 @@ struct Token {
 /// `authentication/request/websocket/protocol.go`).
 const TOKEN_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 
+/// `ImpersonateUserHeader` in api's `authentication/v1/types.go`.
+const IMPERSONATE_USER: &str = "impersonate-user";
+
+/// The number of groups of a network's credentials that no agent has accepted yet.
+const BUCKETS: u64 = 64;
+
 /// `user.Anonymous` in apiserver's `authentication/user/user.go`.
 const ANONYMOUS: &str = "system:anonymous";
 
 // === impl Caller ===
 
 impl Caller {
-    /// The caller, by the credential that it has shown to the cluster.
+    /// The caller of a request, by the credential for the cluster.
     pub(super) fn of(limits: &Limits, cluster: &ClusterName, identity: Option<&Identity>, headers: &HeaderMap) -> Self {
+        let acts_as = headers.get(IMPERSONATE_USER).map(|name| limits.tokens.digest(cluster, name.as_bytes()));
         if let Some(identity) = identity {
-            return Self { user: Some(identity.user.as_str().into()), token: None };
+            return Self { user: Some(identity.user.as_str().into()), token: None, acts_as };
         }
-        let Some(credential) = credential(headers) else { return Self { user: None, token: None } };
+        let Some(credential) = credential(headers) else { return Self { user: None, token: None, acts_as } };
         let digest = limits.tokens.digest(cluster, credential);
         let impersonates = headers.keys().any(|name| name.as_str().starts_with("impersonate-"));
-        Self { user: limits.tokens.user(digest), token: Some(Token { digest, impersonates }) }
+        Self { user: limits.tokens.user(digest), token: Some(Token { digest, impersonates }), acts_as }
     }
 
-    /// Whether the client has shown no credential. Such a caller can only read version and health, and agents do not read
+    /// Whether the request has no credential. Such a caller can only read version and health, and agents do not read
     /// its bodies.
     pub(super) fn is_anonymous(&self) -> bool {
         self.user.is_none() && self.token.is_none()
@@ -60,6 +69,15 @@ impl Caller {
     /// The client to which the request is charged.
     pub(super) fn client(&self, network: Network) -> Client {
         self.user.as_ref().map_or(Client::Unproven(network), |user| Client::User(Arc::clone(user)))
+    }
+
+    /// The party that is charged if the client abandons the request.
+    pub(super) fn party(&self, network: Network) -> Party {
+        match (&self.user, self.token) {
+            (Some(user), _) => Party::User(Arc::clone(user), self.acts_as),
+            (None, Some(token)) => Party::Unproven(network, u8::try_from(token.digest % BUCKETS).unwrap_or_default()),
+            (None, None) => Party::Anonymous(network),
+        }
     }
 
     /// Learns from the agent's response. Returns the user if this response proves it.
@@ -79,7 +97,7 @@ impl Caller {
     }
 }
 
-/// The token in a request, or text that may be one; the agent verifies it.
+/// The token in a request, or text that may be one. The agent verifies it.
 fn credential(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = headers.get(header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
     let is_bearer = |value: &&[u8]| value.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "));

@@ -66,7 +66,7 @@ async fn exchange(
         return upgrade::exchange(shared, request, connection, admitted, entry).await;
     }
     if admitted.is_anonymous() {
-        // Agents read nothing of such callers, so nothing of it goes into the tunnel.
+        // Agents read no body of such callers, so the body does not enter the tunnel.
         request.headers_mut().remove(header::CONTENT_LENGTH);
     }
     let body = upload.take_if(|upload| !upload.is_empty() && !admitted.is_anonymous());
@@ -90,7 +90,7 @@ async fn exchange(
     Ok(Response::from_parts(parts, ResponseBody::tunnel(inbound.with_length(length), held, end)))
 }
 
-/// The agent's answer, unless it takes too long or the cluster goes meanwhile.
+/// The agent's response, unless it takes too long or the cluster is removed meanwhile.
 pub(super) async fn answered(
     answer: Answer,
     admitted: &Admitted,

@@ -1,11 +1,11 @@
-//! Which headers of a client go into the tunnel, and which of an agent come out.
+//! Which headers of a client enter the tunnel, and which headers of an agent leave it.
 
 use http::header::{self, HeaderMap, HeaderName};
 use protocol::stream::PREFIX;
 
 use super::refusal::Refusal;
 
-/// Headers about one connection (RFC 9110 section 7.6.1), and framing, which is each connection's own.
+/// Headers of a single connection (RFC 9110 section 7.6.1), and its framing.
 const HOP_BY_HOP: [HeaderName; 8] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -17,10 +17,10 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     header::UPGRADE,
 ];
 
-/// Takes off what must not reach the agent.
+/// Removes headers that must not reach the agent.
 ///
-/// A `Connection` header may nominate others for removal. One that nominates anything of weight is refused: obeying it
-/// would let a client take off what somebody before us put on (`Impersonate-User` has been lost that way).
+/// A `Connection` header may nominate other headers for removal. Only the common options are accepted: otherwise a
+/// client could remove headers that a proxy before us has added, such as `Impersonate-User`.
 pub(super) fn request(headers: &mut HeaderMap) -> Result<(), Refusal> {
     for value in headers.get_all(header::CONNECTION) {
         let value = value.to_str().map_err(|_| Refusal::BadConnectionHeader)?;
@@ -42,7 +42,7 @@ pub(super) fn request(headers: &mut HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Takes off what must not reach the client.
+/// Removes headers that must not reach the client.
 pub(super) fn response(headers: &mut HeaderMap) {
     strip(headers);
     let ours: Vec<HeaderName> = headers.keys().filter(|name| name.as_str().starts_with(PREFIX)).cloned().collect();
@@ -51,8 +51,8 @@ pub(super) fn response(headers: &mut HeaderMap) {
     }
 }
 
-/// Ours, and the request headers by which API servers believe a front proxy (`--requestheader-username-headers` and
-/// its siblings are `X-Remote-*` everywhere).
+/// Our own headers, and those with which front proxies authenticate users to API servers (`X-Remote-*` by convention;
+/// see `--requestheader-username-headers`).
 fn is_ours(name: &str) -> bool {
     name.starts_with(PREFIX) || name.starts_with("x-remote-")
 }

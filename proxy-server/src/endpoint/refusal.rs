@@ -1,4 +1,4 @@
-//! Every refusal of an endpoint, and the one place that makes a `metav1.Status` of it.
+//! All refusals of an endpoint, and the only place that turns them into a `metav1.Status`.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -16,7 +16,7 @@ use crate::tunnel::TunnelError;
 /// Seconds after which an agent or a place may be available again.
 const RETRY_AFTER: u32 = 1;
 
-/// Why a request got no further than here.
+/// Why a request was refused here. The comments say whose fault it is.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     /// The client's: the target is no path.
@@ -40,7 +40,7 @@ pub(super) enum Refusal {
     /// The site's.
     #[error(transparent)]
     NoAgent(NoAgent),
-    /// The site's, told to who asks whether the cluster is ready.
+    /// The site's, for a health check.
     #[error(transparent)]
     NotReady(NoAgent),
     /// The tunnel's.
@@ -57,12 +57,12 @@ pub(super) enum Refusal {
 // === impl Refusal ===
 
 impl Refusal {
-    /// Nobody can be asked for this path.
+    /// No agent is connected that could answer for this path.
     pub(super) fn no_agent(absent: NoAgent, path: &str) -> Self {
         if is_health_check(path) { Self::NotReady(absent) } else { Self::NoAgent(absent) }
     }
 
-    /// In the client's media type, as a kube-apiserver would answer.
+    /// In the media type that the client accepts, like a response of kube-apiserver.
     pub(super) fn into_response(self, accept: Option<&HeaderValue>) -> Response<ResponseBody> {
         let status = self.status();
         let accept = accept.and_then(|accept| accept.to_str().ok());
@@ -81,7 +81,7 @@ impl Refusal {
         response
     }
 
-    /// Whose it is, in a word.
+    /// Whose fault it is, for the log.
     pub(super) fn fault(&self) -> &'static str {
         match self {
             Self::BadTarget
@@ -101,14 +101,15 @@ impl Refusal {
         match self {
             Self::BadTarget | Self::BadConnectionHeader | Self::HostDiffers => Status::bad_request(message),
             Self::NoClusterNamed | Self::NoCluster(_) => Status::failure(404, Reason::NotFound, message),
-            // kube-apiserver says no more either: why a certificate is not accepted is for the log.
+            // kube-apiserver's message contains no more either. The log says why a certificate is refused.
             Self::Certificate(_) => Status::unauthorized(message),
             Self::NoAgent(_) => Status::service_unavailable(message).with_retry_after(RETRY_AFTER),
-            // With a Retry-After client-go asks eleven times, a second apart, before it reports what it was told, and
-            // Karmada would be late to call a member not ready. An API server that is not ready gives none either.
+            // With a Retry-After, client-go repeats the request ten times, a second apart, before it reports the error,
+            // and Karmada would notice late that a member is not ready. An API server that is not ready sends none
+            // either.
             Self::NotReady(_) => Status::service_unavailable(message),
             Self::Tunnel(error) if error.unsent => Status::service_unavailable(message).with_retry_after(RETRY_AFTER),
-            // It may have been executed: a Retry-After would make clients repeat a write.
+            // The request may have been executed: a Retry-After would make clients repeat a write.
             Self::Tunnel(_) => Status::failure(502, Reason::InternalError, message),
             Self::Silent => Status::timeout(&message, 0),
             Self::TooMany(_) => Status::too_many_requests(message, RETRY_AFTER),

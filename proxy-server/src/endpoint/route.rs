@@ -1,4 +1,4 @@
-//! Which cluster a request is for, and the path that remains.
+//! The cluster of a request, and the remaining path.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use super::refusal::Refusal;
 use super::{Connection, Shared};
 use crate::config::Cluster;
 
-/// Where clusters are found by path, on connections that name none.
+/// The prefix of paths that name the cluster, on connections without a name.
 const PREFIX: &str = "/clusters/";
 
-/// Decides; takes `/clusters/<name>` off the path where that named the cluster.
+/// Finds the cluster. Removes `/clusters/<name>` if it names the cluster.
 pub(super) fn route<B>(
     shared: &Shared,
     connection: &Connection,
@@ -28,7 +28,7 @@ pub(super) fn route<B>(
     let rest = target.strip_prefix(PREFIX).ok_or(Refusal::NoClusterNamed)?;
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (name, rest) = rest.split_at(end);
-    // A physical cluster has no endpoint here: its API server ends TLS.
+    // A physical cluster has no endpoint here: its own API server ends TLS.
     let cluster = clusters.get(name).filter(|cluster| cluster.client_ca.is_some());
     let cluster = cluster.ok_or_else(|| Refusal::NoCluster(name.chars().take(63).collect()))?;
     let rest = if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") };
@@ -38,8 +38,8 @@ pub(super) fn route<B>(
     Ok(cluster)
 }
 
-/// A Host (or `:authority`) that names another cluster than the connection would be logged, cached or believed by
-/// somebody. Names that are no cluster's are left alone: port-forwards and `tls-server-name` bring all kinds.
+/// Refuses a Host (or `:authority`) that names another cluster than the connection, because logs, caches or others
+/// could trust it. Names that belong to no cluster are allowed: port-forwards and `tls-server-name` use any names.
 fn check_host<B>(shared: &Shared, bound: &str, request: &Request<B>) -> Result<(), Refusal> {
     let host = match request.uri().authority() {
         Some(authority) => Some(authority.host().to_owned()),

@@ -1,7 +1,7 @@
 //! Requests that switch protocols: exec, attach and port-forward, by SPDY or WebSocket.
 //!
-//! In the tunnel they are extended CONNECT (RFC 8441): `:protocol` is the `Upgrade` token, and the real method is in a
-//! header. A 200 says that the API server answered 101, whose headers come with it.
+//! In the tunnel, they are extended CONNECT (RFC 8441): `:protocol` is the `Upgrade` token, and a header has the real
+//! method. A 200 says that the API server has answered 101. It carries the headers of that response.
 
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
@@ -14,7 +14,7 @@ use super::body::ResponseBody;
 use super::refusal::Refusal;
 use super::{Connection, Shared, forward, head};
 
-/// Whether the client asks for another protocol (RFC 9110 section 7.8). `h2c` is no protocol of ours.
+/// Whether the client requests another protocol (RFC 9110 section 7.8). `h2c` is not supported.
 pub(super) fn is_wanted<B>(request: &Request<B>) -> bool {
     let headers = request.headers();
     let asked = headers.get_all(header::CONNECTION).iter().any(|value| {
@@ -25,7 +25,7 @@ pub(super) fn is_wanted<B>(request: &Request<B>) -> bool {
     asked && !h2c && headers.contains_key(header::UPGRADE)
 }
 
-/// Like an ordinary exchange, but if the API server switches protocols, bytes pass both ways from then on.
+/// Like an ordinary exchange, but if the API server switches protocols, bytes then pass in both directions.
 pub(super) async fn exchange(
     shared: &Shared,
     mut request: Request<()>,
@@ -39,14 +39,14 @@ pub(super) async fn exchange(
     let mut head = admitted.head(&mut request)?;
     let method = HeaderValue::from_str(head.method().as_str()).expect("a method is a token");
     head.headers_mut().insert(METHOD, method);
-    // kubectl opens SPDY with an empty POST. What follows on the stream is no content of that request (RFC 9110
-    // section 9.3.6), and a stream that says it has none would be reset with the first byte.
+    // kubectl opens SPDY with an empty POST. The bytes after it on the stream are no content of that request (RFC 9110
+    // section 9.3.6). A stream with `content-length: 0` would be reset at the first byte.
     head.headers_mut().remove(header::CONTENT_LENGTH);
     *head.method_mut() = Method::CONNECT;
     head.extensions_mut().insert(protocol);
 
     let tunnel = shared.registry.tunnel(&admitted.cluster.name).map_err(Refusal::NoAgent)?;
-    // Nothing is sent before the protocol is switched, and then a pipe holds no more than it has just read.
+    // Nothing is sent before the protocol is switched. Afterwards, a pipe holds only what it has just read.
     let (outbound, answer) = admitted.open(shared, &tunnel, head, Some(0)).await?;
     let (response, mut lease) = forward::answered(answer, &admitted, || true).await?;
     if let Some(entry) = entry {
@@ -63,7 +63,7 @@ pub(super) async fn exchange(
     let switched = hyper::upgrade::on(&mut request);
     let (entry, place) = (entry.take(), connection.place.clone());
     shared.tasks.spawn("upgraded", async move {
-        // The connection goes on here, and so does the request.
+        // The connection and the request continue here.
         let _held = (held, place);
         let io = match switched.await {
             Ok(io) => TokioIo::new(io),

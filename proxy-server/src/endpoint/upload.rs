@@ -20,10 +20,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::debug;
 use tunnel::outbound::send_body;
 
-/// Bytes of a body that are still read after its request has ended.
+/// The number of bytes of a body that are read after its request has ended.
 const FORGOTTEN: usize = 256 * 1024;
 
-/// How long that may take.
+/// The time limit for that.
 const LINGERING: Duration = Duration::from_secs(2);
 
 /// The body of a request.
@@ -37,7 +37,7 @@ pub(super) struct Upload {
 
 impl Upload {
     pub(super) fn new(head: &request::Parts, body: Incoming) -> Self {
-        // Who waits for a 100 sends nothing yet, and asking for the body would tell the client to begin.
+        // A client that waits for 100 (Continue) has sent nothing yet, and reading the body would make it begin.
         let lingers = head.version < Version::HTTP_2 && !head.headers.contains_key(header::EXPECT);
         Self { body, lingers }
     }
@@ -80,7 +80,7 @@ impl Upload {
                 read += frame.data_ref().map_or(0, Bytes::len);
             }
         };
-        // Whatever is left, the client learns from the end of the connection.
+        // The end of the connection tells the client about the rest.
         let _ = timeout(LINGERING, reading).await;
     }
 }

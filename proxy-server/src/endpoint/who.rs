@@ -1,4 +1,4 @@
-//! Who a connection's client is, by its certificate. Tokens are the agent's business: only the host can review them.
+//! The identity of a client by its certificate. The agent handles tokens, because only the host can review them.
 
 use std::time::SystemTime;
 
@@ -6,11 +6,11 @@ use ops::tls::{ClientCa, ClientCertificateError, PeerIdentity};
 use protocol::Identity;
 use rustls_pki_types::CertificateDer;
 
-/// The certificates that the client sent; not verified, since against which authority depends on the request.
+/// The certificates that the client sent. They are not verified yet, because the CA depends on the request.
 #[derive(Debug)]
 pub(super) struct Peer {
     chain: Vec<CertificateDer<'static>>,
-    /// The last verdict: connections are for one cluster, nearly always.
+    /// The last result. Nearly all connections are for one cluster.
     verdict: std::sync::Mutex<Option<(std::sync::Arc<ClientCa>, Verified)>>,
 }
 
@@ -27,10 +27,10 @@ impl Peer {
         Self { chain, verdict: std::sync::Mutex::default() }
     }
 
-    /// Verifies against a cluster's authority, as it is now. `None`: no certificate was sent.
+    /// Verifies the certificates against the current CA of a cluster. `None` if the client sent none.
     ///
-    /// The chain is verified once per connection and authority; the end of the certificate's life is looked at for
-    /// every request, as kube-apiserver does.
+    /// The chain is verified once for each connection and CA. The expiry of the certificate is checked for every
+    /// request, as in kube-apiserver.
     pub(super) fn identify(
         &self,
         ca: &std::sync::Arc<ClientCa>,

@@ -1,6 +1,6 @@
 //! JSON calls to an API server: one object at a time, bounded in size and in time.
 //!
-//! [`Way`] is how a request gets there: [`Tunnelled`] to a virtual cluster, [`Direct`] by a kubeconfig.
+//! [`Way`] is how a request reaches the API server: [`Tunnelled`] for a virtual cluster, [`Direct`] with a kubeconfig.
 
 mod direct;
 mod tunnelled;
@@ -23,13 +23,13 @@ use crate::tunnel::{OpenError, TunnelError};
 pub use direct::Direct;
 pub use tunnelled::Tunnelled;
 
-/// For one call, its answer included.
+/// The time limit for a call, including its response.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The largest answer, in bytes: a page of Clusters, each of which lists every resource that it has.
+/// The maximum size of a response, in bytes: a page of Clusters, each of which lists all its resources.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
 
-/// What a refusal that is no Status is cut to: the page of some load balancer.
+/// The maximum length of an error that is not a Status, such as the page of a load balancer.
 const MAX_MESSAGE: usize = 512;
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("proxy-server/", env!("CARGO_PKG_VERSION")));
@@ -37,12 +37,12 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Server-side apply; JSON is YAML.
 const APPLY: HeaderValue = HeaderValue::from_static("application/apply-patch+yaml");
 
-/// In whose name fields are kept.
+/// The field manager.
 pub const FIELD_MANAGER: &str = "atoll-proxy-server";
 
-/// How a request gets to an API server. The target is a path with its query.
+/// How a request reaches an API server. The target is a path with its query.
 pub trait Way: Send + Sync + 'static {
-    /// Sends it, and reads the whole answer.
+    /// Sends a request, and reads the whole response.
     fn exchange(&self, request: Request<Bytes>) -> impl Future<Output = Result<Response<Bytes>, WayError>> + Send;
 }
 
@@ -58,11 +58,11 @@ pub struct Api<W> {
     way: W,
 }
 
-/// No answer.
+/// There was no response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WayError {
-    /// Nobody serves the cluster.
+    /// No agent serves the cluster.
     #[error(transparent)]
     NoAgent(#[from] NoAgent),
     /// The tunnel broke.
@@ -74,48 +74,48 @@ pub enum WayError {
     /// The kubeconfig cannot be used.
     #[error("the kubeconfig cannot be used")]
     Kubeconfig(#[from] kubeconfig::OpenError),
-    /// No TCP, no TLS.
+    /// TCP or TLS failed.
     #[error("cannot connect to {address}")]
     Connect {
-        /// Where to.
+        /// The address.
         address: String,
-        /// How far it came.
+        /// What failed.
         source: std::io::Error,
     },
     /// The connection broke.
     #[error("the connection broke")]
     Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Too much.
+    /// The response is too large.
     #[error("the answer is larger than {MAX_ANSWER} bytes")]
     TooLarge,
 }
 
-/// A call did not do what it should.
+/// A call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApiError {
-    /// No answer.
+    /// There was no response.
     #[error(transparent)]
     Way(#[from] WayError),
-    /// No.
+    /// The API server refused it.
     #[error("{what}: refused with {code}: {message}")]
     Refused {
         /// Method and path.
         what: String,
         /// The HTTP status.
         code: StatusCode,
-        /// The API server's words.
+        /// The message of the API server.
         message: String,
     },
-    /// Not JSON.
+    /// The response is not valid.
     #[error("{what}: the answer cannot be understood")]
     Json {
         /// Method and path.
         what: String,
-        /// How so.
+        /// What is wrong with it.
         source: serde_json::Error,
     },
-    /// Whether it was done is not known.
+    /// There was no response in time, so the call may have been executed.
     #[error("{what}: no answer in time")]
     Silent {
         /// Method and path.
@@ -126,12 +126,12 @@ pub enum ApiError {
 // === impl Api ===
 
 impl<W: Way> Api<W> {
-    /// The one that this way leads to.
+    /// The API server that `way` reaches.
     pub fn new(way: W) -> Self {
         Self { way }
     }
 
-    /// An object; `None` if there is none.
+    /// Reads an object. `None` if there is none.
     pub async fn find(&self, path: &str) -> Result<Option<Value>, ApiError> {
         match self.call(Method::GET, path, JSON, Bytes::new()).await {
             Ok(object) => Ok(Some(object)),
@@ -140,7 +140,7 @@ impl<W: Way> Api<W> {
         }
     }
 
-    /// An object or a list that has to be there.
+    /// Reads an object or a list that must exist.
     pub async fn get(&self, path: &str) -> Result<Value, ApiError> {
         self.call(Method::GET, path, JSON, Bytes::new()).await
     }
@@ -156,13 +156,13 @@ impl<W: Way> Api<W> {
         self.call(Method::POST, &path, JSON, object.to_string().into()).await
     }
 
-    /// Sets the fields of an object to these values, whoever has written them, and does not change others.
+    /// Sets the fields of an object to these values, regardless of their owners. Does not change other fields.
     pub async fn apply(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
         self.call(Method::PATCH, &path, APPLY, object.to_string().into()).await
     }
 
-    /// Deletes an object; it may be gone already. `options` is a `DeleteOptions`.
+    /// Deletes an object, if it still exists. `options` is a `DeleteOptions`.
     pub async fn delete(&self, path: &str, options: &Value) -> Result<(), ApiError> {
         match self.text(Method::DELETE, path, JSON, options.to_string().into()).await {
             Ok(_) | Err(ApiError::Refused { code: StatusCode::NOT_FOUND, .. }) => Ok(()),
@@ -205,18 +205,18 @@ impl ApiError {
         matches!(self, Self::Refused { code: StatusCode::CONFLICT, .. })
     }
 
-    /// No agent serves the cluster; nothing can be done but to wait.
+    /// No agent serves the cluster, so the only option is to wait.
     pub(super) fn is_absence(&self) -> bool {
         match self {
             Self::Way(WayError::NoAgent(_) | WayError::Tunnel(_) | WayError::Open(_)) => true,
-            // The agent is there, the host is not.
+            // The agent is connected, but its host is unavailable.
             Self::Refused { code, .. } => *code == StatusCode::SERVICE_UNAVAILABLE,
             _ => false,
         }
     }
 }
 
-/// The whole body, within bounds.
+/// The whole body, up to the limit.
 async fn collect<B>(body: B) -> Result<Bytes, WayError>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -241,7 +241,7 @@ fn message(body: &[u8]) -> String {
     String::from_utf8_lossy(&said[..said.len().min(MAX_MESSAGE)]).trim().to_owned()
 }
 
-/// Without the query.
+/// The target without its query.
 fn short(path: &str) -> &str {
     path.split_once('?').map_or(path, |(path, _)| path)
 }

@@ -1,17 +1,17 @@
-//! When to look again.
+//! The pauses between two passes.
 
 use std::time::Duration;
 
-/// After a failure: at most this, then twice as much each time.
+/// The first pause after a failure. It doubles with each further failure.
 const BASE: Duration = Duration::from_secs(1);
-/// Never longer.
+/// The longest pause after a failure.
 const CAP: Duration = Duration::from_secs(60);
-/// While everything is as it should be, give or take a quarter.
+/// The pause after a success, plus or minus a quarter.
 const RESYNC: Duration = Duration::from_secs(60);
-/// While no agent is there: it comes without telling, and asking costs nothing.
+/// The pause while no agent is connected. Nothing reports the connection, and a check is cheap.
 const ABSENT: Duration = Duration::from_secs(1);
 
-/// Waits between two looks at one cluster.
+/// Waits between two passes for one cluster.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     failures: u32,
@@ -20,20 +20,21 @@ pub(super) struct Backoff {
 // === impl Backoff ===
 
 impl Backoff {
-    /// After a good one.
+    /// The pause after a success.
     pub(super) fn good(&mut self) -> Duration {
         self.failures = 0;
         RESYNC.mul_f64(0.75 + fastrand::f64() / 2.0)
     }
 
-    /// After a failure. Half of it is chance: proxy-servers that began together must not go on together.
+    /// The pause after a failure. Half of it is random, so that proxy-servers that started together do not stay in
+    /// step.
     pub(super) fn failed(&mut self) -> Duration {
         let bound = BASE.saturating_mul(1 << self.failures.min(16)).min(CAP);
         self.failures = self.failures.saturating_add(1);
         bound.mul_f64(0.5 + fastrand::f64() / 2.0)
     }
 
-    /// While no agent is there, which is nobody's failure.
+    /// The pause while no agent is connected, which is not a failure.
     pub(super) fn absent(&mut self) -> Duration {
         self.failures = 0;
         ABSENT

@@ -1,4 +1,4 @@
-//! Keeps what the configuration wants true: one task for each cluster, and one that gives them their orders.
+//! Keeps Karmada as the configuration requires: one task for each cluster, and one that controls them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,24 +26,24 @@ use super::strays::Strays;
 use super::wanted::{PlaneAt, Wanted};
 use crate::registry::Registry;
 
-/// Between two looks for Clusters that carry our label and are in no configuration.
+/// The pause between two searches for Clusters that have our label and are in no configuration.
 const STRAY_LOOK: Duration = Duration::from_secs(30);
 
-/// How a cluster whose agent is away stands.
+/// The message for a cluster without an agent.
 const ABSENT: &str = "waits for the cluster to be reachable";
 
-/// Gives the orders.
+/// Controls the tasks.
 pub struct Keeper {
     parts: Parts,
     wanted: watch::Receiver<Wanted>,
-    /// Who has left, so that its endpoint may close.
+    /// Reports the clusters that have left, so that their endpoints can close.
     departed: mpsc::Sender<ClusterName>,
     plane: Option<Open>,
     kept: BTreeMap<ClusterName, Kept>,
     strays: Strays,
 }
 
-/// What every task needs.
+/// The parts that every task uses.
 #[derive(Clone)]
 struct Parts {
     registry: Arc<Registry>,
@@ -54,19 +54,19 @@ struct Parts {
     counts: Counts,
 }
 
-/// A control plane that is spoken to.
+/// The control plane, with its connection.
 struct Open {
     at: PlaneAt,
     plane: Arc<Plane<Arc<Direct>>>,
 }
 
-/// A task.
+/// A running task.
 struct Kept {
     orders: watch::Sender<Order>,
     _stop: DropGuard,
 }
 
-/// What a task is to do.
+/// The order for a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Order {
     Keep(Box<Member>),
@@ -85,7 +85,7 @@ struct Task {
 // === impl Keeper ===
 
 impl Keeper {
-    /// Does nothing before it [runs](Self::run). Its tasks are among `tasks`.
+    /// Does nothing until [`run`](Self::run). Its tasks are among `tasks`.
     pub fn new(
         registry: Arc<Registry>,
         serving_ca: Watched<Authority>,
@@ -99,12 +99,12 @@ impl Keeper {
         Self { parts, wanted, departed, plane: None, kept: BTreeMap::new(), strays: Strays::default() }
     }
 
-    /// How all clusters stand.
+    /// The state of all clusters.
     pub fn memberships(&self) -> Memberships {
         self.parts.memberships.clone()
     }
 
-    /// For ever.
+    /// Runs for ever.
     pub async fn run(mut self) {
         let (ended, mut endings) = mpsc::channel(16);
         loop {
@@ -203,10 +203,10 @@ impl Keeper {
         self.parts.counts.forget(name);
     }
 
-    /// Clusters that we made and nobody wants.
+    /// Removes Clusters that we created and that no configuration contains.
     async fn look_for_strays(&mut self, wanted: &Wanted, ended: &mpsc::Sender<ClusterName>) {
         let Some(open) = &self.plane else { return };
-        // An error is told by those that need Karmada more.
+        // The tasks report errors of Karmada.
         let Ok(there) = open.plane.kept(&open.at.kept_by).await else { return };
         let is_stray = |name: &ClusterName| !wanted.has(name) && !self.kept.contains_key(name);
         let there = there.into_iter().filter(is_stray).collect();
@@ -225,7 +225,7 @@ impl std::fmt::Debug for Keeper {
 // === impl Task ===
 
 impl Task {
-    /// Until it was ordered to leave and has.
+    /// Runs until the task has been ordered to leave, and the cluster has left.
     async fn run(mut self) {
         let in_member = Api::new(Tunnelled::new(Arc::clone(&self.parts.registry), self.name.clone()));
         let mut authority = self.parts.serving_ca.changes();
@@ -295,12 +295,13 @@ impl Task {
             error!(error = message, "cannot be a member of Karmada");
             if let Err(error) = self.plane.tell(&self.name, "AtollMembershipRefused", &taken.to_string()).await {
                 let error: &dyn std::error::Error = &error;
-                warn!(error, "the event about it could not be written");
+                warn!(error, "cannot write the event about the refused membership");
             }
         }
     }
 
-    /// Whether it is news. What has joined stays so while nothing can be looked at: Karmada's Cluster is still there.
+    /// Records the state. Returns whether it has changed. A cluster that has joined stays `joined` while it cannot be
+    /// checked: Karmada's Cluster still exists.
     fn note(&self, state: State, message: String, outcome: Outcome) -> bool {
         let was_joined = self.parts.memberships.state(&self.name) == Some(State::Joined);
         let state = if was_joined && state == State::Joining { State::Joined } else { state };
@@ -309,7 +310,7 @@ impl Task {
     }
 }
 
-/// Whether a kubeconfig, and all that it names, can be read.
+/// Whether a kubeconfig, and all files that it names, can be read.
 pub fn check(path: PathBuf, reloader: &Reloader) -> Result<(), kubeconfig::OpenError> {
     kubeconfig::watch(path, reloader)?.borrow().open(reloader).map(drop)
 }

@@ -1,4 +1,5 @@
-//! How a cluster stops being a member: first in Karmada, which empties it while it can still be reached, then in it.
+//! Removes a member: first from Karmada, which empties it while it can be reached, then Karmada's accounts in the
+//! member.
 
 use std::time::Duration;
 
@@ -10,48 +11,48 @@ use super::api::{Api, Way};
 use super::member;
 use super::plane::{Dismissal, Plane};
 
-/// How long an endpoint is kept for Karmada to let go. A member that cannot be reached is let go of after some 40 s.
+/// How long an endpoint stays open for Karmada. Karmada releases a member that it cannot reach after about 40 s.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Between two looks.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A cluster that leaves.
 pub(super) struct Leaver<'a, M> {
     pub(super) name: &'a ClusterName,
-    /// `None` for one that is not served here any more.
+    /// `None` if this process no longer serves it.
     pub(super) in_member: Option<&'a Api<M>>,
-    /// Whether it was a member by us. Else what is in it may be there for somebody else.
+    /// Whether we made it a member. Otherwise, the accounts in it may belong to somebody else.
     pub(super) was_ours: bool,
 }
 
 // === impl Leaver ===
 
 impl<M: Way> Leaver<'_, M> {
-    /// Ends when the cluster is no member any more, or patience does.
+    /// Completes when the cluster is no longer a member, or after a time limit.
     pub(super) async fn leave<P: Way>(self, plane: &Plane<P>, kept_by: &str) {
-        info!("leaves Karmada");
+        info!("leaving Karmada");
         let end = Instant::now() + PATIENCE;
         let Some(was_ours) = self.is_let_go(plane, kept_by, end).await else { return };
         if !was_ours {
-            return info!("is no member of Karmada by us; nothing is taken out of it");
+            return info!("not joined to Karmada by this proxy-server, so its objects stay");
         }
         let Some(in_member) = self.in_member else {
-            return info!("left Karmada; Karmada's accounts in it, which is not served here, stay");
+            return info!("left Karmada; Karmada's accounts in the cluster stay: this proxy-server does not serve it");
         };
         loop {
             match member::clean(in_member, self.name).await {
                 Ok(()) => return info!("left Karmada"),
                 Err(error) if Instant::now() >= end => {
                     let error: &dyn std::error::Error = &error;
-                    return warn!(error, "left Karmada; Karmada's accounts in it could not be deleted");
+                    return warn!(error, "left Karmada, but cannot delete Karmada's accounts in the cluster");
                 }
                 Err(_) => sleep(PAUSE).await,
             }
         }
     }
 
-    /// Whether it was ours; `None` if Karmada holds on to it.
+    /// Whether it was ours. `None` while Karmada still keeps it.
     async fn is_let_go<P: Way>(&self, plane: &Plane<P>, kept_by: &str, end: Instant) -> Option<bool> {
         let mut was_ours = self.was_ours;
         loop {

@@ -1,6 +1,6 @@
-//! What a member has to have in it, made and taken away.
+//! The objects in a member: creates and removes them.
 //!
-//! What is there already is left as it is, as `karmadactl join` does: an administrator may have given less than all.
+//! Existing objects stay unchanged, as with `karmadactl join`: an administrator may have granted less.
 
 use std::time::Duration;
 
@@ -14,23 +14,23 @@ use tokio::time::sleep;
 use super::api::{Api, ApiError, Way};
 use super::objects::{self, IMPERSONATOR, NAMESPACE};
 
-/// How often a Secret is looked at until the host has put a token into it, and the pause before each look.
+/// How often a Secret is read until the host has written a token, and the pause before each read.
 const TOKEN_LOOKS: u32 = 40;
 const TOKEN_PAUSE: Duration = Duration::from_millis(250);
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// Whom Karmada is in the member.
+/// The credentials of Karmada in the member.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// A token of Karmada's own account.
+    /// The token of Karmada's own account.
     pub token: Secret,
-    /// A token of the account that impersonates Karmada's users.
+    /// The token of the account that impersonates Karmada's users.
     pub impersonator: Secret,
 }
 
-/// The member cannot be made ready.
+/// The member is not ready.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemberError {
@@ -40,13 +40,13 @@ pub enum MemberError {
     /// `/readyz` does not pass.
     #[error("the cluster is not ready yet")]
     NotReady(#[source] ApiError),
-    /// Something without which nothing goes on.
+    /// A required object is not valid.
     #[error("{0} is not of the form that it has in Kubernetes")]
     Form(&'static str),
-    /// It was joined before, and what was left is going.
+    /// It was a member before, and its objects are being deleted.
     #[error("namespace {NAMESPACE} in the cluster is being deleted")]
     Leaving,
-    /// The host's controller that makes tokens did nothing.
+    /// The host's token controller has not written a token.
     #[error("the host has put no token into Secret {NAMESPACE}/{0} yet")]
     NoToken(String),
 }
@@ -59,7 +59,7 @@ pub async fn identify<W: Way>(api: &Api<W>) -> Result<String, MemberError> {
     Ok(id.ok_or(MemberError::Form("namespace kube-system"))?.to_owned())
 }
 
-/// Makes what is missing.
+/// Creates what is missing.
 pub async fn prepare<W: Way>(api: &Api<W>, name: &ClusterName) -> Result<Prepared, MemberError> {
     let namespace = ensure(api, NAMESPACES, NAMESPACE, &objects::namespace()).await?;
     if namespace.pointer("/metadata/deletionTimestamp").is_some() {
@@ -77,7 +77,7 @@ pub async fn prepare<W: Way>(api: &Api<W>, name: &ClusterName) -> Result<Prepare
     Ok(Prepared { token, impersonator })
 }
 
-/// Takes away what [`prepare`] made: the namespace goes with all that is in it, in its own time.
+/// Removes what [`prepare`] created. The namespace is deleted with its objects, in the background.
 pub async fn clean<W: Way>(api: &Api<W>, name: &ClusterName) -> Result<(), ApiError> {
     let role = objects::role(name);
     api.delete(&format!("{RBAC}/clusterrolebindings/{role}"), &json!({})).await?;
@@ -87,7 +87,7 @@ pub async fn clean<W: Way>(api: &Api<W>, name: &ClusterName) -> Result<(), ApiEr
     api.delete(&format!("{NAMESPACES}/{NAMESPACE}"), &json!({})).await
 }
 
-/// The object as it is, made if there was none.
+/// The existing object, or a new one.
 pub(super) async fn ensure<W: Way>(
     api: &Api<W>,
     collection: &str,
@@ -99,7 +99,7 @@ pub(super) async fn ensure<W: Way>(
         return Ok(there);
     }
     match api.create(collection, object).await {
-        // Another proxy-server, or karmadactl.
+        // Another proxy-server or karmadactl has created it.
         Err(error) if error.is_conflict() => api.get(&path).await,
         made => made,
     }

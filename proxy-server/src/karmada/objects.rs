@@ -1,4 +1,4 @@
-//! The objects that make a cluster a member, as `karmadactl join` makes them (Karmada's `pkg/util/credential.go` and
+//! The objects of a member, as `karmadactl join` creates them (Karmada's `pkg/util/credential.go` and
 //! `pkg/karmadactl/join/join.go`).
 
 use std::collections::BTreeMap;
@@ -9,69 +9,69 @@ use ops::secret::Secret;
 use protocol::ClusterName;
 use serde_json::{Map, Value, json};
 
-/// Where Karmada keeps what belongs to a member, on both sides.
+/// The namespace for objects of members, in Karmada and in the member.
 pub const NAMESPACE: &str = "karmada-cluster";
-/// Who Karmada's users act through.
+/// The service account that impersonates Karmada's users.
 pub const IMPERSONATOR: &str = "karmada-impersonator";
-/// On a Cluster: which proxy-server keeps it.
+/// The label of a Cluster for the proxy-server that manages it.
 pub const KEPT_BY: &str = "atoll.dev/kept-by";
-/// The longest name of a Cluster: Karmada puts a prefix before it (`pkg/apis/cluster/validation`).
+/// The maximum length of the name of a Cluster: Karmada adds a prefix (`pkg/apis/cluster/validation`).
 pub const LONGEST_NAME: usize = 48;
 
 const SYSTEM: (&str, &str) = ("karmada.io/system", "true");
 
-/// What Karmada is told of a cluster.
+/// The facts about a cluster that Karmada gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its name on both sides.
+    /// Its name in Atoll and in Karmada.
     pub name: ClusterName,
-    /// Who keeps its Cluster, if that is not a person.
+    /// The `keptBy` value, if a proxy-server manages the Cluster.
     pub kept_by: Option<String>,
     /// The URL of its API.
     pub api_endpoint: String,
-    /// The HTTP proxy before it.
+    /// The URL of the HTTP proxy.
     pub proxy_url: Option<String>,
-    /// For that proxy.
+    /// The headers for that proxy.
     pub proxy_header: BTreeMap<String, String>,
     /// More labels of the Cluster.
     pub labels: BTreeMap<String, String>,
-    /// Whose machines.
+    /// The provider.
     pub provider: Option<String>,
-    /// Where.
+    /// The region.
     pub region: Option<String>,
-    /// Where in it.
+    /// The zones.
     pub zones: Vec<String>,
 }
 
-/// What the cluster says of itself, and what Karmada speaks to it with.
+/// The identity of the member, and Karmada's credentials for it.
 #[derive(Clone, Debug)]
 pub struct Credentials {
     /// The uid of its `kube-system`.
     pub id: String,
-    /// Of Karmada's own account.
+    /// The token of Karmada's own account.
     pub token: Secret,
-    /// Of the account that impersonates Karmada's users.
+    /// The token of the account that impersonates Karmada's users.
     pub impersonator: Secret,
-    /// Who signs the endpoint's certificate, PEM.
+    /// The CA of the endpoint's certificate, PEM.
     pub authority: String,
 }
 
-/// The service account that Karmada's controllers are in a member.
+/// The service account of Karmada's controllers in a member.
 pub fn account(name: &ClusterName) -> String {
     format!("karmada-{name}")
 }
 
-/// ClusterRole and ClusterRoleBinding of that account.
+/// The name of the ClusterRole and ClusterRoleBinding of that account.
 pub fn role(name: &ClusterName) -> String {
     format!("karmada-controller-manager:karmada-{name}")
 }
 
-/// The Secret with the impersonator's token, in Karmada. The one with the other token is called like the cluster.
+/// The Secret with the impersonator's token in Karmada. The Secret with the other token has the name of the cluster.
 pub fn impersonator_secret(name: &ClusterName) -> String {
     format!("{name}-impersonator")
 }
 
-/// The namespace, on both sides.
+/// The namespace, in Karmada and in the member.
 pub fn namespace() -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": system()}})
 }
@@ -95,7 +95,7 @@ pub fn token_secret(account: &str) -> Value {
     })
 }
 
-/// Everything, in the member.
+/// A ClusterRole with all rights, in the member.
 pub fn cluster_role(name: &ClusterName) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -108,7 +108,7 @@ pub fn cluster_role(name: &ClusterName) -> Value {
     })
 }
 
-/// That role for Karmada's account.
+/// Binds that role to Karmada's account.
 pub fn cluster_role_binding(name: &ClusterName) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -119,7 +119,7 @@ pub fn cluster_role_binding(name: &ClusterName) -> Value {
     })
 }
 
-/// Both Secrets in Karmada. `owner` is the uid of the Cluster, if there is one: they go with it.
+/// Both Secrets in Karmada. `owner` is the uid of the Cluster, if it exists: Karmada deletes them with it.
 pub fn secrets(name: &ClusterName, credentials: &Credentials, owner: Option<&str>) -> [Value; 2] {
     let secret = |called: &str, data: Value| {
         let mut secret = json!({
@@ -152,7 +152,7 @@ pub fn secrets(name: &ClusterName, credentials: &Credentials, owner: Option<&str
 // === impl Member ===
 
 impl Member {
-    /// The Cluster as it is kept: what another way of joining may have set is said to be empty, too.
+    /// The Cluster for an apply. Fields that another way of joining may have set are explicitly empty.
     pub(super) fn kept(&self, id: &str) -> Value {
         let mut cluster = self.cluster(id);
         cluster["spec"]["insecureSkipTLSVerification"] = false.into();
@@ -162,7 +162,7 @@ impl Member {
         cluster
     }
 
-    /// The Cluster, whole.
+    /// The complete Cluster.
     pub fn cluster(&self, id: &str) -> Value {
         let mut cluster = self.least(id);
         let labels = cluster["metadata"]["labels"].as_object_mut().expect("made below");
@@ -184,8 +184,8 @@ impl Member {
         cluster
     }
 
-    /// The part that a Cluster is created with: what Karmada needs to reach the member. The fields of a creation remain
-    /// its creator's, so each of them must be in every form that is kept.
+    /// The fields with which a Cluster is created: what Karmada needs to reach the member. The creator stays the owner
+    /// of these fields, so every apply must contain them.
     pub fn least(&self, id: &str) -> Value {
         let name = self.name.as_str();
         let kept_by = self.kept_by.iter().map(|keeper| (KEPT_BY.to_owned(), keeper.clone().into()));
@@ -217,7 +217,7 @@ fn system() -> Map<String, Value> {
     Map::from_iter([(SYSTEM.0.to_owned(), SYSTEM.1.into())])
 }
 
-/// Whether everything that is wanted is there. Go leaves out what is empty, so what is not there is empty.
+/// Whether an object contains all wanted fields. Go omits empty fields, so a missing field counts as empty.
 pub(super) fn covers(there: &Value, wanted: &Value) -> bool {
     match (there, wanted) {
         (Value::Object(there), Value::Object(wanted)) => {

@@ -1,4 +1,4 @@
-//! One look at everything that makes a cluster a member, and what is not as it should be made so.
+//! One pass over everything that makes a cluster a member. Corrects what differs.
 
 use ops::pki::Authority;
 
@@ -7,16 +7,16 @@ use super::member::{self, MemberError, Prepared};
 use super::objects::{Credentials, Member};
 use super::plane::{Found, Plane, Taken};
 
-/// How a look ended.
+/// The result of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Done {
-    /// All was well.
+    /// Nothing differed.
     Nothing,
-    /// Something was written into Karmada.
+    /// Something was written to Karmada.
     Written,
 }
 
-/// A look that did not end well.
+/// A pass failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PassError {
     /// In the member.
@@ -25,12 +25,13 @@ pub(super) enum PassError {
     /// In Karmada.
     #[error("Karmada: {0}")]
     Plane(#[source] ApiError),
-    /// The place is taken.
+    /// Another Cluster is in the way.
     #[error(transparent)]
     Taken(#[from] Taken),
 }
 
-/// Looks, and writes where something differs; always if `anew`, so that what is not wanted any more goes.
+/// Compares, and writes what differs. With `anew`, it always writes, so that fields that are no longer wanted are
+/// removed.
 pub(super) async fn pass<M: Way, P: Way>(
     in_member: &Api<M>,
     plane: &Plane<P>,
@@ -39,13 +40,13 @@ pub(super) async fn pass<M: Way, P: Way>(
     anew: bool,
 ) -> Result<Done, PassError> {
     let id = member::identify(in_member).await?;
-    // Before anything is made in the member: nobody is let in for a place that is taken.
+    // Before anything is created in the member: no account is needed for a Cluster that belongs to somebody else.
     let found = plane.look(member, &id).await.map_err(PassError::Plane)?;
     if let Found::Taken(taken) = found {
         return Err(taken.into());
     }
     let Prepared { token, impersonator } = member::prepare(in_member, &member.name).await?;
-    // Not the `ca.crt` beside the token, which is what the agent knows of us: this is what the endpoint shows now.
+    // Not the `ca.crt` beside the token, which is what the agent knows: the endpoint may have a newer CA.
     let authority = authority.certificate_pem().to_owned();
     let credentials = Credentials { id, token, impersonator, authority };
     let uid = match found {
@@ -65,7 +66,7 @@ pub(super) async fn pass<M: Way, P: Way>(
 // === impl PassError ===
 
 impl PassError {
-    /// Nobody is there to be asked, which is for the tunnel to mend.
+    /// No agent serves the cluster. The tunnel will be restored elsewhere.
     pub(super) fn is_absence(&self) -> bool {
         match self {
             Self::Member(MemberError::Api(error) | MemberError::NotReady(error)) => error.is_absence(),
@@ -73,7 +74,7 @@ impl PassError {
         }
     }
 
-    /// Somebody has to decide.
+    /// An operator must decide.
     pub(super) fn taken(&self) -> Option<&Taken> {
         match self {
             Self::Taken(Taken::Leaving(_)) => None,

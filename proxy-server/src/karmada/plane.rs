@@ -1,4 +1,4 @@
-//! The control plane's side of a member: its Cluster, two Secrets, and what there is to say about them.
+//! The objects of a member in Karmada's control plane: its Cluster, two Secrets, and Events.
 
 use protocol::ClusterName;
 use serde_json::{Value, json};
@@ -9,9 +9,9 @@ use super::objects::{self, Credentials, KEPT_BY, Member, NAMESPACE, covers};
 
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 const NAMESPACES: &str = "/api/v1/namespaces";
-/// Events about what has no namespace are in this one (client-go's `tools/record`).
+/// The namespace of Events for cluster-scoped objects (client-go's `tools/record`).
 const EVENTS: &str = "/api/v1/namespaces/default/events";
-/// Clusters on a page of all.
+/// The number of Clusters on a page.
 const PAGE: u32 = 20;
 
 /// A control plane.
@@ -20,52 +20,52 @@ pub(super) struct Plane<W> {
     api: Api<W>,
 }
 
-/// What a Cluster is to us.
+/// The state of a Cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// There is none.
+    /// It does not exist.
     None,
-    /// It stands for this member, and nobody else keeps it.
+    /// It is this member, and nobody else manages it.
     Ours {
         /// Its uid.
         uid: String,
-        /// Whether all that is wanted is in it.
+        /// Whether it has all wanted fields.
         is_current: bool,
     },
-    /// Another one is where ours should be.
+    /// Another Cluster has this name.
     Taken(Taken),
 }
 
-/// How far a Cluster is on its way out.
+/// The state of a Cluster that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dismissal {
-    /// There is none.
+    /// It does not exist.
     Gone,
     /// Karmada empties the member.
     Going,
-    /// It is somebody else's, and so is what is in the member.
+    /// It belongs to somebody else, and so do the objects in the member.
     NotOurs,
 }
 
-/// Why a Cluster is not touched.
+/// Why a Cluster is not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Taken {
     /// Its id is that of another cluster.
     #[error("Karmada's Cluster {name} is another cluster, with id {theirs}; give one of the two another name")]
     OtherId { name: ClusterName, theirs: String },
-    /// The id is ours, the label is not.
+    /// It has our id, but not our label.
     #[error(
         "Karmada's Cluster {name} is kept by the proxy-server {theirs:?} (label {KEPT_BY}); take the cluster out of the \
          configuration there, or the label off"
     )]
     OtherKeeper { name: ClusterName, theirs: String },
-    /// Karmada's agent in the member is in charge.
+    /// Karmada's agent in the member manages it.
     #[error("Karmada's Cluster {0} is in pull mode; unregister it first")]
     Pull(ClusterName),
-    /// One cluster under two names would get everything twice.
+    /// A cluster with two names would get everything twice.
     #[error("Karmada knows this cluster as {as_name} already, by its id; unjoin that one, or leave {name} out")]
     OtherName { name: ClusterName, as_name: String },
-    /// It is on its way out.
+    /// It is being deleted.
     #[error("Karmada's Cluster {0} is being deleted")]
     Leaving(ClusterName),
 }
@@ -77,7 +77,7 @@ impl<W: Way> Plane<W> {
         Self { api }
     }
 
-    /// Looks at the Cluster that should be this member's.
+    /// Reads the Cluster of this member.
     pub(super) async fn look(&self, member: &Member, id: &str) -> Result<Found, ApiError> {
         let name = &member.name;
         let Some(cluster) = self.api.find(&path(name)).await? else {
@@ -89,7 +89,7 @@ impl<W: Way> Plane<W> {
         Ok(judge(member, id, &cluster))
     }
 
-    /// Makes the Cluster and its Secrets what they should be; `found` is what [`look`](Self::look) saw.
+    /// Corrects the Cluster and its Secrets. `found` is the result of [`look`](Self::look).
     pub(super) async fn write(
         &self,
         member: &Member,
@@ -101,21 +101,21 @@ impl<W: Way> Plane<W> {
         let uid = if let Some(uid) = found {
             uid.to_owned()
         } else {
-            // First what the Cluster names, as karmadactl does: Karmada looks into it at once.
+            // The Secrets first, as with karmadactl: Karmada reads them as soon as the Cluster exists.
             self.secrets(member, credentials, None).await?;
-            // Not applied: if somebody else was faster, it may be another cluster's by now.
+            // A create, not an apply: somebody else may have created a Cluster with this name.
             let made = self.api.create(CLUSTERS, &member.least(&credentials.id)).await?;
             made.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned()
         };
         self.secrets(member, credentials, Some(&uid)).await?;
         let mut cluster = member.kept(&credentials.id);
-        // If it was exchanged meanwhile, this is refused (409).
+        // If another Cluster has replaced it, this is refused (409).
         cluster["metadata"]["uid"] = uid.into();
         self.api.apply(&path(&member.name), &cluster).await?;
         Ok(())
     }
 
-    /// Whether the Secrets hold what they should.
+    /// Whether the Secrets have the wanted content.
     pub(super) async fn secrets_are_current(
         &self,
         member: &Member,
@@ -126,7 +126,7 @@ impl<W: Way> Plane<W> {
             let there = self.api.find(&secret_path(&wanted)).await?;
             let owned = there.as_ref().is_some_and(|there| is_owned(there, uid));
             let mut wanted = wanted;
-            // Others may own it too.
+            // It may have other owners, too.
             if let Some(metadata) = wanted["metadata"].as_object_mut() {
                 metadata.remove("ownerReferences");
             }
@@ -137,16 +137,16 @@ impl<W: Way> Plane<W> {
         Ok(true)
     }
 
-    /// The names of all Clusters that carry our label.
+    /// The names of all Clusters with our label.
     pub(super) async fn kept(&self, by: &str) -> Result<Vec<ClusterName>, ApiError> {
-        // A label's value needs no escapes in a query.
+        // A label value needs no escapes in a query.
         let list = self.api.get(&format!("{CLUSTERS}?labelSelector={KEPT_BY}%3D{by}")).await?;
         let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         let name = |item: &Value| item.pointer("/metadata/name")?.as_str()?.parse().ok();
         Ok(items.iter().filter_map(name).collect())
     }
 
-    /// Deletes the Cluster if it is kept by us.
+    /// Deletes the Cluster if we manage it.
     pub(super) async fn dismiss(&self, name: &ClusterName, kept_by: &str) -> Result<Dismissal, ApiError> {
         let Some(cluster) = self.api.find(&path(name)).await? else { return Ok(Dismissal::Gone) };
         if label(&cluster) != Some(kept_by) {
@@ -159,7 +159,7 @@ impl<W: Way> Plane<W> {
         Ok(Dismissal::Going)
     }
 
-    /// Says something about a Cluster to those who look at Karmada.
+    /// Reports something about a Cluster as an Event in Karmada.
     pub(super) async fn tell(&self, name: &ClusterName, reason: &str, message: &str) -> Result<(), ApiError> {
         let now = ops::date::Moment::now().to_string();
         let event = json!({
@@ -185,7 +185,7 @@ impl<W: Way> Plane<W> {
         Ok(())
     }
 
-    /// The name of a Cluster with this id.
+    /// The name of the Cluster with this id.
     async fn known_as(&self, id: &str) -> Result<Option<String>, ApiError> {
         let mut from = String::new();
         loop {
@@ -195,7 +195,7 @@ impl<W: Way> Plane<W> {
                 return Ok(known.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned));
             }
             match page.pointer("/metadata/continue").and_then(Value::as_str) {
-                // Base64 for URLs, so it needs no escapes either.
+                // A continue token is URL-safe base64, so it needs no escapes either.
                 Some(token) if !token.is_empty() => from = format!("&continue={token}"),
                 _ => return Ok(None),
             }

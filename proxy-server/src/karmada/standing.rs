@@ -1,4 +1,4 @@
-//! How far each cluster is on its way to Karmada, for `/status` and metrics.
+//! The membership of each cluster in Karmada, for `/status` and metrics.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,41 +15,41 @@ use serde::{Deserialize, Serialize};
 pub struct Membership {
     /// The cluster.
     pub cluster: String,
-    /// How far it is.
+    /// Its state.
     pub state: State,
-    /// Since when.
+    /// Since when it has this state.
     pub since: Moment,
-    /// The last thing that went wrong, until something goes right.
+    /// The last error, until the next success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// How far a cluster is.
+/// The state of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum State {
-    /// On its way in.
+    /// It is joining.
     Joining,
-    /// Karmada has all that it needs.
+    /// It is a member.
     Joined,
-    /// A Cluster that is not ours is in its place.
+    /// A Cluster of somebody else is in the way.
     Refused,
-    /// On its way out.
+    /// It is leaving.
     Leaving,
 }
 
-/// All of them. Clones are the same.
+/// The states of all clusters. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Memberships(Arc<Mutex<BTreeMap<String, Membership>>>);
 
-/// What is counted.
+/// The metrics.
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
     joined: Family<OfCluster, Gauge>,
     passes: Family<Pass, Counter>,
 }
 
-/// How a look at one member ended.
+/// The outcome of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Outcome {
     Unchanged,
@@ -75,7 +75,7 @@ label_set! {
 // === impl State ===
 
 impl State {
-    /// In a word.
+    /// The state as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Joining => "joining",
@@ -89,12 +89,12 @@ impl State {
 // === impl Memberships ===
 
 impl Memberships {
-    /// By name.
+    /// All states, by name.
     pub fn all(&self) -> Vec<Membership> {
         self.lock().values().cloned().collect()
     }
 
-    /// Whether this is news; one message after the other is not, unless its words differ.
+    /// Records a state. Returns whether it, or its message, has changed.
     pub(super) fn note(&self, name: &ClusterName, state: State, message: Option<String>) -> bool {
         let mut all = self.lock();
         let known = all.get(name.as_str());
@@ -106,7 +106,7 @@ impl Memberships {
         true
     }
 
-    /// What it was last; a cluster that is away is still what it was.
+    /// The last state. It stays while the cluster has no agent.
     pub(super) fn state(&self, name: &ClusterName) -> Option<State> {
         self.lock().get(name.as_str()).map(|known| known.state)
     }

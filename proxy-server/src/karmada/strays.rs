@@ -1,7 +1,8 @@
-//! Clusters of Karmada that carry our label and are in no configuration.
+//! Clusters of Karmada that have our label and are in no configuration.
 //!
-//! Their entries went while no proxy-server ran, so they are there when we first look. One that appears later was made by
-//! a replica with a newer configuration, and to delete it would take all that Karmada has put there.
+//! Their entries were removed while no proxy-server ran, so they exist at the first check. A Cluster that appears later
+//! was created by a replica with a newer configuration. To delete it would remove everything that Karmada has put
+//! there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,25 +11,25 @@ use protocol::ClusterName;
 use tokio::time::Instant;
 use tracing::info;
 
-/// How long such a Cluster is left alone. A replica may have a newer configuration than the one we have just started with:
-/// Secrets and ConfigMaps reach pods up to two minutes apart.
+/// How long such a Cluster stays. A replica may have a newer configuration than this process: Secrets and ConfigMaps
+/// reach pods up to two minutes apart.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// Those of one control plane.
+/// The strays of one control plane.
 #[derive(Debug, Default)]
 pub(super) struct Strays {
-    /// Since when they are known; `None` before the first look.
+    /// The strays, and since when they are known. `None` before the first check.
     since: Option<BTreeMap<ClusterName, Instant>>,
 }
 
 // === impl Strays ===
 
 impl Strays {
-    /// A look: `there` are all that carry our label and that we do not want. Returns those whose time has come.
+    /// One check. `there` are all Clusters with our label that no configuration contains. Returns those to delete now.
     pub(super) fn due(&mut self, there: &BTreeSet<ClusterName>, now: Instant) -> Vec<ClusterName> {
         let since = self.since.get_or_insert_with(|| {
             for name in there {
-                info!(cluster = %name, "Karmada has a Cluster of ours that is not in the configuration; it will go");
+                info!(cluster = %name, "the configuration lacks this Cluster of ours in Karmada; it will be deleted");
             }
             there.iter().map(|name| (name.clone(), now)).collect()
         });
@@ -49,10 +50,10 @@ mod tests {
         assert_eq!(strays.due(&names(&["left"]), start), []);
         assert_eq!(strays.due(&names(&["left", "new"]), start + PATIENCE / 2), []);
         assert_eq!(strays.due(&names(&["left", "new"]), start + PATIENCE), ["left".parse().unwrap()]);
-        // Gone, and made again by somebody.
+        // It was deleted and created again.
         assert_eq!(strays.due(&names(&["new"]), start + PATIENCE), []);
         assert_eq!(strays.due(&names(&["left", "new"]), start + 4 * PATIENCE), []);
-        // With nothing there at first, nothing is ours to delete.
+        // If there were none at first, none is ours to delete.
         let mut strays = Strays::default();
         assert_eq!(strays.due(&names(&[]), start), []);
         assert_eq!(strays.due(&names(&["new"]), start + PATIENCE), []);

@@ -1,4 +1,4 @@
-//! What a configuration wants of Karmada.
+//! The part of the configuration about Karmada.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,18 +9,18 @@ use protocol::registration::Mode;
 use super::objects::Member;
 use crate::config::{Karmada, ProxyServerConfiguration, Through};
 
-/// Which clusters are members, and of whom.
+/// The clusters that should be members, and the control plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// `None`: Karmada is nothing to us. Clusters that are there stay as they are.
+    /// `None`: Karmada is not configured. Existing Clusters stay as they are.
     pub(super) plane: Option<PlaneAt>,
-    /// By name.
+    /// The members by name.
     pub(super) members: BTreeMap<ClusterName, Member>,
-    /// Clusters that are served for no other reason than that Karmada has not let go of them yet.
+    /// Clusters that are served only until Karmada has released them.
     pub(super) farewells: BTreeSet<ClusterName>,
 }
 
-/// Where the control plane is, and who we are to it.
+/// The control plane, and our name there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlaneAt {
     pub(super) kubeconfig: PathBuf,
@@ -30,7 +30,7 @@ pub(super) struct PlaneAt {
 // === impl Wanted ===
 
 impl Wanted {
-    /// That of a configuration.
+    /// Reads a configuration.
     pub fn of(config: &ProxyServerConfiguration) -> Self {
         let Some(karmada) = &config.karmada else { return Self::default() };
         let plane = PlaneAt { kubeconfig: karmada.kubeconfig.to_path_buf(), kept_by: karmada.kept_by.to_string() };
@@ -42,13 +42,13 @@ impl Wanted {
         Self { plane: Some(plane), members, farewells: BTreeSet::new() }
     }
 
-    /// The same, and these clusters are on their way out.
+    /// The same, with these clusters as leaving.
     #[must_use]
     pub fn without(self, farewells: impl IntoIterator<Item = ClusterName>) -> Self {
         Self { farewells: farewells.into_iter().collect(), ..self }
     }
 
-    /// Whether this cluster is to be a member.
+    /// Whether this cluster should be a member.
     pub fn has(&self, name: &ClusterName) -> bool {
         self.members.contains_key(name)
     }
@@ -57,7 +57,7 @@ impl Wanted {
 // === impl Member ===
 
 impl Member {
-    /// What a configuration says of a cluster.
+    /// The facts of the configuration about a cluster.
     pub fn of(karmada: &Karmada, name: &ClusterName, domain: &str) -> Self {
         let (api_endpoint, proxy_url) = match karmada.through {
             Through::Proxy => (format!("https://{name}.{domain}:443"), Some(karmada.url.to_string())),

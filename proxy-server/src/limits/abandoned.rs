@@ -1,83 +1,152 @@
-//! Requests that clients abandon before they are answered.
+//! A rate limit for requests that clients abandon before the response.
 //!
 //! A reset costs a client nothing and frees the place of its stream, but the agent and the host have begun to work
-//! (CVE-2023-44487). So what limits concurrent requests does not limit these. Each client may abandon some at once, and
-//! then as many per second as a program that gives up because of its own time limits.
+//! (CVE-2023-44487). So a limit for concurrent requests does not limit abandoned ones. Each client may abandon some
+//! requests at once, and then a few per second, as a program does that has its own timeouts. An administrator of a
+//! virtual cluster can create any number of users, and anybody can invent any number of credentials. So there are also
+//! limits for all users of a cluster, and for all unproven credentials of a network. When one of these is reached, only
+//! the parties that have abandoned a request in the last minute are refused.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use protocol::ClusterName;
 use tokio::time::Instant;
 
-use super::Client;
+use super::{Network, User};
 
-/// The time until an abandoned request is forgiven: ten per second on average.
-const EACH: Duration = Duration::from_millis(100);
+/// The cost of an abandoned request, as time. It allows ten per second on average.
+const COST: Duration = Duration::from_millis(100);
 
-/// A client that has abandoned requests worth this time gets no more: a hundred at once.
-const ALL: Duration = Duration::from_secs(10);
+/// The same for an account that many parties share. It allows a hundred per second.
+const COST_OF_MANY: Duration = Duration::from_millis(10);
 
-/// As many clients are remembered at least before those that are forgiven are removed.
+/// The debt above which requests are refused. A hundred abandoned requests cost as much, or a thousand on an account
+/// that many parties share.
+const BURST: Duration = Duration::from_secs(10);
+
+/// The maximum debt. If a connection breaks, all of its requests count as abandoned, which may not be the fault of the
+/// client.
+const MAX_DEBT: Duration = Duration::from_secs(60);
+
+/// For this time after its last abandoned request, a party is refused if its peers have too much debt. It must not
+/// be shorter than [`MAX_DEBT`], because older debts are removed.
+const RECENT: Duration = Duration::from_secs(60);
+
+/// The minimum number of debts before old ones are removed.
 const SWEEP: usize = 1024;
+
+/// Who has sent a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Party {
+    /// A proven user, with the digest of the user that it impersonates, because all users of a cluster proxy share one
+    /// credential.
+    User(User, Option<u64>),
+    /// A client without a credential, by network.
+    Anonymous(Network),
+    /// A client with a credential that no agent has accepted yet, by network and by a part of its digest. So the
+    /// credentials that somebody else in this network invents delay only a few others.
+    Unproven(Network, u8),
+}
+
+/// What an abandoned request is charged to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Account {
+    Party(Party),
+    /// All users that one user impersonates. The proxy-server does not check whether the user may impersonate them.
+    Impersonator(User),
+    /// All users of a cluster.
+    Users,
+    /// All credentials of a network that no agent has accepted yet.
+    Unproven(Network),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Debt {
+    /// When all abandoned requests are paid for.
+    paid: Instant,
+    /// The last abandoned request.
+    last: Instant,
+}
 
 /// The abandoned requests of all clients.
 #[derive(Debug, Default)]
 pub struct Abandoned {
-    clients: Mutex<Clients>,
+    debts: Mutex<Debts>,
 }
 
 #[derive(Debug, Default)]
-struct Clients {
-    /// When all that a client has abandoned is forgiven.
-    forgiven: HashMap<(ClusterName, Client), Instant>,
-    /// The number of clients at which those that are forgiven are removed. It doubles, so that this costs little.
+struct Debts {
+    of: HashMap<(ClusterName, Account), Debt>,
+    /// The number of debts at which old ones are removed: twice as many as remained last time, so removals are rare.
     sweep: usize,
 }
 
-/// A request that is abandoned if this is dropped.
+/// A request without a response. If this is dropped, the request counts as abandoned.
 #[derive(Debug)]
 pub struct Unanswered {
     abandoned: Arc<Abandoned>,
-    client: Option<(ClusterName, Client)>,
+    party: Option<(ClusterName, Party)>,
 }
 
 // === impl Abandoned ===
 
 impl Abandoned {
-    /// Whether the client has abandoned too many requests.
-    pub fn is_exceeded(&self, cluster: &ClusterName, client: &Client) -> bool {
-        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if clients.forgiven.is_empty() {
+    /// Whether to refuse the party, because of its own abandoned requests or those of an account that it shares.
+    pub fn is_exceeded(&self, cluster: &ClusterName, party: &Party) -> bool {
+        let debts = self.debts.lock().unwrap_or_else(PoisonError::into_inner);
+        if debts.of.is_empty() {
             return false;
         }
-        let key = (cluster.clone(), client.clone());
-        clients.forgiven.get(&key).is_some_and(|forgiven| *forgiven > Instant::now() + ALL)
-    }
-
-    /// A request of the client.
-    pub fn watch(self: &Arc<Self>, cluster: &ClusterName, client: &Client) -> Unanswered {
-        Unanswered { abandoned: Arc::clone(self), client: Some((cluster.clone(), client.clone())) }
-    }
-
-    fn note(&self, client: (ClusterName, Client)) {
         let now = Instant::now();
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let Clients { forgiven, sweep } = &mut *clients;
-        if forgiven.len() >= (*sweep).max(SWEEP) {
-            forgiven.retain(|_, forgiven| *forgiven > now);
-            *sweep = 2 * forgiven.len();
+        let debt = |account| debts.of.get(&(cluster.clone(), account)).copied();
+        let is_exceeded = |account| debt(account).is_some_and(|debt| debt.paid > now + BURST);
+        let own = debt(Account::Party(party.clone()));
+        own.is_some_and(|own| own.paid > now + BURST)
+            || party.impersonator().is_some_and(is_exceeded)
+            || (own.is_some_and(|own| own.last + RECENT > now) && party.peers().is_some_and(is_exceeded))
+    }
+
+    /// Counts a request of the party as abandoned, unless it is [answered](Unanswered::answered).
+    pub fn watch(self: &Arc<Self>, cluster: &ClusterName, party: Party) -> Unanswered {
+        Unanswered { abandoned: Arc::clone(self), party: Some((cluster.clone(), party)) }
+    }
+
+    fn note(&self, cluster: &ClusterName, party: &Party) {
+        let now = Instant::now();
+        let mut debts = self.debts.lock().unwrap_or_else(PoisonError::into_inner);
+        let Debts { of, sweep } = &mut *debts;
+        if of.len() >= (*sweep).max(SWEEP) {
+            of.retain(|_, debt| debt.last + RECENT > now);
+            *sweep = 2 * of.len();
         }
-        match forgiven.entry(client) {
-            Entry::Occupied(mut entry) => {
-                let after = (*entry.get()).max(now) + EACH;
-                entry.insert(after.min(now + ALL + EACH));
-            }
-            Entry::Vacant(entry) => {
-                entry.insert(now + EACH);
-            }
+        let many = [party.impersonator(), party.peers()].into_iter().flatten().map(|account| (account, COST_OF_MANY));
+        for (account, cost) in many.chain([(Account::Party(party.clone()), COST)]) {
+            let debt = of.entry((cluster.clone(), account)).or_insert(Debt { paid: now, last: now });
+            debt.paid = (debt.paid.max(now) + cost).min(now + MAX_DEBT);
+            debt.last = now;
+        }
+    }
+}
+
+// === impl Party ===
+
+impl Party {
+    /// The account of the user that impersonates this one.
+    fn impersonator(&self) -> Option<Account> {
+        match self {
+            Self::User(user, Some(_)) => Some(Account::Impersonator(Arc::clone(user))),
+            _ => None,
+        }
+    }
+
+    /// The account that the party shares with its peers. One client can act as any number of peers.
+    fn peers(&self) -> Option<Account> {
+        match self {
+            Self::User(..) => Some(Account::Users),
+            Self::Unproven(network, _) => Some(Account::Unproven(*network)),
+            Self::Anonymous(_) => None,
         }
     }
 }
@@ -87,14 +156,14 @@ impl Abandoned {
 impl Unanswered {
     /// The request has been answered, or refused.
     pub fn answered(mut self) {
-        self.client = None;
+        self.party = None;
     }
 }
 
 impl Drop for Unanswered {
     fn drop(&mut self) {
-        if let Some(client) = self.client.take() {
-            self.abandoned.note(client);
+        if let Some((cluster, party)) = self.party.take() {
+            self.abandoned.note(&cluster, &party);
         }
     }
 }
@@ -105,33 +174,74 @@ mod tests {
 
     use super::*;
 
+    fn user(name: &str) -> Party {
+        Party::User(name.into(), None)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn who_abandons_too_many_waits() {
         let abandoned = Arc::new(Abandoned::default());
         let cluster: ClusterName = "ke-beijing".parse().unwrap();
-        let [jane, joe] = ["jane", "joe"].map(|user| Client::User(user.into()));
+        let [jane, joe] = ["jane", "joe"].map(user);
         for _ in 0..200 {
-            abandoned.watch(&cluster, &joe).answered();
+            abandoned.watch(&cluster, joe.clone()).answered();
         }
         let mut count = 0;
         while !abandoned.is_exceeded(&cluster, &jane) {
-            drop(abandoned.watch(&cluster, &jane));
+            drop(abandoned.watch(&cluster, jane.clone()));
             count += 1;
         }
         assert_eq!(count, 101);
         assert!(!abandoned.is_exceeded(&cluster, &joe));
-        // However many more there were, a moment is enough for the next one.
+        // Requests that were admitted together all count.
         for _ in 0..200 {
-            drop(abandoned.watch(&cluster, &jane));
+            drop(abandoned.watch(&cluster, jane.clone()));
         }
-        advance(EACH).await;
-        assert!(!abandoned.is_exceeded(&cluster, &jane));
-        drop(abandoned.watch(&cluster, &jane));
+        advance(200 * COST).await;
         assert!(abandoned.is_exceeded(&cluster, &jane));
-        advance(2 * ALL).await;
-        for user in 0..2 * SWEEP {
-            drop(abandoned.watch(&cluster, &Client::User(user.to_string().into())));
+        advance(COST).await;
+        assert!(!abandoned.is_exceeded(&cluster, &jane));
+        drop(abandoned.watch(&cluster, jane.clone()));
+        assert!(abandoned.is_exceeded(&cluster, &jane));
+        for _ in 0..10_000 {
+            drop(abandoned.watch(&cluster, jane.clone()));
         }
-        assert!(!abandoned.clients.lock().unwrap().forgiven.contains_key(&(cluster, jane)));
+        advance(MAX_DEBT).await;
+        assert!(!abandoned.is_exceeded(&cluster, &jane));
+        for name in 0..2 * SWEEP {
+            drop(abandoned.watch(&cluster, user(&name.to_string())));
+        }
+        let account = (cluster, Account::Party(jane));
+        assert!(!abandoned.debts.lock().unwrap().of.contains_key(&account));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_impersonates_many_has_one_limit() {
+        let abandoned = Arc::new(Abandoned::default());
+        let cluster: ClusterName = "ke-beijing".parse().unwrap();
+        let acting_as = |digest| Party::User("jane".into(), Some(digest));
+        let mut count = 0;
+        while !abandoned.is_exceeded(&cluster, &acting_as(count)) {
+            drop(abandoned.watch(&cluster, acting_as(count)));
+            count += 1;
+        }
+        assert_eq!(count, 1001);
+        assert!(!abandoned.is_exceeded(&cluster, &user("jane")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_users_have_one_limit() {
+        let abandoned = Arc::new(Abandoned::default());
+        let [beijing, hangzhou]: [ClusterName; 2] = ["ke-beijing", "ke-hangzhou"].map(|name| name.parse().unwrap());
+        let mut count = 0;
+        while !abandoned.is_exceeded(&beijing, &user("0")) {
+            drop(abandoned.watch(&beijing, user(&(count % 50).to_string())));
+            count += 1;
+        }
+        assert_eq!(count, 1001);
+        // Users who have not abandoned any request are not refused, nor is another cluster.
+        assert!(!abandoned.is_exceeded(&beijing, &user("jane")));
+        drop(abandoned.watch(&hangzhou, user("0")));
+        assert!(!abandoned.is_exceeded(&hangzhou, &user("0")));
     }
 }

@@ -12,12 +12,12 @@ use super::ServerStatus;
 // === impl ServerStatus ===
 
 impl ServerStatus {
-    /// Tables like those of `kubectl get`; with `wide`, everything that is in the document.
+    /// Tables like those of `kubectl get`. With `wide`, the whole document.
     pub fn text(&self, wide: bool) -> String {
         let now = self.time.time();
         let connected = self.clusters.iter().filter(|cluster| cluster.ready).count();
         let (all, version) = (self.clusters.len(), &self.version);
-        // Not "ready": whether the agent can serve a cluster, only its own status shows.
+        // Not "ready": only the status of the agent shows whether it can serve a cluster.
         let mut text = format!("proxy-server {version}: {connected} of {all} clusters have an agent connected\n");
         let clusters = self.clusters(now);
         let tunnels = self.tunnels(now, wide);

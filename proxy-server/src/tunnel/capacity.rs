@@ -3,24 +3,23 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use ::tunnel::{FairBudget, Reservation, Share};
+use ::tunnel::{FairBudget, Owner, Reservation, Share};
 use protocol::ClusterName;
 use protocol::settings::{MAX_STREAMS, STREAM_WINDOW};
 
 /// Streams that are reserved for the proxy-server itself.
 const OWN: usize = 100;
 
-/// Unproven clients may have one in this many of a tunnel's streams.
+/// Unproven clients may have one in this many of the streams of a tunnel.
 const UNPROVEN_PART: usize = 10;
 
-/// The unread bytes of requests that all clients of a tunnel may have at the agent, and on the way to it.
+/// The maximum of unread request bytes of all clients of a tunnel, at the agent and on the way to it.
 const UPLOADS: usize = 128 * 1024 * 1024;
 
 /// The same for all unproven clients. Agents refuse them before they read more.
 const UNPROVEN_UPLOADS: usize = 16 * 1024 * 1024;
 
-/// The unread bytes that a request of any length may have: the windows of its stream in the tunnel and of the client's
-/// stream.
+/// The maximum of unread bytes of one request: the windows of its stream in the tunnel and of the client's stream.
 pub(crate) const UNREAD: usize = STREAM_WINDOW as usize + super::CLIENT_WINDOW as usize;
 
 /// The resources that clients share on one tunnel.
@@ -40,16 +39,17 @@ struct Shares {
     unproven: Share,
     uploads: Share,
     unproven_uploads: Share,
+    owner: Owner,
 }
 
 /// The demand of a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand<'c> {
-    /// For whom.
+    /// The cluster.
     pub cluster: &'c ClusterName,
     /// Whether the client is proven.
     pub is_proven: bool,
-    /// Bytes of the request that may be unread at a time.
+    /// The bytes of the request that may be unread at a time.
     pub unread: usize,
 }
 
@@ -60,6 +60,7 @@ pub(super) struct Taken {
     _unread: Reservation,
     /// The additional reservations while the client is unproven.
     unproven: Option<(Reservation, Reservation)>,
+    owner: Owner,
 }
 
 // === impl Capacity ===
@@ -87,7 +88,7 @@ impl Capacity {
         } else {
             Some((shares.unproven.reserve(1)?, shares.unproven_uploads.reserve(demand.unread)?))
         };
-        Some(Taken { _stream: stream, _unread: unread, unproven })
+        Some(Taken { _stream: stream, _unread: unread, unproven, owner: shares.owner })
     }
 
     fn shares(&self, cluster: &ClusterName) -> Shares {
@@ -100,6 +101,7 @@ impl Capacity {
             unproven: self.unproven.share(),
             uploads: self.uploads.share(),
             unproven_uploads: self.unproven_uploads.share(),
+            owner: Owner::new(),
         };
         clusters.insert(cluster.clone(), shares.clone());
         shares
@@ -112,6 +114,11 @@ impl Taken {
     /// Marks the client as proven.
     pub(super) fn prove(&mut self) {
         self.unproven = None;
+    }
+
+    /// The cluster, as the owner of unread bytes.
+    pub(super) fn owner(&self) -> Owner {
+        self.owner
     }
 }
 

@@ -64,9 +64,14 @@ impl Edits {
         }
     }
 
-    /// Removes a range.
+    /// Removes a range. Neighbouring removed ranges take the memory of one.
     pub fn delete(&mut self, range: Range<usize>) {
-        self.replace(range, Bytes::new());
+        match self.list.last_mut() {
+            Some(last) if last.with.is_empty() && last.end == range.start && last.start < last.end => {
+                last.end = range.end;
+            }
+            _ => self.replace(range, Bytes::new()),
+        }
     }
 
     /// Inserts `what` before the byte at `at`.
@@ -92,8 +97,8 @@ impl Edits {
     /// Writes the edited `range` of `text` to `sink`. All edits must be in that range.
     pub fn splice(&mut self, text: &Bytes, range: Range<usize>, sink: &mut impl Sink) {
         if self.unordered {
-            // Stable, and by the start alone: of several inserts at one place the first recorded comes first, and an
-            // insert comes before the replacement of what stands there, because it was recorded with an empty range.
+            // The sort is stable, so inserts at one position keep their order. They precede the replacement of the text
+            // at this position, because their range is empty.
             self.list.sort_by_key(|edit| (edit.start, edit.end));
             self.unordered = false;
         }

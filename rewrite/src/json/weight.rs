@@ -3,14 +3,17 @@
 //! `[{"":0},{"":0},...]` has eight bytes for each object, and a parsed tree needs about a hundred times as much: a body
 //! of 3 MiB, which every API server accepts, would need 250 MiB.
 
-use memchr::{memchr2, memchr3_iter};
+use memchr::{memchr_iter, memchr2, memchr3_iter};
 
 /// An object with one member: a leaf of a B-tree has room for eleven.
-const OBJECT: usize = 640;
+pub(crate) const OBJECT: usize = 640;
 /// An array with one element: a vector grows to four.
 const ARRAY: usize = 160;
 /// One more member or element, with its key.
 const MORE: usize = 120;
+
+/// `null`, which a Go decoder takes for an empty structure where it expects one. No other value contains an `n`.
+const NULL: usize = OBJECT;
 
 /// The limit for the tree of a body: several times the weight of a CustomResourceDefinition of 1.5 MiB, the limit of
 /// etcd.
@@ -19,13 +22,26 @@ pub const MAX_WEIGHT: usize = 64 * 1024 * 1024;
 /// A rough upper estimate of the bytes of the parsed tree. The text need not be valid JSON.
 pub fn weight(text: &[u8]) -> usize {
     let mut weight = text.len();
+    outside_strings(text, |part| weight += structure(part));
+    weight
+}
+
+/// The number of objects, arrays, members and elements, give or take one for each object and array.
+pub(super) fn parts(text: &[u8]) -> usize {
+    let mut parts = 0;
+    outside_strings(text, |part| parts += memchr3_iter(b'{', b'[', b',', part).count());
+    parts
+}
+
+/// Visits the text between the strings.
+fn outside_strings(text: &[u8], mut visit: impl FnMut(&[u8])) {
     let mut rest = text;
     while let Some(quote) = memchr::memchr(b'"', rest) {
-        weight += structure(&rest[..quote]);
+        visit(&rest[..quote]);
         rest = &rest[quote + 1..];
         // To the end of the string.
         loop {
-            let Some(at) = memchr2(b'"', b'\\', rest) else { return weight };
+            let Some(at) = memchr2(b'"', b'\\', rest) else { return };
             let is_end = rest[at] == b'"';
             rest = rest.get(at + if is_end { 1 } else { 2 }..).unwrap_or_default();
             if is_end {
@@ -33,18 +49,19 @@ pub fn weight(text: &[u8]) -> usize {
             }
         }
     }
-    weight + structure(rest)
+    visit(rest);
 }
 
 fn structure(text: &[u8]) -> usize {
     let parts = memchr3_iter(b'{', b'[', b',', text);
-    parts
+    let parts: usize = parts
         .map(|at| match text[at] {
             b'{' => OBJECT,
             b'[' => ARRAY,
             _ => MORE,
         })
-        .sum()
+        .sum();
+    parts + memchr_iter(b'n', text).count() * NULL
 }
 
 #[cfg(test)]
@@ -55,6 +72,7 @@ mod tests {
     fn small_parts_weigh_much() {
         assert_eq!(weight(b""), 0);
         assert_eq!(weight(br#"{"a":[1,"{[,\"{"]}"#), 18 + OBJECT + ARRAY + MORE);
+        assert_eq!(weight(b"[null,null]"), 11 + ARRAY + MORE + 2 * NULL);
         for open in [r#"{"a":"{"#, r#"{"a":"\"#, "\""] {
             assert!(weight(open.as_bytes()) <= 2 * OBJECT, "{open}");
         }

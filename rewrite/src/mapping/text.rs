@@ -22,7 +22,8 @@ impl Mapping {
             return;
         }
         if message.escaped && has_hidden_word_byte(message.raw) {
-            // `\u0065dge` is no longer a run of bytes. Nothing that Go writes looks like this, so the price is right.
+            // `\u0065dge` is not a run of word bytes, so the text is decoded, which copies it. Go writes no such text,
+            // so this is rare.
             let decoded = message.decode();
             if let Some(changed) = self.readable(&decoded) {
                 let changed = quoted(&changed);

@@ -189,7 +189,7 @@ fn inside(node: &Node, field: &'static FieldDescriptor, direction: Direction) ->
         let values = values.collect::<Option<Vec<_>>>().ok_or_else(unreachable)?;
         return Ok(Inside::Entries(node.place(), values));
     }
-    // The place of a whole list is that of its elements: in protobuf there is nothing around them.
+    // The place of a whole list is that of its elements, because protobuf has no message around them.
     let (list, node) = match node.element() {
         Some(element) if field.shape == Shape::Many => (node.place(), element),
         _ => (None, node),
@@ -206,7 +206,8 @@ fn inside(node: &Node, field: &'static FieldDescriptor, direction: Direction) ->
     }
 }
 
-/// Whether this is a part of `status.conditions[].message`, which is looked for in every kind and is not in all.
+/// Whether this is a part of `status.conditions[].message`, which the program looks for in every kind, although some
+/// kinds lack it.
 fn is_convention(key: &str, node: &Node) -> bool {
     fn is_message(node: &Node) -> bool {
         node.place().is_none_or(|place| place == Place::Message)

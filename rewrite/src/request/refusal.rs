@@ -42,7 +42,7 @@ pub enum Reason {
     /// The field is repeated. Go uses the last one, others the first.
     #[error("duplicate field")]
     Duplicate,
-    /// A controller of the host confuses the field with another one.
+    /// A controller of the host would read the field as another one.
     #[error("must be spelled {expected:?}: the StatefulSet controller reads keys in any case")]
     Spelling {
         /// The key of that other field.
@@ -93,7 +93,7 @@ pub enum Reason {
     },
     /// Some of the names need mapping, and others must not be mapped.
     #[error(
-        "names of namespaces and of clusterroles need a rule of their own in a virtual cluster, which is about nothing else"
+        "in a virtual cluster, names of namespaces or clusterroles need a rule of their own: move other resources to another rule"
     )]
     MixedNames,
     /// The rules of a role grant more permissions than a role may.

@@ -115,8 +115,8 @@ impl Writer<'_> {
         self.own_labelled(cursor, edits, |key| Some(parked(key)))
     }
 
-    /// Labels beside which the virtual cluster's own is put. `parked` says under which key the host keeps one, if under
-    /// another.
+    /// Adds the virtual cluster's own label to the labels. `parked` returns the key under which the host keeps a label,
+    /// if it is another one.
     pub(super) fn own_labelled(
         &mut self,
         cursor: &mut Cursor<'_>,

@@ -187,7 +187,7 @@ mod tests {
             (&[of(100, 10, 10, 0, 0)][..], None),
             (&[of(10, 10, 10, 10, 0)], None),
             (&[of(100, 0, 0, 0, 100)], None),
-            // As far as kube-apiserver lets it come before it says that a rule cannot be about both.
+            // kube-apiserver accepts these up to the check that a rule cannot have both.
             (&[of(100, 1, 50, 0, 51)], Some((0, 10_100))),
             (&[of(500, 500, 500, 0, 0)], Some((0, 125_000_000))),
             (&[of(10, 10, 10, 11, 0)], Some((0, 11_000))),

@@ -37,7 +37,8 @@ impl Carry {
     pub(super) fn fill(&mut self, chunk: &[u8]) -> Option<usize> {
         let boundary = self.boundary.get_or_insert_with(|| {
             let mut boundary = Boundary::default();
-            // If this says that the value is whole, a reader has found it malformed, and nothing more is taken.
+            // If the value seems complete here, a reader has already found that it is malformed, and no more bytes are
+            // needed.
             let _ = boundary.find(&self.bytes);
             boundary
         });

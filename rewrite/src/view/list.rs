@@ -33,7 +33,7 @@ pub struct ListStream {
     program: Program,
     filter: Filter,
     limit: usize,
-    /// Units that are longer wait for [`resume`](Self::resume).
+    /// Longer units wait for [`resume`](Self::resume).
     at_once: usize,
     seal: Seal,
     /// Whether `remainingItemCount` is correct for the virtual cluster.
@@ -50,7 +50,7 @@ pub struct ListStream {
     passed: usize,
 }
 
-/// A long unit, and what has arrived after it.
+/// A long unit, and the rest of the chunk in which it ended.
 struct Waiting {
     unit: Bytes,
     rest: Bytes,
@@ -173,8 +173,8 @@ impl ListStream {
         self
     }
 
-    /// Leaves items that are longer than this to [`resume`](Self::resume): what they take may be too long for the caller of
-    /// [`push`](Self::push). A chunk must not be longer.
+    /// Leaves items that are longer than this to [`resume`](Self::resume), because mapping them may take too long for
+    /// the caller of [`push`](Self::push). Chunks must not be longer than this.
     #[must_use]
     pub fn deferring(mut self, longer: usize) -> Self {
         self.at_once = longer;
@@ -211,7 +211,7 @@ impl ListStream {
         self.waiting.is_some()
     }
 
-    /// Goes on with the long item that waits, and with what arrived after it.
+    /// Handles the long item that waits, and the rest of its last chunk.
     pub fn resume(&mut self, sink: &mut impl Sink) -> Result<(), StreamError> {
         match self.waiting.take() {
             Some(Waiting { unit, rest }) => self.collected(&unit, &rest, sink),
@@ -219,7 +219,7 @@ impl ListStream {
         }
     }
 
-    /// Handles a unit that came in several chunks, and the rest of the last of them.
+    /// Handles a unit that arrived in several chunks, and the rest of the last chunk.
     fn collected(&mut self, unit: &Bytes, rest: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
         self.window(unit, true, sink)?;
         if self.carry.is_some() {

@@ -73,7 +73,7 @@ impl Reader<'_> {
         })
     }
 
-    /// `f:labels` or `f:annotations` of a manager. `shown` says how a key is shown that is not Atoll's own.
+    /// `f:labels` or `f:annotations` of a manager. `shown` decides for keys that are not Atoll's own.
     pub(super) fn owned_keys(
         &mut self,
         cursor: &mut Cursor<'_>,

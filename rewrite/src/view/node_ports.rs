@@ -206,7 +206,7 @@ mod tests {
             virt["metadata"]["namespace"] = "edge".into();
             assert_eq!(shown(&host), virt);
         }
-        // What nobody can have written, and a name of ours that a client has made up.
+        // A text that no client could have written, and one of our names that a client has invented.
         for forged in [json!({"atoll.dev/node-ports": "1=2"}), json!({"atoll.dev/asked-node-port.80.tcp": "many"})] {
             let given = shown(&service(&forged, &ports, &Value::Null));
             assert!(given["metadata"].get("annotations").is_none(), "{given}");

@@ -47,7 +47,8 @@ pub(super) struct Tally {
     removed: usize,
 }
 
-/// Those of all managers. Most pods have one manager who says so, and a list of pods should allocate nothing for each.
+/// The fields of all managers. Most pods have one such manager, and a list of pods should not allocate for each of
+/// them.
 #[derive(Default)]
 struct OwnedFields {
     first: Option<OwnedField>,

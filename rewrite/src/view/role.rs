@@ -22,7 +22,7 @@ use crate::request::AGGREGATION_ANNOTATION;
 pub(super) struct Role {
     seen: Option<SeenRole>,
     is_labelled: bool,
-    /// What the selector, if there is one, requires of the labels that the client knows.
+    /// Which requirements of the selector, if any, the visible labels meet.
     held: Held,
     /// The `aggregationRule` that was parked.
     aggregation: Option<String>,
@@ -30,8 +30,8 @@ pub(super) struct Role {
     behind_rules: Option<usize>,
 }
 
-/// Which requirements of a selector the labels meet that have been read. Clients choose how many there are of either, so
-/// no label is kept.
+/// Which requirements of a selector the labels meet that have been read so far. Clients choose the number of
+/// requirements and of labels, so no label is kept.
 #[derive(Default)]
 struct Held(Vec<Option<bool>>);
 
@@ -41,7 +41,7 @@ fn is_json(text: &[u8]) -> bool {
     cursor.skip().and_then(|()| cursor.finish()).is_ok()
 }
 
-/// Shows the original key of a parked one, which begins at `from` in the decoded text.
+/// Replaces a parked key by its original key. The parked key begins at `from` in the decoded text.
 fn unpark(key: Text<'_>, decoded: &str, from: usize, edits: &mut Edits) {
     let Some(added) = added(&decoded[from..]) else { return };
     let added = from + added.start..from + added.end;
@@ -95,7 +95,7 @@ impl Role {
 // === impl Held ===
 
 impl Held {
-    /// Records a label. The last one with a key counts.
+    /// Records a label. Of duplicate keys, the last one counts.
     fn note(&mut self, selector: &LabelSelector, key: &str, value: &str) {
         for position in selector.positions_of(key) {
             self.0.resize(selector.requirements().len(), None);

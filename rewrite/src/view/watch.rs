@@ -124,6 +124,11 @@ impl WatchStream {
         Ok(())
     }
 
+    /// The bytes of a frame that has not arrived whole.
+    pub fn held(&self) -> usize {
+        self.carry.as_ref().map_or(0, Carry::len)
+    }
+
     /// Ends the watch: there are no more chunks. A watch may end at any time, but not within a frame.
     pub fn finish(&mut self) -> Result<(), StreamError> {
         match &self.carry {

@@ -1,32 +1,78 @@
-//! Requests that cost more than they weigh.
+//! Requests that cost much more than their length suggests.
 
-use atoll_tests::costly::{TEST, aliases, copied, grown, moved, nested};
+use atoll_tests::costly::{
+    TEST, aliases, aliases_of_a_text, containers, copied, deployment_of_empty_messages, empty_messages, groups, grown,
+    labels, moved, nested,
+};
 use serde_json::{Value, json};
 
-use super::{Attack, JSON, MERGE_PATCH, RBAC, Sent, Traffic, Who, bind, elements, texts};
+use super::{Attack, CONFIG_MAPS, JSON, MERGE_PATCH, RBAC, Sent, Traffic, Who, bind, elements, texts};
 use crate::stage::Stage;
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 const YAML: &str = "application/yaml";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/default/deployments/costly";
 const APPLIED: &str = "/apis/apps/v1/namespaces/default/deployments/costly?fieldManager=a&force=true";
+const PODS: &str = "/api/v1/namespaces/default/pods";
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
 
 pub(super) static ATTACKS: &[Attack] = &[
     Attack::new("json-patches", "8 JSON patches/s that copy, nest and move", json_patches).after(deployment),
-    Attack::new("small-parts", "8 bodies/s of as many small parts as are taken, and more", small_parts)
+    Attack::new("small-parts", "8 bodies/s of as many small values as Atoll accepts, or more", small_parts)
         .after(deployment),
     Attack::new("yaml", "10 documents/s of aliases, of many nodes and of nested ones", yaml).after(deployment),
+    Attack::new("aliases", "20 applies/s of 480 aliases of a text of 17 KB", || {
+        let path = format!("{CONFIG_MAPS}/a?fieldManager=a");
+        Traffic::Requests(20, vec![Sent::new(Who::Admin, "PATCH", &path).with(APPLY, aliases_of_a_text(480))])
+    }),
+    Attack::new("empty-containers", "4 Pods/s of 87,000 empty containers, in JSON of 256 KB", || {
+        Traffic::Requests(4, vec![Sent::new(Who::Admin, "POST", PODS).with(JSON, containers("{}", 87_000))])
+    }),
+    Attack::new("few-empty-containers", "4 Pods/s of 5,000 empty containers, in JSON of 15 KB", || {
+        Traffic::Requests(4, vec![Sent::new(Who::Admin, "POST", PODS).with(JSON, containers("{}", 5_000))])
+    }),
+    Attack::new("invalid-labels", "4 ConfigMaps/s of 10,000 labels that are not valid, in JSON of 120 KB", || {
+        Traffic::Requests(4, vec![Sent::new(Who::Admin, "POST", CONFIG_MAPS).with(JSON, labels(10_000))])
+    }),
+    Attack::new(
+        "invalid-groups",
+        "4 Pods/s of 50,000 groups that are not valid, in protobuf, in one field or many",
+        || {
+            let of = |packed| Sent::new(Who::Admin, "POST", PODS).with(PROTOBUF, groups(50_000, packed));
+            Traffic::Requests(4, [false, true].map(of).into())
+        },
+    ),
+    Attack::new("null-containers", "4 Pods/s of 33,000 containers that are null, in JSON of 165 KB", || {
+        Traffic::Requests(4, vec![Sent::new(Who::Admin, "POST", PODS).with(JSON, containers("null", 33_000))])
+    }),
+    Attack::new("empty-messages", "4 Pods/s of 100,000 empty containers in protobuf, or of 1.5 million", || {
+        let of = |count| Sent::new(Who::Admin, "POST", PODS).with(PROTOBUF, empty_messages(count));
+        Traffic::Requests(4, [100_000, 1_500_000].map(of).into())
+    }),
+    Attack::new(
+        "empty-messages-in-templates",
+        "8 Deployments/s of 15,000 empty containers, in protobuf of 30 KB",
+        || {
+            let body = deployment_of_empty_messages(15_000);
+            Traffic::Requests(8, vec![Sent::new(Who::Admin, "POST", DEPLOYMENTS).with(PROTOBUF, body)])
+        },
+    ),
+    Attack::new("delete-options", "8 deletes/s with DeleteOptions of 1.4 million nodes, in YAML of 3 MB", || {
+        let options = format!("kind: DeleteOptions\napiVersion: v1\nx:\n{}", "-\n".repeat(1_400_000));
+        Traffic::Requests(8, vec![Sent::new(Who::Admin, "DELETE", &format!("{CONFIG_MAPS}/none")).with(YAML, options)])
+    }),
     Attack::new("names", "4 bodies/s of nothing but short names of namespaces", || {
         let of_account = r#"{"kind":"ServiceAccount","name":"a","namespace":"b"}"#;
         binding(4, "namespaces/default/rolebindings", &elements(of_account, 55_000))
     }),
-    Attack::new("field-errors", "2 bindings/s of which each of 60,000 subjects is wrong", || {
+    Attack::new("field-errors", "2 bindings/s with 60,000 invalid subjects each", || {
         binding(2, "clusterrolebindings", &elements(r#"{"kind":"Wrong","name":"a"}"#, 60_000))
     }),
-    Attack::new("queries", "20 targets/s of 10,000 parameters, or with selectors of 60 KB", || {
+    Attack::new("queries", "20 URLs/s with 10,000 parameters, or with selectors of 60 KB", || {
         let paths = ["/api/v1/namespaces/default/pods", "/api/v1/pods", "/api/v1/nodes"];
         let queries = ["&".repeat(10_000), "a=b&".repeat(5_000), format!("labelSelector={}", "a,".repeat(30_000))];
         let of = |query: &String| paths.map(|path| Sent::new(Who::Admin, "GET", &format!("{path}?{query}")));
@@ -42,13 +88,17 @@ pub(super) static ATTACKS: &[Attack] = &[
         let reviews = [(Who::User, own, 250_000), (Who::Admin, others, 250_000), (Who::Admin, others, 1_000)];
         Traffic::Requests(4, reviews.map(|(who, kind, groups)| of(who, kind, groups)).into())
     }),
-    Attack::new("refused-roles", "10 ClusterRoles/s whose writer lacks 9,900 paths, or 4 million", || {
-        let of = |verbs, paths| json!([{"verbs": texts("v", verbs), "nonResourceURLs": texts("/p", paths)}]);
-        let roles = [of(99, 100), of(2_000, 2_000)];
-        Traffic::Requests(10, roles.map(|rules| role(Who::User, "clusterroles", &rules)).into())
-    })
+    Attack::new(
+        "refused-roles",
+        "10 ClusterRoles/s with 9,900 or 4 million rights to paths that their writer lacks",
+        || {
+            let of = |verbs, paths| json!([{"verbs": texts("v", verbs), "nonResourceURLs": texts("/p", paths)}]);
+            let roles = [of(99, 100), of(2_000, 2_000)];
+            Traffic::Requests(10, roles.map(|rules| role(Who::User, "clusterroles", &rules)).into())
+        },
+    )
     .after(writer_of_roles),
-    Attack::new("permissions", "8 roles/s that grant 9,261 permissions, or 125 million", || {
+    Attack::new("permissions", "8 roles/s that grant 9,261 or 125 million permissions", || {
         let of = |count| json!([{"verbs": texts("v", count), "apiGroups": texts("g", count), "resources": texts("r", count)}]);
         let paths = ["clusterroles?dryRun=All", "namespaces/default/roles?dryRun=All"];
         let both = |rules: Value| paths.map(|path| role(Who::Admin, path, &rules));
@@ -59,7 +109,7 @@ pub(super) static ATTACKS: &[Attack] = &[
 fn json_patches() -> Traffic {
     let at = "/metadata/annotations";
     let patches = [copied(at, 22), copied(at, 9), grown(at), moved(&elements("0", 300_000))];
-    // The one may patch it, the other may only read it.
+    // The administrator may patch it, the user may only read it.
     let of = |who| patches.clone().map(|patch| Sent::new(who, "PATCH", DEPLOYMENT).with(JSON_PATCH, patch));
     Traffic::Requests(8, [of(Who::Admin), of(Who::User)].concat())
 }

@@ -11,11 +11,11 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const NAMESPACES: &str = "/api/v1/namespaces";
 
 pub(super) static ATTACKS: &[Attack] = &[
-    Attack::new("discovery", "100 requests/s for kinds that nobody has", || {
+    Attack::new("discovery", "100 requests/s for kinds that do not exist", || {
         let path = format!("/apis/nobody{NUMBER}.example.com/v1/namespaces/default/things");
         Traffic::Requests(100, [Who::Nobody, Who::User, Who::Admin].map(|who| Sent::new(who, "GET", &path)).into())
     }),
-    Attack::new("documents", "8 documents/s of all kinds, in all forms", || {
+    Attack::new("documents", "8 discovery and OpenAPI documents/s, in all formats", || {
         let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
         let protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
         let of = |path: &str| Sent::new(Who::User, "GET", path);
@@ -28,19 +28,19 @@ pub(super) static ATTACKS: &[Attack] = &[
         ];
         Traffic::Requests(8, all.into())
     }),
-    Attack::new("remembered-reviews", "100 questions/s, the answers to which name a role of 60 KB", || {
+    Attack::new("remembered-reviews", "100 access reviews/s whose responses contain a role name of 60 KB", || {
         let attributes = json!({"verb": "get", "resource": "configmaps", "namespace": "default", "name": NUMBER});
         let review = Sent::new(Who::User, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
             .with(JSON, json!({"spec": {"resourceAttributes": attributes}}).to_string());
         Traffic::Requests(100, vec![review, Sent::new(Who::User, "GET", &format!("{CONFIG_MAPS}/{NUMBER}"))])
     })
     .after(long_role),
-    Attack::new("selectors-of-roles", "5 selectors/s of 6,000 labels on ClusterRoles of 6,000", || {
+    Attack::new("selectors-of-roles", "5 lists/s of ClusterRoles of 6,000 labels by a selector of 6,000", || {
         let path = format!("{RBAC}/clusterroles?labelSelector={}", texts("l", 6_000).join(","));
         Traffic::Requests(5, vec![Sent::new(Who::Admin, "GET", &path)])
     })
     .after(labelled_roles),
-    Attack::new("aggregation", "4 changes/s of ClusterRoles of 2,500 rules that another one takes in", || {
+    Attack::new("aggregation", "4 changes/s of ClusterRoles of 2,500 rules that another one aggregates", || {
         let parts = texts("part-", 4).into_iter();
         Traffic::Requests(4, parts.map(|part| annotate(&format!("{RBAC}/clusterroles/{part}"))).collect())
     })
@@ -57,24 +57,22 @@ pub(super) static ATTACKS: &[Attack] = &[
         let path = format!("{RBAC}/clusterrolebindings");
         Traffic::Requests(4, vec![Sent::new(Who::Admin, "POST", &path).with(JSON, many_subjects().to_string())])
     }),
-    Attack::new(
-        "stored-subjects",
-        "a ClusterRoleBinding of 48,000 subjects that is there already, and 1 change/s of it",
-        || Traffic::Requests(1, vec![annotate(&format!("{RBAC}/clusterrolebindings/many"))]),
-    )
+    Attack::new("stored-subjects", "1 change/s of a stored ClusterRoleBinding of 48,000 subjects", || {
+        Traffic::Requests(1, vec![annotate(&format!("{RBAC}/clusterrolebindings/many"))])
+    })
     .after(stored_subjects),
     Attack::new("large-namespaces", "300 Namespaces with annotations of 250 KB, and 2 reads/s", || {
         Traffic::Requests(2, vec![Sent::new(Who::Admin, "GET", &format!("{NAMESPACES}?limit=10"))])
     })
     .after(large_namespaces),
-    Attack::new("mirrors", "one ClusterRoleBinding/s that is mirrored into 100 namespaces", || {
+    Attack::new("mirrors", "1 ClusterRoleBinding/s that is mirrored into 100 namespaces", || {
         let binding =
             json!({"metadata": {"generateName": "mirrored-"}, "roleRef": role_ref(), "subjects": [user(NUMBER)]});
         let path = format!("{RBAC}/clusterrolebindings");
         Traffic::Requests(1, vec![Sent::new(Who::Admin, "POST", &path).with(JSON, binding.to_string())])
     })
     .after(|stage| stage.create_all(NAMESPACES, 100, &json!({"metadata": {"name": "mirrored"}}))),
-    Attack::new("definitions", "40 definitions with annotations of 250 KB, 4 requests/s about them", || {
+    Attack::new("definitions", "40 definitions with annotations of 250 KB, and 4 requests/s for them", || {
         let requests = vec![
             Sent::new(Who::Admin, "GET", DEFINITIONS),
             Sent::new(Who::User, "GET", "/openapi/v2"),
@@ -84,6 +82,12 @@ pub(super) static ATTACKS: &[Attack] = &[
         Traffic::Requests(4, requests)
     })
     .after(definitions),
+    Attack::new(
+        "small-patches-of-large-objects",
+        "20 changes/s of a definition of 20,000 properties, of 45 bytes each",
+        || Traffic::Requests(20, vec![annotate(&format!("{DEFINITIONS}/things.dense.example.com"))]),
+    )
+    .after(dense_definition),
 ];
 
 /// Another change each time.
@@ -173,4 +177,15 @@ fn definitions(stage: &Stage) -> anyhow::Result<()> {
     let answer = stage.curl.get("/openapi/v2")?;
     ensure!(answer.code == 200, "/openapi/v2: {}", answer.code);
     Ok(())
+}
+
+/// Half a megabyte, of which a parsed tree takes thirty times as much.
+fn dense_definition(stage: &Stage) -> anyhow::Result<()> {
+    let properties: Map<String, Value> =
+        texts("p", 20_000).into_iter().map(|name| (name, json!({"type": "string"}))).collect();
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    let names = json!({"plural": "things", "singular": "thing", "kind": "Thing"});
+    let spec = json!({"group": "dense.example.com", "scope": "Namespaced", "names": names, "versions": [version]});
+    stage.create(DEFINITIONS, &json!({"metadata": {"name": "things.dense.example.com"}, "spec": spec}))
 }

@@ -1,10 +1,12 @@
 //! Connections and streams that are never finished, or never read.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Attack, CONFIG_MAPS, JSON, Sent, Traffic, Who, texts};
+use super::{Attack, CONFIG_MAPS, JSON, Sent, Traffic, Who, bind, texts};
+use crate::attacker::VERSION;
 use crate::stage::Stage;
 
+const WATCHED: &str = "/api/v1/namespaces/watched/configmaps";
 const LONG: &str = "/api/v1/namespaces/long/configmaps";
 
 /// What a stream may receive before anything is read.
@@ -17,16 +19,16 @@ pub(super) static ATTACKS: &[Attack] = &[
     Attack::new("heads-of-admin", "250 POSTs/s of an administrator, whose bodies never come", || {
         held(250, WINDOW, post(Who::Admin, ""))
     }),
-    Attack::new("uploads-of-strangers", "10 bodies/s of 3 MB with tokens that are none", || {
+    Attack::new("uploads-of-strangers", "10 bodies/s of 3 MB with invalid tokens", || {
         held(10, WINDOW, post(Who::Token, &" ".repeat(3_000_000)))
     }),
-    Attack::new("uploads-of-admin", "10 bodies/s of 3 MB of an administrator that never end", || {
+    Attack::new("uploads-of-admin", "10 bodies/s of 3 MB of an administrator, which never end", || {
         held(10, WINDOW, post(Who::Admin, &" ".repeat(3_000_000)))
     }),
-    Attack::new("tokens", "100 tokens/s that are none, another one each time", || {
+    Attack::new("tokens", "100 invalid tokens/s, a new one each time", || {
         Traffic::Requests(100, vec![Sent::new(Who::Token, "GET", CONFIG_MAPS)])
     }),
-    Attack::new("silent-connections", "100 connections/s on which nothing is asked", || Traffic::Connections {
+    Attack::new("silent-connections", "100 connections/s without a request", || Traffic::Connections {
         rate: 100,
         kept: true,
     }),
@@ -34,7 +36,7 @@ pub(super) static ATTACKS: &[Attack] = &[
         rate: 50,
         kept: false,
     }),
-    Attack::new("resets", "1,000 requests/s that are reset at once", || Traffic::Resets(1000)),
+    Attack::new("resets", "1,000 requests/s that the client resets at once", || Traffic::Resets(1000)),
     Attack::new("unread-protobuf", "2 lists/s of 27 MB in protobuf that nobody reads", || {
         held(2, 0, Sent::new(Who::Admin, "GET", LONG).accepting("application/vnd.kubernetes.protobuf"))
     })
@@ -47,6 +49,25 @@ pub(super) static ATTACKS: &[Attack] = &[
         held(20, 0, Sent::new(Who::Admin, "GET", &format!("{LONG}?watch=1")))
     })
     .after(long_list),
+    Attack::new("long-heads", "200 lists/s of 27 MB that nobody reads, with selectors of 20 KB", || {
+        let selector = vec!["a!=b"; 4_000].join(",");
+        held(200, 0, Sent::new(Who::Admin, "GET", &format!("{LONG}?labelSelector={selector}")))
+    })
+    .after(long_list),
+    Attack::new(
+        "watches-of-large-objects",
+        "200 watches/s from the latest version that nobody reads, up to 1,000, and 2 changes/s of 1 MB that they see",
+        || {
+            let watch = Sent::new(Who::User, "GET", &format!("{WATCHED}?watch=1&resourceVersion={VERSION}"));
+            // What is put again as it was changes nothing.
+            let changes = ["x", "y"].map(|text| {
+                let object = watched_object(&text.repeat(1_000_000)).to_string();
+                Sent::new(Who::Admin, "PUT", &format!("{WATCHED}/watched")).with(JSON, object)
+            });
+            Traffic::Watched { rate: 200, most: 1000, watch, changes: (2, changes.into()) }
+        },
+    )
+    .after(watched),
 ];
 
 fn held(rate: u32, window: u32, sent: Sent) -> Traffic {
@@ -64,4 +85,15 @@ fn long_list(stage: &Stage) -> anyhow::Result<()> {
     texts("long-", 28)
         .iter()
         .try_for_each(|name| stage.create(LONG, &json!({"metadata": {"name": name}, "data": {"text": text}})))
+}
+
+/// What the user may watch.
+fn watched(stage: &Stage) -> anyhow::Result<()> {
+    stage.admin.ok(&["create", "namespace", "watched"])?;
+    stage.create(WATCHED, &watched_object(""))?;
+    bind(stage, "view")
+}
+
+fn watched_object(text: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "watched"}, "data": {"text": text}})
 }

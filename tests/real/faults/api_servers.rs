@@ -13,9 +13,7 @@ const ENTRY: &str = "{name: two-servers, agents: [site-t], clientCA: {certificat
                      key: clusters/two-servers/client-ca.key}}";
 
 pub(super) fn trial() -> Trial {
-    Trial::test("faults::the_next_api_server_takes_over", || {
-        the_next_api_server_takes_over().map_err(|error| format!("{error:?}").into())
-    })
+    crate::trial::trial("faults::the_next_api_server_takes_over", the_next_api_server_takes_over)
 }
 
 fn the_next_api_server_takes_over() -> anyhow::Result<()> {

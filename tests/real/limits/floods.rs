@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::http2::{Session, upload};
-use atoll_tests::{Credentials, HostCluster, Http2, Kubectl, Way, eventually};
+use atoll_tests::{Credentials, HostCluster, Http2, Kubectl, Way, eventually, pause};
 use bytes::Bytes;
 use http::{Request, Version};
 use tokio::time::timeout;
@@ -132,6 +132,48 @@ pub(super) fn resets_are_limited(host: Arc<HostCluster>) -> anyhow::Result<()> {
     works(&other)?;
     // They are forgiven.
     works(&kubectl)
+}
+
+/// All of them are admitted, because nothing is known of any when they are opened. Each is forgiven after a tenth of a second,
+/// so those that are too many keep the client from its next request for many seconds.
+pub(super) fn resets_at_once_all_count(host: Arc<HostCluster>) -> anyhow::Result<()> {
+    const CONNECTIONS: usize = 2;
+    /// Ten times as long as one request needs to be forgiven.
+    const MOMENT: Duration = Duration::from_secs(1);
+    let (site, cluster, _) = site(host, "at-once", "")?;
+    let kubectl = site.administrator(&cluster, Way::Path)?;
+    let http = Http2::with(&Credentials::of(&kubectl)?)?;
+    let port = site.site().ports.endpoint;
+    let session = http.run(http.session(port, &cluster, 65_535))?;
+    let get = Request::get(format!("https://{cluster}.atoll.internal/api/v1/namespaces/default/configmaps"));
+    let get = get.body(Bytes::new())?;
+    http.run(async {
+        let (mut streams, mut sessions) = (Vec::new(), Vec::new());
+        for _ in 0..CONNECTIONS {
+            let session = http.session(port, &cluster, 65_535).await?;
+            for _ in 1..STREAMS {
+                let mut request = post(&cluster, "")?;
+                // Bodies that may be long are limited by themselves. This one never comes either.
+                request.headers_mut().insert("content-length", 2.into());
+                streams.push(session.send(request, false).await?);
+            }
+            // They have arrived when this one is answered.
+            ensure!(session.exchange(get.clone()).await?.0 == 200);
+            sessions.push(session);
+        }
+        drop(streams);
+        // And their ends have, when this one is.
+        for session in &sessions {
+            session.exchange(get.clone()).await?;
+        }
+        anyhow::Ok(())
+    })?;
+    for _ in 0..3 {
+        pause(MOMENT);
+        let code = http.run(session.exchange(get.clone()))?.0;
+        ensure!(code == 429, "after {CONNECTIONS} times {STREAMS} resets: {code}");
+    }
+    Ok(())
 }
 
 fn post(cluster: &str, authorization: &str) -> anyhow::Result<Request<()>> {

@@ -26,7 +26,7 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 pub(super) fn that_nobody_reads_are_bounded(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let (site, cluster, other) = site(host, "unread", "")?;
-    fill(&site, &cluster)?;
+    fill(&site, &cluster, OBJECTS)?;
     let kubectl = site.administrator(&cluster, Way::Path)?;
     let other = site.administrator(&other, Way::Path)?;
     let http = Http2::with(&Credentials::of(&kubectl)?)?;
@@ -111,12 +111,12 @@ fn list(cluster: &str, accept: &str) -> anyhow::Result<Request<()>> {
     Ok(Request::get(uri).header("accept", accept).body(())?)
 }
 
-/// By the host, which is nearer.
-fn fill(site: &VirtualSite, cluster: &str) -> anyhow::Result<()> {
+/// So many objects in a namespace of that name.
+pub(super) fn fill(site: &VirtualSite, cluster: &str, objects: usize) -> anyhow::Result<()> {
     let kubectl = site.administrator(cluster, Way::Path)?;
     kubectl.ok(&["create", "namespace", "long"])?;
     let text = "x".repeat(LENGTH);
-    for number in 0..OBJECTS {
+    for number in 0..objects {
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("long-{number}"), "namespace": "long"},
             "data": {"text": text},

@@ -32,7 +32,7 @@ pub(super) fn that_fill_the_memory_are_refused(host: Arc<HostCluster>) -> anyhow
             object["metadata"] = json!({"name": format!("filling-{number}")});
             curl.send("POST", &path, &object.to_string())
         };
-        let why = format!("exceeded quota: all {kind}s of a virtual cluster may");
+        let why = format!("exceeded quota: the {kind}s of a virtual cluster are limited to");
         let mut made = 0;
         loop {
             let answer = create(made)?;
@@ -65,12 +65,30 @@ pub(super) fn of_many_values_are_limited(host: Arc<HostCluster>) -> anyhow::Resu
         site.curl_like(&kubectl, &cluster, Way::Path)
     });
     let (own, other) = (own?, other?);
-    let values = vec!["0"; 300_000].join(",");
-    let body = format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"heavy"}},"values":[{values}]}}"#);
+    let values = vec!["0"; 150_000].join(",");
     let path = "/api/v1/namespaces/default/configmaps?dryRun=All";
+    let map = format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"heavy"}},"values":[{values}]}}"#);
+    // No object of a built-in kind has so many.
+    own.send("POST", path, &map)?.refused(413, "RequestEntityTooLarge", "the object has too many fields")?;
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "heavies.limits.example.com"},
+        "spec": {
+            "group": "limits.example.com",
+            "names": {"kind": "Heavy", "plural": "heavies"},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    });
+    let definition = definition.to_string();
+    let body = format!(r#"{},"values":[{values}]}}"#, &definition[..definition.len() - 1]);
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All";
     let mut accepted = 0;
     let refused = loop {
-        let answer = own.send("POST", path, &body)?;
+        let answer = own.send("POST", definitions, &body)?;
         if answer.code != 201 {
             break answer;
         }
@@ -78,10 +96,10 @@ pub(super) fn of_many_values_are_limited(host: Arc<HostCluster>) -> anyhow::Resu
         ensure!(accepted < MOST, "nobody limits them");
     };
     ensure!(accepted > 0, "the first is refused: {refused:?}");
-    refused.refused(429, "TooManyRequests", "the object consists of many small values")?;
+    refused.refused(429, "TooManyRequests", "this cluster has sent too many objects")?;
     // Neither other objects of the cluster nor such objects of others.
     let small = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"light"}}"#;
-    for (curl, body) in [(&own, small), (&other, body.as_str())] {
+    for (curl, path, body) in [(&own, path, small), (&other, definitions, body.as_str())] {
         let answer = curl.send("POST", path, body)?;
         ensure!(answer.code == 201, "{answer:?}");
     }

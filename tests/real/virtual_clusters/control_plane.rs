@@ -302,7 +302,9 @@ pub(super) fn where_no_policy_holds() -> anyhow::Result<()> {
     administrator.ok(&["label", "pod", "waiting", "mine=yes"])?;
     let external = r#"{"spec": {"externalIPs": ["10.96.0.1"]}}"#;
     let output = administrator.run(&["patch", "service", "web", "--type=merge", "-p", external])?;
-    ensure!(output.code != 0 && output.stderr.contains("externalIPs"), "{output:?}");
+    // Kubernetes 1.36 names the field, and 1.32 says "external IPs".
+    let is_denied = ["externalIPs", "external IPs"].iter().any(|what| output.stderr.contains(what));
+    ensure!(output.code != 0 && is_denied, "{output:?}");
     Ok(())
 }
 

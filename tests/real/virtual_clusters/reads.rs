@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail, ensure};
 use atoll_tests::curl::{Answer, Curl};
+use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::kubectl::SOON;
 use atoll_tests::{Kubectl, VirtualSite, Way, eventually};
 use serde_json::{Value, json};
@@ -90,7 +91,7 @@ fn listed(curl: &Curl) -> anyhow::Result<Vec<Listed>> {
 fn can_be_read(curl: &Curl, kind: &Listed) -> anyhow::Result<()> {
     let path = &kind.path;
     for accept in ["Accept: application/json", TABLE, METADATA, PROTOBUF] {
-        let Answer { code, body } = curl.clone().with(&["--header", accept]).get(path)?;
+        let Answer { code, body, .. } = curl.clone().with(&["--header", accept]).get(path)?;
         ensure!(code == 200, "{accept}: {code}: {body}");
     }
     let list = curl.get(path)?.json()?;
@@ -100,6 +101,10 @@ fn can_be_read(curl: &Curl, kind: &Listed) -> anyhow::Result<()> {
     }
     ensure!(version.parse::<u64>().is_ok_and(|version| version > 0), "the list has no version: {list}");
     for accept in ["Accept: application/json", TABLE] {
+        // Kubernetes 1.32 refuses Tables for a watch that begins with the state (406).
+        if accept == TABLE && everywhere_kubeedge() {
+            continue;
+        }
         let began = SystemTime::now();
         let watch = curl.clone().with(&["--header", accept]).get(&format!("{path}?{WATCH}"))?;
         ensure!(watch.code == 200, "watch: {}: {}", watch.code, watch.body);
@@ -204,8 +209,11 @@ fn not_shown(admin: &Kubectl, jane: &Kubectl, objects: &[Value]) -> anyhow::Resu
     Ok(())
 }
 
-/// Addresses of Services and devices of nodes are shown with their Services and nodes.
+/// Addresses of Services and devices of nodes are shown with their Services and nodes. Kubernetes 1.32 has neither.
 pub(super) fn what_belongs_to_the_cluster_is_shown(site: &VirtualSite) -> anyhow::Result<()> {
+    if everywhere_kubeedge() {
+        return Ok(());
+    }
     let host = site.host().kubectl();
     let own = site.administrator(BEIJING, Way::Proxy)?;
     let neighbour = site.administrator(HANGZHOU, Way::Proxy)?;

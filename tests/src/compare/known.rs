@@ -7,8 +7,9 @@
 //! ```
 //!
 //! An entry names a script and one of its lines; where the script has that line more than once, `raw 2:` is about the
-//! second time. `shows` is a text that the second side's output must have then: a
-//! difference of another kind is not known. An entry whose commands do not differ is stale, which is a failure too.
+//! second time. `shows` is a text that the second side's output must have then, and `lacks` one that only the first side's
+//! output may have: a difference of another kind is not known. An entry whose commands do not differ is stale, which is a
+//! failure too.
 //!
 //! `left-out` says that the second side does not do this step: it would wait in vain, or hear nothing it could answer, and
 //! the script could not go on.
@@ -40,6 +41,8 @@ pub struct Known {
     pub reason: String,
     /// What the second side shows.
     pub shows: Vec<String>,
+    /// What only the first side shows.
+    pub lacks: Vec<String>,
     /// Whether the second side does not do it at all.
     pub left_out: bool,
     /// Whether it does not differ, even if a list below has an entry for it.
@@ -59,9 +62,10 @@ impl Known {
                 match directive.split_once(' ') {
                     Some(("because", reason)) => reason.clone_into(&mut entry.reason),
                     Some(("shows", shows)) => entry.shows.push(shows.to_owned()),
+                    Some(("lacks", lacks)) => entry.lacks.push(lacks.to_owned()),
                     None if directive == "left-out" => entry.left_out = true,
                     None if directive == "same" => entry.same = true,
-                    _ => bail!("{line}: neither `because` nor `shows` nor `left-out` nor `same`"),
+                    _ => bail!("{line}: not `because`, `shows`, `lacks`, `left-out` or `same`"),
                 }
             } else if let Some(reason) = line.strip_prefix("because ") {
                 shared = reason;
@@ -74,7 +78,16 @@ impl Known {
                     None => (script, None),
                 };
                 let (script, step, reason) = (script.to_owned(), step.to_owned(), shared.to_owned());
-                list.push(Self { script, step, time, reason, shows: Vec::new(), left_out: false, same: false });
+                list.push(Self {
+                    script,
+                    step,
+                    time,
+                    reason,
+                    shows: Vec::new(),
+                    lacks: Vec::new(),
+                    left_out: false,
+                    same: false,
+                });
             }
         }
         for entry in &list {
@@ -106,6 +119,13 @@ impl Known {
     /// Whether it is about this step of a script.
     pub(super) fn names(&self, script: &str, step: &Step) -> bool {
         self.script == script && self.step == step.text && self.time.is_none_or(|time| time == step.time)
+    }
+
+    /// Whether these outputs differ as it says.
+    pub(super) fn fits(&self, first: &[String], second: &[String]) -> bool {
+        let has = |output: &[String], text: &String| output.iter().any(|line| line.contains(text));
+        self.shows.iter().all(|text| has(second, text))
+            && self.lacks.iter().all(|text| has(first, text) && !has(second, text))
     }
 
     fn is_same(&self, other: &Self) -> bool {

@@ -27,7 +27,7 @@ pub(super) fn lines(outcome: &Outcome, step: &Step, side: &Side) -> Vec<String> 
     }
     for (name, text) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
         let text = credential::certificates(&text.replace(side.server(), "SERVER"));
-        let seen = |line: &&str| !step.view.without.iter().any(|text| line.contains(text));
+        let seen = |line: &&str| !step.view.without.iter().any(|text| line.contains(text)) && !is_own_deadline(line);
         let mut found: Vec<_> =
             readable(&text).lines().filter(seen).map(|text| line(text, step.view.any_node)).collect();
         if step.view.sort {
@@ -58,6 +58,12 @@ fn readable(text: &str) -> String {
 /// events is another matter: it has an annotation.
 fn is_bookmark(document: &Value) -> bool {
     document["type"] == "BOOKMARK" && document["object"]["metadata"]["annotations"].is_null()
+}
+
+/// Whether this is what client-go's reflector logs if a client's own `--timeout` ends while a watch is being opened: a
+/// race within the client. Without it, the command says only that it timed out.
+fn is_own_deadline(line: &str) -> bool {
+    line.contains("reflector.go:") && line.contains(r#""Failed to watch" err="context deadline exceeded""#)
 }
 
 fn line(text: &str, any_node: bool) -> String {

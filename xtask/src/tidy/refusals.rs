@@ -1,8 +1,7 @@
 //! Every refusal that a user may meet is explained: what it says stands in the troubleshooting guide, with its cause and
 //! what to do. No table of the guide explains a message twice: a merge of two versions of a table would.
 //!
-//! Read are the files that hold nothing but refusals. What stands in braces differs from case to case; the rest of a
-//! message must be in the guide as it is.
+//! Only the files in [`SAID`] are read. The parts of a message in braces vary; the rest must be in the guide as it is.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -15,7 +14,8 @@ use super::tree::Tree;
 const GUIDE: &str = "docs/troubleshooting.md";
 
 /// Where they are said.
-const SAID: [&str; 4] = [
+const SAID: [&str; 5] = [
+    "proxy-agent/src/exchange/burden.rs",
     "proxy-agent/src/policy.rs",
     "proxy-agent/src/refusal.rs",
     "proxy-server/src/connect/refusal.rs",

@@ -1,4 +1,4 @@
-//! The host, asked.
+//! Sends reviews to the host.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::access::{Attributes, Decision, Rules};
 use crate::host::{Host, full};
 use crate::who::HostUser;
 
-/// How long an answer may take. As long as an API server waits for a webhook that authenticates
+/// The time limit for an answer: the time that an API server waits for an authentication webhook
 /// (`--authentication-token-webhook`).
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The largest answer, in bytes. A list of rules has a few hundred bytes for each.
+/// The maximum size of an answer, in bytes. A list of rules has a few hundred bytes for each rule.
 const MAX_ANSWER: usize = 4 << 20;
-/// Of an error's message, in characters.
+/// The maximum length of the message of an error, in characters.
 const MAX_MESSAGE: usize = 300;
 
 // === impl Host ===

@@ -1,4 +1,4 @@
-//! The JSON of reviews: `k8s.io/api/{authentication,authorization}/v1`, as far as it is used.
+//! The JSON of reviews: the used parts of `k8s.io/api/{authentication,authorization}/v1`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::{TokenUser, null_is_default};
 use crate::access::{Attributes, Decision, Rules};
 use crate::who::HostUser;
 
-/// Where a TokenReview is posted.
+/// The path of TokenReviews.
 pub const TOKEN_REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
-/// Where a SubjectAccessReview is posted.
+/// The path of SubjectAccessReviews.
 pub const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-/// Where a SelfSubjectRulesReview is posted.
+/// The path of SelfSubjectRulesReviews.
 pub const RULES_REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
 
 const AUTHENTICATION: &str = "authentication.k8s.io/v1";
@@ -82,11 +82,11 @@ struct AccessStatus {
     evaluation_error: String,
 }
 
-/// The maximum length of the host's reason, in bytes. It names a role, whose name has no limit of its own, and answers
-/// are cached.
+/// The maximum length of the host's reason, in bytes. It names a role, and the length of that name has no limit of its
+/// own. Answers are cached.
 const MAX_REASON: usize = 1024;
 
-/// The body of a TokenReview. Holds the token: to be sent and dropped.
+/// The body of a TokenReview. It contains the token, so send it and drop it.
 pub(super) fn token_review(token: &str) -> Vec<u8> {
     write(&Review { api_version: AUTHENTICATION, kind: "TokenReview", spec: TokenSpec { token } })
 }
@@ -111,18 +111,18 @@ pub(super) fn rules_review(namespace: &HostNamespace) -> Vec<u8> {
     write(&Review { api_version: AUTHORIZATION, kind: "SelfSubjectRulesReview", spec })
 }
 
-/// Whose token it was. A user without a name is nobody.
+/// The owner of the token. `None` if the token is not valid, or the user has no name.
 pub(super) fn token_user(answer: &[u8]) -> Result<Option<TokenUser>, serde_json::Error> {
     let Reviewed { status } = serde_json::from_slice::<Reviewed<TokenStatus>>(answer)?;
     let TokenStatus { authenticated, user } = status;
     Ok((authenticated && !user.name.is_empty()).then_some(user))
 }
 
-/// Yes or no.
+/// Whether the action is allowed.
 pub(super) fn decision(answer: &[u8]) -> Result<Decision, serde_json::Error> {
     let Reviewed { status } = serde_json::from_slice::<Reviewed<AccessStatus>>(answer)?;
     let said = if status.reason.is_empty() { status.evaluation_error } else { status.reason };
-    // The API says that `denied` and `allowed` exclude each other; if they do not, no is the safe one.
+    // The API requires that not both `denied` and `allowed` are set. If both are, a refusal is the safe choice.
     let mut end = said.len().min(MAX_REASON);
     while !said.is_char_boundary(end) {
         end -= 1;

@@ -1,6 +1,6 @@
 //! Whether the virtual cluster itself has a node port.
 
-use http::{HeaderValue, Method, StatusCode, header};
+use http::StatusCode;
 use kube_wire::Status;
 use kube_wire::query::Query;
 use serde::Deserialize;
@@ -8,10 +8,8 @@ use serde_json::Value;
 
 use super::ports::Ports;
 use crate::exchange::Asked;
-use crate::exchange::plan::As;
-use crate::host::empty;
+use crate::exchange::read::JSON;
 use crate::refusal::Refusal;
-use crate::translate::MAX_OBJECT;
 
 /// Services are looked through page by page, so that no answer is large.
 const PAGE: &str = "500";
@@ -60,15 +58,13 @@ impl Asked<'_> {
     }
 
     async fn page(&self, target: &str) -> Result<Page, Refusal> {
-        let mut request = self.upstream(Method::GET, target, As::Agent, empty())?;
-        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        let response = self.parts.host.send(request).await?;
+        let response = self.read_from_host(target, JSON).await?;
         if response.status() != StatusCode::OK {
             return Err(Status::service_unavailable("the Services of the host cannot be read")
                 .with_retry_after(1)
                 .into());
         }
-        let body = self.collector().collect(response.into_body(), MAX_OBJECT).await?;
+        let body = self.collected(response).await?;
         serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))
     }
 }

@@ -1,19 +1,18 @@
-//! Server-side apply: what an apply has to say of `nodeSelector` and `tolerations`, which are atomic fields and hold the
-//! guard.
+//! Server-side apply: the guard in `nodeSelector` and `tolerations`, which are atomic fields.
 //!
-//! | the apply | what is sent |
+//! | the apply | the agent sends |
 //! |---|---|
-//! | of something new | with the guard |
-//! | names the field | with the guard beside what it says: what is stored is all of it |
-//! | of anything else, by the only owner of the field | with the guard alone: leaving the field out would remove it |
-//! | of anything else | as it is: this manager must not come to own what it never named |
+//! | creates the object | the apply with the guard |
+//! | contains the field | the apply with the guard added to the field, which the host replaces as a whole |
+//! | lacks the field, whose only owner is the manager | the apply with the guard: the host would remove the field |
+//! | lacks the field | the unchanged apply, so that the manager does not become an owner of the field |
 //!
-//! Whoever created the object owns fields that he cannot see. To him who names the selector, that is no conflict.
+//! The creator of an object owns the hidden field, too. For a manager that sets the node selector, this is no conflict.
 
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{Method, StatusCode};
 use kube_wire::query::WriteOptions;
 use kube_wire::{ResourceRequest, Status};
 use rewrite::{Guard, VirtualNamespace};
@@ -23,14 +22,13 @@ use serde_json::{Map, Value};
 
 use super::super::Asked;
 use super::super::node_ports::Form;
-use super::super::plan::As;
+use super::super::read::JSON;
 use super::last_applied::as_stored;
 use super::{GUARDED, LABELLED, Patched, pod_spec, resolve};
-use crate::host::{empty, full};
+use crate::host::full;
 use crate::refusal::Refusal;
-use crate::translate::MAX_OBJECT;
 
-/// What the guard's fields are called.
+/// The fields of the guard.
 const SELECTOR: &str = "nodeSelector";
 const TOLERATIONS: &str = "tolerations";
 
@@ -50,8 +48,8 @@ struct Entry {
     fields_v1: Fields,
 }
 
-/// A set of fields, of which only those on the way to the guard are read (`FieldsV1` in apimachinery's
-/// `pkg/apis/meta/v1/types.go`).
+/// A set of fields (`FieldsV1` in apimachinery's `pkg/apis/meta/v1/types.go`). Only those on the path to the guard are
+/// read.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Fields {
@@ -67,7 +65,8 @@ struct Fields {
     tolerations: Option<IgnoredAny>,
 }
 
-/// An object, of which only what is on the way to the guard is read: it may be a hundred times as large as the apply.
+/// An object. Only the parts on the path to the guard are read, because it may be a hundred times as large as the
+/// apply.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Part {
@@ -78,16 +77,16 @@ struct Part {
     node_selector: Option<HashMap<String, String>>,
 }
 
-/// The object as it is stored.
+/// The stored object.
 struct Live {
     metadata: Metadata,
     /// The keys of its node selector.
     keys: Vec<String>,
-    /// Where the specification of its pods is.
+    /// The JSON pointer of its pod specification.
     pointer: &'static str,
 }
 
-/// An apply as it goes upstream.
+/// Maps an apply for the host.
 pub(super) async fn apply(
     asked: &Asked<'_>,
     request: &ResourceRequest<'_>,
@@ -113,11 +112,11 @@ pub(super) async fn apply(
         && live.is_hidden(asked)
         && live.is_owned_by_others(SELECTOR, manager)
     {
-        // Whether anything else is in the way, the host says.
+        // The host reports any other conflict.
         let without = Bytes::from(without.to_string());
         let without = asked.map(request, &asked.program(request), mapper.clone(), &without).await?;
         resolve::try_apply(asked, request, path, without).await?;
-        // Then only the hidden field is taken over, in the object that was looked at.
+        // Then only the hidden field is taken over, and only in the version that was read.
         let mapped = asked.map(request, &asked.program(request), mapper, &guarded).await?;
         let mut query = asked.info.query().borrowed();
         query.set("force", "true");
@@ -128,9 +127,9 @@ pub(super) async fn apply(
     Ok(Patched { again, ..patched })
 }
 
-/// An object whose labels make it the cluster's, with its name: an apply need not say it. Where there is metadata, the engine
-/// adds the labels. Without them, the host would take them from the object (`prune` in structured-merge-diff's
-/// `merge/update.go`).
+/// Adds the name to an object whose labels make it the cluster's, because an apply need not contain the name. The
+/// engine adds the labels where there is metadata. Without them, the host would remove them from the object (`prune` in
+/// structured-merge-diff's `merge/update.go`).
 pub(in crate::exchange) fn named(
     asked: &Asked<'_>,
     request: &ResourceRequest<'_>,
@@ -147,23 +146,20 @@ pub(in crate::exchange) fn named(
     Ok(object.to_string().into())
 }
 
-/// The body of an apply. What cannot be read here may be read by the host: a number that is too large for one is a string in
-/// YAML.
+/// Parses the body of an apply. The host may accept some bodies that fail here: in YAML, a number that is too large is
+/// a string.
 fn parsed(json: &[u8]) -> Result<Value, Refusal> {
     let bad = |error: serde_json::Error| Status::bad_request(format!("error decoding YAML: {error}"));
     serde_json::from_slice(json).map_err(|error| bad(error).into())
 }
 
-/// In the agent's name: who may apply need not be allowed to read, and nothing of it is shown.
 async fn live(asked: &Asked<'_>, request: &ResourceRequest<'_>, path: &str) -> Result<Option<Live>, Refusal> {
-    let mut read = asked.upstream(Method::GET, path, As::Agent, empty())?;
-    read.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    let response = asked.parts.host.send(read).await?;
+    let response = asked.read_from_host(path, JSON).await?;
     if response.status() != StatusCode::OK {
         return Ok(None);
     }
     let unreadable = |error: String| Refusal::Unreadable(error);
-    let body = asked.collector().collect(response.into_body(), MAX_OBJECT).await?;
+    let body = asked.collected(response).await?;
     let object: Part = serde_json::from_slice(&body).map_err(|error| unreadable(error.to_string()))?;
     let pointer = pod_spec(request.resource());
     let pod = object.at(pointer);
@@ -171,24 +167,24 @@ async fn live(asked: &Asked<'_>, request: &ResourceRequest<'_>, path: &str) -> R
     Ok(Some(Live { keys: keys.unwrap_or_default(), metadata: object.metadata, pointer }))
 }
 
-/// The specification of the pods that an object describes.
+/// The pod specification in an object.
 fn pod<'v>(request: &ResourceRequest<'_>, object: &'v mut Value) -> Option<&'v mut Map<String, Value>> {
     object.pointer_mut(pod_spec(request.resource()))?.as_object_mut()
 }
 
-/// The same apply, saying nothing of the selector; nothing if it does not anyway. What is no JSON is refused elsewhere.
+/// The same apply without the node selector. `None` if it has none, or is not JSON, which is refused elsewhere.
 fn without_selector(request: &ResourceRequest<'_>, json: &[u8]) -> Option<Value> {
     let mut object: Value = serde_json::from_slice(json).ok()?;
     pod(request, &mut object)?.remove(SELECTOR).filter(|value| !value.is_null())?;
     Some(object)
 }
 
-/// The object at the end of a pointer, made with all that leads there; nothing if something else is in its place.
+/// The object at a JSON pointer, created with its parents if necessary. `None` if a value of another type is there.
 pub(in crate::exchange) fn made_at<'v>(object: &'v mut Value, pointer: &str) -> Option<&'v mut Map<String, Value>> {
     pointer.split('/').skip(1).try_fold(made(object)?, |at, key| made(at.entry(key).or_insert(Value::Null)))
 }
 
-/// The object that a value is, or becomes if it is nothing yet.
+/// The value as an object. A null becomes an empty object.
 fn made(value: &mut Value) -> Option<&mut Map<String, Value>> {
     if value.is_null() {
         *value = Value::Object(Map::new());
@@ -199,15 +195,15 @@ fn made(value: &mut Value) -> Option<&mut Map<String, Value>> {
 // === impl Live ===
 
 impl Live {
-    /// Whether the field holds the guard and nothing else: to the cluster's clients it is not there.
+    /// Whether the node selector contains only the guard, so that clients do not see it.
     fn is_hidden(&self, asked: &Asked<'_>) -> bool {
         let guard = asked.cluster.node_selector.labels.requirements();
         !self.keys.is_empty() && self.keys.iter().all(|key| guard.iter().any(|guarded| guarded.key() == key))
     }
 
-    /// The same apply by `manager`, with the guard where the table above says so.
+    /// The same apply by `manager`, with the guard as in the table above.
     fn with_guard(&self, guard: &Guard, manager: &str, mut object: Value) -> Value {
-        // A null is a value, too: it empties the field.
+        // A null is a value, too: it clears the field.
         let named = |field: &str| object.pointer(self.pointer).is_some_and(|pod| pod.get(field).is_some());
         let [selector, tolerations] =
             [SELECTOR, TOLERATIONS].map(|field| named(field) || self.is_only_owned(field, manager));
@@ -223,7 +219,7 @@ impl Live {
                 }
             }
         }
-        // The engine fills a list that is there.
+        // The engine adds the guard to an existing list.
         if tolerations {
             let tolerations = pod.entry(TOLERATIONS).or_insert(Value::Null);
             if tolerations.is_null() {
@@ -233,9 +229,9 @@ impl Live {
         object
     }
 
-    /// The same apply, to this version of this object and no other: in another one, the applier may be the only owner of
-    /// the guard, and a new one would have none. What the client names stays; an empty text names nothing (`hasUID` in
-    /// apiserver's `handlers/rest.go`).
+    /// The same apply, limited to this version of this object. In another version, the manager may be the only owner of
+    /// the guard, and a new object would have none. Values of the client stay. An empty string counts as absent
+    /// (`hasUID` in apiserver's `handlers/rest.go`).
     fn in_this_version(&self, mut object: Value) -> Bytes {
         let Metadata { uid, resource_version, .. } = &self.metadata;
         if let Some(metadata) = made_at(&mut object, "/metadata") {
@@ -273,7 +269,7 @@ impl Entry {
         self.operation == "Apply" && self.manager == manager
     }
 
-    /// Whether it owns this field of the object at the `pointer`. A label may be called like the field.
+    /// Whether it owns this field of the object at the `pointer`. Other parts, such as labels, may have the same key.
     fn has_field(&self, pointer: &str, field: &str) -> bool {
         let mut path = pointer.split('/').skip(1);
         path.try_fold(&self.fields_v1, Fields::at).is_some_and(|pod| match field {

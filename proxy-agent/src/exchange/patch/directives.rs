@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// Which directives a patch has that can remove what it does not name. All keys are looked at, however they are written
-/// and wherever they stand, also those that another of the same name comes after.
+/// The directives in a patch that can remove what the patch does not name. All keys are checked: in any spelling, at
+/// any depth, and including duplicates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Directives {
     /// Of maps: `$patch` and `$retainKeys`.
@@ -17,9 +17,9 @@ pub(super) struct Directives {
 // === impl Directives ===
 
 impl Directives {
-    /// Those of this patch. Of one that cannot be read there may be any.
+    /// The directives of this patch. A patch that cannot be parsed may contain any.
     pub(super) fn of(patch: &[u8]) -> Self {
-        // Nothing else can begin with a dollar, escaped or not.
+        // Every key that begins with a dollar contains one of these two bytes.
         if memchr::memchr2(b'$', b'\\', patch).is_none() {
             return Self::default();
         }
@@ -45,7 +45,7 @@ impl<'de> Deserialize<'de> for Directives {
     }
 }
 
-/// Goes through a document.
+/// Collects the directives of a document.
 struct Keys;
 
 impl<'de> Visitor<'de> for Keys {

@@ -1,8 +1,8 @@
 //! `kubectl.kubernetes.io/last-applied-configuration` in an apply.
 //!
-//! The API server itself rewrites the annotation when kubectl applies, from the object as it got it, and clients are
-//! shown that text in virtual names (`view` in `rewrite`). kubectl then applies the annotation as it read it, as another
-//! manager: to own it, not to change it. Sent in virtual names that would be a change, and a conflict.
+//! When kubectl applies, the API server itself rewrites the annotation, from the object that it got. Clients see that
+//! text in virtual names (`view` in `rewrite`). kubectl then applies the annotation that it has read, as another
+//! manager: to own it, not to change it. In virtual names, this would be a change, and so a conflict.
 
 use bytes::Bytes;
 use http::Method;
@@ -35,7 +35,7 @@ struct Annotations {
     last_applied: Option<String>,
 }
 
-/// The apply with the annotation as it is stored, if it is what the client was shown of it.
+/// The apply with the stored annotation, if its annotation is what the client was shown.
 pub(super) async fn as_stored(
     asked: &Asked<'_>,
     request: &ResourceRequest<'_>,
@@ -47,7 +47,7 @@ pub(super) async fn as_stored(
     }
     let Ok(mut apply) = serde_json::from_slice::<Value>(&json) else { return Ok(json) };
     let Some(given) = annotation(&apply).map(str::to_owned) else { return Ok(json) };
-    // Whoever may not read it, or if there is nothing yet: then there is nothing to compare with.
+    // If there is no object, or it cannot be read, there is nothing to compare with.
     let Ok(live) = read(asked, request, asked.upstream(Method::GET, path, As::Agent, empty())?).await else {
         return Ok(json);
     };
@@ -59,7 +59,8 @@ pub(super) async fn as_stored(
     Ok(apply.to_string().into())
 }
 
-/// The annotation of an object that is stored. Nothing else of it is kept: it may be a hundred times as large as the apply.
+/// The annotation of a stored object. Nothing else is kept, because the object may be a hundred times as large as the
+/// apply.
 fn annotated(object: &[u8]) -> Result<Option<String>, Refusal> {
     let Annotated { metadata } =
         serde_json::from_slice(object).map_err(|error| Refusal::Unreadable(error.to_string()))?;

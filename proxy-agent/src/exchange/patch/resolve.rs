@@ -16,15 +16,15 @@ use super::super::own_words::Upstream;
 use super::pod_spec;
 use crate::host::{RequestBody, empty, full};
 use crate::refusal::Refusal;
-use crate::translate::MAX_OBJECT;
+use crate::turns::Size;
 
-/// The limit for the tree of an object of the host's. What is created in JSON has a tree of up to twice as much.
-const MAX_LIVE: usize = MAX_WEIGHT / 2;
+/// The limit for the parsed form of an object from the host, in bytes.
+pub(in crate::exchange) const MAX_LIVE: usize = MAX_WEIGHT / 2;
 
-/// Where managed fields stand, as a JSON pointer.
+/// The JSON pointer of the managed fields.
 const MANAGED: &str = "/metadata/managedFields";
 
-/// Applies a JSON patch to the object as the client sees it.
+/// Applies a JSON patch to the virtual object.
 pub(super) async fn by_json_patch(
     asked: &Asked<'_>,
     request: &ResourceRequest<'_>,
@@ -33,7 +33,7 @@ pub(super) async fn by_json_patch(
     patch: &JsonPatch,
 ) -> Result<Bytes, Refusal> {
     if !are_plain(asked.info.query())? {
-        // What follows is a PUT. What is wrong with the parameters of a patch the host says of one that changes nothing.
+        // The agent sends a PUT next. An empty patch gets the host's error for invalid parameters of a patch.
         let upstream = Upstream { path, identity: asked.acts_as(), namespace: None, mapping: &asked.mapping };
         if let Some(said) = asked.dry_run(request, &upstream, full(Bytes::from_static(b"[]"))).await? {
             return Err(said.into());
@@ -43,14 +43,14 @@ pub(super) async fn by_json_patch(
     let does_not_apply = |_| Refusal::from(Status::patch_does_not_apply());
     let mut object = patch.apply(shown_text(asked, request, &live)?).map_err(does_not_apply)?;
     if !patch.pointers().any(|pointer| MANAGED.starts_with(pointer) || pointer.starts_with(MANAGED)) {
-        // A PUT without them keeps those of the host, which know of fields that are hidden (`fieldManager.Update` in
+        // A PUT without managed fields keeps those of the host, which include hidden fields (`fieldManager.Update` in
         // apimachinery's `pkg/util/managedfields/internal/fieldmanager.go`).
         object = without(object, MANAGED);
     }
     mapped(asked, request, namespace, object).await
 }
 
-/// Whether the parameters of a patch are such as no API server objects to.
+/// Whether every API server accepts the parameters of a patch.
 fn are_plain(query: &Query<'_>) -> Result<bool, Refusal> {
     let options = WriteOptions::parse(query)?;
     let manager =
@@ -59,8 +59,8 @@ fn are_plain(query: &Query<'_>) -> Result<bool, Refusal> {
     Ok(manager && validation && !options.dry_run && !query.contains("force"))
 }
 
-/// A strategic merge patch without a directive about the node selector, if there is none to the client's eyes: then it
-/// has no meaning (`dropDirectives` in apimachinery's strategicpatch), but would be one about the guard.
+/// Removes a directive for the node selector from a strategic merge patch if the client sees no node selector. The
+/// directive has no effect then (`dropDirectives` in apimachinery's strategicpatch), but would affect the guard.
 pub(super) async fn without_moot_directive(
     asked: &Asked<'_>,
     request: &ResourceRequest<'_>,
@@ -82,7 +82,7 @@ pub(super) async fn without_moot_directive(
     serde_json::to_vec(&merged).map(Bytes::from).map_err(|error| Refusal::Unreadable(error.to_string()))
 }
 
-/// Lets the host apply a mapped patch without storing it, and takes its result.
+/// Lets the host apply a mapped patch in a dry run, and returns the result.
 pub(super) async fn by_dry_run(
     asked: &Asked<'_>,
     request: &ResourceRequest<'_>,
@@ -97,7 +97,7 @@ pub(super) async fn by_dry_run(
     mapped(asked, request, namespace, shown_text(asked, request, &result)?).await
 }
 
-/// Lets the host try a mapped apply; what it has against it is the answer to the client.
+/// Lets the host try a mapped apply. Its refusal is the response for the client.
 pub(super) async fn try_apply(
     asked: &Asked<'_>,
     request: &ResourceRequest<'_>,
@@ -110,22 +110,23 @@ pub(super) async fn try_apply(
     read(asked, request, dry).await.map(drop)
 }
 
-/// An object of the host's; whatever else it answers is the answer to the client.
+/// Reads an object from the host. Any other response of the host is the response for the client.
 pub(super) async fn read(
     asked: &Asked<'_>,
     about: &ResourceRequest<'_>,
     mut request: Request<RequestBody>,
 ) -> Result<Bytes, Refusal> {
     request.headers_mut().insert(header::ACCEPT, http::HeaderValue::from_static("application/json"));
-    let response = asked.parts.host.send(request).await?;
+    let response = asked.send(request).await?;
     if response.status() == StatusCode::OK {
-        return asked.collector().collect(response.into_body(), MAX_OBJECT).await;
+        let object = asked.collected(response).await?;
+        asked.take_turn(Size::of(object.len(), weight(&object))).await?;
+        return Ok(object);
     }
-    let said = asked.status(about, &asked.mapping, response).await;
-    Err(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into())
+    Err(asked.refused(about, response).await)
 }
 
-/// The text of the object as the client sees it.
+/// The object in virtual names.
 pub(super) fn shown_text(asked: &Asked<'_>, request: &ResourceRequest<'_>, object: &Bytes) -> Result<Bytes, Refusal> {
     let view = asked.view(asked.mapping.clone());
     let mut pieces: Vec<Bytes> = Vec::new();
@@ -134,13 +135,18 @@ pub(super) fn shown_text(asked: &Asked<'_>, request: &ResourceRequest<'_>, objec
     Ok(pieces.concat().into())
 }
 
-/// The tree of an object of the host's, whose size is not that of the request.
+/// Parses an object from the host. The limit of requests does not apply to its size.
 pub(in crate::exchange) fn tree(object: &[u8]) -> Result<Value, Refusal> {
     if weight(object) > MAX_LIVE {
-        let message = "the object has too many parts to be changed in this way through a virtual cluster";
-        return Err(Status::request_entity_too_large(message).into());
+        return Err(too_many_parts());
     }
     serde_json::from_slice(object).map_err(|error| Refusal::Unreadable(error.to_string()))
+}
+
+/// The refusal to change an object of the host's whose tree would need too much memory.
+pub(in crate::exchange) fn too_many_parts() -> Refusal {
+    let message = "the object has too many fields and elements to be changed in this way through a virtual cluster";
+    Status::request_entity_too_large(message).into()
 }
 
 /// The object without the value at a pointer, if it exists.
@@ -150,7 +156,7 @@ fn without(object: Bytes, pointer: &str) -> Bytes {
     patch.apply(object.clone()).unwrap_or(object)
 }
 
-/// The patched object as the host is to get it.
+/// The patched object in host names.
 async fn mapped(
     asked: &Asked<'_>,
     request: &ResourceRequest<'_>,

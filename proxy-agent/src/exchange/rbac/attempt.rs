@@ -1,12 +1,12 @@
-//! Whether a caller may grant what it is about to grant: the host is asked, by an attempt that stores nothing.
+//! Checks whether a caller may grant certain rights, by an attempt that stores nothing.
 //!
-//! A Role with the rules in question, or a RoleBinding to the role in question, is written to the root namespace as a dry
-//! run, as the caller with one more group. That group may write only objects of [that name](ATTEMPT), so it adds nothing to
-//! what the caller holds but the right to make the attempt. The host then compares rules, or looks for `bind`, as it does
-//! for its own (`ConfirmNoEscalation` in pkg/registry/rbac/validation, and `policybased` beside it).
+//! The attempt is a dry run as the caller with one additional group: it writes a Role with these rules, or a
+//! RoleBinding to this role, to the root namespace. The group may write only objects of [one name](ATTEMPT), so the
+//! caller gains nothing but the right to make the attempt. The host then compares the rules, or checks the verb `bind`,
+//! as for its own objects (`ConfirmNoEscalation` in pkg/registry/rbac/validation, and the packages `policybased` in
+//! pkg/registry/rbac).
 //!
-//! A Role cannot hold rules about paths. Those are compared here with what the host says the caller may
-//! (SelfSubjectRulesReview).
+//! A Role cannot have rules about paths. The agent compares those with the caller's SelfSubjectRulesReview of the host.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ use crate::host::full;
 use crate::refusal::Refusal;
 use crate::root::ATTEMPT;
 
-/// What stands before the rules in the sentence of `ConfirmNoEscalation`.
+/// The text before the rules in the message of `ConfirmNoEscalation`.
 const NOT_HELD: &str = "is attempting to grant RBAC permissions not currently held:\n";
 
 /// The maximum number of paths that a refusal names.
@@ -46,10 +46,10 @@ struct Attempt<'a> {
     role_ref: Option<&'a Value>,
 }
 
-/// Refuses a ClusterRole that grants what its writer does not hold.
+/// Refuses a ClusterRole that grants rights that its writer does not hold.
 ///
-/// `host` is its name on the host, `name` that in the virtual cluster; `aggregates` whether it takes in rules of others,
-/// for which one has to hold all there are.
+/// `host` is its name on the host, and `name` that in the virtual cluster. `aggregates` is whether it aggregates rules
+/// of other roles, which requires all rights.
 pub(super) async fn may_grant(
     asked: &Asked<'_>,
     request: &ResourceRequest<'_>,
@@ -71,9 +71,9 @@ pub(super) async fn may_grant(
     let mut missing = String::new();
     if !resources.is_empty() {
         if allowed(asked, "escalate", "roles", ATTEMPT).await? {
-            // The attempt would say nothing.
-            let sentence = "it cannot be found out whether you hold what it grants, since you may escalate roles and not \
-                            clusterroles: get the verb \"escalate\" on clusterroles too";
+            // The host would not compare the rules of the attempt.
+            let sentence = "cannot check whether you hold the rights that it grants, because you may escalate roles \
+                            but not clusterroles: ask for the verb \"escalate\" on clusterroles too";
             return Err(Status::forbidden_because(request.group_resource(), name, sentence).into());
         }
         let role = Attempt { rules: Some(&resources), ..Attempt::of("Role") };
@@ -120,7 +120,7 @@ pub(super) async fn may_bind(
 // === impl Attempt ===
 
 impl Attempt<'_> {
-    /// One that grants nothing yet.
+    /// An attempt that grants nothing yet.
     fn of(kind: &'static str) -> Self {
         let (api_version, metadata) = ("rbac.authorization.k8s.io/v1", json!({"name": ATTEMPT}));
         Self { api_version, kind, metadata, rules: None, subjects: None, role_ref: None }
@@ -130,11 +130,12 @@ impl Attempt<'_> {
 async fn allowed(asked: &Asked<'_>, verb: &str, resource: &str, name: &str) -> Result<bool, Refusal> {
     let namespace = &asked.cluster.root;
     let attributes = Attributes { verb, group: GROUP, version: "v1", resource, subresource: "", name, namespace };
-    let decision = asked.parts.access.check(&asked.caller.host, &attributes).await;
+    let decision = asked.outside(asked.parts.access.check(&asked.caller.host, &attributes)).await;
     decision.map(|decision| decision.allowed).map_err(|error| Refusal::from(Status::from(&error)))
 }
 
-/// The host's refusal of an attempt. Soon after a write, its caches may not have the role yet, or the rights.
+/// Makes an attempt, and returns the host's refusal, if any. It is repeated soon after a write, because the host's
+/// caches may not have the role or the rights yet.
 async fn attempt(
     asked: &Asked<'_>,
     about: &ResourceRequest<'_>,
@@ -154,7 +155,7 @@ async fn attempt(
         *request.method_mut() = Method::PUT;
         *request.uri_mut() = target.parse().expect("labels and constants make a target");
         *request.headers_mut() = headers.clone();
-        let response = asked.parts.host.send(request).await?;
+        let response = asked.send(request).await?;
         let status = response.status();
         if status.is_success() {
             return Ok(None);
@@ -170,7 +171,7 @@ async fn attempt(
     unreachable!("the last attempt returns")
 }
 
-/// The rules that the host says are not held; another refusal is the answer.
+/// The rules that the caller does not hold, from the host's refusal. Any other refusal is an error.
 fn not_held(said: Status, request: &ResourceRequest<'_>, name: &str) -> Result<String, Refusal> {
     if said.code != 403 {
         return Err(said.into());
@@ -178,7 +179,7 @@ fn not_held(said: Status, request: &ResourceRequest<'_>, name: &str) -> Result<S
     if let Some((_, rules)) = said.message.split_once(NOT_HELD) {
         return Ok(rules.to_owned());
     }
-    // Somebody on the host forbids the attempt itself.
+    // Something else on the host, such as an admission policy, refuses the attempt.
     let why = said.message.split_once(" is forbidden: ").map_or(&*said.message, |(_, why)| why);
     Err(Status::forbidden_because(request.group_resource(), name, why).into())
 }
@@ -186,7 +187,7 @@ fn not_held(said: Status, request: &ResourceRequest<'_>, name: &str) -> Result<S
 fn not_granted(asked: &Asked<'_>, request: &ResourceRequest<'_>, name: &str, missing: &str) -> Refusal {
     let groups = asked.caller.host.groups().iter().filter_map(|group| match asked.mapping.seen(group) {
         Seen::Own(group) => Some(group),
-        // The host's counterparts of some of these.
+        // A counterpart on the host of one of the client's groups.
         Seen::Foreign => None,
     });
     let groups: Vec<_> = groups.map(|group| format!("{group:?}")).collect();
@@ -195,8 +196,9 @@ fn not_granted(asked: &Asked<'_>, request: &ResourceRequest<'_>, name: &str, mis
     Status::forbidden_because(request.group_resource(), name, &sentence).into()
 }
 
-/// The path rules that the caller lacks, as printed by `CompactString` in pkg/apis/rbac/v1/helpers.go: each pair of path
-/// and verb once, and only the first [`MOST_SAID`]. A rule has as many pairs as the product of its lists.
+/// The path rules that the caller lacks, as `CompactString` in pkg/apis/rbac/v1/helpers.go prints them: each pair of
+/// path and verb once, and only the first [`MOST_SAID`]. The number of pairs of a rule is the product of the lengths of
+/// its lists.
 fn lacking(held: &Rules, rules: &[&Value]) -> Vec<String> {
     let mut missing = Vec::new();
     let mut said = HashSet::new();
@@ -247,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_is_said_of_rules_about_paths_is_bounded() {
-        // As many pairs as would fill the memory.
+        // Without the limit, these pairs would fill the memory.
         let same = json!({"verbs": vec!["get"; 100_000], "nonResourceURLs": vec!["/a"; 100_000]});
         let one = r#"{NonResourceURLs:["/a"], Verbs:["get"]}"#;
         assert_eq!(lacking(&Rules::default(), &[&same, &same]), [one]);

@@ -21,18 +21,18 @@ use crate::refusal::Refusal;
 use crate::root::{CLUSTER_ADMIN, Growth, INTERNAL_LABEL, PROTECTED_LABEL};
 use crate::translate::Show;
 
-/// The maximum number of subjects of a ClusterRoleBinding. Each namespace has a copy of them all. A larger one that exists,
-/// from before this limit, may change if it does not grow.
+/// The maximum number of subjects of a ClusterRoleBinding. Each namespace has a copy of all subjects. A larger binding
+/// from before this limit can be changed if it does not grow.
 const MAX_SUBJECTS: usize = 2_000;
 
 /// The maximum size of a ClusterRoleBinding, in bytes of JSON: that of a ClusterRole.
 const MAX_BYTES: usize = 512 << 10;
 
-/// Why the administrators' binding is not written.
-const PROTECTED: &str = "it is what makes the administrators of this virtual cluster, and is kept as it is";
+/// The refusal of a write to the administrators' binding.
+const PROTECTED: &str = "it grants the administrators of this virtual cluster their rights, and cannot be changed";
 
 impl Asked<'_> {
-    /// A request about ClusterRoleBindings.
+    /// Handles a request for ClusterRoleBindings.
     pub(in crate::exchange) async fn cluster_bindings(
         &self,
         request: &ResourceRequest<'_>,
@@ -78,7 +78,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Where a request about ClusterRoleBindings goes on the host.
+    /// The path on the host for a request for ClusterRoleBindings.
     fn binding_path(&self, request: &ResourceRequest<'_>) -> Result<String, Refusal> {
         let missing = |_| Status::not_found(request.group_resource(), request.path_name().unwrap_or_default());
         let name = request.path_name().map(|name| SegmentName::new(name.to_owned())).transpose().map_err(missing)?;
@@ -128,7 +128,7 @@ impl Asked<'_> {
         plan.written = if self.is_dry_run(&body.bytes())? {
             None
         } else if name.is_empty() {
-            // The host makes another name than it has made in the dry run.
+            // The host generates another name than in the dry run.
             Some(Written::Bindings)
         } else {
             Some(Written::Binding(name.to_owned()))
@@ -137,7 +137,7 @@ impl Asked<'_> {
     }
 }
 
-/// Why a binding is too large, if it is.
+/// The message if a binding is too large.
 fn excess(binding: &Value) -> Option<String> {
     let subjects = &binding["subjects"];
     let count = subjects.as_array().map_or(0, Vec::len);
@@ -152,7 +152,7 @@ fn excess(binding: &Value) -> Option<String> {
     })
 }
 
-/// What `ValidateClusterRoleBinding` (pkg/apis/rbac/validation) asks for beyond what it asks of a RoleBinding.
+/// The checks of `ValidateClusterRoleBinding` (pkg/apis/rbac/validation) that a RoleBinding does not get.
 fn errors(binding: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let kind = binding["roleRef"]["kind"].as_str().unwrap_or_default();

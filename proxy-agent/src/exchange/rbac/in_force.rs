@@ -1,12 +1,12 @@
-//! After a write: the client hears of it when it is in force, or after a moment.
+//! After a write, the client gets the response when the write is in force, or after a moment.
 
 use http::StatusCode;
 
 use crate::exchange::Asked;
 
-/// What was written.
+/// The objects that were written.
 pub(in crate::exchange) enum Written {
-    /// A ClusterRole, or several.
+    /// One or several ClusterRoles.
     Role,
     /// The ClusterRoleBinding of this name, which may be deleted by now.
     Binding(String),
@@ -25,7 +25,7 @@ impl Asked<'_> {
             Written::Bindings => root.look_again(cluster).await,
         }
         root.in_force(cluster).await;
-        // What was asked meanwhile may have been answered from before.
+        // Reviews in the meantime may not have used the new rights.
         self.parts.access.flush(cluster);
     }
 }

@@ -1,4 +1,5 @@
-//! ClusterRoles: own ones under another name on the host, and those that every cluster has, which can only be read.
+//! ClusterRoles: the client's own, which have another name on the host, and those of Kubernetes, which can only be
+//! read.
 
 use http::Method;
 use kube_wire::name::SegmentName;
@@ -20,15 +21,17 @@ use crate::refusal::Refusal;
 use crate::roles::Role;
 use crate::translate::Show;
 
-/// The maximum size of a ClusterRole: its rules, labels and annotations, in bytes of JSON. The agent holds all
-/// ClusterRoles of a virtual cluster, to aggregate them. Kubernetes' own roles have up to about ten thousand bytes.
+/// The maximum size of a ClusterRole: its rules, labels and annotations, in bytes of JSON. The agent keeps all
+/// ClusterRoles of a virtual cluster in memory, to aggregate them. Kubernetes' own roles have up to about ten thousand
+/// bytes.
 const MAX_BYTES: usize = 512 << 10;
 
-/// Why one of Kubernetes' own roles is not written.
-const SHARED: &str = "it is one of Kubernetes' own, which all virtual clusters of the host share; make one of your own";
+/// The refusal of a write to one of Kubernetes' own roles.
+const SHARED: &str =
+    "all virtual clusters of the host share this role of Kubernetes; create a ClusterRole with another name";
 
 impl Asked<'_> {
-    /// A request about ClusterRoles.
+    /// Handles a request for ClusterRoles.
     pub(in crate::exchange) async fn cluster_roles(
         &self,
         request: &ResourceRequest<'_>,
@@ -67,7 +70,8 @@ impl Asked<'_> {
         }
     }
 
-    /// The host's name for a ClusterRole; one that nothing there has for what nobody here can have made.
+    /// The host's name for a ClusterRole. A name that no client can have created is returned unchanged, and no object
+    /// on the host has it.
     pub(in crate::exchange) fn host_role(&self, name: &str) -> String {
         self.mapping.role(name).unwrap_or_else(|_| name.to_owned())
     }
@@ -98,8 +102,9 @@ impl Asked<'_> {
         Ok(self.planned(request, upstream, show))
     }
 
-    /// All that the cluster has, or what is selected of it. Which is told here and not by the host: own roles have other
-    /// labels there than shared ones, and no selector is true of just these two sorts. What is deleted are own ones.
+    /// A list or watch of the cluster's own and shared roles, or a deletion of its own. The agent applies the label
+    /// selector to lists and watches: on the host, own roles have other labels than shared ones, and no selector
+    /// matches exactly both.
     fn role_collection(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
         let mut query = self.list_query(request, None)?;
         let bad = |error: String| Refusal::from(Status::bad_request(error));

@@ -1,4 +1,4 @@
-//! What of an access review decides how it is answered.
+//! The parts of an access review that determine how it is answered.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -123,8 +123,8 @@ impl Question {
         Ok(Self { subject: subject.filter(Subject::names_anybody), resource, path })
     }
 
-    /// The numbers are those of `authorization/v1/generated.proto`; the specifications are alike where they have the
-    /// same fields.
+    /// Field numbers as in `authorization/v1/generated.proto`. The specifications have the same numbers for the same
+    /// fields.
     fn of_protobuf(body: &[u8], about: About) -> Result<Self, EnvelopeError> {
         let (mut question, mut subject) = (Self::default(), Subject::default());
         let mut review = Reader::new(Envelope::decode(body)?.raw);
@@ -155,7 +155,7 @@ impl Subject {
         &self.groups.kept
     }
 
-    /// The host refuses a review about others that names nobody.
+    /// The host refuses a review without a user and without groups.
     fn names_anybody(&self) -> bool {
         !self.user.is_empty() || self.groups.named > 0
     }
@@ -234,15 +234,15 @@ impl Path {
     }
 }
 
-/// The class of a path as a client writes it, which need not be one that a request can have.
+/// The class of a path in a review, which need not be a valid path of a request.
 pub(super) fn class(verb: &str, path: &str) -> PathClass {
     let is_clean = path == "/" || path.split('/').skip(1).all(|segment| !matches!(segment, "" | "." | ".."));
-    // A slash at the end is common, and is the same path.
+    // A slash at the end is common, and means the same path.
     let is_clean = is_clean || path.strip_suffix('/').is_some_and(|path| class(verb, path) != PathClass::Never);
     if is_clean && path.starts_with('/') { PathClass::of(verb, path) } else { PathClass::Never }
 }
 
-/// Go takes `null` for an absent value.
+/// Go treats `null` as absent.
 fn null_is_nothing<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
 }

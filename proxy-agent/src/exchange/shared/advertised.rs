@@ -1,4 +1,4 @@
-//! Discovery and OpenAPI, on their way to a cluster from which something is hidden.
+//! Discovery and OpenAPI documents for a cluster from which resources are hidden.
 
 use http::{HeaderMap, HeaderValue, Response, header};
 use kube_wire::Status;
@@ -12,10 +12,10 @@ use crate::refusal::Refusal;
 use crate::shared::{Document, Hidden};
 use crate::translate::{Collector, Upstream};
 
-/// The largest document, in bytes. OpenAPI of a cluster with some hundred definitions has about 8 MB.
+/// The maximum size of a document, in bytes. OpenAPI of a cluster with some hundred definitions has about 8 MB.
 const MAX: usize = 64 * 1024 * 1024;
 
-/// A document, and what is left out of it.
+/// A document, and the resources to remove from it.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::exchange) struct Advertised {
     document: Document,
@@ -23,7 +23,7 @@ pub(in crate::exchange) struct Advertised {
 }
 
 impl Asked<'_> {
-    /// What has to be left out of the answer; nothing if it can pass as it is.
+    /// What must be removed from the response; `None` if it can pass unchanged.
     pub(in crate::exchange) async fn advertised(
         &self,
         request: &NonResourceRequest<'_>,
@@ -47,11 +47,11 @@ impl Asked<'_> {
                     value.map_err(|_| Refusal::from(Status::bad_request("the Accept header cannot be read")))?;
                 headers.insert(header::ACCEPT, value);
             }
-            // Which has a protobuf of its own.
+            // This document has a protobuf form of its own.
             Err(_) if document == Document::Schemas(None) => {}
             Err(error) => return Err(Status::not_acceptable(error).into()),
         }
-        // What the client has may be another cut of the same.
+        // Other resources may have been removed from the document that the client has.
         headers.remove(header::IF_NONE_MATCH);
         headers.remove(header::IF_MODIFIED_SINCE);
         Ok(Some(Advertised { document, hidden }))
@@ -61,7 +61,7 @@ impl Asked<'_> {
 // === impl Advertised ===
 
 impl Advertised {
-    /// The document without what is hidden.
+    /// The document without the hidden resources.
     pub(in crate::exchange) async fn cut(
         &self,
         response: Response<HostBody>,
@@ -73,7 +73,7 @@ impl Advertised {
         let unreadable = |error: String| Refusal::Unreadable(error);
         let (mut parts, body) = response.into_parts();
         let body = collector.collect(body, MAX).await?;
-        // Not by the very type: the index of OpenAPI is JSON under another name.
+        // Everything but protobuf is JSON: the index of OpenAPI is JSON with another media type.
         let media_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let body = if media_type.is_some_and(|media_type| media_type.contains("protobuf")) {
             self.hidden.leave_out_of_protobuf(&body).map_err(|error| unreadable(error.to_string()))?

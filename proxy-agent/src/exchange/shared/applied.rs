@@ -1,7 +1,8 @@
 //! Server-side apply to a shared object.
 //!
-//! The host merges, as a manager of this cluster's own. That other clusters manage the same fields is no conflict: whether
-//! they may be changed is asked later. Labels and annotations of the overlay are merged here.
+//! The host merges the fields, with a manager of this cluster. Conflicts with managers of other clusters do not count,
+//! because a later step decides whether the fields may change. The agent merges the labels and annotations of the
+//! overlay.
 
 use std::collections::BTreeSet;
 
@@ -16,13 +17,13 @@ use serde_json::Value;
 use super::Asked;
 use super::wanted::{APPLY, CONTENT_TYPE, Wanted, check_metadata};
 use crate::exchange::object::map_json;
-use crate::exchange::patch::yaml_to_json;
+use crate::exchange::patch::{tree, yaml_to_json};
 use crate::exchange::plan::As;
 use crate::host::full;
 use crate::refusal::Refusal;
 
 impl Asked<'_> {
-    /// An apply.
+    /// The result of an apply.
     pub(super) async fn wanted_by_apply(
         &self,
         request: &ResourceRequest<'_>,
@@ -30,16 +31,16 @@ impl Asked<'_> {
         body: &Bytes,
     ) -> Result<Wanted, Refusal> {
         let json = yaml_to_json(body)?;
+        self.admit_heavy(&json)?;
         let name = request.path_name().unwrap_or_default();
         let mapper = self.mapper(None).partial();
         let (mapped, report) = map_json(request, name, &self.program(request), &mapper, &json)?;
         self.note(&report);
-        let mut object: Value =
-            serde_json::from_slice(&mapped).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let mut object = tree(&mapped)?;
         let metadata = object["metadata"].clone();
         check_metadata(request, &metadata, None)?;
         if let Some(metadata) = object["metadata"].as_object_mut() {
-            // Whether it is the one that the client has seen is looked at elsewhere.
+            // `precondition` checks the uid and the resource version.
             metadata.retain(|key, _| matches!(&**key, "name" | "labels" | "annotations" | "managedFields"));
         }
         let force = WriteOptions::parse(self.info.query())?.force;
@@ -78,12 +79,13 @@ impl Asked<'_> {
     }
 }
 
-/// The managed fields to write, by those of the host's dry run and those that there are. Of labels and annotations the host
-/// would say each time that they are new, since it has none of them: that alone is no change.
+/// The managed fields to write: those of the host's dry run if their owners have changed, and otherwise those of the
+/// live object. Labels and annotations do not count as a change: the host's object does not have them, so that they
+/// seem new in each dry run.
 ///
-/// Each manager that applies a large object adds an entry of about its size, and etcd limits the whole object to 1.5 MiB
-/// (`--max-request-bytes`). Above a limit, an apply is not recorded. A field that the next apply leaves out then stays.
-/// Each cluster has its own limit too, so that one cluster does not keep those of others from being recorded.
+/// Each manager that applies a large object adds an entry of about its size, and etcd limits the whole object to 1.5
+/// MiB (`--max-request-bytes`). Above a limit, an apply is not recorded. If the next apply leaves out a field, it stays
+/// then. Each cluster has its own limit too, so that one cluster does not keep those of others from being recorded.
 pub(super) fn managed(tried: &Value, live: &Value, prefix: &str) -> Value {
     let is_small = |prefix, limit| size(tried, prefix) <= limit;
     let is_recorded = is_small(prefix, MAX_MANAGED / 8) && is_small(MANAGER_PREFIX, MAX_MANAGED);
@@ -93,14 +95,14 @@ pub(super) fn managed(tried: &Value, live: &Value, prefix: &str) -> Value {
 /// The limit on the entries of all virtual clusters' managers in one object, in bytes. One cluster has an eighth of it.
 const MAX_MANAGED: usize = 512 * 1024;
 
-/// What the entries of such managers take, in bytes of JSON.
+/// The size of the entries of managers with this prefix, in bytes of JSON.
 fn size(fields: &Value, prefix: &str) -> usize {
     let entries = fields.as_array().into_iter().flatten();
     let own = entries.filter(|entry| entry["manager"].as_str().is_some_and(|manager| manager.starts_with(prefix)));
     own.map(|entry| entry.to_string().len()).sum()
 }
 
-/// Who owns what besides labels and annotations.
+/// The owners of all fields outside of `metadata`.
 fn owned(fields: &Value) -> BTreeSet<String> {
     let entries = fields.as_array().into_iter().flatten().filter_map(|entry| {
         let mut entry = entry.clone();
@@ -117,7 +119,7 @@ fn is_conflict(status: &Status) -> bool {
     status.code == 409 && status.details.as_ref().is_some_and(|details| !details.causes.is_empty())
 }
 
-/// The conflicts with managers of this cluster, and of the host; nothing if there are none. Each is told of with its
+/// The conflicts with managers of this cluster and of the host; `None` if there are none. Each conflict names its
 /// manager (`newConflictsError` in apimachinery's `util/managedfields/internal`).
 fn of_own_managers(status: Status, prefix: &str) -> Option<Status> {
     let is_foreign = |message: &str| {
@@ -137,7 +139,8 @@ fn of_own_managers(status: Status, prefix: &str) -> Option<Status> {
     Some(Status { details: Some(details), ..Status::failure(409, Reason::Conflict, message) })
 }
 
-/// Whether the host's label or annotation is in the way. The cluster does not write it, but one of its own over it.
+/// Whether the conflict is about a label or annotation of the host's object. The cluster does not change that one, but
+/// sets its own in the overlay.
 fn is_of_overlay(cause: &Cause, prefix: &str) -> bool {
     let is_own = cause.message.contains(&format!("\"{prefix}"));
     let is_metadata = [".metadata.labels", ".metadata.annotations"].iter().any(|map| cause.field.starts_with(map));
@@ -165,7 +168,7 @@ mod tests {
         assert_eq!(managed(&same, &Value::Null), same);
         let large = json!({"f:spec": {"f:x".repeat(MAX_MANAGED / 24): {}}});
         assert_eq!(managed(&json!([entry("2", large.clone())]), &live), live);
-        // Those of others are not its own, up to a limit.
+        // Entries of other managers do not count as the cluster's own, but all clusters together have a limit, too.
         let by = |manager: &str| json!({"manager": manager, "fieldsV1": large});
         for manager in ["helm", "atoll:hz:kubectl", "atoll:ke-2:kubectl"] {
             assert_eq!(managed(&json!([by(manager)]), &live), json!([by(manager)]), "{manager}");

@@ -16,8 +16,8 @@ use crate::refusal::Refusal;
 use crate::shared::HostObject;
 
 impl Asked<'_> {
-    /// Deletes the selected objects. The response lists those that remain, because they have finalizers. An object of the
-    /// operator stays: the agent deletes the others, and then refuses the request.
+    /// Deletes the selected objects. The response lists those that remain, because they have finalizers. An object of
+    /// the operator stays: the agent deletes the others, and then refuses the request.
     pub(super) async fn leave_collection(
         &self,
         request: &ResourceRequest<'_>,
@@ -28,7 +28,7 @@ impl Asked<'_> {
         let mut refused = None;
         for name in self.selected(request).await? {
             match self.leave_one(request, written, &name, body).await {
-                // Another client has deleted it meanwhile.
+                // Another client has deleted it in the meantime.
                 Err(Refusal::Status(status)) if status.code == 404 => {}
                 Err(Refusal::Status(status)) if status.code < 500 => {
                     refused.get_or_insert(status);
@@ -84,13 +84,15 @@ impl Asked<'_> {
         body: &Body,
     ) -> Result<(), Refusal> {
         let segment = SegmentName::new(name.to_owned());
-        let segment = segment.map_err(|_| Refusal::Unreadable("an object's name is no part of a path".to_owned()))?;
+        let segment = segment.map_err(|_| Refusal::Unreadable("an object's name cannot be in a path".to_owned()))?;
         let mut path = request.path();
         path.name = Some(segment.borrowed());
         let path = path.build();
         for attempt in 0.. {
             let plan = self.leave(request, written, name, &path, body).await?;
-            match self.answer(request, plan.request).await {
+            let accepted = self.accepted(request, plan.request).await;
+            self.turn.free();
+            match accepted {
                 Err(Refusal::Status(status)) if status.code == StatusCode::CONFLICT && attempt < CONFLICTS => {}
                 Err(refusal) => return Err(refusal),
                 Ok(_) => {

@@ -1,4 +1,4 @@
-//! Custom resources whose definition only other virtual clusters have: here they are not served.
+//! Custom resources whose definition only other virtual clusters have are not served in this one.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::Asked;
 use crate::refusal::Refusal;
 use crate::shared::{DEFINITIONS, HostObject};
 
-/// How long a request waits for the agent to know the host's definitions.
+/// The time that a request waits until the agent knows the host's definitions.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Asked<'_> {
-    /// Refuses what is not served here, in the words of an API server that does not serve it.
+    /// Refuses a resource that is not served in this cluster, like an API server that does not serve it.
     pub(in crate::exchange) async fn defined(&self) -> Result<(), Refusal> {
         let Target::Resource(request) = self.info.target() else { return Ok(()) };
         let resource = request.group_resource();
@@ -26,24 +26,24 @@ impl Asked<'_> {
         if !self.parts.definitions.hide(resource, self.cluster.name.as_str()) {
             return Ok(());
         }
-        // The cluster may have got it a moment ago, and through another agent. Of a read in a namespace nobody has asked yet
-        // whether the caller may make it.
+        // The cluster may have created the definition a moment ago, through another agent. The right to read in a
+        // namespace has not been checked yet.
         self.allowed(request).await?;
         let definition = self.definition(&format!("{}.{}", resource.resource, resource.group)).await?;
         let is_seen = definition.is_some_and(|definition| definition.is_seen_by(self.cluster.name.as_str()));
         if is_seen { Ok(()) } else { Err(Status::path_not_found().into()) }
     }
 
-    /// The definition of this name, as the host has it.
+    /// The definition of this name on the host.
     pub(in crate::exchange) async fn definition(&self, name: &str) -> Result<Option<HostObject>, Refusal> {
         let Some(request) = self.info.resource() else { return Ok(None) };
         let Ok(name) = SegmentName::new(name.to_owned()) else { return Ok(None) };
         self.live(request, &format!("{DEFINITIONS}/{name}")).await
     }
 
-    /// Waits until it is known who has which definition, which is a moment after the agent has started.
+    /// Waits until the agent knows which clusters have which definitions, which takes a moment after its start.
     pub(in crate::exchange) async fn known_definitions(&self) -> Result<(), Refusal> {
-        timeout(PATIENCE, self.parts.definitions.synced()).await.map_err(|_| {
+        self.outside(timeout(PATIENCE, self.parts.definitions.synced())).await.map_err(|_| {
             Status::service_unavailable("the resources of this cluster are not known yet").with_retry_after(1).into()
         })
     }

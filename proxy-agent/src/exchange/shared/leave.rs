@@ -1,4 +1,4 @@
-//! Deletes: a cluster gives up its overlay of an object. The last one deletes the object, unless it belongs to the
+//! Deletions: a cluster removes its overlay from an object. The last one deletes the object, unless it belongs to the
 //! operator.
 
 mod instances;
@@ -15,7 +15,7 @@ use crate::exchange::plan::{After, Plan};
 use crate::refusal::Refusal;
 use crate::shared::{HostObject, Kind};
 
-/// To who would delete what the operator has made.
+/// The refusal to delete an object of the operator.
 const OPERATORS: &str = "the operator of the host cluster created it for all virtual clusters";
 
 impl Asked<'_> {
@@ -29,7 +29,7 @@ impl Asked<'_> {
         self.leave(request, written, name, &request.path().build(), body).await
     }
 
-    /// Gives up the cluster's overlay of the object of this name at `path`.
+    /// Removes the cluster's overlay from the object of this name at `path`, or deletes the object.
     pub(super) async fn leave(
         &self,
         request: &ResourceRequest<'_>,
@@ -79,7 +79,7 @@ impl Asked<'_> {
         self.leave_to_others(request, path, &live, &gone, deletion)
     }
 
-    /// Nobody else has it. If somebody joins meanwhile, the host says that it is not what it was.
+    /// Deletes an object that no other cluster has. If another one joins in the meantime, the preconditions fail.
     fn delete_shared(
         &self,
         request: &ResourceRequest<'_>,
@@ -126,7 +126,7 @@ impl Asked<'_> {
     }
 }
 
-/// What an API server answers when the object is gone at once (`handlers/delete.go` in apiserver).
+/// The response of an API server if the object is deleted at once (`handlers/delete.go` in apiserver).
 fn gone(request: &ResourceRequest<'_>, name: &str, uid: &str) -> Status {
     let details = Details {
         name: name.to_owned(),

@@ -1,9 +1,9 @@
 //! Clashes of a definition's names with those of a definition that the virtual cluster does not see.
 //!
 //! In each API group, the host serves a name once (`pkg/controller/status/naming_controller.go` in
-//! apiextensions-apiserver). If two definitions have the same kind, the second one gets the condition
-//! `NamesAccepted: False` and is not served. If the first one belongs to other virtual clusters only, the client cannot see
-//! the reason, so the request is refused with it.
+//! apiextensions-apiserver). If two definitions have the same kind, the second one gets the condition `NamesAccepted:
+//! False` and is not served. If the first one belongs to other virtual clusters only, the client cannot see the reason,
+//! so the request is refused with it.
 
 use std::collections::BTreeSet;
 
@@ -117,7 +117,7 @@ mod tests {
             Names::of(&names).clash(&taken).map(str::to_owned)
         };
         assert_eq!(clash("wheels", "wheel", "Wheel"), None);
-        // A resource and a kind may be called alike.
+        // A resource and a kind may have the same name.
         assert_eq!(clash("Gear", "wheel", "cogs"), None);
         assert_eq!(clash("wheels", "gr", "Wheel").as_deref(), Some("gr"));
         assert_eq!(clash("wheels", "wheel", "Gear").as_deref(), Some("Gear"));

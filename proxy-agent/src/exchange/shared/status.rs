@@ -1,8 +1,8 @@
 //! Writes to the subresource `status` of a definition.
 //!
 //! The status is that of the host's object, so a virtual cluster may write it only if no other cluster has the
-//! definition. Fields that the host's controllers derive from all definitions of a group cannot be changed: with a forged
-//! `acceptedNames`, a definition could take a name of the operator's.
+//! definition. Fields that the host's controllers derive from all definitions of a group cannot be changed: with a
+//! forged `acceptedNames`, a definition could take a name of the operator's.
 
 use http::Method;
 use kube_wire::{ResourceRequest, Status, Verb};

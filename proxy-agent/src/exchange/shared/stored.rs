@@ -1,4 +1,4 @@
-//! Overlays that are stored beside their object: where the request reads and writes them.
+//! Reads and writes of overlays that are stored separately from their object.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -67,7 +67,7 @@ impl Asked<'_> {
         let path = format!("{}/{}", path.build(), object.text("name"));
         let id = self.parts.overlays.store(&self.api(), name, &path, &overlay).await;
         let id = id.map_err(|error| match error.status() {
-            // It would name the agent's account on the host, which has less rights than it should.
+            // The host's message would name the agent's account, which lacks a right that it should have.
             Some(status) if status.code == 403 => forbidden(request, policy::NOT_GIVEN),
             _ => {
                 let message = format!("cannot store the labels and annotations of the object on the host: {error}");

@@ -1,4 +1,4 @@
-//! Requests of two virtual clusters for what they share, with a host in memory.
+//! Requests of two virtual clusters for shared objects, with a host in memory.
 
 mod memory;
 
@@ -54,7 +54,7 @@ struct World {
     memory: Arc<Memory>,
 }
 
-/// Nothing happens but what has happened.
+/// A watch that has no events after the initial list.
 struct Told(bool);
 
 impl Following for Told {
@@ -93,7 +93,7 @@ impl World {
         Self { parts, memory }
     }
 
-    /// As the exchange does it: planned anew on a conflict that is ours.
+    /// Makes a request like the exchange, which plans it again after a conflict that the plan allows.
     async fn ask(&self, cluster: &str, method: Method, path: &str, body: &Value) -> (u16, Value) {
         let patch = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let virtual_cluster = self.parts.clusters.get(&cluster.parse().unwrap()).unwrap();
@@ -174,7 +174,7 @@ async fn one_object_is_had_by_two() {
     assert_eq!(world.create("ke", 1).await, 201);
     assert_eq!(world.labels("hz").await, Value::Null);
     assert_eq!((world.update("hz", 1).await, world.delete("hz").await), (404, 404));
-    // Not as it is, and then as it is.
+    // With another specification, and then with the same one.
     assert_eq!(
         (world.create("hz", 2).await, world.create("hz", 1).await, world.create("hz", 1).await),
         (409, 201, 409)
@@ -203,11 +203,11 @@ async fn a_change_takes_all() {
         (world.update("ke", 3).await, world.update("hz", 4).await, world.update("ke", 3).await),
         (409, 409, 409)
     );
-    assert_eq!(world.memory.writes(), before, "what is noted already is noted again");
+    assert_eq!(world.memory.writes(), before, "a recorded change is recorded again");
     assert_eq!(world.memory.stored("a").unwrap()["value"], 2);
     assert_eq!((world.update("hz", 3).await, world.update("ke", 3).await), (200, 200));
     assert_eq!(world.memory.stored("a").unwrap()["value"], 3);
-    // What was wished for before is not wished for any more.
+    // Changes that were requested earlier no longer count.
     assert_eq!(world.update("hz", 4).await, 409);
     assert_eq!((world.delete("ke").await, world.update("hz", 4).await), (200, 200));
 }

@@ -1,4 +1,4 @@
-//! What a client wants of a shared object: read out of a body, or made of the object that it sees by a patch.
+//! The shared object that a client wants: from a body, or from a patch of the object that it sees.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, header};
@@ -7,7 +7,7 @@ use kube_wire::media::BodyType;
 use kube_wire::proto::Writer;
 use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status};
-use rewrite::json::{MAX_WEIGHT, weight};
+use rewrite::json::weight;
 use rewrite::json_patch::JsonPatch;
 use rewrite::name::is_own_key;
 use rewrite::protobuf::ObjectMetadata;
@@ -17,26 +17,27 @@ use serde_json::{Map, Value, json};
 use super::Asked;
 use crate::exchange::body::same_name;
 use crate::exchange::object::{Object, map_json};
+use crate::exchange::patch::{MAX_LIVE, tree};
 use crate::exchange::plan::{As, group_kind};
 use crate::host::full;
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::shared::{HostObject, merge};
 
-/// What would come of a write, as the host completes it.
+/// The result of a write, as the host completes it.
 pub(super) struct Wanted {
-    /// The whole object, of which the host's defaults are a part.
+    /// The whole object, with the host's defaults.
     pub(super) result: Value,
-    /// `metadata` as the client has it.
+    /// `metadata` as the client sends it, or sees it after a patch.
     pub(super) metadata: Value,
-    /// An apply: what it was made of is put over what is there, and this is who manages what.
+    /// For an apply, the managed fields. Its metadata is then merged into the overlay, and otherwise replaces it.
     pub(super) applied: Option<Value>,
 }
 
-/// Directives of strategic merge patches.
+/// The prefix of directives in strategic merge patches.
 const DIRECTIVE: &str = "$";
 
 impl Asked<'_> {
-    /// A create or an update.
+    /// The result of a create or an update.
     pub(super) async fn wanted(
         &self,
         request: &ResourceRequest<'_>,
@@ -57,7 +58,7 @@ impl Asked<'_> {
         }
     }
 
-    /// A patch that is no apply.
+    /// The result of a patch that is not an apply.
     pub(super) async fn wanted_by_patch(
         &self,
         request: &ResourceRequest<'_>,
@@ -75,7 +76,7 @@ impl Asked<'_> {
                 let does_not_apply = || Refusal::from(Status::patch_does_not_apply());
                 let patched = patch.apply(object.to_string().into()).map_err(|_| does_not_apply())?;
                 object = Some(&patched)
-                    .filter(|patched| weight(patched) <= MAX_WEIGHT)
+                    .filter(|patched| weight(patched) <= MAX_LIVE)
                     .and_then(|patched| serde_json::from_slice(patched).ok())
                     .ok_or_else(does_not_apply)?;
             }
@@ -97,12 +98,14 @@ impl Asked<'_> {
         same_name(request, object["metadata"]["name"].as_str().unwrap_or_default())?;
         let json = Bytes::from(object.to_string());
         let name = request.path_name().unwrap_or_default();
+        // The parsed object is not needed while the host works.
+        drop(object);
         let (mapped, report) = map_json(request, name, &self.program(request), &self.mapper(None), &json)?;
         self.note(&report);
         self.completed(request, path, Some(live), &mapped).await
     }
 
-    /// What a client sees of it.
+    /// The object as the client sees it.
     fn seen(&self, request: &ResourceRequest<'_>, object: &HostObject) -> Result<Value, Refusal> {
         let mut pieces: Vec<Bytes> = Vec::new();
         let body = Bytes::from(object.value().to_string());
@@ -116,8 +119,8 @@ impl Asked<'_> {
         }
     }
 
-    /// Labels and annotations are maps, of which a strategic patch says what any merge patch says. How the rest is merged
-    /// knows the host.
+    /// Applies a strategic merge patch. For labels and annotations, it is the same as a merge patch. Only the host
+    /// knows how to merge the rest.
     async fn merge_strategically(
         &self,
         request: &ResourceRequest<'_>,
@@ -150,7 +153,7 @@ impl Asked<'_> {
     }
 
     /// Lets the host complete an object in host names. Its labels and annotations are those of the client, so that the
-    /// host looks at them too.
+    /// host validates them, too.
     async fn completed(
         &self,
         request: &ResourceRequest<'_>,
@@ -158,8 +161,7 @@ impl Asked<'_> {
         live: Option<&HostObject>,
         mapped: &Bytes,
     ) -> Result<Wanted, Refusal> {
-        let mut object: Value =
-            serde_json::from_slice(mapped).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let mut object = tree(mapped)?;
         let metadata = object["metadata"].clone();
         check_metadata(request, &metadata, live)?;
         let mut tried = json!({});
@@ -176,10 +178,11 @@ impl Asked<'_> {
         object["metadata"] = tried;
         let method = if live.is_some() { Method::PUT } else { Method::POST };
         let dry = self.put_upstream(method, path, &self.dry_query()?, &object)?;
+        drop(object);
         Ok(Wanted { result: self.answer(request, dry).await?, metadata, applied: None })
     }
 
-    /// The same of protobuf, which only the host can make JSON of.
+    /// The same for protobuf, which only the host can convert to JSON.
     async fn completed_protobuf(
         &self,
         request: &ResourceRequest<'_>,
@@ -200,14 +203,15 @@ impl Asked<'_> {
         let mut metadata = result["metadata"].clone();
         metadata["uid"] = own.uid.into();
         metadata["resourceVersion"] = own.resource_version.into();
-        // The host may add one, which is no wish of the client (`storageobjectinuseprotection` in `plugin/pkg/admission`).
+        // The host may add a finalizer that the client did not request (`storageobjectinuseprotection` in
+        // `plugin/pkg/admission`).
         metadata["finalizers"] = own.finalizers.into();
         check_metadata(request, &metadata, live)?;
         Ok(Wanted { result, metadata, applied: None })
     }
 }
 
-/// Refuses what an overlay cannot hold.
+/// Refuses metadata that an overlay cannot hold.
 pub(super) fn check_metadata(
     request: &ResourceRequest<'_>,
     metadata: &Value,
@@ -236,8 +240,8 @@ pub(super) fn check_metadata(
     Err(Status::invalid(group_kind(request), name, &errors).into())
 }
 
-/// The same message with the uid and the resourceVersion of the live object. Of a message that is there twice Go's reader
-/// merges the two, and of a scalar it takes the last.
+/// The same message with the uid and the resourceVersion of the live object. If a message occurs twice, Go's decoder
+/// merges both, and the last value of a scalar counts.
 fn identified(raw: &[u8], live: &HostObject) -> Vec<u8> {
     // `metadata` of every kind, and `uid` and `resourceVersion` of `ObjectMeta`.
     let mut metadata = Writer::new();
@@ -256,7 +260,7 @@ fn has_directive(patch: &Value) -> bool {
     }
 }
 
-/// For bodies in JSON that are sent as something else than an update.
+/// The content type of an apply, whose body may be JSON.
 pub(super) const APPLY: HeaderValue = HeaderValue::from_static("application/apply-patch+yaml");
 
 /// The header of the body's type.

@@ -1,4 +1,4 @@
-//! Creates, updates, patches.
+//! Creations, updates and patches.
 
 use bytes::Bytes;
 use http::Method;
@@ -16,23 +16,24 @@ use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::plan::{After, Plan};
 use crate::refusal::Refusal;
 use crate::shared::{Consent, HostObject, Kind, digest, handover, is_same, objection};
+use crate::turns::Size;
 
 /// `OptimisticLockErrorMsg` in apiserver's `registry/generic/registry/store.go`.
 const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
 
-/// To who would make an object that others have made otherwise.
+/// The refusal to create an object that others have created with another specification.
 const OTHERWISE: &str = "virtual clusters of this host share it, and others created it with a different \
                          specification: create it with the same one, or under another name";
 
-/// To who would change what others have too.
+/// The refusal to change an object that others have, too.
 const AWAITED: &str = "virtual clusters of this host share it, and others use it as it is: your change is recorded, \
                        and is applied once every cluster that uses this object requests the same change; try again";
 
-/// To who would change what the operator has made.
+/// The refusal to change an object of the operator.
 pub(super) const OPERATORS: &str =
     "the operator of the host cluster created it or uses it, so only its labels and annotations can be changed here";
 
-/// To who would make what is still going.
+/// The refusal to create an object that is still being deleted.
 const GOING: &str = "an object of this name is being deleted on the host: try again";
 
 impl Asked<'_> {
@@ -48,9 +49,13 @@ impl Asked<'_> {
             None => self.object(&body)?.name()?.name,
         };
         let collection = request.path().build();
-        // What is no part of a path is no name: the host says so of the object.
+        // A name that cannot be in a path is invalid, so that the host refuses the object.
         let segment = SegmentName::new(name.clone()).ok();
         let path = segment.as_ref().map_or(collection, |segment| request.path_with(None, Some(segment)));
+        if written == Written::Kind(Kind::CustomResourceDefinition) && request.verb() != Verb::Create {
+            // It may be large, and reading it costs the host much, too.
+            self.take_turn(Size::Large).await?;
+        }
         let live = if segment.is_some() { self.live(request, &path).await? } else { None };
         let is_seen = live.as_ref().is_some_and(|live| live.is_seen_by(cluster));
         let patch = if request.verb() == Verb::Patch { Some(self.patch_type()?) } else { None };
@@ -94,7 +99,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Nobody has it yet.
+    /// Creates an object that no cluster has.
     async fn make(&self, request: &ResourceRequest<'_>, written: Written, wanted: &Wanted) -> Result<Plan, Refusal> {
         self.objected(request, written, wanted)?;
         let is_definition = written == Written::Kind(Kind::CustomResourceDefinition);
@@ -119,12 +124,12 @@ impl Asked<'_> {
         self.readable(&mut upstream)?;
         let mut plan = self.planned(request, upstream, self.shown(request));
         plan.moved = moved;
-        // Somebody else has made it meanwhile.
+        // Another cluster may create it in the meantime.
         plan.again = true;
         Ok(plan)
     }
 
-    /// Others have it.
+    /// Adds this cluster's overlay to an object that only others have.
     async fn join(
         &self,
         request: &ResourceRequest<'_>,
@@ -140,7 +145,7 @@ impl Asked<'_> {
         Ok(plan)
     }
 
-    /// The cluster has it.
+    /// Changes an object that the cluster has.
     async fn change(
         &self,
         request: &ResourceRequest<'_>,
@@ -177,7 +182,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Writes the overlay, and what `object` says besides.
+    /// Writes `object` with the overlay.
     async fn put_shared(
         &self,
         request: &ResourceRequest<'_>,
@@ -189,8 +194,8 @@ impl Asked<'_> {
         let moved = self.store_overlay(request, &mut object, WriteOptions::parse(self.info.query())?.dry_run).await?;
         let mut query = self.write_query()?;
         if !object.is_of_clusters() {
-            // The host keeps ten managers that update an object (`capmanagers.go` in apimachinery's `util/managedfields`).
-            // Those of virtual clusters would displace the operator's.
+            // The host records at most ten managers with updates (`capmanagers.go` in apimachinery's
+            // `util/managedfields`). Those of virtual clusters would displace the operator's.
             query.set("fieldManager", handover::MANAGER);
         }
         let mut upstream = self.put_upstream(Method::PUT, path, &query, object.value())?;
@@ -201,8 +206,8 @@ impl Asked<'_> {
         Ok(plan)
     }
 
-    /// Writes the client's labels and annotations into the object. An object that somebody else manages too now belongs
-    /// to the operator.
+    /// Writes the client's labels and annotations into the object. An object that others than virtual clusters manage,
+    /// too, belongs to the operator from now on.
     fn overlay(&self, object: &mut HostObject, wanted: &Wanted) -> Result<(), Refusal> {
         let cluster = self.cluster.name.as_str();
         let is_of_clusters = object.is_of_clusters();
@@ -213,7 +218,7 @@ impl Asked<'_> {
         match &wanted.applied {
             Some(fields) => {
                 overlay.apply(&self.manager()?.unwrap_or_default(), &wanted.metadata);
-                // As a manager of its fields, the cluster would make the operator's next apply conflict.
+                // If the cluster managed fields of an operator's object, the operator's next apply would be a conflict.
                 if is_of_clusters {
                     let managed = managed(fields, &object.metadata()["managedFields"], &self.manager_prefix());
                     object.set("managedFields", managed);
@@ -238,8 +243,8 @@ impl Asked<'_> {
         })
     }
 
-    /// Notes what the cluster asks for, if that is new. If somebody else writes at the same time, it is noted when the
-    /// client asks again.
+    /// Records the change that the cluster requests, if it is new. After a conflict, it is recorded when the client
+    /// tries again.
     async fn wish(
         &self,
         request: &ResourceRequest<'_>,
@@ -254,17 +259,19 @@ impl Asked<'_> {
         }
         overlay.wish = Some(wish);
         live.join(cluster, &overlay);
-        // The wish is in the annotation, wherever the rest is.
+        // The wish is always in the annotation, even if the rest of the overlay is not.
         self.store_overlay(request, &mut live, false).await?;
         let noted = self.put_upstream(Method::PUT, path, &self.write_query()?, live.value())?;
         match self.answer(request, noted).await {
             Err(Refusal::Status(status)) if status.code != 409 => Err(Refusal::Status(status)),
-            Err(refusal @ (Refusal::Host(_) | Refusal::Unreadable(_) | Refusal::Unmapped(_))) => Err(refusal),
+            Err(
+                refusal @ (Refusal::Host(_) | Refusal::Unreadable(_) | Refusal::Unmapped(_) | Refusal::Exhausted(_)),
+            ) => Err(refusal),
             Ok(_) | Err(Refusal::Status(_)) => Ok(()),
         }
     }
 
-    /// Refuses what acts on the whole host.
+    /// Refuses a specification that acts on the whole host.
     fn objected(&self, request: &ResourceRequest<'_>, written: Written, wanted: &Wanted) -> Result<(), Refusal> {
         let Written::Kind(kind) = written else { return Ok(()) };
         match objection(kind, &wanted.result, &self.parts.shared.load()) {
@@ -274,7 +281,7 @@ impl Asked<'_> {
     }
 }
 
-/// The object that the client has seen must be the one that is there.
+/// Refuses a write if the client has seen another object or version than the live one.
 pub(super) fn precondition(request: &ResourceRequest<'_>, metadata: &Value, live: &HostObject) -> Result<(), Refusal> {
     let differs = |key: &str| {
         let given = metadata[key].as_str().unwrap_or_default();
@@ -286,7 +293,7 @@ pub(super) fn precondition(request: &ResourceRequest<'_>, metadata: &Value, live
     Ok(())
 }
 
-/// Where new objects are written to.
+/// The path for new objects.
 fn collection(request: &ResourceRequest<'_>) -> String {
     let mut path = request.path();
     path.name = None;

@@ -6,9 +6,11 @@ use super::vocabulary::{everywhere, in_members};
 use crate::gate::policy::{literal, rule, validation};
 use crate::root::{MIRROR_LABEL, MIRROR_PREFIX};
 
-/// The copies of ClusterRoleBindings have a label and names of their own, by which clients do not see them and the agent
-/// selects them. Somebody else's would be hidden, and the agent would have to read it. What has only one of the two may
-/// exist from before this policy: it may lose the label, and with such a name its finalizers, or it could never go.
+/// The agent recognises its copies of ClusterRoleBindings by a label and a prefix of the name, and hides them from
+/// clients. It would also hide and read a RoleBinding of a client that has them.
+///
+/// A RoleBinding from before this policy may have only one of the two. Clients can still remove the label, or change a
+/// RoleBinding that has only the name: otherwise nobody could remove its finalizers, and it could not be deleted.
 pub(super) fn own() -> Value {
     let (label, prefix) = (literal(MIRROR_LABEL), literal(MIRROR_PREFIX));
     let labelled = |object: &str| format!("{object}.metadata.?labels[?{label}].hasValue()");

@@ -7,11 +7,11 @@ use crate::gate::policy::{rule, validation, variable};
 use crate::namespaces::annotations::RESERVED;
 use crate::policy::HIDDEN;
 
-/// Kubernetes' own groups in which much is written. They have no custom resources.
+/// Kubernetes' own groups with many writes. They have no custom resources.
 const BUILT_IN: [&str; 6] = ["", "apps", "batch", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io"];
 
-/// Only who may write such objects in every namespace writes them in those of a virtual cluster: a controller of the host acts
-/// with its own rights on what they name, for instance on the node of a Device of KubeEdge.
+/// Only identities that may write such objects in every namespace may write them in a virtual cluster. A controller of
+/// the host acts on them with its own rights: for example, on the node that a Device of KubeEdge names.
 pub(super) fn kept() -> Value {
     let mut constraints = in_members(&[rule("*", &["*/*"], &["CREATE", "UPDATE", "DELETE"])]);
     constraints["excludeResourceRules"] = BUILT_IN.iter().map(|group| rule(group, &["*/*"], &["*"])).collect();

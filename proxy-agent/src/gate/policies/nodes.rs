@@ -12,7 +12,7 @@ use crate::gate::policy::{cluster_rule, literal, rule, validation, variable};
 /// endpoint, where the agent checks that the node belongs to the cluster. Controllers of the host copy the node from
 /// there.
 ///
-/// A token that is bound to a node tells its reader which one, and that it exists.
+/// A token that is bound to a node contains its name, and shows that the node exists.
 ///
 /// The StatefulSet controller creates pods from ControllerRevisions (`ApplyRevision` in pkg/controller/statefulset), so
 /// the template in those counts too.

@@ -22,7 +22,7 @@ const READ: [(&str, &[&str]); 5] = [
 /// The `data` of a revision must be in the namespace of the revision, and the policies must read the same keys as the
 /// controller. `data` is immutable.
 pub(super) fn read() -> Value {
-    // What is not an object has no keys, and the controller cannot decode it.
+    // A value that is no object has no keys, and the controller cannot decode it.
     // The non-ASCII characters that Go folds to ASCII letters (`foldRune` in encoding/json/fold.go).
     let folded = "key.lowerAscii().replace('\\u017f', 's').replace('\\u212a', 'k')";
     let is_exact = READ.map(|(path, keys)| {

@@ -1,7 +1,7 @@
 //! External addresses of Services (CVE-2020-8554).
 //!
-//! On all nodes of the host, kube-proxy sends traffic for such an address to the Service's pods, whoever the address
-//! belongs to: another cluster's Service, DNS, or the API server. It does so for `spec.externalIPs` and for
+//! On all nodes of the host, kube-proxy sends traffic for such an address to the Service's pods, even if the address
+//! belongs to another cluster's Service, to DNS, or to the API server. It does so for `spec.externalIPs` and for
 //! `status.loadBalancer`.
 
 use serde_json::{Value, json};

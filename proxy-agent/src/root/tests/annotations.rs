@@ -1,4 +1,4 @@
-//! What the admission policies read of a virtual cluster, on each of its namespaces.
+//! The annotations of a virtual cluster's namespaces that the admission policies read.
 
 use rewrite::Guard;
 
@@ -27,7 +27,7 @@ fn member(name: &str) -> Value {
 #[tokio::test(start_paused = true)]
 async fn they_are_there_from_the_beginning_and_restored() {
     let host = FakeHost::new();
-    // Of an earlier version, and one that is being deleted.
+    // One from an earlier version, and one that is being deleted.
     host.put(&at("old-vc"), member("old"));
     let mut ending = member("ending");
     ending["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");

@@ -1,4 +1,4 @@
-//! Namespaces that have just been made.
+//! New namespaces.
 
 use tokio::time::Instant;
 

@@ -1,4 +1,4 @@
-//! A virtual cluster with so long a name that an earlier version has named its namespaces otherwise.
+//! A virtual cluster whose name is so long that an earlier version gave its namespaces other names.
 
 use rewrite::VirtualNamespace;
 
@@ -8,7 +8,7 @@ fn long() -> ClusterName {
     ClusterName::new(&"c".repeat(60)).unwrap()
 }
 
-/// What an earlier version has left of it on the host.
+/// The namespaces that an earlier version created on the host.
 fn left(host: &FakeHost) -> (HostNamespace, HostNamespace) {
     let system = VirtualNamespace::new("kube-system").unwrap();
     let system = HostNamespace::derive_formerly(&system, &long()).unwrap();
@@ -47,7 +47,7 @@ async fn namespaces_stay_and_bindings_move() {
         assert!(is_deleted(&state.objects[&at(former.as_str())]));
         let administrators = &state.objects[&binding_at(now.as_str(), "cluster-admin")];
         assert_eq!(administrators["metadata"]["labels"]["atoll.dev/protected"], "true");
-        // The identity of the cluster, and not a second one.
+        // `kube-system` identifies the cluster, so it must not be a new one.
         assert_eq!(state.objects[&at(system.as_str())]["metadata"]["uid"], uid);
         let called = |object: &&Value| object["metadata"]["labels"]["atoll.dev/namespace"] == "kube-system";
         assert_eq!(state.objects.values().filter(called).count(), 1);

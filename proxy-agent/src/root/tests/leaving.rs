@@ -46,13 +46,13 @@ async fn a_cluster_that_leaves_holds_nothing_on_the_host() {
         assert_eq!(root.founding(&other()), None);
         assert_eq!(finalizers(&host.lock(), "vc"), [1; 4]);
         assert!(host.lock().objects.contains_key(&at("kube-system-other")));
-        // Nothing of ours is in the way of somebody who cleans up, and nothing is made again.
+        // No finalizer of ours hinders an operator who cleans up, and nothing is created again.
         let namespace = "default-other";
         host.edit(&at(namespace), |object| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
         host.empty(namespace, &[]);
         assert!(!host.lock().objects.contains_key(&at(namespace)));
 
-        // It comes back, and all is as it was.
+        // The cluster comes back, and everything is restored.
         serve(&root, &[vc(), other()]);
         host.until(|state| finalizers(state, "other") == [1; 4]).await;
     })

@@ -1,9 +1,9 @@
-//! Mirrors that are written, restored and let go.
+//! Mirrors that are written, restored and released.
 
 use super::super::catalog::{AT_ONCE, Event};
 use super::*;
 
-/// A cluster that stands.
+/// Tests with a cluster that is founded.
 async fn standing(test: impl AsyncFnOnce(&FakeHost)) {
     let host = FakeHost::new();
     let root = agent(&host);
@@ -35,7 +35,7 @@ async fn a_mirror_that_is_deleted_or_changed_is_restored() {
             |mirror| mirror["subjects"] = json!([]),
             |mirror| mirror["metadata"]["labels"] = json!({}),
             |mirror| mirror["metadata"]["finalizers"] = json!([]),
-            // Deleted and created again by somebody.
+            // Another client deleted it and created it again.
             |mirror| mirror["roleRef"]["name"] = json!("view"),
         ];
         for change in changes {
@@ -75,7 +75,7 @@ async fn a_binding_of_the_root_namespace_is_mirrored_as_long_as_it_is_there() {
     .await;
 }
 
-/// What another agent has done is not undone by one that has not heard yet why.
+/// An agent whose watch is behind does not undo what another agent has done.
 #[tokio::test(start_paused = true)]
 async fn who_has_heard_less_undoes_nothing() {
     let host = FakeHost::new();
@@ -84,14 +84,14 @@ async fn who_has_heard_less_undoes_nothing() {
     host.put(&source, cluster_role_binding("viewers"));
     with(&root, async {
         host.until(|state| state.objects.contains_key(&mirror)).await;
-        // Nothing is told of the root namespace from now on.
+        // From now on, no events of the root namespace are delivered.
         host.lock().deaf = Some("atoll-root-vc".to_owned());
         host.remove(&source);
         host.edit(&mirror, |mirror| mirror["metadata"]["finalizers"] = json!([]));
         host.remove(&mirror);
         assert!(timeout(PATIENCE / 2, host.until(|state| state.objects.contains_key(&mirror))).await.is_err());
 
-        // And the other way round: what is new to it is neither taken for old, nor changed back.
+        // Conversely, it neither deletes nor reverts a mirror of a binding that is newer than its catalog.
         let mut joe = cluster_role_binding("viewers");
         joe["subjects"][0]["name"] = json!("vc:vc:joe");
         host.put(&source, joe.clone());
@@ -116,7 +116,7 @@ async fn what_a_client_does_not_see_through_is_done_all_the_same() {
         let mirrors = BORN_WITH.map(|name| binding_at(&format!("{name}-vc"), "atoll:crb:viewers"));
         let has_all = |state: &State| mirrors.iter().all(|path| state.objects.contains_key(path));
         let has_none = |state: &State| !mirrors.iter().any(|path| state.objects.contains_key(path));
-        // The host does not say so of the root namespace, so that only the client's own request can know.
+        // No events of the root namespace are delivered, so that only the client's own request knows of the change.
         host.lock().deaf = Some("atoll-root-vc".to_owned());
         let binding = cluster_role_binding("viewers");
         host.put(&source, binding.clone());
@@ -193,11 +193,11 @@ async fn mirrors_outlive_everything_else_in_a_namespace_and_let_it_end() {
         host.edit(&mirror, |mirror| mirror["subjects"] = json!([]));
         host.until(|state| state.objects[&mirror]["subjects"][0]["name"] == "vc:vc:system:masters").await;
         assert!(is_deleted(&host.lock().objects[&mirror]));
-        // Somebody has repaired what was stuck.
+        // Another client has removed what kept the namespace.
         host.empty(namespace, &[]);
         host.until(|state| !state.objects.contains_key(&mirror)).await;
         host.empty(namespace, &[]);
-        // And since it is one of the four, it comes back.
+        // It is one of the four default namespaces, so it is created again.
         host.until(|state| is_intact(state, &mirror)).await;
     })
     .await;
@@ -213,13 +213,74 @@ async fn a_binding_of_a_client_keeps_mirrors_as_anything_else_does() {
         host.put(&own, stuck.clone());
         host.remove(&at(namespace));
         host.empty(namespace, &[]);
-        // Repaired, so it was looked at; and kept.
+        // It is repaired, which shows that it was reconciled; and it is kept.
         host.edit(&mirror, |mirror| mirror["subjects"] = json!([]));
         host.until(|state| state.objects[&mirror]["subjects"][0]["name"] == "vc:vc:system:masters").await;
         host.edit(&own, |own| own["metadata"]["finalizers"] = json!([]));
         host.remove(&own);
         host.empty(namespace, &[]);
         host.until(|state| !state.objects.contains_key(&mirror)).await;
+    })
+    .await;
+}
+
+/// In a namespace that is being deleted, a mirror cannot be created again. The subjects of a new binding of its name
+/// must not get the role of the old one.
+#[tokio::test(start_paused = true)]
+async fn a_mirror_that_ends_grants_what_its_binding_grants_or_nothing() {
+    for is_made_again in [true, false] {
+        standing(async |host| {
+            let source = binding_at("atoll-root-vc", "viewers");
+            let mirror = binding_at("default-vc", "atoll:crb:viewers");
+            host.put(&source, cluster_role_binding("viewers"));
+            host.until(|state| state.objects.contains_key(&mirror)).await;
+            host.remove(&at("default-vc"));
+            host.empty("default-vc", &["configmaps."]);
+            if is_made_again {
+                host.edit(&source, |binding| {
+                    binding["roleRef"]["name"] = json!("other");
+                    binding["subjects"][0]["name"] = json!("vc:vc:joe");
+                });
+            } else {
+                host.remove(&source);
+            }
+            let grants_nothing = |state: &State| {
+                let mirror = state.objects.get(&mirror);
+                assert!(mirror.is_none_or(|mirror| mirror["subjects"][0]["name"] != "vc:vc:joe"));
+                mirror.is_none_or(|mirror| mirror["subjects"] == json!([]))
+            };
+            host.until(grants_nothing).await;
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_does_not_keep_a_revoked_right() {
+    standing(async |host| {
+        let (source, mirror) = (binding_at("atoll-root-vc", "viewers"), binding_at("default-vc", "atoll:crb:viewers"));
+        host.put(&source, cluster_role_binding("viewers"));
+        host.until(|state| state.objects.contains_key(&mirror)).await;
+        host.lock().quota_is_full = true;
+        host.edit(&source, |binding| binding["subjects"] = json!([]));
+        host.until(|state| state.objects[&mirror]["subjects"] == json!([])).await;
+    })
+    .await;
+}
+
+/// A deleted mirror is kept by something other than the agent, such as `propagationPolicy: Foreground`.
+#[tokio::test(start_paused = true)]
+async fn a_mirror_that_is_kept_grants_nothing() {
+    standing(async |host| {
+        let (source, mirror) = (binding_at("atoll-root-vc", "viewers"), binding_at("default-vc", "atoll:crb:viewers"));
+        host.put(&source, cluster_role_binding("viewers"));
+        host.until(|state| state.objects.contains_key(&mirror)).await;
+        host.edit(&mirror, |mirror| {
+            mirror["metadata"]["finalizers"] = json!(["atoll.dev/mirror", "foregroundDeletion"]);
+        });
+        host.remove(&source);
+        host.until(|state| state.objects[&mirror]["subjects"] == json!([])).await;
+        assert_eq!(host.lock().objects[&mirror]["metadata"]["finalizers"], json!(["foregroundDeletion"]));
     })
     .await;
 }

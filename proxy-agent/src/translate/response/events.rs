@@ -1,10 +1,10 @@
-//! A watch in whichever encoding it comes.
+//! A watch in JSON or protobuf.
 
 use bytes::Bytes;
 use rewrite::view::{Beginning, ProtoWatchStream, StreamError, WatchStream};
 use rewrite::{Mapping, Sink};
 
-/// Shows the events of one watch.
+/// Maps the events of one watch.
 pub(super) enum Events {
     Json(WatchStream),
     Protobuf(ProtoWatchStream),
@@ -31,6 +31,14 @@ impl Events {
         match self {
             Self::Json(watch) => watch.remap(mapping),
             Self::Protobuf(watch) => watch.remap(mapping),
+        }
+    }
+
+    /// The bytes of an incomplete event.
+    pub(super) fn held(&self) -> usize {
+        match self {
+            Self::Json(watch) => watch.held(),
+            Self::Protobuf(watch) => watch.held(),
         }
     }
 

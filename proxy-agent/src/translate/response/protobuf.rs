@@ -1,4 +1,4 @@
-//! The same for answers in protobuf, which those get who accept nothing else.
+//! The same for responses in protobuf, for clients that accept nothing else.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -19,7 +19,7 @@ use crate::host::HostBody;
 use crate::refusal::Refusal;
 use crate::translate::echo::status;
 
-/// Shows an answer.
+/// Shows a response.
 pub(super) async fn show(
     view: &View,
     show: Show,
@@ -42,7 +42,7 @@ pub(super) async fn show(
                     return Err(not_found().into());
                 }
             }
-            whole(view, &program, filter, &body)?
+            collector.work(body.len(), || whole(view, &program, filter, &body))?
         }
         Show::Review { program, filter, answer } => {
             let body = Bytes::from(
@@ -87,7 +87,7 @@ async fn failure(
     match (status(view, program, Encoding::Protobuf, &body), show) {
         (Some(status), show) => Ok(ShownBody::whole(show.sealed(status).to_protobuf().into(), headers)),
         (None, Show::Verbatim) => Ok(Upstream::Whole(body).verbatim()),
-        (None, _) => Err(Refusal::Unreadable("it is no Status, and has the code of one".into())),
+        (None, _) => Err(Refusal::Unreadable("its error is not a Status".into())),
     }
 }
 
@@ -111,7 +111,7 @@ async fn collect(
     while let Some(frame) = poll_fn(|cx| upstream.as_mut().poll_frame(cx)).await {
         let frame = frame.map_err(|error| Refusal::Unreadable(error.to_string()))?;
         if let Ok(chunk) = frame.into_data() {
-            list.push(&chunk).map_err(refused)?;
+            collector.work(list.pending() + chunk.len(), || list.push(&chunk)).map_err(refused)?;
             collector.grow(&mut charge, list.held())?;
         }
     }

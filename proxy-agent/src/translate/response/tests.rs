@@ -19,10 +19,10 @@ use crate::namespaces::annotations::Reserved;
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// A host's answer that a test writes.
+/// A response of the host that a test writes.
 struct Written(mpsc::UnboundedReceiver<Bytes>);
 
-/// The host's namespaces, which then stay as they are.
+/// The host's namespaces, which do not change after the initial list.
 struct Listed(VecDeque<Change>);
 
 /// A watch of pods in virtual cluster `ke`, which has the namespace `edge`.
@@ -75,7 +75,7 @@ impl Watched {
         let namespaces = Arc::new(Namespaces::new(["ke".parse().unwrap()]));
         let known = [namespace("edge-ke", "ke", "edge", "1"), namespace("edge-hz", "hz", "edge", "1")];
         let listed = known.into_iter().map(Change::Applied).chain([Change::Synced]).collect();
-        // It goes on for ever.
+        // The future never ends.
         let _ = timeout(Duration::ZERO, namespaces.follow(Listed(listed))).await;
         assert!(namespaces.is_synced());
         let config = config::VirtualCluster {
@@ -96,7 +96,7 @@ impl Watched {
         Self { host, stream: Stream::new(Written(written), engine), namespaces }
     }
 
-    /// What is shown next, within a time; `null` if nothing is.
+    /// The next event within a time, in seconds; `null` if there is none.
     async fn next(&mut self, within: u64) -> Value {
         let Ok(frame) = timeout(Duration::from_secs(within), self.stream.frame()).await else { return Value::Null };
         serde_json::from_slice(&frame.unwrap().unwrap().into_data().unwrap()).unwrap()
@@ -117,7 +117,7 @@ async fn a_client_of_whom_nothing_happens_is_told_the_version() {
         assert_eq!(watched.next(16).await, bookmark(version));
     }
     assert_eq!(begun.elapsed(), Duration::from_secs(30));
-    // Nothing new is told too: the client knows then that the watch is alive.
+    // There is a bookmark even without a new version, so that the client knows that the watch is alive.
     assert_eq!(watched.next(16).await, bookmark("9"));
 }
 
@@ -139,7 +139,7 @@ async fn what_is_held_back_is_not_told_of() {
     watched.host.send(event("edge-hz", "5")).unwrap();
     assert_eq!(watched.next(14).await, Value::Null);
     assert!(timeout(Duration::from_millis(800), watched.stream.frame()).await.is_err());
-    // Its namespace is not known yet; meanwhile a bookmark is due.
+    // The namespace of this event is not known yet when a bookmark is due.
     watched.host.send(event("new-ke", "6")).unwrap();
     assert_eq!(watched.next(1).await, bookmark("5"));
     watched.namespaces.learn(&namespace("new-ke", "ke", "new", "2")).unwrap();
@@ -160,7 +160,9 @@ async fn nothing_is_told_within_the_state_nor_to_who_did_not_ask() {
 #[tokio::test]
 async fn the_way_to_the_rest_of_an_expired_list_is_sealed() {
     let budget = FairBudget::new(1 << 20, 1 << 20);
-    let memory = Memory { bodies: budget.share(), lists: budget.share() };
+    let memory =
+        Memory { bodies: budget.share(), lists: budget.share(), watches: budget.share(), heads: budget.share() };
+    let turns = Turns::default();
     let seal = Arc::new(Seal::new().unwrap());
     let plain = r#"{"v":"meta.k8s.io/v1","rv":-1,"start":"edge-ke/a\u0000"}"#;
     let mut expired = Status::expired("the continue parameter is too old");
@@ -182,7 +184,7 @@ async fn the_way_to_the_rest_of_an_expired_list_is_sealed() {
             turns: Arc::default(),
         };
         let view = View::new(ke());
-        let shown = show(&view, list, || unreachable!(), host, Collector::new(&memory, true)).await.unwrap();
+        let shown = show(&view, list, || unreachable!(), host, Collector::new(&memory, &turns, true)).await.unwrap();
         let shown = shown.into_body().collect().await.unwrap().to_bytes();
         let mut shown = match encoding {
             Encoding::Json => Status::from_json(&shown),

@@ -1,4 +1,4 @@
-//! Reviews in protobuf: their status is made into what it is in JSON, judged there, and written anew.
+//! Reviews in protobuf. Their status is converted to JSON, mapped, and converted back.
 //!
 //! Field numbers are those of `k8s.io/api/{authentication,authorization}/v1/generated.proto`.
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Answer, Ruling};
 
-/// `status` of every review that is judged.
+/// `status` of every review that is mapped.
 const STATUS: u32 = 3;
 /// `SubjectAccessReviewStatus`.
 const ALLOWED: u32 = 1;
@@ -25,10 +25,10 @@ const AUDIENCES: u32 = 4;
 /// A review that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unread {
-    /// No protobuf.
+    /// The body is not protobuf.
     #[error(transparent)]
     Protobuf(#[from] EnvelopeError),
-    /// Not the user of a token.
+    /// The user of a token is invalid.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
 }
@@ -40,7 +40,7 @@ impl Answer {
     pub(crate) fn apply_protobuf(&self, mapping: &Mapping, body: &[u8]) -> Result<Vec<u8>, Unread> {
         let envelope = Envelope::decode(body)?;
         let is_token = self.ruling == Ruling::Token;
-        // Answers to other questions have no status, or one in which nothing is judged.
+        // Other reviews have no status, or one that needs no change.
         if !is_token && !envelope.kind.ends_with("SubjectAccessReview") {
             return Ok(body.to_vec());
         }
@@ -197,7 +197,7 @@ mod tests {
         Mapping::new("ke".parse().unwrap(), Arc::new(index))
     }
 
-    /// The answer to a review of this kind with this status, as JSON has it; the rest of it must be as it was.
+    /// The status of the answer to a review of this kind, as JSON. Checks that the rest of the answer is unchanged.
     fn answered(ruling: Ruling, kind: &str, status: &Value) -> Value {
         let is_token = ruling == Ruling::Token;
         let answer =
@@ -237,7 +237,7 @@ mod tests {
         let by = |binding: &str| status(true, false, &format!(r#"RBAC: allowed by {binding} of ClusterRole "a""#));
         let host = by(r#"RoleBinding "atoll:crb:admin/edge-ke""#);
         assert_eq!(review(Ruling::Host, &host), by(r#"ClusterRoleBinding "admin""#));
-        // It has a status of another form, which is not touched.
+        // It has a status of another form, which is not changed.
         assert_eq!(answered(Ruling::Host, "SelfSubjectRulesReview", &host), host);
     }
 

@@ -1,4 +1,4 @@
-//! To an API server that a kubeconfig leads to: one HTTP/2 connection, opened when it is wanted.
+//! Requests to an API server of a kubeconfig: one HTTP/2 connection, opened on demand.
 
 use std::fmt;
 use std::io;
@@ -24,17 +24,16 @@ use tracing::debug;
 
 use super::{Way, WayError, collect};
 
-/// For TCP, TLS and the beginning of HTTP/2.
+/// The time limit for TCP, TLS and the HTTP/2 handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// No connection is used longer: what has changed of the credentials counts from the next on, and a load balancer may
-/// lead elsewhere.
+/// The maximum age of a connection. The next one uses changed credentials, and a load balancer may send it elsewhere.
 const LIFETIME: Duration = Duration::from_secs(300);
 
-/// Finds an end that nobody told.
+/// Detects a connection that is dead without a message.
 const PING: Duration = Duration::from_secs(30);
 
-/// The way by a kubeconfig, which is followed.
+/// Reaches the API server of a kubeconfig, which is reloaded.
 pub struct Direct {
     means: Watched<Means>,
     reloader: Reloader,
@@ -44,7 +43,7 @@ pub struct Direct {
 
 struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    /// By which it was opened.
+    /// The kubeconfig with which it was opened.
     means: Arc<Means>,
     credentials: Credentials,
     since: Instant,
@@ -53,12 +52,12 @@ struct Connection {
 // === impl Direct ===
 
 impl Direct {
-    /// Opens nothing. Connections run as `tasks`.
+    /// Opens no connection yet. Connections run as `tasks`.
     pub fn new(means: Watched<Means>, reloader: Reloader, tasks: Tasks) -> Self {
         Self { means, reloader, tasks, connection: Mutex::new(None) }
     }
 
-    /// The connection, another one if it is over, too old or by an old kubeconfig.
+    /// The connection. Opens another one if it has ended, is too old, or the kubeconfig has changed.
     async fn connected(&self) -> Result<(SendRequest<Full<Bytes>>, Arc<Means>, Credentials), WayError> {
         let mut held = self.connection.lock().await;
         let means = self.means.borrow();
@@ -76,7 +75,7 @@ impl Direct {
 
     async fn open(&self, means: Arc<Means>) -> Result<Connection, WayError> {
         let (named, reloader) = (Arc::clone(&means), self.reloader.clone());
-        // A file system that hangs must not stop the runtime.
+        // A file system that hangs must not block the runtime.
         let opened = tokio::task::spawn_blocking(move || named.open(&reloader)).await;
         let credentials = opened.map_err(|panic| WayError::Broken(panic.into()))??;
         let silent = || io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
@@ -132,7 +131,7 @@ impl Way for Direct {
         let response = sender.send_request(request).await.map_err(broken)?;
         let (parts, body) = response.into_parts();
         if parts.status == http::StatusCode::UNAUTHORIZED {
-            // A certificate that was renewed counts from the next handshake on.
+            // A renewed certificate is used from the next handshake on.
             *self.connection.lock().await = None;
         }
         Ok(Response::from_parts(parts, collect(body).await?))

@@ -1,8 +1,8 @@
-//! To a virtual cluster, as its administrator, by the way that every request takes: a tunnel, and the agent's checks.
+//! Requests to a virtual cluster as its administrator, as all requests go: through a tunnel and the agent's checks.
 //!
-//! No certificate is minted for it. The agent believes a tunnel's head because only the proxy-server writes it; a
-//! certificate that the proxy-server made and then verified would prove nothing more, and would want the client CA's
-//! key, which may be kept elsewhere.
+//! This needs no certificate. The agent trusts the head of a request in a tunnel because only the proxy-server writes
+//! it. A certificate that the proxy-server issues and then verifies would prove nothing more, and would require the key
+//! of the client CA, which may be kept elsewhere.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use tunnel::outbound::send_bytes;
 use super::{Way, WayError, collect};
 use crate::registry::Registry;
 
-/// In the host's audit log this is `vc:CLUSTER:atoll-auto-join`.
+/// The user. In the host's audit log, it is `vc:CLUSTER:atoll-auto-join`.
 const USER: &str = "atoll-auto-join";
-/// An administrator of the virtual cluster, and nobody on its host.
+/// The group of administrators of the virtual cluster. It has no rights on the host.
 const GROUP: &str = "system:masters";
 
-/// The way to one virtual cluster.
+/// Reaches one virtual cluster.
 #[derive(Clone, Debug)]
 pub struct Tunnelled {
     registry: Arc<Registry>,

@@ -141,6 +141,11 @@ impl ProtoListStream {
         self.list.len + self.pending.len()
     }
 
+    /// The bytes of an item that has not arrived whole.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
     /// Ends the input, and returns the list in pieces.
     pub fn finish(self) -> Result<Vec<Bytes>, StreamError> {
         let whole = matches!(self.state, State::Tail) && self.pending.is_empty();

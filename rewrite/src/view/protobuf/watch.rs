@@ -98,6 +98,11 @@ impl ProtoWatchStream {
         Ok(())
     }
 
+    /// The bytes of a frame that has not arrived whole.
+    pub fn held(&self) -> usize {
+        self.frames.held()
+    }
+
     /// Ends the watch: there are no more chunks. A watch may end at any time, but not within a frame.
     pub fn finish(&self) -> Result<(), StreamError> {
         Ok(self.frames.finish()?)

@@ -1,4 +1,4 @@
-use super::{credential, line, readable};
+use super::{credential, is_own_deadline, line, readable};
 
 fn shown(text: &str) -> String {
     line(text, false)
@@ -14,6 +14,15 @@ fn uids_and_times() {
     assert_eq!(shown("Start Time:  Sat, 21 Nov 2026 03:56:26 +0000"), "Start Time:  TIME");
     assert_eq!(shown("Created on:   2026-11-21 03:56:26 +0000 UTC"), "Created on:  TIME");
     assert_eq!(shown("E1121 03:56:26.123456   12345 memcache.go:265]"), "LOG memcache.go:265]");
+}
+
+#[test]
+fn what_a_client_logs_of_its_own_deadline() {
+    let log =
+        |err: &str| format!(r#"E1121 03:56:26.123456 12345 reflector.go:227] "Failed to watch" err="{err}" type="x""#);
+    assert!(is_own_deadline(&log("context deadline exceeded")));
+    assert!(!is_own_deadline(&log("the server could not find the requested resource")));
+    assert!(!is_own_deadline("error: context deadline exceeded"));
 }
 
 #[test]

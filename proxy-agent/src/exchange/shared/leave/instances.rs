@@ -18,12 +18,12 @@ use crate::shared::{HostObject, Instances};
 use crate::who::HostUser;
 use crate::who::host_user::AUTHENTICATED;
 
-/// How long they may take to go. A client that is told otherwise tries again.
+/// The time to wait until they are deleted. After it, the client is asked to try again.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often they are looked for meanwhile.
+/// The interval between checks in the meantime.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// To who deletes a definition whose custom resources stay.
+/// The refusal to delete a definition while custom resources are left.
 const REMAINING: &str =
     "its custom resources are being deleted, and some still have finalizers: try again when those are gone";
 
@@ -62,7 +62,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Collections in which there are instances of this cluster.
+    /// The collections that contain instances of this cluster.
     async fn own_instances(&self, instances: &Instances) -> Result<BTreeSet<String>, Refusal> {
         let mapping = self.cluster.mapping();
         let mut paths = BTreeSet::new();
@@ -80,14 +80,14 @@ impl Asked<'_> {
             api.any(&all, &label, |_: Partial| true).await.map(|is_any| paths.extend(is_any.then_some(own)))
         };
         match listed {
-            // The definition is not in force: there can be none.
+            // If the definition is not served, there are no instances.
             Err(error) if !error.is_not_found() => Err(unknown(&error)),
             _ => Ok(paths),
         }
     }
 
-    /// As an administrator of the cluster, in its namespaces: who may delete a definition need not be one, on any API
-    /// server.
+    /// Deletes all instances at `path`, in namespaces as an administrator of the cluster: on any API server, a client
+    /// that may delete a definition needs no right to delete its instances.
     async fn delete_all(&self, about: &ResourceRequest<'_>, path: &str, is_namespaced: bool) -> Result<(), Refusal> {
         let mut headers = HeaderMap::new();
         if is_namespaced {
@@ -98,12 +98,12 @@ impl Asked<'_> {
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         let mut request = Request::new(empty());
         *request.method_mut() = Method::DELETE;
-        *request.uri_mut() = path.parse().map_err(|_| Refusal::Unreadable("a definition names no path".to_owned()))?;
+        *request.uri_mut() = path.parse().map_err(|_| Refusal::Unreadable("a definition has no path".to_owned()))?;
         *request.headers_mut() = headers;
-        match self.answer(about, request).await {
+        match self.accepted(about, request).await {
             // The namespace has gone meanwhile, or the definition.
             Err(Refusal::Status(status)) if status.code == 404 => Ok(()),
-            answer => answer.map(drop),
+            accepted => accepted.map(drop),
         }
     }
 }

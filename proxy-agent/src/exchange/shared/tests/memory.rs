@@ -1,4 +1,4 @@
-//! A host with one kind, priority classes, in memory.
+//! A host in memory with one kind, PriorityClass.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 pub(super) const CLASSES: &str = "/apis/scheduling.k8s.io/v1/priorityclasses";
 
-/// Answers every request.
+/// Returns the response for a request.
 type Answerer = dyn Fn(&Request<Bytes>) -> Response<Bytes> + Send + Sync;
 
-/// What is stored, by name, and how often something was.
+/// The stored objects by name, and the number of writes.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     stored: Mutex<(BTreeMap<String, Value>, u64)>,
@@ -30,7 +30,7 @@ impl Memory {
         stored.insert(object["metadata"]["name"].as_str().unwrap().to_owned(), object);
     }
 
-    /// How often something was stored.
+    /// The number of writes.
     pub(super) fn writes(&self) -> u64 {
         self.stored.lock().unwrap().1
     }

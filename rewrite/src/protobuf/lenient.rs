@@ -1,0 +1,83 @@
+//! Reads messages of an unknown schema as leniently as Go's decoders.
+//!
+//! They skip fields and groups that they do not know (`skipGenerated` in apimachinery's generated.pb.go), which
+//! `kube_wire::proto::Reader` refuses in part. Whatever this module cannot read, they cannot read either.
+
+/// A field of a message. A group, which no message of Kubernetes has, counts as a field without content.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field<'m> {
+    /// The number as Go reads it: a tag may have more bits.
+    pub(super) number: i32,
+    /// The tag, or all of the field if it has no content.
+    pub(super) head: &'m [u8],
+    /// The content, if the field has a length.
+    pub(super) content: Option<&'m [u8]>,
+    pub(super) is_group: bool,
+}
+
+/// The part of a field after the tag, or a delimiter of a group.
+enum Token<'m> {
+    /// A value without a length.
+    Scalar,
+    Delimited(&'m [u8]),
+    StartGroup,
+    EndGroup,
+}
+
+/// The next field, and the rest of the message. `None` at the end, or where a decoder fails.
+pub(super) fn next(message: &[u8]) -> Option<(Field<'_>, &[u8])> {
+    let (tag, behind) = varint(message)?;
+    let head = &message[..message.len() - behind.len()];
+    #[expect(clippy::cast_possible_truncation, reason = "Go takes the low bits, too")]
+    let number = (tag >> 3) as i32;
+    let (token, mut rest) = value(tag, behind)?;
+    let mut depth = match token {
+        Token::Scalar => {
+            let head = &message[..message.len() - rest.len()];
+            return Some((Field { number, head, content: None, is_group: false }, rest));
+        }
+        Token::Delimited(content) => {
+            return Some((Field { number, head, content: Some(content), is_group: false }, rest));
+        }
+        Token::StartGroup => 1,
+        Token::EndGroup => return None,
+    };
+    while depth > 0 {
+        let (tag, behind) = varint(rest)?;
+        let (inside, behind) = value(tag, behind)?;
+        match inside {
+            Token::Scalar | Token::Delimited(_) => {}
+            Token::StartGroup => depth += 1,
+            Token::EndGroup => depth -= 1,
+        }
+        rest = behind;
+    }
+    Some((Field { number, head, content: None, is_group: true }, rest))
+}
+
+fn value(tag: u64, rest: &[u8]) -> Option<(Token<'_>, &[u8])> {
+    match tag & 7 {
+        0 => Some((Token::Scalar, varint(rest)?.1)),
+        1 => Some((Token::Scalar, rest.get(8..)?)),
+        2 => {
+            let (length, rest) = varint(rest)?;
+            let (field, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+            Some((Token::Delimited(field), rest))
+        }
+        3 => Some((Token::StartGroup, rest)),
+        4 => Some((Token::EndGroup, rest)),
+        5 => Some((Token::Scalar, rest.get(4..)?)),
+        _ => None,
+    }
+}
+
+fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut number = 0;
+    for (index, byte) in bytes.iter().take(10).enumerate() {
+        number |= u64::from(byte & 0x7f) << (7 * index);
+        if byte & 0x80 == 0 {
+            return Some((number, &bytes[index + 1..]));
+        }
+    }
+    None
+}
