@@ -23,7 +23,7 @@ use super::mirrors::Progress;
 use super::{INTERNAL_LABEL, MIRROR_PREFIX, Root, Trouble, paths};
 use crate::clusters::host_api::HostApi;
 use crate::host::api::{ApiError, Selection};
-use crate::namespaces::Phase;
+use crate::namespaces::{Member, Phase};
 
 /// The name of the canary's RoleBinding, and the end of the name of its ClusterRole.
 const CANARY: &str = "atoll:canary";
@@ -121,19 +121,18 @@ impl<A: HostApi> Root<A> {
         let Some(places) = self.catalog().places(cluster) else { return };
         let unfinished = self.shared.unsettled.begin(cluster);
         let members = self.shared.namespaces.members(cluster);
-        let hosts = members.into_iter().filter(|member| member.phase == Phase::Active).map(|member| member.host);
         let work = async {
             let mut working = JoinSet::new();
             let mut is_done = true;
-            for host in hosts {
+            for member in members {
                 let Ok(place) = Arc::clone(&places).acquire_owned().await else { return false };
                 let (root, change, cluster) = (self.clone(), change.clone(), cluster.clone());
                 working.spawn(async move {
                     let _place = place;
-                    let done = root.make(&cluster, &host, &change).await;
+                    let done = root.make(&cluster, &member, &change).await;
                     if let Err(trouble) = &done {
                         let error: &dyn std::error::Error = trouble;
-                        warn!(error, namespace = %host, "cannot update a mirror yet");
+                        warn!(error, namespace = %member.host, "cannot update a mirror yet");
                     }
                     done.is_ok()
                 });
@@ -151,15 +150,18 @@ impl<A: HostApi> Root<A> {
     }
 
     /// Reconciles mirrors of one namespace with the catalog, as it is when this future is first polled.
-    async fn make(&self, cluster: &ClusterName, host: &HostNamespace, change: &Change) -> Result<(), Trouble> {
+    async fn make(&self, cluster: &ClusterName, member: &Member, change: &Change) -> Result<(), Trouble> {
+        let host = &member.host;
         let Change::One(binding) = change else {
             while self.mirror(host).await? == Progress::More {}
             return Ok(());
         };
-        let mirror = self.catalog().mirror(cluster, binding);
-        match mirror {
-            Some(mirror) => self.ensure_binding(host, &mirror).await,
-            None => self.remove_mirror(cluster, host, &format!("{MIRROR_PREFIX}{binding}")).await,
+        let wanted = self.catalog().mirror(cluster, binding);
+        let name = format!("{MIRROR_PREFIX}{binding}");
+        match (member.phase, wanted) {
+            (Phase::Active, Some(wanted)) => self.ensure_binding(host, &wanted).await,
+            (Phase::Active, None) => self.remove_mirror(cluster, host, &name).await,
+            (Phase::Terminating, wanted) => self.revise_ending(cluster, host, &name, wanted.as_deref()).await,
         }
     }
 

@@ -169,14 +169,25 @@ impl<A: HostApi> Root<A> {
         }
         // These are not there, or somebody has removed their label.
         for heard in unseen.into_values() {
-            let Some(path) = paths::binding(host, &heard.name) else { continue };
-            match api.read(&path).await {
-                Ok(found) => drop(self.repair_ending(cluster, host, Some(heard), &found).await?),
-                Err(error) if error.is_not_found() => {}
-                Err(error) => return Err(error.into()),
-            }
+            self.revise_ending(cluster, host, &heard.name, Some(heard)).await?;
         }
         Ok(Progress::Done)
+    }
+
+    /// Reads and repairs one mirror in a namespace that is being deleted. `heard` is what the catalog wants.
+    pub(super) async fn revise_ending(
+        &self,
+        cluster: &ClusterName,
+        host: &HostNamespace,
+        name: &str,
+        heard: Option<&Wanted>,
+    ) -> Result<(), Trouble> {
+        let Some(path) = paths::binding(host, name) else { return Ok(()) };
+        match self.shared.api.read(&path).await {
+            Ok(found) => self.repair_ending(cluster, host, heard, &found).await.map(drop),
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Repairs a mirror that cannot be created again. If its binding now has another role, or is deleted, the mirror

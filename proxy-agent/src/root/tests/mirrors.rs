@@ -130,6 +130,38 @@ async fn what_a_client_does_not_see_through_is_done_all_the_same() {
     .await;
 }
 
+/// The watch may deliver a deletion after the request of the client has seen it. Then the watch shows no change.
+#[tokio::test(start_paused = true)]
+async fn a_request_revokes_rights_in_a_namespace_that_ends() {
+    for change in ["deleted", "changed"] {
+        let host = FakeHost::new();
+        let root = agent(&host);
+        with(&root, async {
+            root.founded().await;
+            host.until(has_all_mirrors).await;
+            let source = binding_at("atoll-root-vc", "viewers");
+            let mirror = binding_at("default-vc", "atoll:crb:viewers");
+            host.put(&source, cluster_role_binding("viewers"));
+            host.until(|state| state.objects.contains_key(&mirror)).await;
+            host.remove(&at("default-vc"));
+            host.empty("default-vc", &["configmaps."]);
+            // The loop has nothing more to do.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            host.lock().deaf = Some("atoll-root-vc".to_owned());
+            match change {
+                "deleted" => host.remove(&source),
+                _ => host.edit(&source, |binding| binding["subjects"] = json!([])),
+            }
+            let grants =
+                |state: &State| state.objects.get(&mirror).is_some_and(|mirror| mirror["subjects"] != json!([]));
+            assert!(grants(&host.lock()));
+            root.written(&vc(), "viewers").await;
+            assert!(!grants(&host.lock()), "{change}");
+        })
+        .await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn requests_of_one_cluster_wait_for_each_other() {
     let host = FakeHost::new();
