@@ -359,6 +359,7 @@ impl<'a> Asked<'a> {
         let burden = self.burden(&received);
         let _charge = self.charge(burden)?;
         self.admit_received(&received, burden)?;
+        self.admit_field_manager()?;
         for attempt in 0.. {
             self.take_turn(burden.size).await?;
             let mut plan = self.cluster.kept.turns.work(self.turn.is_working(), self.plan(body)).await?;
@@ -366,6 +367,7 @@ impl<'a> Asked<'a> {
             // A small patch of a large object becomes a large body.
             let sent = plan.request.body().bytes();
             self.admit_heavy(&sent)?;
+            self.admit_managers(&sent)?;
             self.hold(sent.len().saturating_sub(received.len()))?;
             drop(sent);
             let mut response = self.send_in_turn(plan.request).await?;

@@ -26,7 +26,7 @@ pub use container::{Extent, Fate};
 pub use cursor::Cursor;
 pub use edit::{Edits, Mark};
 pub use fault::{Defect, Fault, FieldPath, Malformed, Step};
-pub use sample::{sample, values_above};
+pub use sample::{MAX_MANAGER, has_long_manager, sample, values_above};
 pub use text::{Text, quoted};
 pub(crate) use weight::OBJECT;
 pub use weight::{MAX_WEIGHT, weight};

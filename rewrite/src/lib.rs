@@ -23,6 +23,7 @@ pub mod pointer;
 pub mod program;
 pub mod protobuf;
 pub mod request;
+pub mod sample;
 pub mod schema;
 pub mod sink;
 pub mod view;

@@ -25,6 +25,6 @@ mod weight;
 pub use named::{ObjectMetadata, ObjectName, event_namespace};
 pub use program::ProtoProgram;
 pub(crate) use program::{Field, Inside, KindMessage, KindProgram, Message};
-pub use sample::{sample, values_above};
+pub use sample::{has_long_manager, sample, values_above};
 pub(crate) use splice::{Found, Splice};
 pub use weight::weight;

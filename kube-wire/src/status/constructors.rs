@@ -289,6 +289,12 @@ impl FieldError {
         Self { cause: CauseType::TooMany, field: field.into(), value: Some(actual.to_string()), detail }
     }
 
+    /// A text that is longer than `limit`, in bytes (`TooLong` in the same file).
+    pub fn too_long(field: impl Into<String>, limit: usize) -> Self {
+        let detail = format!("may not be more than {limit} bytes");
+        Self { cause: CauseType::TooLong, field: field.into(), value: None, detail }
+    }
+
     /// Without the field's path.
     fn body(&self) -> String {
         let mut body = self.cause.text().to_owned();

@@ -4,8 +4,11 @@ use std::sync::atomic::Ordering;
 
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
-use kube_wire::envelope::MAGIC;
+use kube_wire::envelope::{Envelope, MAGIC};
+use kube_wire::gvr::GroupKind;
 use kube_wire::media::{BodyType, Encoding};
+use kube_wire::query::WriteOptions;
+use kube_wire::status::FieldError;
 use kube_wire::{Status, Target, Verb};
 use rewrite::{json, protobuf, schema, yaml};
 use serde::de::IgnoredAny;
@@ -13,6 +16,7 @@ use tunnel::Reservation;
 
 use super::Asked;
 use super::body::{BodyUse, content_type};
+use super::plan::group_kind;
 use crate::clusters::VirtualCluster;
 use crate::heavy::{self, BURST, BURST_OF_DEFINITIONS};
 use crate::refusal::{Exhausted, Refusal};
@@ -139,6 +143,37 @@ impl Asked<'_> {
         })
     }
 
+    /// Refuses a long name of a field manager in the query. The host quotes the whole name for each character that is not
+    /// printable (`ValidateFieldManager` in apimachinery's `pkg/apis/meta/v1/validation`).
+    pub(super) fn admit_field_manager(&self) -> Result<(), Refusal> {
+        let options = match *self.info.method() {
+            Method::POST => "CreateOptions",
+            Method::PUT => "UpdateOptions",
+            Method::PATCH => "PatchOptions",
+            _ => return Ok(()),
+        };
+        if WriteOptions::parse(self.info.query())?.field_manager.len() <= json::MAX_MANAGER {
+            return Ok(());
+        }
+        let error = FieldError::too_long("fieldManager", json::MAX_MANAGER);
+        Err(Status::invalid(GroupKind { group: "meta.k8s.io", kind: options }, "", &[error]).into())
+    }
+
+    /// The same for the managed fields of a body that goes to the host.
+    pub(super) fn admit_managers(&self, body: &[u8]) -> Result<(), Refusal> {
+        let Some(request) = self.info.resource().filter(|_| self.body_use() == BodyUse::Mapped) else { return Ok(()) };
+        let is_long = match body.strip_prefix(&MAGIC) {
+            Some(_) => Envelope::decode(body).is_ok_and(|envelope| protobuf::has_long_manager(envelope.raw)),
+            // The host refuses a body that is not JSON before it looks at names.
+            None => json::has_long_manager(body).unwrap_or_default(),
+        };
+        if !is_long {
+            return Ok(());
+        }
+        let error = FieldError::too_long("metadata.managedFields[].manager", json::MAX_MANAGER);
+        Err(Status::invalid(group_kind(request), request.path_name().unwrap_or_default(), &[error]).into())
+    }
+
     /// The maximum weight of an object of this kind.
     fn max_weight(&self) -> usize {
         let Some(request) = self.info.resource() else { return MAX_CUSTOM };
@@ -191,8 +226,6 @@ impl Asked<'_> {
 
 #[cfg(test)]
 mod tests {
-    use kube_wire::envelope::Envelope;
-
     use super::*;
 
     /// The protobuf envelope does not hide the weight of the content, whatever the kind is.

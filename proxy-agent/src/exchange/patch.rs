@@ -80,7 +80,9 @@ impl Asked<'_> {
                 })?;
                 let program = self.program(request);
                 // The host could apply many operations, or copies of large values, before anyone has seen the result.
-                let is_small = !patch.copies() && matches!(json::values_above(FEW_VALUES, body), Ok(None));
+                let is_small = !patch.copies() && matches!(json::values_above(FEW_VALUES, body, false), Ok(None));
+                // It could add the name of a manager that is too long.
+                let is_small = is_small && !patch.pointers().any(resolve::is_of_managed);
                 if is_small && !patch.pointers().any(|pointer| program.touches(pointer)) {
                     return self.sent(path, full(body.clone()));
                 }

@@ -13,6 +13,7 @@ use kube_wire::Status;
 use kube_wire::envelope::{Envelope, MAGIC};
 use kube_wire::media::BodyType;
 use kube_wire::query::Query;
+use rewrite::sample::{Counts, Draw};
 use rewrite::{json, protobuf};
 
 use super::body::{BodyUse, content_type};
@@ -25,18 +26,21 @@ use crate::translate::{MAX_OBJECT, encoding};
 /// A body with at most this many values goes to the host at once. If all of them are invalid, the host needs about a second.
 pub(super) const FEW_VALUES: usize = 1024;
 
-/// The numbers of values in the samples, on average. A sample must be much smaller than what is sent after it.
-const SIZES: [usize; 2] = [64, 2048];
+/// The numbers of drawn values in the samples.
+const SIZES: [usize; 2] = [64, 512];
 
 /// A sample is not drawn from fewer values than this many times its size.
 const LEAST_RATIO: usize = 4;
 
-/// The number of values that a sample keeps without drawing, for each value of its size. Objects have some members that
+/// The number of values that a sample keeps without drawing, for each drawn value. Objects have some members that
 /// Kubernetes requires.
 const SURE: usize = 16;
 
-/// Refusals up to this length, in bytes, have few errors: at most 100.
-const SHORT: usize = 8 * 1024;
+/// A sample with fewer errors says little about the whole. Some values may be invalid only because others are missing.
+const FEW_ERRORS: usize = 8;
+
+/// The limit for what the host may copy to write its errors, in bytes. It needs about a second for this.
+const MAX_COPIED: usize = 1 << 30;
 
 /// What the client is told if a sample is refused.
 const SAMPLED: &str = "many values of the object are invalid; the response is about a random sample of them, so its \
@@ -50,43 +54,61 @@ impl Asked<'_> {
     /// Sends a request to the host. If its body has many values, the host validates samples of the body first.
     pub(super) async fn send(&self, request: Request<RequestBody>) -> Result<Response<HostBody>, Refusal> {
         let body = request.body().bytes();
-        let values = self.many_values(request.method(), &body)?.unwrap_or_default();
-        for size in SIZES.into_iter().take_while(|size| values >= LEAST_RATIO * size) {
-            let Some(sample) = self.sample(&body, values, size)? else { break };
-            let response = self.send_as_it_is(dry_run(&request, sample)?).await?;
-            if let Some(refusal) = self.refusal_of_sample(response).await? {
+        let Some(counts) = self.many_values(request.method(), &body)? else {
+            return Ok(self.send_as_it_is(request).await?);
+        };
+        for size in SIZES.into_iter().take_while(|size| counts.sum() >= LEAST_RATIO * size) {
+            let Some(sample) = self.sample(&request, counts, size)? else { break };
+            let response = self.send_as_it_is(self.dry_run_of(&request, sample)?).await?;
+            if let Some(refusal) = self.refusal_of_sample(response, counts.ratio(size)).await? {
                 return Ok(refusal);
             }
         }
         Ok(self.send_as_it_is(request).await?)
     }
 
-    /// The number of values of a body, if the host validates it and there are many.
-    fn many_values(&self, method: &Method, body: &Bytes) -> Result<Option<usize>, Refusal> {
+    /// The numbers of values of a body, if the host validates it and there are many.
+    fn many_values(&self, method: &Method, body: &Bytes) -> Result<Option<Counts>, Refusal> {
         let is_validated = [Method::POST, Method::PUT, Method::PATCH].contains(method);
         // A JSON patch has few values, or the agent has applied it.
-        let is_json_patch = *method == Method::PATCH
-            && matches!(BodyType::of_patch(content_type(&self.headers)), Ok(BodyType::JsonPatch));
-        if !is_validated || is_json_patch || self.body_use() != BodyUse::Mapped || body.len() <= FEW_VALUES {
+        let is_json_patch = *method == Method::PATCH && self.has_patch(BodyType::JsonPatch);
+        // No part of a definition is like another: a sample would be another definition.
+        if !is_validated || is_json_patch || self.body_use() != BodyUse::Mapped || self.is_of_definitions() {
+            return Ok(None);
+        }
+        if body.len() <= FEW_VALUES {
             return Ok(None);
         }
         if body.starts_with(&MAGIC) {
             let envelope = Envelope::decode(body).map_err(unreadable)?;
             return Ok(protobuf::values_above(FEW_VALUES, envelope.raw, self.may_have_packed_numbers()));
         }
-        json::values_above(FEW_VALUES, body).map_err(unreadable)
+        json::values_above(FEW_VALUES, body, self.is_strategic(method)).map_err(unreadable)
     }
 
     /// Draws a sample of this size. `None` if the host cannot read the body either.
-    fn sample(&self, body: &Bytes, values: usize, size: usize) -> Result<Option<Bytes>, Refusal> {
-        let sure = if self.is_of_definitions() { usize::MAX } else { SURE * size };
-        let keep = || fastrand::usize(..values) < size;
+    fn sample(&self, request: &Request<RequestBody>, counts: Counts, size: usize) -> Result<Option<Bytes>, Refusal> {
+        let body = request.body().bytes();
+        let draw = Draw::new(size, counts, SURE * size, |below| fastrand::usize(..below));
         if !body.starts_with(&MAGIC) {
-            return json::sample(body, sure, keep).map(Some).map_err(unreadable);
+            return json::sample(&body, &draw, self.is_strategic(request.method())).map(Some).map_err(unreadable);
         }
-        let envelope = Envelope::decode(body).map_err(unreadable)?;
-        let sample = protobuf::sample(envelope.raw, sure, self.may_have_packed_numbers(), keep);
+        let envelope = Envelope::decode(&body).map_err(unreadable)?;
+        let sample = protobuf::sample(envelope.raw, &draw, self.may_have_packed_numbers());
         Ok(sample.map(|raw| Envelope { raw: &raw, ..envelope }.encode().into()))
+    }
+
+    /// Whether the body that goes to the host is a strategic merge patch.
+    fn is_strategic(&self, method: &Method) -> bool {
+        *method == Method::PATCH && self.has_patch(BodyType::StrategicMergePatch)
+    }
+
+    fn is_apply(&self, method: &Method) -> bool {
+        *method == Method::PATCH && self.has_patch(BodyType::ApplyYaml)
+    }
+
+    fn has_patch(&self, kind: BodyType) -> bool {
+        matches!(BodyType::of_patch(content_type(&self.headers)), Ok(found) if found == kind)
     }
 
     /// Whether the objects have lists of numbers, which a message can have as one field. No others than those with a pod
@@ -95,10 +117,33 @@ impl Asked<'_> {
         self.info.resource().is_some_and(patch::is_guarded)
     }
 
-    /// The response to a sample, unless the whole body may be sent.
-    async fn refusal_of_sample(&self, response: Response<HostBody>) -> Result<Option<Response<HostBody>>, Refusal> {
+    /// The request with a sample of its body, as a dry run.
+    fn dry_run_of(&self, request: &Request<RequestBody>, sample: Bytes) -> Result<Request<RequestBody>, Refusal> {
+        let mut query = Query::new(request.uri().query().unwrap_or_default());
+        query.set("dryRun", "All");
+        if self.is_apply(request.method()) {
+            // A conflict of field managers would hide invalid values.
+            query.set("force", "true");
+        }
+        let mut dry = Request::new(full(sample));
+        *dry.method_mut() = request.method().clone();
+        *dry.uri_mut() = uri(&Asked::target(request.uri().path(), &query))?;
+        dry.headers_mut().clone_from(request.headers());
+        dry.extensions_mut().clone_from(request.extensions());
+        Ok(dry)
+    }
+
+    /// The response to a sample, unless the whole body may be sent. The whole has `ratio` times as many values.
+    async fn refusal_of_sample(
+        &self,
+        response: Response<HostBody>,
+        ratio: usize,
+    ) -> Result<Option<Response<HostBody>>, Refusal> {
         match response.status() {
             status if status.is_success() => return Ok(None),
+            // An admission plugin or a webhook denies the sample, perhaps because something is missing. They validate what
+            // the host has found to be valid.
+            StatusCode::FORBIDDEN => return Ok(None),
             StatusCode::UNPROCESSABLE_ENTITY | StatusCode::BAD_REQUEST if encoding(response.headers()).is_some() => {}
             _ => return Ok(Some(response)),
         }
@@ -107,7 +152,7 @@ impl Asked<'_> {
         let body = body.inspect_err(|_| self.charge_read_refusal(parts.status, length))?;
         let is_passed = match parts.status {
             StatusCode::BAD_REQUEST => memchr::memmem::find(&body, NO_DRY_RUN).is_some(),
-            _ => length <= SHORT,
+            _ => copied(&body, ratio) <= MAX_COPIED,
         };
         if is_passed {
             return Ok(None);
@@ -120,16 +165,15 @@ impl Asked<'_> {
     }
 }
 
-/// The request with a sample of its body, as a dry run.
-fn dry_run(request: &Request<RequestBody>, sample: Bytes) -> Result<Request<RequestBody>, Refusal> {
-    let mut query = Query::new(request.uri().query().unwrap_or_default());
-    query.set("dryRun", "All");
-    let mut dry = Request::new(full(sample));
-    *dry.method_mut() = request.method().clone();
-    *dry.uri_mut() = uri(&Asked::target(request.uri().path(), &query))?;
-    dry.headers_mut().clone_from(request.headers());
-    dry.extensions_mut().clone_from(request.extensions());
-    Ok(dry)
+/// The bytes that the host would copy to write the errors of the whole, if this is the refusal of a sample. For each
+/// error, it copies the text of all before it.
+fn copied(refusal: &[u8], ratio: usize) -> usize {
+    let status = Status::from_json(refusal).or_else(|_| Status::from_protobuf(refusal));
+    let errors = status.map_or(usize::MAX, |status| status.details.map_or(0, |details| details.causes.len()));
+    if errors < FEW_ERRORS {
+        return 0;
+    }
+    errors.saturating_mul(ratio).saturating_mul(ratio).saturating_mul(refusal.len())
 }
 
 fn unreadable(error: impl std::error::Error) -> Refusal {

@@ -1,21 +1,16 @@
-//! Random samples of a JSON object.
-//!
-//! A sample of an object is a smaller object of the same form, in which about one of many similar values is left. If many
-//! values of the object are invalid, some values of the sample are, too.
+//! Random samples of a JSON object: see [`Draw`].
 
 use bytes::Bytes;
 
+use super::Fate;
 use super::cursor::Cursor;
 use super::edit::Edits;
 use super::fault::Malformed;
 use super::weight::parts;
-use super::{Fate, Text};
+use crate::sample::{Counts, Draw, FIRST, GROWTH, Number};
 
-/// The number of members of an object that a sample keeps. An object of the Kubernetes API with more members is a map.
-const MEMBERS: usize = 64;
-
-/// The number of elements of an array that a sample keeps.
-const ELEMENTS: usize = 4;
+/// The number of members of an object on the upper two levels that a sample always keeps. Only a map has more.
+const UPPER: usize = 256;
 
 /// The content of deeper objects and arrays is left out. Schemas of custom resources are nested the deepest, and have
 /// fewer levels.
@@ -24,8 +19,16 @@ const DEEPEST: usize = 200;
 /// Directives of strategic merge patches for lists. They must name every element, which a sample has not.
 const ORDER: &str = "$setElementOrder/";
 
-/// The path to the only values that no one validates, one by one: the names of managed fields (`FieldsV1`).
+/// The other directives of strategic merge patches, whose content is not validated (apimachinery's
+/// `pkg/util/strategicpatch/patch.go`).
+const DIRECTIVES: [&str; 3] = ["$patch", "$retainKeys", "$deleteFromPrimitiveList/"];
+
+/// The path to the only values that no one validates one by one: the names of managed fields (`FieldsV1`).
 const MANAGED: [&str; 3] = ["metadata", "managedFields", "fieldsV1"];
+
+/// The maximum length of the name of a field manager (`FieldManagerMaxLength` in apimachinery's
+/// `pkg/apis/meta/v1/validation`), in bytes.
+pub const MAX_MANAGER: usize = 128;
 
 /// Where a value is, as far as it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,26 +39,32 @@ enum Place {
 }
 
 /// How a sample is drawn.
-struct Sampler<'k, K> {
-    keep: &'k mut K,
-    /// How many more members and elements the sample keeps without drawing.
+struct Sampler<'d> {
+    draw: &'d Draw,
+    /// How many more values the sample keeps without drawing.
     sure: usize,
+    next: Number,
+    /// Whether the object is a strategic merge patch, which may contain directives.
+    is_strategic: bool,
 }
 
-/// The number of values in an object, without those in its managed fields, if it is above `limit`.
-pub fn values_above(limit: usize, object: &[u8]) -> Result<Option<usize>, Malformed> {
-    let all = parts(object);
-    let mut managed = 0;
-    if all > limit {
-        count_managed(&mut Cursor::new(object, 0, 0), 0, &mut managed)?;
+/// The number of values in an object or a patch, without those in its managed fields, if it is above `limit`.
+pub fn values_above(limit: usize, object: &[u8], is_strategic: bool) -> Result<Option<Counts>, Malformed> {
+    if parts(object) <= limit {
+        return Ok(None);
     }
-    Ok(Some(all.saturating_sub(managed)).filter(|values| *values > limit))
+    let draw = Draw::all();
+    let mut sampler = Sampler { draw: &draw, sure: 0, next: Number::default(), is_strategic };
+    let mut cursor = Cursor::new(object, 0, 0);
+    sampler.value(&mut cursor, &mut Edits::new(), Place::Towards(0), 0)?;
+    cursor.finish()?;
+    let values = sampler.next.value;
+    Ok(Some(Counts { values, scalars: 0 }).filter(|counts| counts.values > limit))
 }
 
-/// Draws a sample of an object. It keeps the first members and elements of each object and array while they are at most
-/// `sure` altogether, and those of the others that `keep` is true for.
-pub fn sample(object: &Bytes, sure: usize, mut keep: impl FnMut() -> bool) -> Result<Bytes, Malformed> {
-    let mut sampler = Sampler { keep: &mut keep, sure };
+/// Draws a sample of an object, or of a patch.
+pub fn sample(object: &Bytes, draw: &Draw, is_strategic: bool) -> Result<Bytes, Malformed> {
+    let mut sampler = Sampler { draw, sure: draw.sure, next: Number::default(), is_strategic };
     let mut cursor = Cursor::new(object, 0, 0);
     let mut edits = Edits::new();
     sampler.value(&mut cursor, &mut edits, Place::Towards(0), 0)?;
@@ -65,35 +74,41 @@ pub fn sample(object: &Bytes, sure: usize, mut keep: impl FnMut() -> bool) -> Re
     Ok(pieces.concat().into())
 }
 
-/// Adds up the values of managed fields.
-fn count_managed(cursor: &mut Cursor<'_>, known: usize, managed: &mut usize) -> Result<(), Malformed> {
+/// Whether the managed fields of an object contain the name of a field manager that is too long.
+pub fn has_long_manager(object: &[u8]) -> Result<bool, Malformed> {
+    let mut is_long = false;
+    if memchr::memmem::find(object, b"anager").is_some() || memchr::memchr(b'\\', object).is_some() {
+        find_long_manager(&mut Cursor::new(object, 0, 0), 0, &mut is_long)?;
+    }
+    Ok(is_long)
+}
+
+/// Looks for a name in what is at the first `known` keys of [`MANAGED`].
+fn find_long_manager(cursor: &mut Cursor<'_>, known: usize, is_long: &mut bool) -> Result<(), Malformed> {
+    let is_list = known == MANAGED.len() - 1;
     match cursor.peek()? {
-        b'{' if known < MANAGED.len() => {
+        b'{' => {
             cursor.object(&mut Edits::new(), |cursor, _, key| {
-                if *key.decode() == *MANAGED[known] {
-                    count_managed(cursor, known + 1, managed)?;
+                if is_list && key.is("manager") && cursor.peek()? == b'"' {
+                    *is_long |= cursor.string()?.decode().len() > MAX_MANAGER;
+                } else if !is_list && key.is(MANAGED[known]) {
+                    find_long_manager(cursor, known + 1, is_long)?;
                 } else {
                     cursor.skip()?;
                 }
                 Ok::<_, Malformed>(Fate::Keep)
             })?;
         }
-        b'[' if known == MANAGED.len() - 1 => {
+        b'[' if is_list => {
             cursor.array(&mut Edits::new(), |cursor, _, _| {
                 match cursor.peek()? {
-                    b'{' => count_managed(cursor, known, managed)?,
+                    b'{' => find_long_manager(cursor, known, is_long)?,
                     _ => cursor.skip()?,
                 }
                 Ok::<_, Malformed>(Fate::Keep)
             })?;
         }
-        _ => {
-            let start = cursor.at();
-            cursor.skip()?;
-            if known == MANAGED.len() {
-                *managed += parts(cursor.slice(start..cursor.at()));
-            }
-        }
+        _ => cursor.skip()?,
     }
     Ok(())
 }
@@ -101,11 +116,9 @@ fn count_managed(cursor: &mut Cursor<'_>, known: usize, managed: &mut usize) -> 
 // === impl Place ===
 
 impl Place {
-    fn member(self, key: &Text<'_>) -> Self {
+    fn member(self, key: &str) -> Self {
         match self {
-            Self::Towards(known) if MANAGED.get(known).is_some_and(|next| &*key.decode() == *next) => {
-                Self::Towards(known + 1)
-            }
+            Self::Towards(known) if MANAGED.get(known).is_some_and(|next| key == *next) => Self::Towards(known + 1),
             _ => Self::Elsewhere,
         }
     }
@@ -117,21 +130,26 @@ impl Place {
 
 // === impl Sampler ===
 
-impl<K: FnMut() -> bool> Sampler<'_, K> {
+impl Sampler<'_> {
     fn value(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits, at: Place, depth: usize) -> Result<(), Malformed> {
         match cursor.peek()? {
             b'{' if at != Place::Towards(MANAGED.len()) => {
-                let mut index = 0;
+                let mut members = 0;
                 cursor.object(edits, |cursor, edits, key| {
-                    index += 1;
-                    let is_kept = !key.decode().starts_with(ORDER) && self.keeps(index, MEMBERS);
-                    self.part(cursor, edits, is_kept, at.member(&key), depth)
+                    let key = key.decode();
+                    if let Some(fate) = self.directive(&key) {
+                        cursor.skip()?;
+                        return Ok(fate);
+                    }
+                    members += 1;
+                    let is_upper = depth < 2 && members <= UPPER;
+                    self.part(cursor, edits, is_upper, members <= FIRST, at.member(&key), depth)
                 })?;
             }
             b'[' if at != Place::Towards(MANAGED.len()) => {
-                cursor.array(edits, |cursor, edits, index| {
-                    let is_kept = self.keeps(index + 1, ELEMENTS);
-                    self.part(cursor, edits, is_kept, at.element(), depth)
+                cursor.array(edits, |cursor, edits, index| match cursor.peek()? {
+                    b'{' | b'[' => self.part(cursor, edits, false, index < FIRST, at.element(), depth),
+                    _ => self.scalar(cursor, index < FIRST),
                 })?;
             }
             _ => cursor.skip()?,
@@ -139,31 +157,79 @@ impl<K: FnMut() -> bool> Sampler<'_, K> {
         Ok(())
     }
 
-    /// A member or element.
+    /// What happens to a member if its key is a directive.
+    fn directive(&self, key: &str) -> Option<Fate> {
+        if !self.is_strategic {
+            return None;
+        }
+        if key.starts_with(ORDER) {
+            return Some(Fate::Remove);
+        }
+        DIRECTIVES.iter().any(|directive| key.starts_with(directive)).then_some(Fate::Keep)
+    }
+
+    /// An element of a list that contains nothing.
+    fn scalar(&mut self, cursor: &mut Cursor<'_>, is_first: bool) -> Result<Fate, Malformed> {
+        self.next.value += 1;
+        let is_drawn = if cursor.peek()? == b'"' {
+            self.draw.has_element(cursor.string()?.decode().as_bytes())
+        } else {
+            let start = cursor.at();
+            cursor.skip()?;
+            self.draw.has_element(cursor.slice(start..cursor.at()))
+        };
+        if is_drawn {
+            return Ok(Fate::Keep);
+        }
+        if !is_first || self.sure == 0 {
+            return Ok(Fate::Remove);
+        }
+        self.sure -= 1;
+        Ok(Fate::Keep)
+    }
+
+    /// A member, or an element that contains values. `is_upper` ones are always kept, and `is_first` ones as long as
+    /// there is room.
     fn part(
         &mut self,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
-        is_kept: bool,
+        is_upper: bool,
+        is_first: bool,
         at: Place,
         depth: usize,
     ) -> Result<Fate, Malformed> {
-        let is_too_deep = depth >= DEEPEST && matches!(cursor.peek()?, b'{' | b'[');
-        if !is_kept || is_too_deep {
+        let first = self.next;
+        self.next.value += 1;
+        let before = self.sure;
+        let is_sure = is_upper || (is_first && self.sure > 0);
+        if is_sure && !is_upper {
+            self.sure -= 1;
+        }
+        if !matches!(cursor.peek()?, b'{' | b'[') {
+            cursor.skip()?;
+        } else if depth >= DEEPEST {
             cursor.skip()?;
             return Ok(Fate::Remove);
+        } else {
+            if !is_sure {
+                self.sure += GROWTH;
+            }
+            // Some room is kept for what follows.
+            let reserve = if is_upper { 0 } else { self.sure / 3 };
+            self.sure -= reserve;
+            self.value(cursor, edits, at, depth + 1)?;
+            self.sure += reserve;
         }
-        self.value(cursor, edits, at, depth + 1)?;
-        Ok(Fate::Keep)
-    }
-
-    /// Whether the sample keeps the member or element with this number, counted from one.
-    fn keeps(&mut self, number: usize, always: usize) -> bool {
-        if number <= always && self.sure > 0 {
-            self.sure -= 1;
-            return true;
+        if is_sure {
+            return Ok(Fate::Keep);
         }
-        (self.keep)()
+        if self.draw.has_any(first..self.next) {
+            self.sure = self.sure.min(before);
+            return Ok(Fate::Keep);
+        }
+        self.sure = before;
+        Ok(Fate::Remove)
     }
 }
 
@@ -173,6 +239,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::sample::tests::drawn;
 
     fn text(value: &Value) -> Bytes {
         value.to_string().into()
@@ -182,13 +249,14 @@ mod tests {
         serde_json::from_slice(text).unwrap()
     }
 
-    /// Keeps every tenth.
-    fn tenth() -> impl FnMut() -> bool {
-        let mut number = 0;
-        move || {
-            number += 1;
-            number % 10 == 0
-        }
+    fn count(whole: &[u8]) -> Counts {
+        values_above(0, whole, true).unwrap().unwrap_or_default()
+    }
+
+    /// A sample of so many values, of which this many are sure.
+    fn sampled(whole: &Value, size: usize, sure: usize, seed: u64) -> Value {
+        let whole = text(whole);
+        parsed(&sample(&whole, &drawn(size, count(&whole), sure, seed), true).unwrap())
     }
 
     /// Whether `sample` is `whole` without some members and elements.
@@ -205,6 +273,15 @@ mod tests {
         }
     }
 
+    /// The number of members and elements, by another reader.
+    fn values(value: &Value) -> usize {
+        match value {
+            Value::Object(members) => members.values().map(|value| 1 + values(value)).sum(),
+            Value::Array(elements) => elements.iter().map(|value| 1 + values(value)).sum(),
+            _ => 0,
+        }
+    }
+
     fn object() -> impl Strategy<Value = Value> {
         let leaf =
             prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from), any::<i64>().prop_map(Value::from)];
@@ -218,40 +295,89 @@ mod tests {
         })
     }
 
+    fn map(members: usize, value: &Value) -> Value {
+        Value::Object((0..members).map(|member| (format!("k{member}"), value.clone())).collect())
+    }
+
     #[test]
     fn a_struct_stays_whole_and_a_map_does_not() {
-        let labels: Value =
-            (0..1000).map(|label| (label.to_string(), json!("x"))).collect::<serde_json::Map<_, _>>().into();
         let ports: Vec<_> = (0..1000).map(|port| json!({"name": "p", "containerPort": port})).collect();
         let whole = json!({
             "kind": "Pod",
-            "metadata": {"name": "a", "labels": labels},
+            "metadata": {"name": "a", "labels": map(1000, &json!("x"))},
             "spec": {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "a", "ports": ports}]},
         });
-        let sample = parsed(&sample(&text(&whole), usize::MAX, tenth()).unwrap());
+        let sample = sampled(&whole, 100, 1600, 1);
         assert!(is_part(&sample, &whole));
-        assert_eq!(sample["metadata"]["labels"].as_object().unwrap().len(), MEMBERS + (1000 - MEMBERS) / 10);
+        let labels = sample["metadata"]["labels"].as_object().unwrap().len();
+        assert!((FIRST + 5..=FIRST + 100).contains(&labels), "{labels}");
         assert_eq!(sample["metadata"]["name"], "a");
         assert_eq!(sample["spec"]["$setElementOrder/containers"], Value::Null);
         let ports = sample["spec"]["containers"][0]["ports"].as_array().unwrap();
-        assert!((100..=110).contains(&ports.len()), "{}", ports.len());
+        assert!((FIRST..=FIRST + 100).contains(&ports.len()), "{}", ports.len());
         assert!(ports.iter().all(|port| port.as_object().unwrap().len() == 2));
+    }
+
+    /// However deep it is.
+    #[test]
+    fn what_is_drawn_stays_with_all_that_contains_it() {
+        for depth in [1, 5, 20, 90] {
+            let mut deep = map(100, &json!("invalid"));
+            for _ in 0..depth {
+                deep = json!({"a": [deep]});
+            }
+            let whole = text(&json!({"spec": map(500, &deep)}));
+            let sample = sample(&whole, &drawn(64, count(&whole), 0, 3), false).unwrap();
+            let kept = memchr::memmem::find_iter(&sample, "invalid").count();
+            assert!(kept >= 15, "{depth}: {kept}");
+        }
+    }
+
+    #[test]
+    fn equal_strings_are_drawn_together() {
+        let list: Vec<_> = (0..4000).map(|element| json!(format!("{}", element % 2000))).collect();
+        let sample = sampled(&json!({"spec": {"list": list}}), 64, 0, 7);
+        let kept = sample["spec"]["list"].as_array().unwrap();
+        assert!(kept.len() > 20 && kept.iter().all(|one| kept.iter().filter(|other| *other == one).count() == 2));
+    }
+
+    #[test]
+    fn big_lists_leave_room_for_small_ones() {
+        let env = vec![json!({"name": "a", "value": "b"}); 30];
+        let one = json!({"name": "a", "image": "b", "env": env});
+        let volumes = vec![json!({"name": "a", "emptyDir": {}}); 30];
+        let pod = json!({"containers": vec![one; 400], "volumes": volumes});
+        let sample = sampled(&json!({"spec": {"template": {"spec": pod}}}), 512, 8192, 5);
+        assert_eq!(sample["spec"]["template"]["spec"]["volumes"], json!(volumes));
     }
 
     #[test]
     fn names_of_managed_fields_are_no_values() {
-        let fields: Value =
-            (0..2000).map(|field| (format!("f:{field}"), json!({}))).collect::<serde_json::Map<_, _>>().into();
+        let fields = map(2000, &json!({}));
         let entry = json!({"manager": "a", "fieldsV1": fields});
         let managed = json!({"metadata": {"managedFields": [entry, entry]}});
-        assert_eq!(values_above(1000, &text(&managed)), Ok(None));
-        let sample = parsed(&sample(&text(&managed), usize::MAX, tenth()).unwrap());
-        assert_eq!(sample, managed);
+        assert_eq!(values_above(1000, &text(&managed), false), Ok(None));
+        assert_eq!(sampled(&managed, 1, 100, 1), managed);
         // They are elsewhere.
         let own = json!({"spec": {"managedFields": [{"fieldsV1": fields}]}});
-        assert!(values_above(1000, &text(&own)).unwrap().unwrap() > 4000);
-        let sample = parsed(&super::sample(&text(&own), usize::MAX, tenth()).unwrap());
-        assert!(sample["spec"]["managedFields"][0]["fieldsV1"].as_object().unwrap().len() < 300);
+        assert!(values_above(1000, &text(&own), false).unwrap().unwrap().values > 2000);
+        assert!(sampled(&own, 10, 100, 1)["spec"]["managedFields"][0]["fieldsV1"].as_object().unwrap().len() < 300);
+    }
+
+    #[test]
+    fn directives_are_those_of_strategic_patches() {
+        let labels: Value = (0..3000)
+            .map(|label| (format!("$deleteFromPrimitiveList/{label}"), json!("x")))
+            .collect::<serde_json::Map<_, _>>()
+            .into();
+        let whole = text(&json!({"metadata": {"labels": labels}}));
+        let kept = |is_strategic| {
+            let all = values_above(0, &whole, is_strategic).unwrap().unwrap_or_default();
+            let sample = sample(&whole, &drawn(10, all, 10, 1), is_strategic).unwrap();
+            parsed(&sample)["metadata"]["labels"].as_object().unwrap().len()
+        };
+        assert_eq!(kept(true), 3000);
+        assert!(kept(false) <= 20);
     }
 
     #[test]
@@ -261,36 +387,48 @@ mod tests {
             nested = json!([nested, nested, nested]);
         }
         let whole = text(&nested);
-        let kept = |sure| parts(&sample(&whole, sure, || false).unwrap());
-        assert!(kept(100) <= 202, "{}", kept(100));
-        assert_eq!(kept(usize::MAX), parts(&whole));
-        let deep = [vec![b'['; 9000], vec![b']'; 9000]].concat();
-        assert!(sample(&deep.into(), usize::MAX, || true).unwrap().len() <= 2 * DEEPEST + 2);
+        let kept = |size, sure| parts(&sample(&whole, &drawn(size, count(&whole), sure, 1), false).unwrap());
+        assert!(kept(0, 100) <= 202, "{}", kept(0, 100));
+        assert!(kept(5, 100) <= 202 + 5 * 12 * 2 * GROWTH, "{}", kept(5, 100));
+        let deep = Bytes::from([vec![b'['; 9000], vec![b']'; 9000]].concat());
+        assert!(sample(&deep, &Draw::all(), false).unwrap().len() <= 2 * DEEPEST + 2);
+    }
+
+    #[test]
+    fn names_of_managers_are_short() {
+        let manager = |length: usize| json!({"metadata": {"managedFields": [null, {"manager": "a".repeat(length)}]}});
+        assert_eq!(has_long_manager(&text(&manager(MAX_MANAGER))), Ok(false));
+        assert_eq!(has_long_manager(&text(&manager(MAX_MANAGER + 1))), Ok(true));
+        let escaped = text(&manager(200)).to_vec();
+        let escaped = String::from_utf8(escaped).unwrap().replace("manager\"", "\\u006danage\\u0072\"");
+        assert_eq!(has_long_manager(escaped.as_bytes()), Ok(true));
+        assert_eq!(has_long_manager(&text(&json!({"spec": manager(200), "manager": "a".repeat(200)}))), Ok(false));
+        assert_eq!(has_long_manager(br#"{"metadata":{"managedFields":{"manager":"a"}}}"#), Ok(false));
     }
 
     proptest! {
         #[test]
-        fn a_sample_is_a_part_of_the_whole(whole in object(), sure in 0..50_usize, seed in any::<u64>()) {
-            let mut state = seed | 1;
-            let draw = || {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                state >> 63 == 0
-            };
-            let sample = sample(&text(&whole), sure, draw).unwrap();
+        fn a_sample_is_a_part_of_the_whole(whole in object(), size in 0..9_usize, sure in 0..50_usize, seed in any::<u64>()) {
+            let text = text(&whole);
+            let sample = sample(&text, &drawn(size, count(&text), sure, seed), false).unwrap();
             prop_assert!(is_part(&parsed(&sample), &whole));
         }
 
         #[test]
         fn without_a_limit_it_is_the_whole(whole in object()) {
-            prop_assert_eq!(parsed(&sample(&text(&whole), 0, || true).unwrap()), whole);
+            prop_assert_eq!(count(&text(&whole)).values, values(&whole));
+            prop_assert_eq!(parsed(&sample(&text(&whole), &Draw::all(), false).unwrap()), whole);
         }
 
         #[test]
         fn text_that_is_not_json_does_no_harm(text in prop::collection::vec(any::<u8>(), 0..200)) {
             let text = Bytes::from(text);
-            let _ = values_above(0, &text);
+            let counts = values_above(0, &text, false);
             let is_json = serde_json::from_slice::<Value>(&text).is_ok();
-            prop_assert!(!is_json || sample(&text, 3, || true).is_ok());
+            prop_assert!(!is_json || counts.is_ok());
+            let draw = drawn(3, counts.ok().flatten().unwrap_or_default(), 3, 1);
+            prop_assert!(!is_json || sample(&text, &draw, false).is_ok());
+            prop_assert!(!is_json || has_long_manager(&text).is_ok());
         }
     }
 }

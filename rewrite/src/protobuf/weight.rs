@@ -8,6 +8,9 @@ use super::lenient::next;
 /// A message counts like an object in JSON. This is also about the size of a Container in Go (`k8s.io/api/core/v1`).
 use crate::json::OBJECT as MESSAGE;
 
+/// A string, and its place in a list.
+const TEXT: usize = 64;
+
 /// The content of deeper messages is not parsed. Of the kinds of Kubernetes, only CustomResourceDefinitions have more
 /// than a dozen levels, and they have no protobuf form here.
 const DEEPEST: usize = 100;
@@ -24,10 +27,11 @@ pub fn weight(message: &[u8]) -> usize {
         let Some((field, rest)) = next(rest) else { continue };
         open.push(rest);
         let Some(field) = field.content else { continue };
+        weight += TEXT;
         if open.len() < DEEPEST {
             open.push(field);
         } else {
-            weight += field.len() / 2 * MESSAGE;
+            weight += field.len() / 2 * (MESSAGE + TEXT);
         }
     }
     weight
@@ -42,11 +46,14 @@ mod tests {
     #[test]
     fn empty_messages_weigh_much_and_text_little() {
         let containers = [0x12, 0].repeat(1000);
-        assert_eq!(weight(&containers), 2000 + 1001 * MESSAGE);
+        assert_eq!(weight(&containers), 2000 + 1000 * (MESSAGE + TEXT) + MESSAGE);
         let spec = [&[0x0a, 0xd0, 0x0f][..], &containers].concat();
-        assert_eq!(weight(&spec), spec.len() + 1002 * MESSAGE);
+        assert_eq!(weight(&spec), spec.len() + 1000 * (MESSAGE + TEXT) + TEXT + 2 * MESSAGE);
         // A group does not hide what follows it.
-        assert_eq!(weight(&[&[0x0b, 0x08, 1, 0x0c][..], &containers].concat()), 2004 + 1001 * MESSAGE);
+        assert_eq!(
+            weight(&[&[0x0b, 0x08, 1, 0x0c][..], &containers].concat()),
+            2004 + 1000 * (MESSAGE + TEXT) + MESSAGE
+        );
         for text in [include_str!("../../Cargo.toml"), include_str!("weight.rs"), "0123456789abcdef", "0", "a", "YWJj"]
         {
             let text = text.repeat((1 << 20) / text.len());

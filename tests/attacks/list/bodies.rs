@@ -46,6 +46,21 @@ pub(super) static ATTACKS: &[Attack] = &[
             Traffic::Requests(4, [false, true].map(of).into())
         },
     ),
+    Attack::new(
+        "field-managers",
+        "4 ConfigMaps/s with a field manager of 10,000 characters that are not printable",
+        || {
+            let object = |managed: Value| {
+                let metadata = json!({"name": "a", "managedFields": managed});
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}).to_string()
+            };
+            let in_query = format!("{CONFIG_MAPS}?fieldManager={}", "%01".repeat(10_000));
+            let in_body = json!([{"manager": "\u{1}".repeat(10_000), "operation": "Update", "apiVersion": "v1",
+            "fieldsType": "FieldsV1", "fieldsV1": {}}]);
+            let of = |path: &str, managed| Sent::new(Who::Admin, "POST", path).with(JSON, object(managed));
+            Traffic::Requests(4, vec![of(&in_query, Value::Null), of(CONFIG_MAPS, in_body)])
+        },
+    ),
     Attack::new("null-containers", "4 Pods/s of 33,000 containers that are null, in JSON of 165 KB", || {
         Traffic::Requests(4, vec![Sent::new(Who::Admin, "POST", PODS).with(JSON, containers("null", 33_000))])
     }),

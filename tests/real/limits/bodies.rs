@@ -106,6 +106,19 @@ pub(super) fn samples_come_first(host: Arc<HostCluster>) -> anyhow::Result<()> {
         ensure!(answer.body.len() < 1 << 20, "{what}: {} bytes", answer.body.len());
     }
 
+    // The host would name all errors of such a name.
+    let name = "\u{1}".repeat(200);
+    let managed = format!(r#"{{"metadata":{{"managedFields":[{{"manager":{}}}]}}}}"#, serde_json::json!(name));
+    let added = r#"[{"op":"add","path":"/metadata/managedFields/-","value":{"manager":NAME}}]"#;
+    let added = added.replace("NAME", &serde_json::json!(name).to_string());
+    let too_long = "Too long: may not be more than 128 bytes";
+    let in_query = format!("{OBJECT}?fieldManager={}", "%01".repeat(200));
+    for (path, media, body) in
+        [(in_query.as_str(), MERGE_PATCH, "{}"), (OBJECT, MERGE_PATCH, &managed), (OBJECT, JSON_PATCH, &added)]
+    {
+        own.send_as("PATCH", path, media, body)?.refused(422, "Invalid", too_long)?;
+    }
+
     // If only a few values are invalid, the host gets the whole, and names them all.
     let few = kept.replace(r#""k9000":"#, r#""!":"#).replace(r#""k19999":"#, r#""?":"#);
     let answer = own.send("PUT", OBJECT, &few)?;

@@ -42,12 +42,17 @@ pub(super) async fn by_json_patch(
     let live = read(asked, request, asked.upstream(Method::GET, path, asked.acts_as(), empty())?).await?;
     let does_not_apply = |_| Refusal::from(Status::patch_does_not_apply());
     let mut object = patch.apply(shown_text(asked, request, &live)?).map_err(does_not_apply)?;
-    if !patch.pointers().any(|pointer| MANAGED.starts_with(pointer) || pointer.starts_with(MANAGED)) {
+    if !patch.pointers().any(is_of_managed) {
         // A PUT without managed fields keeps those of the host, which include hidden fields (`fieldManager.Update` in
         // apimachinery's `pkg/util/managedfields/internal/fieldmanager.go`).
         object = without(object, MANAGED);
     }
     mapped(asked, request, namespace, object).await
+}
+
+/// Whether a JSON pointer is of managed fields, or of what contains them.
+pub(super) fn is_of_managed(pointer: &str) -> bool {
+    MANAGED.starts_with(pointer) || pointer.starts_with(MANAGED)
 }
 
 /// Whether every API server accepts the parameters of a patch.
