@@ -11,6 +11,7 @@
 //! is added to pods and hidden from clients), [`pod_security`] (the level that the host enforces), [`view`] (responses, host
 //! to virtual), [`request`] (virtual to host), [`json_patch`] (patches that are applied here), [`yaml`] (conversion to JSON).
 
+pub mod field_manager;
 pub mod guard;
 pub mod json;
 pub mod json_patch;

@@ -22,9 +22,10 @@ mod splice;
 pub(crate) mod toleration;
 mod weight;
 
+pub(crate) use lenient::fields;
 pub use named::{ObjectMetadata, ObjectName, event_namespace};
 pub use program::ProtoProgram;
 pub(crate) use program::{Field, Inside, KindMessage, KindProgram, Message};
-pub use sample::{has_long_manager, sample, values_above};
+pub use sample::{large, sample};
 pub(crate) use splice::{Found, Splice};
 pub use weight::weight;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde_json::json;
+
 /// A test that makes the agent apply a patch itself.
 pub const TEST: &str = r#"{"op":"test","path":"/spec/template/spec/nodeSelector","value":null}"#;
 
@@ -98,6 +100,97 @@ pub fn groups(count: usize, packed: bool) -> Vec<u8> {
     let container = [field(1, b"a"), field(2, b"a")].concat();
     let spec = [field(2, &container), field(14, &groups)].concat();
     enveloped(b"v1", b"Pod", &[field(1, &field(1, b"a")), field(2, &spec)].concat())
+}
+
+/// Objects in which the host finds many errors in one text, or quotes a list in many errors. Each comes with the path of its
+/// collection.
+pub fn quoted() -> [(&'static str, String); 5] {
+    let metadata = |annotation: &str, value: String| json!({"name": "a", "annotations": {annotation: value}});
+    let ranges = (0..25_000).map(|range| format!("a{range:x}")).collect::<Vec<_>>().join(",");
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80}]},
+        "metadata": metadata("service.beta.kubernetes.io/load-balancer-source-ranges", ranges),
+    });
+    let scaler = json!({
+        "apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
+        "metadata": metadata("autoscaling.alpha.kubernetes.io/metrics", format!("[{}]", vec!["{}"; 33_000].join(","))),
+        "spec": {"maxReplicas": 1, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}},
+    });
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
+        "spec": {
+            "containers": [{"name": "a", "image": "a"}],
+            "volumes": [{"name": "a", "quobyte": {"volume": "a", "registry": ",".repeat(20_000)}}],
+        },
+    });
+    let owner = |uid: String| json!({"apiVersion": "v1", "kind": "A", "name": "a", "uid": uid, "controller": true});
+    let uid = |owner: usize| if owner == 0 { "u".repeat(100_000) } else { format!("u{owner}") };
+    let owners: Vec<_> = (0..340).map(|number| owner(uid(number))).collect();
+    let owned = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "ownerReferences": owners}});
+    let scopes: Vec<_> = (0..2_000).map(|scope| format!("{scope}{}", "s".repeat(20))).collect();
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "a"},
+        "spec": {"hard": {"pods": "1"}, "scopes": scopes},
+    });
+    [
+        ("/api/v1/namespaces/default/services", service.to_string()),
+        ("/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", scaler.to_string()),
+        ("/api/v1/namespaces/default/pods", pod.to_string()),
+        ("/api/v1/namespaces/default/resourcequotas", quota.to_string()),
+        ("/api/v1/namespaces/default/configmaps", owned.to_string()),
+    ]
+}
+
+/// Valid objects that are so large that the host gets samples of them, with the paths of their collections.
+pub fn valid() -> [(&'static str, String); 4] {
+    let backend = json!({"service": {"name": "a", "port": {"number": 80}}});
+    let paths: Vec<_> =
+        (0..10).map(|path| json!({"path": format!("/{path}"), "pathType": "Prefix", "backend": backend})).collect();
+    let rules: Vec<_> =
+        (0..100).map(|host| json!({"host": format!("h{host}.example.com"), "http": {"paths": paths}})).collect();
+    let ingress = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "a"}, "spec": {"rules": rules},
+    });
+    let peers: Vec<_> = (0..40).map(|peer| json!({"ipBlock": {"cidr": format!("10.0.{peer}.0/24")}})).collect();
+    let port = json!({"protocol": "TCP", "port": 80});
+    let policy = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "a"},
+        "spec": {"podSelector": {}, "egress": vec![json!({"to": peers, "ports": [port]}); 60]},
+    });
+    let env: Vec<_> = (0..250).map(|name| json!({"name": format!("N{name}"), "value": "v"})).collect();
+    let mounts: Vec<_> =
+        (0..20).map(|name| json!({"name": format!("v{name}"), "mountPath": format!("/{name}")})).collect();
+    let containers: Vec<_> = (0..10)
+        .map(|name| {
+            let args = ["a".repeat(3_000), "b".to_owned()];
+            json!({"name": format!("c{name}"), "image": "a", "env": env, "volumeMounts": mounts, "args": args})
+        })
+        .collect();
+    let volumes: Vec<_> = (0..20).map(|name| json!({"name": format!("v{name}"), "emptyDir": {}})).collect();
+    let labels = json!({"a": "b"});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers, "volumes": volumes}},
+        },
+    });
+    let endpoints: Vec<_> = (0..1_000)
+        .map(|address| {
+            let addresses = [format!("10.1.{}.{}", address / 250, address % 250)];
+            json!({"addresses": addresses, "conditions": {"ready": true}, "hints": {"forZones": [{"name": "a"}]}})
+        })
+        .collect();
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"name": "a"}, "addressType": "IPv4",
+        "endpoints": endpoints, "ports": [{"name": "a", "port": 80}],
+    });
+    [
+        ("/apis/networking.k8s.io/v1/namespaces/default/ingresses", ingress.to_string()),
+        ("/apis/networking.k8s.io/v1/namespaces/default/networkpolicies", policy.to_string()),
+        ("/apis/apps/v1/namespaces/default/deployments", deployment.to_string()),
+        ("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", slice.to_string()),
+    ]
 }
 
 /// The envelope is `Unknown` in apimachinery's `pkg/runtime/generated.proto`.

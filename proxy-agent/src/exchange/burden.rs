@@ -8,9 +8,10 @@ use kube_wire::envelope::{Envelope, MAGIC};
 use kube_wire::gvr::GroupKind;
 use kube_wire::media::{BodyType, Encoding};
 use kube_wire::query::WriteOptions;
-use kube_wire::status::FieldError;
+use kube_wire::status::{CauseType, FieldError};
 use kube_wire::{Status, Target, Verb};
-use rewrite::{json, protobuf, schema, yaml};
+use rewrite::field_manager::Defect;
+use rewrite::{field_manager, json, protobuf, schema, yaml};
 use serde::de::IgnoredAny;
 use tunnel::Reservation;
 
@@ -67,6 +68,17 @@ pub(super) fn charge_head(cluster: &VirtualCluster, head: &Parts) -> Result<Opti
     match target + fields.sum::<usize>() {
         ..=UNCHARGED_HEAD => Ok(None),
         length => cluster.kept.memory.heads.reserve(length).map(Some).ok_or(Exhausted::Heads.into()),
+    }
+}
+
+/// The error for the name of a field manager.
+fn field_error(field: &str, defect: Defect) -> FieldError {
+    match defect {
+        Defect::TooLong => FieldError::too_long(field, field_manager::MAX_LENGTH),
+        Defect::NotPrintable => FieldError {
+            cause: CauseType::Invalid,
+            ..FieldError::forbidden(field, "should only contain printable characters")
+        },
     }
 }
 
@@ -143,8 +155,7 @@ impl Asked<'_> {
         })
     }
 
-    /// Refuses a long name of a field manager in the query. The host quotes the whole name for each character that is not
-    /// printable (`ValidateFieldManager` in apimachinery's `pkg/apis/meta/v1/validation`).
+    /// Refuses a long name of a field manager in the query, in which the host could find many errors.
     pub(super) fn admit_field_manager(&self) -> Result<(), Refusal> {
         let options = match *self.info.method() {
             Method::POST => "CreateOptions",
@@ -152,25 +163,23 @@ impl Asked<'_> {
             Method::PATCH => "PatchOptions",
             _ => return Ok(()),
         };
-        if WriteOptions::parse(self.info.query())?.field_manager.len() <= json::MAX_MANAGER {
+        if WriteOptions::parse(self.info.query())?.field_manager.len() <= field_manager::MAX_LENGTH {
             return Ok(());
         }
-        let error = FieldError::too_long("fieldManager", json::MAX_MANAGER);
-        Err(Status::invalid(GroupKind { group: "meta.k8s.io", kind: options }, "", &[error]).into())
+        let kind = GroupKind { group: "meta.k8s.io", kind: options };
+        Err(Status::invalid(kind, "", &[field_error("fieldManager", Defect::TooLong)]).into())
     }
 
     /// The same for the managed fields of a body that goes to the host.
     pub(super) fn admit_managers(&self, body: &[u8]) -> Result<(), Refusal> {
         let Some(request) = self.info.resource().filter(|_| self.body_use() == BodyUse::Mapped) else { return Ok(()) };
-        let is_long = match body.strip_prefix(&MAGIC) {
-            Some(_) => Envelope::decode(body).is_ok_and(|envelope| protobuf::has_long_manager(envelope.raw)),
+        let defect = match body.strip_prefix(&MAGIC) {
+            Some(_) => Envelope::decode(body).ok().and_then(|envelope| field_manager::in_protobuf(envelope.raw)),
             // The host refuses a body that is not JSON before it looks at names.
-            None => json::has_long_manager(body).unwrap_or_default(),
+            None => field_manager::in_json(body).unwrap_or_default(),
         };
-        if !is_long {
-            return Ok(());
-        }
-        let error = FieldError::too_long("metadata.managedFields[].manager", json::MAX_MANAGER);
+        let Some(defect) = defect else { return Ok(()) };
+        let error = field_error("metadata.managedFields[].manager", defect);
         Err(Status::invalid(group_kind(request), request.path_name().unwrap_or_default(), &[error]).into())
     }
 

@@ -28,7 +28,6 @@ use super::Asked;
 use super::body::{content_type, same_name};
 use super::node_ports::Form;
 use super::object::map_json;
-use super::sample::FEW_VALUES;
 use crate::host::{RequestBody, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
 pub(super) use apply::named;
@@ -51,6 +50,9 @@ const GUARDED: [(&str, &str); 9] = [
 /// Kinds whose labels say which virtual cluster an object belongs to, and that the host patches strategically. It does
 /// not patch custom objects strategically (`jsonPatcher` and `smpPatcher` in apiserver's `handlers/patch.go`).
 const LABELLED: [(&str, &str); 2] = [("", "namespaces"), ("rbac.authorization.k8s.io", "clusterroles")];
+
+/// A JSON patch of at most this length, in bytes, does no harm with the name of a field manager.
+const SHORT: usize = 256;
 
 /// The refusal of a directive for an object of these kinds.
 const UNDIRECTED: &str = "patches of Namespaces and ClusterRoles support neither $patch nor $retainKeys here; send a \
@@ -80,10 +82,10 @@ impl Asked<'_> {
                 })?;
                 let program = self.program(request);
                 // The host could apply many operations, or copies of large values, before anyone has seen the result.
-                let is_small = !patch.copies() && matches!(json::values_above(FEW_VALUES, body, false), Ok(None));
-                // It could add the name of a manager that is too long.
-                let is_small = is_small && !patch.pointers().any(resolve::is_of_managed);
-                if is_small && !patch.pointers().any(|pointer| program.touches(pointer)) {
+                let is_small = !patch.copies() && matches!(json::large(body, json::Form::default()), Ok(None));
+                // A longer patch could add the name of a manager that is too long.
+                let names_managers = body.len() > SHORT && patch.pointers().any(resolve::is_of_managed);
+                if is_small && !names_managers && !patch.pointers().any(|pointer| program.touches(pointer)) {
                     return self.sent(path, full(body.clone()));
                 }
                 self.put(resolve::by_json_patch(self, request, namespace, path, &patch).await?, path)

@@ -3,7 +3,8 @@
 //! If an object has many invalid values, an API server copies the text of all errors for each of them (`aggregate.Error` in
 //! apimachinery's `pkg/util/errors`). For 10,000 invalid labels, in a body of 110 KB, it needs minutes of CPU time, and does
 //! not stop when the client disconnects. So the host first gets a random sample of such a body, as a dry run (KEP-576), and
-//! then a larger one. If the refusal of a sample is long, it is the response. Otherwise only few values are invalid.
+//! then a larger one. From the errors of a sample, the agent estimates what the host would copy for the whole. If that is
+//! too much, the refusal of the sample is the response.
 
 use std::sync::PoisonError;
 
@@ -13,115 +14,198 @@ use kube_wire::Status;
 use kube_wire::envelope::{Envelope, MAGIC};
 use kube_wire::media::BodyType;
 use kube_wire::query::Query;
-use rewrite::sample::{Counts, Draw};
-use rewrite::{json, protobuf};
+use rewrite::json::Form;
+use rewrite::sample::{Allowance, Draw, Size};
+use rewrite::{json, protobuf, schema};
 
 use super::body::{BodyUse, content_type};
 use super::plan::uri;
-use super::{Asked, patch, warning};
+use super::{Asked, warning};
 use crate::host::{HostBody, RequestBody, full};
 use crate::refusal::Refusal;
 use crate::translate::{MAX_OBJECT, encoding};
 
-/// A body with at most this many values goes to the host at once. If all of them are invalid, the host needs about a second.
-pub(super) const FEW_VALUES: usize = 1024;
+/// Bodies up to this length, in bytes, are not large.
+const SHORT: usize = 1024;
 
 /// The numbers of drawn values in the samples.
-const SIZES: [usize; 2] = [64, 512];
+const SIZES: [usize; 2] = [32, 512];
 
-/// A sample is not drawn from fewer values than this many times its size.
+/// The second sample is not drawn from fewer values than this many times its size.
 const LEAST_RATIO: usize = 4;
 
-/// The number of values that a sample keeps without drawing, for each drawn value. Objects have some members that
-/// Kubernetes requires.
-const SURE: usize = 16;
+/// For each drawn value, a sample may contain so many other elements of arrays.
+const ELEMENTS: usize = 8;
 
-/// A sample with fewer errors says little about the whole. Some values may be invalid only because others are missing.
+/// It contains no other elements if it already has so many values for each drawn one.
+const VALUES: usize = 32;
+
+/// A sample with fewer errors says little about the whole. Some of its values may be invalid only because it omits others.
 const FEW_ERRORS: usize = 8;
 
-/// The limit for what the host may copy to write its errors, in bytes. It needs about a second for this.
+/// A sample with more unknown and duplicate members than this is refused. With many such members, a client could displace those
+/// that decide how the host validates the object.
+const FEW_UNKNOWN: usize = 16;
+
+/// The limit for what the host may copy to report its errors, in bytes. It needs about a second for this.
 const MAX_COPIED: usize = 1 << 30;
 
-/// What the client is told if a sample is refused.
-const SAMPLED: &str = "many values of the object are invalid; the response is about a random sample of them, so its \
-                       indices are others";
+/// The warning that the client gets with the refusal of a sample.
+const SAMPLED: &str = "the object has many errors; this response describes a random sample of the object, so indices in it \
+                       differ from those in the object";
 
-/// What an API server says if a webhook has side effects (`NewDryRunUnsupportedErr` in apiserver's
+/// The message of an API server if a webhook may have side effects (`NewDryRunUnsupportedErr` in apiserver's
 /// `pkg/admission/plugin/webhook/errors`).
-const NO_DRY_RUN: &[u8] = b"does not support dry run because the effects are unknown";
+const NO_DRY_RUN: &[u8] = b"does not support dry run";
+
+/// The message of an API server if a webhook denies a request. A webhook can choose any status (`ToStatusErr` in the same
+/// package).
+const BY_WEBHOOK: &[u8] = b"admission webhook ";
+
+/// The message of an API server about unknown and duplicate members (`NewStrictDecodingError` in apimachinery's
+/// `pkg/runtime`).
+const STRICT: &[u8] = b"strict decoding error";
+
+/// A sample of a body.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    /// In bytes.
+    length: usize,
+    /// The number of drawn values.
+    count: usize,
+    /// The size of the whole.
+    whole: Size,
+}
+
+/// What the response to a sample means.
+enum Verdict {
+    /// The agent may send the next sample, or the whole object.
+    Passed,
+    /// The host has found only a few unknown members, and has not validated the sample.
+    HasUnknown,
+    /// The response to the client.
+    Refused(Box<Response<HostBody>>),
+}
+
+// === impl Sample ===
+
+impl Sample {
+    /// The bytes that the host would copy to write the errors of the whole, if this is the refusal of the sample. For each
+    /// error, it copies the text of all before it, and an error may quote a list of the object.
+    fn copied(self, refusal: &[u8]) -> usize {
+        let status = Status::from_json(refusal).or_else(|_| Status::from_protobuf(refusal));
+        let errors = status.map_or(usize::MAX, |status| status.details.map_or(0, |details| details.causes.len()));
+        if errors < FEW_ERRORS {
+            return 0;
+        }
+        let all = errors.saturating_mul(self.whole.ratio(self.count));
+        let text = (refusal.len() / errors).saturating_mul((self.whole.length / self.length.max(1)).max(1));
+        all.saturating_mul(all).saturating_mul(text)
+    }
+}
+
+// === impl Asked ===
 
 impl Asked<'_> {
-    /// Sends a request to the host. If its body has many values, the host validates samples of the body first.
+    /// Sends a request to the host. If its body is large, the host validates samples of the body first.
     pub(super) async fn send(&self, request: Request<RequestBody>) -> Result<Response<HostBody>, Refusal> {
         let body = request.body().bytes();
-        let Some(counts) = self.many_values(request.method(), &body)? else {
+        let form = self.form(request.method());
+        let Some(size) = self.large(request.method(), &body, form)? else {
             return Ok(self.send_as_it_is(request).await?);
         };
-        for size in SIZES.into_iter().take_while(|size| counts.sum() >= LEAST_RATIO * size) {
-            let Some(sample) = self.sample(&request, counts, size)? else { break };
-            let response = self.send_as_it_is(self.dry_run_of(&request, sample)?).await?;
-            if let Some(refusal) = self.refusal_of_sample(response, counts.ratio(size)).await? {
-                return Ok(refusal);
+        for (index, count) in SIZES.into_iter().enumerate() {
+            if index > 0 && size.values.max(size.numbers) < LEAST_RATIO * count {
+                break;
+            }
+            let Some(sample) = draw(&body, form, size, count)? else { break };
+            let dry_runs = self.dry_runs_of(&request, form, &sample)?;
+            let sample = Sample { length: sample.len(), count, whole: size };
+            if let Verdict::Refused(refusal) = self.validated(dry_runs, sample).await? {
+                return Ok(*refusal);
             }
         }
         Ok(self.send_as_it_is(request).await?)
     }
 
-    /// The numbers of values of a body, if the host validates it and there are many.
-    fn many_values(&self, method: &Method, body: &Bytes) -> Result<Option<Counts>, Refusal> {
+    /// The size of a body, if the host validates it and it is large.
+    fn large(&self, method: &Method, body: &Bytes, form: Form) -> Result<Option<Size>, Refusal> {
         let is_validated = [Method::POST, Method::PUT, Method::PATCH].contains(method);
         // A JSON patch has few values, or the agent has applied it.
         let is_json_patch = *method == Method::PATCH && self.has_patch(BodyType::JsonPatch);
-        // No part of a definition is like another: a sample would be another definition.
-        if !is_validated || is_json_patch || self.body_use() != BodyUse::Mapped || self.is_of_definitions() {
+        if !is_validated || is_json_patch || self.body_use() != BodyUse::Mapped || !self.may_be_sampled() {
             return Ok(None);
         }
-        if body.len() <= FEW_VALUES {
+        if body.len() <= SHORT {
             return Ok(None);
         }
         if body.starts_with(&MAGIC) {
             let envelope = Envelope::decode(body).map_err(unreadable)?;
-            return Ok(protobuf::values_above(FEW_VALUES, envelope.raw, self.may_have_packed_numbers()));
+            return Ok(protobuf::large(envelope.raw, form.is_data));
         }
-        json::values_above(FEW_VALUES, body, self.is_strategic(method)).map_err(unreadable)
+        json::large(body, form).map_err(unreadable)
     }
 
-    /// Draws a sample of this size. `None` if the host cannot read the body either.
-    fn sample(&self, request: &Request<RequestBody>, counts: Counts, size: usize) -> Result<Option<Bytes>, Refusal> {
-        let body = request.body().bytes();
-        let draw = Draw::new(size, counts, SURE * size, |below| fastrand::usize(..below));
-        if !body.starts_with(&MAGIC) {
-            return json::sample(&body, &draw, self.is_strategic(request.method())).map(Some).map_err(unreadable);
-        }
-        let envelope = Envelope::decode(&body).map_err(unreadable)?;
-        let sample = protobuf::sample(envelope.raw, &draw, self.may_have_packed_numbers());
-        Ok(sample.map(|raw| Envelope { raw: &raw, ..envelope }.encode().into()))
+    /// Whether a sample of these objects shows how many errors the whole has. A sample of a CustomResourceDefinition is another
+    /// definition. An aggregated API server may ignore `dryRun`, and store the sample.
+    fn may_be_sampled(&self) -> bool {
+        let Some(request) = self.info.resource() else { return false };
+        let name = || format!("{}.{}", request.resource(), request.group());
+        !self.is_of_definitions() && (self.is_built_in() || self.parts.definitions.is_of_clusters(&name()).is_some())
     }
 
-    /// Whether the body that goes to the host is a strategic merge patch.
-    fn is_strategic(&self, method: &Method) -> bool {
-        *method == Method::PATCH && self.has_patch(BodyType::StrategicMergePatch)
+    fn is_built_in(&self) -> bool {
+        self.info.resource().is_some_and(|request| schema::kind_of(request.group(), request.resource()).is_some())
     }
 
-    fn is_apply(&self, method: &Method) -> bool {
-        *method == Method::PATCH && self.has_patch(BodyType::ApplyYaml)
+    fn form(&self, method: &Method) -> Form {
+        let is_data = self.info.resource().is_some_and(|request| {
+            request.group().is_empty() && ["configmaps", "secrets"].contains(&request.resource())
+        });
+        let is_strategic = *method == Method::PATCH && self.has_patch(BodyType::StrategicMergePatch);
+        Form { is_strategic, is_built_in: self.is_built_in(), is_data }
     }
 
     fn has_patch(&self, kind: BodyType) -> bool {
-        matches!(BodyType::of_patch(content_type(&self.headers)), Ok(found) if found == kind)
+        BodyType::of_patch(content_type(&self.headers)).is_ok_and(|found| found == kind)
     }
 
-    /// Whether the objects have lists of numbers, which a message can have as one field. No others than those with a pod
-    /// specification have them (`repeated int` in the generated.proto files of `k8s.io/api`).
-    fn may_have_packed_numbers(&self) -> bool {
-        self.info.resource().is_some_and(patch::is_guarded)
+    /// The dry runs of a sample, one after the other. If the kind is built in, the first one asks for unknown members.
+    fn dry_runs_of(
+        &self,
+        request: &Request<RequestBody>,
+        form: Form,
+        sample: &Bytes,
+    ) -> Result<Vec<Request<RequestBody>>, Refusal> {
+        let modes = if form.is_built_in && !sample.starts_with(&MAGIC) { &[true, false][..] } else { &[false] };
+        modes.iter().map(|is_strict| self.dry_run_of(request, sample.clone(), *is_strict)).collect()
+    }
+
+    /// Lets the host validate a sample.
+    async fn validated(&self, dry_runs: Vec<Request<RequestBody>>, sample: Sample) -> Result<Verdict, Refusal> {
+        for dry_run in dry_runs {
+            let response = self.send_as_it_is(dry_run).await?;
+            match self.verdict(response, sample).await? {
+                Verdict::HasUnknown => {}
+                verdict => return Ok(verdict),
+            }
+        }
+        Ok(Verdict::Passed)
     }
 
     /// The request with a sample of its body, as a dry run.
-    fn dry_run_of(&self, request: &Request<RequestBody>, sample: Bytes) -> Result<Request<RequestBody>, Refusal> {
+    fn dry_run_of(
+        &self,
+        request: &Request<RequestBody>,
+        sample: Bytes,
+        is_strict: bool,
+    ) -> Result<Request<RequestBody>, Refusal> {
         let mut query = Query::new(request.uri().query().unwrap_or_default());
         query.set("dryRun", "All");
-        if self.is_apply(request.method()) {
+        if is_strict {
+            query.set("fieldValidation", "Strict");
+        }
+        if *request.method() == Method::PATCH && self.has_patch(BodyType::ApplyYaml) {
             // A conflict of field managers would hide invalid values.
             query.set("force", "true");
         }
@@ -133,47 +217,56 @@ impl Asked<'_> {
         Ok(dry)
     }
 
-    /// The response to a sample, unless the whole body may be sent. The whole has `ratio` times as many values.
-    async fn refusal_of_sample(
-        &self,
-        response: Response<HostBody>,
-        ratio: usize,
-    ) -> Result<Option<Response<HostBody>>, Refusal> {
-        match response.status() {
-            status if status.is_success() => return Ok(None),
-            // An admission plugin or a webhook denies the sample, perhaps because something is missing. They validate what
-            // the host has found to be valid.
-            StatusCode::FORBIDDEN => return Ok(None),
-            StatusCode::UNPROCESSABLE_ENTITY | StatusCode::BAD_REQUEST if encoding(response.headers()).is_some() => {}
-            _ => return Ok(Some(response)),
+    /// Judges the response to a sample.
+    async fn verdict(&self, response: Response<HostBody>, sample: Sample) -> Result<Verdict, Refusal> {
+        let status = response.status();
+        // The host denies the whole for the same reason, or a validating admission plugin denies the sample. Such plugins run
+        // after the host has validated the object.
+        if status.is_success() || status == StatusCode::FORBIDDEN {
+            return Ok(Verdict::Passed);
+        }
+        if encoding(response.headers()).is_none() {
+            return Ok(Verdict::Refused(Box::new(response)));
         }
         let (parts, body) = response.into_parts();
-        let (length, body) = self.outside(self.answer_collector().collect_or_drain(body, MAX_OBJECT)).await;
-        let body = body.inspect_err(|_| self.charge_read_refusal(parts.status, length))?;
-        let is_passed = match parts.status {
-            StatusCode::BAD_REQUEST => memchr::memmem::find(&body, NO_DRY_RUN).is_some(),
-            _ => copied(&body, ratio) <= MAX_COPIED,
+        let (read, body) = self.outside(self.answer_collector().collect_or_drain(body, MAX_OBJECT)).await;
+        let body = body.inspect_err(|_| self.charge_read_refusal(status, read))?;
+        let has = |text: &[u8]| memchr::memmem::find(&body, text).is_some();
+        let is_sampled = match status {
+            _ if has(BY_WEBHOOK) || has(NO_DRY_RUN) => return Ok(Verdict::Passed),
+            StatusCode::UNPROCESSABLE_ENTITY if sample.copied(&body) <= MAX_COPIED => {
+                return Ok(Verdict::Passed);
+            }
+            StatusCode::BAD_REQUEST if has(STRICT) && unknown(&body) <= FEW_UNKNOWN => return Ok(Verdict::HasUnknown),
+            StatusCode::UNPROCESSABLE_ENTITY => true,
+            _ => has(STRICT),
         };
-        if is_passed {
-            return Ok(None);
-        }
-        if parts.status == StatusCode::UNPROCESSABLE_ENTITY {
+        if is_sampled {
             let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
             warnings.extend(warning(SAMPLED));
         }
-        Ok(Some(Response::from_parts(parts, HostBody::read(body))))
+        Ok(Verdict::Refused(Box::new(Response::from_parts(parts, HostBody::read(body)))))
     }
 }
 
-/// The bytes that the host would copy to write the errors of the whole, if this is the refusal of a sample. For each
-/// error, it copies the text of all before it.
-fn copied(refusal: &[u8], ratio: usize) -> usize {
-    let status = Status::from_json(refusal).or_else(|_| Status::from_protobuf(refusal));
-    let errors = status.map_or(usize::MAX, |status| status.details.map_or(0, |details| details.causes.len()));
-    if errors < FEW_ERRORS {
-        return 0;
-    }
-    errors.saturating_mul(ratio).saturating_mul(ratio).saturating_mul(refusal.len())
+/// Draws so many values of a body. `None` if the sample is the whole, or if the host cannot read the body either.
+fn draw(body: &Bytes, form: Form, size: Size, count: usize) -> Result<Option<Bytes>, Refusal> {
+    let others = Allowance::new(count * ELEMENTS, count * VALUES);
+    let draw = Draw::new(count, size, others, |below| fastrand::usize(..below));
+    let sample = if body.starts_with(&MAGIC) {
+        let envelope = Envelope::decode(body).map_err(unreadable)?;
+        let sample = protobuf::sample(envelope.raw, &draw, form.is_data);
+        sample.map(|raw| Bytes::from(Envelope { raw: &raw, ..envelope }.encode()))
+    } else {
+        json::sample(body, &draw, form).map(Some).map_err(unreadable)?
+    };
+    Ok(sample.filter(|sample| sample.len() < body.len()))
+}
+
+/// The number of unknown and duplicate members that a refusal names.
+fn unknown(refusal: &[u8]) -> usize {
+    let count = |text: &str| memchr::memmem::find_iter(refusal, text).count();
+    count("unknown field ") + count("duplicate field ")
 }
 
 fn unreadable(error: impl std::error::Error) -> Refusal {

@@ -1,235 +1,269 @@
 //! Random samples of a JSON object: see [`Draw`].
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use super::Fate;
 use super::cursor::Cursor;
 use super::edit::Edits;
 use super::fault::Malformed;
-use super::weight::parts;
-use crate::sample::{Counts, Draw, FIRST, GROWTH, Number};
+use super::text::{Text, quoted};
+use super::weight::parts_and_text;
+use crate::name::LAST_APPLIED_ANNOTATION;
+use crate::sample::{Allowance, Draw, IN_TEXT, MAX_TEXT, Position, SHORT_TEXT, Size};
 
-/// The number of members of an object on the upper two levels that a sample always keeps. Only a map has more.
-const UPPER: usize = 256;
-
-/// The content of deeper objects and arrays is left out. Schemas of custom resources are nested the deepest, and have
-/// fewer levels.
+/// A sample has no objects and arrays below this level, and their content is not counted. Schemas of custom resources are
+/// nested the deepest, and have fewer levels.
 const DEEPEST: usize = 200;
 
-/// Directives of strategic merge patches for lists. They must name every element, which a sample has not.
+/// Directives of strategic merge patches (apimachinery's `pkg/util/strategicpatch/patch.go`). A directive with the prefix
+/// `ORDER` must name every element of a list. A sample does not have every element, so it omits these directives. The host
+/// does not validate the content of the others.
 const ORDER: &str = "$setElementOrder/";
+const PATCH: &str = "$patch";
+const RETAIN_KEYS: &str = "$retainKeys";
 
-/// The other directives of strategic merge patches, whose content is not validated (apimachinery's
-/// `pkg/util/strategicpatch/patch.go`).
-const DIRECTIVES: [&str; 3] = ["$patch", "$retainKeys", "$deleteFromPrimitiveList/"];
+/// What is known of an object, or of a patch of one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Form {
+    /// Whether it is a strategic merge patch. Such a patch may contain directives.
+    pub is_strategic: bool,
+    /// Whether its kind is built in. An API server can report members that a built-in kind does not have.
+    pub is_built_in: bool,
+    /// Whether the host does not validate text outside its metadata.
+    pub is_data: bool,
+}
 
-/// The path to the only values that no one validates one by one: the names of managed fields (`FieldsV1`).
-const MANAGED: [&str; 3] = ["metadata", "managedFields", "fieldsV1"];
-
-/// The maximum length of the name of a field manager (`FieldManagerMaxLength` in apimachinery's
-/// `pkg/apis/meta/v1/validation`), in bytes.
-pub const MAX_MANAGER: usize = 128;
-
-/// Where a value is, as far as it matters.
+/// Where a value is, if its place decides what a sample does with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// At the first so many keys of [`MANAGED`].
-    Towards(usize),
+    Root,
+    Metadata,
+    ManagedFields,
+    /// The names of managed fields (`FieldsV1`). The host does not validate them one by one.
+    FieldsV1,
+    Annotations,
+    /// In a value whose text the host does not validate.
+    Data,
     Elsewhere,
 }
 
-/// How a sample is drawn.
-struct Sampler<'d> {
-    draw: &'d Draw,
-    /// How many more values the sample keeps without drawing.
-    sure: usize,
-    next: Number,
-    /// Whether the object is a strategic merge patch, which may contain directives.
-    is_strategic: bool,
+/// A value that a sample may leave out.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Member(usize),
+    Element(usize),
 }
 
-/// The number of values in an object or a patch, without those in its managed fields, if it is above `limit`.
-pub fn values_above(limit: usize, object: &[u8], is_strategic: bool) -> Result<Option<Counts>, Malformed> {
-    if parts(object) <= limit {
+/// The state of the scan that counts values or draws a sample.
+struct Sampler<'d> {
+    draw: &'d Draw,
+    form: Form,
+    allowance: Allowance,
+    /// The position of the next value.
+    next: Position,
+    /// The length of the longest text that a sample shortens, in bytes.
+    text: usize,
+    /// Whether the object is the text of a string in another object.
+    is_text: bool,
+}
+
+/// The size of an object or a patch if it is [large](Size::is_large), else `None`. The names of managed fields do not count.
+pub fn large(object: &[u8], form: Form) -> Result<Option<Size>, Malformed> {
+    let (values, text) = parts_and_text(object);
+    if !(Size { values, numbers: 0, text, length: object.len() }).is_large() {
         return Ok(None);
     }
     let draw = Draw::all();
-    let mut sampler = Sampler { draw: &draw, sure: 0, next: Number::default(), is_strategic };
-    let mut cursor = Cursor::new(object, 0, 0);
-    sampler.value(&mut cursor, &mut Edits::new(), Place::Towards(0), 0)?;
-    cursor.finish()?;
-    let values = sampler.next.value;
-    Ok(Some(Counts { values, scalars: 0 }).filter(|counts| counts.values > limit))
+    let mut sampler = Sampler::new(&draw, form, false);
+    sampler.object(&mut Cursor::new(object, 0, 0), &mut Edits::new())?;
+    Ok(Some(sampler.size(object.len())).filter(|size| size.is_large()))
 }
 
-/// Draws a sample of an object, or of a patch.
-pub fn sample(object: &Bytes, draw: &Draw, is_strategic: bool) -> Result<Bytes, Malformed> {
-    let mut sampler = Sampler { draw, sure: draw.sure, next: Number::default(), is_strategic };
-    let mut cursor = Cursor::new(object, 0, 0);
-    let mut edits = Edits::new();
-    sampler.value(&mut cursor, &mut edits, Place::Towards(0), 0)?;
-    cursor.finish()?;
-    let mut pieces: Vec<Bytes> = Vec::new();
-    edits.splice(object, 0..object.len(), &mut pieces);
-    Ok(pieces.concat().into())
+/// Draws a sample of an object or a patch.
+pub fn sample(object: &Bytes, draw: &Draw, form: Form) -> Result<Bytes, Malformed> {
+    Sampler::new(draw, form, false).sample(object)
 }
 
-/// Whether the managed fields of an object contain the name of a field manager that is too long.
-pub fn has_long_manager(object: &[u8]) -> Result<bool, Malformed> {
-    let mut is_long = false;
-    if memchr::memmem::find(object, b"anager").is_some() || memchr::memchr(b'\\', object).is_some() {
-        find_long_manager(&mut Cursor::new(object, 0, 0), 0, &mut is_long)?;
+/// The size and a sample of a text that is a JSON object or array. Some annotations contain such text. `None` for other text.
+pub(crate) fn sample_of_text(text: &[u8], draw: &Draw) -> Option<(Size, String)> {
+    if !text.trim_ascii_start().starts_with(b"{") && !text.trim_ascii_start().starts_with(b"[") {
+        return None;
     }
-    Ok(is_long)
+    let all = Draw::all();
+    let mut whole = Sampler::new(&all, Form::default(), true);
+    whole.object(&mut Cursor::new(text, 0, 0), &mut Edits::new()).ok()?;
+    let size = whole.size(text.len());
+    if draw.is_all() {
+        return Some((size, String::new()));
+    }
+    let draw = draw.in_text(size);
+    let sample = Sampler::new(&draw, Form::default(), true).sample(&Bytes::copy_from_slice(text)).ok()?;
+    Some((size, String::from_utf8_lossy(&sample).into_owned()))
 }
 
-/// Looks for a name in what is at the first `known` keys of [`MANAGED`].
-fn find_long_manager(cursor: &mut Cursor<'_>, known: usize, is_long: &mut bool) -> Result<(), Malformed> {
-    let is_list = known == MANAGED.len() - 1;
-    match cursor.peek()? {
-        b'{' => {
-            cursor.object(&mut Edits::new(), |cursor, _, key| {
-                if is_list && key.is("manager") && cursor.peek()? == b'"' {
-                    *is_long |= cursor.string()?.decode().len() > MAX_MANAGER;
-                } else if !is_list && key.is(MANAGED[known]) {
-                    find_long_manager(cursor, known + 1, is_long)?;
-                } else {
-                    cursor.skip()?;
-                }
-                Ok::<_, Malformed>(Fate::Keep)
-            })?;
-        }
-        b'[' if is_list => {
-            cursor.array(&mut Edits::new(), |cursor, _, _| {
-                match cursor.peek()? {
-                    b'{' => find_long_manager(cursor, known, is_long)?,
-                    _ => cursor.skip()?,
-                }
-                Ok::<_, Malformed>(Fate::Keep)
-            })?;
-        }
-        _ => cursor.skip()?,
-    }
-    Ok(())
+/// The first [`SHORT_TEXT`] bytes of a longer text, without a part of a character.
+fn start_of(text: &str) -> &str {
+    let end = (0..=SHORT_TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    &text[..end]
 }
 
 // === impl Place ===
 
 impl Place {
-    fn member(self, key: &str) -> Self {
-        match self {
-            Self::Towards(known) if MANAGED.get(known).is_some_and(|next| key == *next) => Self::Towards(known + 1),
+    fn member(self, key: &str, form: Form) -> Self {
+        match (self, key) {
+            (Self::Root, "metadata") => Self::Metadata,
+            (Self::Root, _) if form.is_data => Self::Data,
+            (Self::Metadata, "managedFields") => Self::ManagedFields,
+            (Self::Metadata, "annotations") => Self::Annotations,
+            (Self::Annotations, LAST_APPLIED_ANNOTATION) | (Self::Data, _) => Self::Data,
+            (Self::ManagedFields, "fieldsV1") => Self::FieldsV1,
             _ => Self::Elsewhere,
         }
     }
 
     fn element(self) -> Self {
-        if self == Self::Towards(MANAGED.len() - 1) { self } else { Self::Elsewhere }
+        if matches!(self, Self::ManagedFields | Self::Data) { self } else { Self::Elsewhere }
     }
 }
 
 // === impl Sampler ===
 
-impl Sampler<'_> {
-    fn value(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits, at: Place, depth: usize) -> Result<(), Malformed> {
+impl<'d> Sampler<'d> {
+    fn new(draw: &'d Draw, form: Form, is_text: bool) -> Self {
+        Self { draw, form, allowance: draw.allowance, next: Position::default(), text: 0, is_text }
+    }
+
+    fn size(&self, length: usize) -> Size {
+        Size { values: self.next.values, numbers: 0, text: self.text, length }
+    }
+
+    fn sample(mut self, object: &Bytes) -> Result<Bytes, Malformed> {
+        let mut edits = Edits::new();
+        self.object(&mut Cursor::new(object, 0, 0), &mut edits)?;
+        let mut pieces: Vec<Bytes> = Vec::new();
+        edits.splice(object, 0..object.len(), &mut pieces);
+        Ok(pieces.concat().into())
+    }
+
+    fn object(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+        self.value(cursor, edits, if self.is_text { Place::Elsewhere } else { Place::Root }, 0, true)?;
+        cursor.finish()
+    }
+
+    /// Visits a value. `is_alone` if all arrays that contain it do so in their first element.
+    fn value(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+        at: Place,
+        depth: usize,
+        is_alone: bool,
+    ) -> Result<(), Malformed> {
         match cursor.peek()? {
-            b'{' if at != Place::Towards(MANAGED.len()) => {
+            b'{' if at != Place::FieldsV1 => {
+                let has_directives = self.form.is_strategic && cursor.member_at(PATCH)?.is_none();
                 let mut members = 0;
                 cursor.object(edits, |cursor, edits, key| {
                     let key = key.decode();
-                    if let Some(fate) = self.directive(&key) {
-                        cursor.skip()?;
-                        return Ok(fate);
-                    }
                     members += 1;
-                    let is_upper = depth < 2 && members <= UPPER;
-                    self.part(cursor, edits, is_upper, members <= FIRST, at.member(&key), depth)
+                    let part = Part::Member(members - 1);
+                    if has_directives && members <= crate::sample::FIRST && key.starts_with(ORDER) {
+                        cursor.skip()?;
+                        return Ok(Fate::Remove);
+                    }
+                    if self.form.is_strategic && (key == PATCH || key == RETAIN_KEYS) {
+                        cursor.skip()?;
+                        return Ok(Fate::Keep);
+                    }
+                    self.part(cursor, edits, part, at.member(&key, self.form), depth, is_alone)
                 })?;
             }
-            b'[' if at != Place::Towards(MANAGED.len()) => {
-                cursor.array(edits, |cursor, edits, index| match cursor.peek()? {
-                    b'{' | b'[' => self.part(cursor, edits, false, index < FIRST, at.element(), depth),
-                    _ => self.scalar(cursor, index < FIRST),
+            b'[' if at != Place::FieldsV1 => {
+                cursor.array(edits, |cursor, edits, index| {
+                    self.part(cursor, edits, Part::Element(index), at.element(), depth, is_alone)
                 })?;
+            }
+            b'"' => {
+                let string = cursor.string()?;
+                self.shorten(string, edits, at);
             }
             _ => cursor.skip()?,
         }
         Ok(())
     }
 
-    /// What happens to a member if its key is a directive.
-    fn directive(&self, key: &str) -> Option<Fate> {
-        if !self.is_strategic {
-            return None;
-        }
-        if key.starts_with(ORDER) {
-            return Some(Fate::Remove);
-        }
-        DIRECTIVES.iter().any(|directive| key.starts_with(directive)).then_some(Fate::Keep)
-    }
-
-    /// An element of a list that contains nothing.
-    fn scalar(&mut self, cursor: &mut Cursor<'_>, is_first: bool) -> Result<Fate, Malformed> {
-        self.next.value += 1;
-        let is_drawn = if cursor.peek()? == b'"' {
-            self.draw.has_element(cursor.string()?.decode().as_bytes())
-        } else {
-            let start = cursor.at();
-            cursor.skip()?;
-            self.draw.has_element(cursor.slice(start..cursor.at()))
-        };
-        if is_drawn {
-            return Ok(Fate::Keep);
-        }
-        if !is_first || self.sure == 0 {
-            return Ok(Fate::Remove);
-        }
-        self.sure -= 1;
-        Ok(Fate::Keep)
-    }
-
-    /// A member, or an element that contains values. `is_upper` ones are always kept, and `is_first` ones as long as
-    /// there is room.
+    /// Visits a member or an element, and decides whether the sample keeps it.
     fn part(
         &mut self,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
-        is_upper: bool,
-        is_first: bool,
+        part: Part,
         at: Place,
         depth: usize,
+        is_alone: bool,
     ) -> Result<Fate, Malformed> {
-        let first = self.next;
-        self.next.value += 1;
-        let before = self.sure;
-        let is_sure = is_upper || (is_first && self.sure > 0);
-        if is_sure && !is_upper {
-            self.sure -= 1;
-        }
-        if !matches!(cursor.peek()?, b'{' | b'[') {
-            cursor.skip()?;
-        } else if depth >= DEEPEST {
-            cursor.skip()?;
-            return Ok(Fate::Remove);
-        } else {
-            if !is_sure {
-                self.sure += GROWTH;
+        let (before, first) = (self.allowance, self.next);
+        self.next.values += 1;
+        let (is_allowed, is_alone) = match part {
+            // These members decide how the host validates lists: for example, `spec.os` decides for all containers.
+            Part::Member(index) if self.is_deciding(index, depth, is_alone) => (true, true),
+            Part::Member(index) => (self.allowance.takes_member(index), is_alone),
+            Part::Element(index) => (self.allowance.takes_element(index), is_alone && index == 0),
+        };
+        cursor.peek()?;
+        let start = cursor.at();
+        match cursor.peek()? {
+            b'{' | b'[' if depth >= DEEPEST => {
+                cursor.skip()?;
+                self.allowance = before;
+                return Ok(Fate::Remove);
             }
-            // Some room is kept for what follows.
-            let reserve = if is_upper { 0 } else { self.sure / 3 };
-            self.sure -= reserve;
-            self.value(cursor, edits, at, depth + 1)?;
-            self.sure += reserve;
+            _ => {
+                let back = self.allowance.keep_back();
+                self.value(cursor, edits, at, depth + 1, is_alone)?;
+                self.allowance.give_back(back);
+            }
         }
-        if is_sure {
+        if is_allowed || self.draw.has_any(first..self.next) {
             return Ok(Fate::Keep);
         }
-        if self.draw.has_any(first..self.next) {
-            self.sure = self.sure.min(before);
+        let content = cursor.slice(start..cursor.at());
+        if matches!(part, Part::Element(_))
+            && !content.starts_with(b"{")
+            && !content.starts_with(b"[")
+            && self.draw.has_element(content)
+        {
             return Ok(Fate::Keep);
         }
-        self.sure = before;
+        self.allowance = before;
         Ok(Fate::Remove)
+    }
+
+    /// Whether a sample always keeps the member with this index.
+    fn is_deciding(&self, index: usize, depth: usize, is_alone: bool) -> bool {
+        index < crate::sample::FIRST && is_alone && !self.is_text && (self.form.is_built_in || depth < 2)
+    }
+
+    /// Shortens a long text.
+    fn shorten(&mut self, string: Text<'_>, edits: &mut Edits, at: Place) {
+        if string.raw.len() <= MAX_TEXT || at == Place::Data {
+            return;
+        }
+        let text = string.decode();
+        let inner = if self.is_text { None } else { sample_of_text(text.as_bytes(), self.draw) };
+        if self.draw.is_all() {
+            self.text = self.text.max(inner.map_or(text.len(), |(size, _)| size.values / IN_TEXT * SHORT_TEXT));
+            return;
+        }
+        let short = match inner {
+            Some((_, sample)) => Cow::Owned(sample),
+            None => Cow::Borrowed(start_of(&text)),
+        };
+        let range = string.range();
+        edits.replace(range.start - 1..range.end + 1, quoted(&short).into());
     }
 }
 
@@ -239,7 +273,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::sample::FIRST;
     use crate::sample::tests::drawn;
+
+    const STRATEGIC: Form = Form { is_strategic: true, is_built_in: true, is_data: false };
+    const CUSTOM: Form = Form { is_strategic: false, is_built_in: false, is_data: false };
 
     fn text(value: &Value) -> Bytes {
         value.to_string().into()
@@ -249,17 +287,19 @@ mod tests {
         serde_json::from_slice(text).unwrap()
     }
 
-    fn count(whole: &[u8]) -> Counts {
-        values_above(0, whole, true).unwrap().unwrap_or_default()
+    fn size(whole: &[u8], form: Form) -> Size {
+        let draw = Draw::all();
+        let mut sampler = Sampler::new(&draw, form, false);
+        sampler.object(&mut Cursor::new(whole, 0, 0), &mut Edits::new()).unwrap();
+        sampler.size(whole.len())
     }
 
-    /// A sample of so many values, of which this many are sure.
-    fn sampled(whole: &Value, size: usize, sure: usize, seed: u64) -> Value {
+    fn sampled(whole: &Value, form: Form, count: usize, elements: usize) -> Value {
         let whole = text(whole);
-        parsed(&sample(&whole, &drawn(size, count(&whole), sure, seed), true).unwrap())
+        parsed(&sample(&whole, &drawn(count, size(&whole, form), elements, 1), form).unwrap())
     }
 
-    /// Whether `sample` is `whole` without some members and elements.
+    /// Whether `sample` is `whole` without some of its members and elements.
     fn is_part(sample: &Value, whole: &Value) -> bool {
         match (sample, whole) {
             (Value::Object(sample), Value::Object(whole)) => {
@@ -273,13 +313,17 @@ mod tests {
         }
     }
 
-    /// The number of members and elements, by another reader.
+    /// The number of members and elements, as counted by `serde_json`.
     fn values(value: &Value) -> usize {
         match value {
             Value::Object(members) => members.values().map(|value| 1 + values(value)).sum(),
             Value::Array(elements) => elements.iter().map(|value| 1 + values(value)).sum(),
             _ => 0,
         }
+    }
+
+    fn count(sample: &Value, part: &str) -> usize {
+        memchr::memmem::find_iter(&text(sample), part).count()
     }
 
     fn object() -> impl Strategy<Value = Value> {
@@ -300,14 +344,14 @@ mod tests {
     }
 
     #[test]
-    fn a_struct_stays_whole_and_a_map_does_not() {
+    fn a_structure_stays_whole_and_a_map_does_not() {
         let ports: Vec<_> = (0..1000).map(|port| json!({"name": "p", "containerPort": port})).collect();
         let whole = json!({
             "kind": "Pod",
             "metadata": {"name": "a", "labels": map(1000, &json!("x"))},
             "spec": {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "a", "ports": ports}]},
         });
-        let sample = sampled(&whole, 100, 1600, 1);
+        let sample = sampled(&whole, STRATEGIC, 100, 100);
         assert!(is_part(&sample, &whole));
         let labels = sample["metadata"]["labels"].as_object().unwrap().len();
         assert!((FIRST + 5..=FIRST + 100).contains(&labels), "{labels}");
@@ -318,27 +362,61 @@ mod tests {
         assert!(ports.iter().all(|port| port.as_object().unwrap().len() == 2));
     }
 
-    /// However deep it is.
+    /// These objects are valid, so their samples must be valid, too: no element may lack a required member.
+    #[test]
+    fn elements_are_whole() {
+        let backend = json!({"service": {"name": "a", "port": {"number": 80}}});
+        let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
+        for (hosts, paths) in [(30, 10), (50, 10), (100, 10), (20, 100)] {
+            let rule = json!({"host": "a.example.com", "http": {"paths": vec![path.clone(); paths]}});
+            let whole = json!({"spec": {"rules": vec![rule; hosts]}});
+            for (drawn, form) in [(32, STRATEGIC), (512, STRATEGIC), (32, CUSTOM), (512, CUSTOM)] {
+                let (text, mut state) = (text(&whole), 1_usize);
+                let draw = Draw::new(drawn, size(&text, form), Allowance::new(8 * drawn, 32 * drawn), |below| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (state >> 33) % below
+                });
+                let sample = parsed(&sample(&text, &draw, form).unwrap());
+                for rule in sample["spec"]["rules"].as_array().unwrap() {
+                    let paths = rule["http"]["paths"].as_array().unwrap();
+                    assert!(!paths.is_empty() && paths.iter().all(|kept| *kept == path), "{hosts}x{paths:?}");
+                }
+            }
+        }
+    }
+
+    /// What decides how the host validates a list stays, regardless of what precedes it.
+    #[test]
+    fn members_of_built_in_structures_stay() {
+        let list = vec![map(60, &json!("x")); 2000];
+        let whole = json!({"spec": {"a": list, "template": {"spec": {"b": list, "os": {"name": "windows"}}}}});
+        let sample = sampled(&whole, STRATEGIC, 32, 256);
+        assert_eq!(sample["spec"]["template"]["spec"]["os"]["name"], "windows");
+    }
+
+    /// This holds at any depth.
     #[test]
     fn what_is_drawn_stays_with_all_that_contains_it() {
-        for depth in [1, 5, 20, 90] {
+        for depth in [1, 5, 20, 60] {
             let mut deep = map(100, &json!("invalid"));
             for _ in 0..depth {
                 deep = json!({"a": [deep]});
             }
-            let whole = text(&json!({"spec": map(500, &deep)}));
-            let sample = sample(&whole, &drawn(64, count(&whole), 0, 3), false).unwrap();
-            let kept = memchr::memmem::find_iter(&sample, "invalid").count();
-            assert!(kept >= 15, "{depth}: {kept}");
+            let sample = sampled(&json!({"spec": vec![deep; 500]}), CUSTOM, 64, 0);
+            assert!(count(&sample, "invalid") >= 20, "{depth}: {}", count(&sample, "invalid"));
         }
     }
 
     #[test]
-    fn equal_strings_are_drawn_together() {
+    fn equal_elements_are_drawn_together_and_alone() {
         let list: Vec<_> = (0..4000).map(|element| json!(format!("{}", element % 2000))).collect();
-        let sample = sampled(&json!({"spec": {"list": list}}), 64, 0, 7);
+        let sample = sampled(&json!({"spec": {"list": list}}), CUSTOM, 64, 0);
         let kept = sample["spec"]["list"].as_array().unwrap();
-        assert!(kept.len() > 20 && kept.iter().all(|one| kept.iter().filter(|other| *other == one).count() == 2));
+        let twice = kept.iter().filter(|one| kept.iter().filter(|other| other == one).count() == 2).count();
+        assert!(kept.len() > 80 && twice > 20, "{twice} of {}", kept.len());
+        let equal: Vec<_> = (0..20_000).map(|element| json!(if element < 100 { element } else { -1 })).collect();
+        let sample = sampled(&json!({"spec": {"list": equal}}), CUSTOM, 64, 0);
+        assert!(count(&sample, "-1") > 40);
     }
 
     #[test]
@@ -347,7 +425,7 @@ mod tests {
         let one = json!({"name": "a", "image": "b", "env": env});
         let volumes = vec![json!({"name": "a", "emptyDir": {}}); 30];
         let pod = json!({"containers": vec![one; 400], "volumes": volumes});
-        let sample = sampled(&json!({"spec": {"template": {"spec": pod}}}), 512, 8192, 5);
+        let sample = sampled(&json!({"spec": {"template": {"spec": pod}}}), STRATEGIC, 512, 4096);
         assert_eq!(sample["spec"]["template"]["spec"]["volumes"], json!(volumes));
     }
 
@@ -356,79 +434,92 @@ mod tests {
         let fields = map(2000, &json!({}));
         let entry = json!({"manager": "a", "fieldsV1": fields});
         let managed = json!({"metadata": {"managedFields": [entry, entry]}});
-        assert_eq!(values_above(1000, &text(&managed), false), Ok(None));
-        assert_eq!(sampled(&managed, 1, 100, 1), managed);
-        // They are elsewhere.
+        assert_eq!(large(&text(&managed), CUSTOM), Ok(None));
+        assert_eq!(sampled(&managed, CUSTOM, 1, 100), managed);
+        // At any other path, they are values.
         let own = json!({"spec": {"managedFields": [{"fieldsV1": fields}]}});
-        assert!(values_above(1000, &text(&own), false).unwrap().unwrap().values > 2000);
-        assert!(sampled(&own, 10, 100, 1)["spec"]["managedFields"][0]["fieldsV1"].as_object().unwrap().len() < 300);
+        assert!(large(&text(&own), CUSTOM).unwrap().unwrap().values > 2000);
+        let sample = sampled(&own, CUSTOM, 10, 100);
+        assert!(sample["spec"]["managedFields"][0]["fieldsV1"].as_object().unwrap().len() < 300);
     }
 
     #[test]
-    fn directives_are_those_of_strategic_patches() {
-        let labels: Value = (0..3000)
-            .map(|label| (format!("$deleteFromPrimitiveList/{label}"), json!("x")))
-            .collect::<serde_json::Map<_, _>>()
-            .into();
-        let whole = text(&json!({"metadata": {"labels": labels}}));
-        let kept = |is_strategic| {
-            let all = values_above(0, &whole, is_strategic).unwrap().unwrap_or_default();
-            let sample = sample(&whole, &drawn(10, all, 10, 1), is_strategic).unwrap();
-            parsed(&sample)["metadata"]["labels"].as_object().unwrap().len()
-        };
-        assert_eq!(kept(true), 3000);
-        assert!(kept(false) <= 20);
+    fn directives_are_few() {
+        for key in ["$deleteFromPrimitiveList/", "$setElementOrder/", "$patchX", "$retainKeysX"] {
+            let labels: Value =
+                (0..3000).map(|label| (format!("{key}{label}"), json!("x"))).collect::<serde_json::Map<_, _>>().into();
+            // They are keys if the patch replaces the object.
+            for directive in [json!({}), json!({"$patch": "replace"})] {
+                let mut labels = labels.clone();
+                labels.as_object_mut().unwrap().extend(directive.as_object().unwrap().clone());
+                let whole = json!({"metadata": {"labels": labels}});
+                assert!(size(&text(&whole), STRATEGIC).values >= 3000 - FIRST);
+                let kept = sampled(&whole, STRATEGIC, 64, 10)["metadata"]["labels"].as_object().unwrap().len();
+                assert!((40..140).contains(&kept), "{key}: {kept}");
+            }
+        }
     }
 
     #[test]
-    fn what_is_sure_is_limited() {
+    fn text_becomes_shorter() {
+        let whole = |text: &str| json!({"metadata": {"annotations": {"a": text}}, "data": {"b": text}});
+        let list = vec!["a00"; 3000].join(",");
+        let data = Form { is_data: true, ..CUSTOM };
+        for (form, kept) in [(CUSTOM, SHORT_TEXT), (data, list.len())] {
+            assert_eq!(large(&text(&whole(&list)), form).unwrap().unwrap().text, list.len());
+            let sample = sampled(&whole(&list), form, 9, 9);
+            assert_eq!(sample["metadata"]["annotations"]["a"].as_str().unwrap().len(), SHORT_TEXT);
+            assert_eq!(sample["data"]["b"].as_str().unwrap().len(), kept);
+        }
+        let json = format!("[{}]", vec![r#"{"a":"\"é"}"#; 10_000].join(","));
+        assert!(large(&text(&whole(&json)), CUSTOM).unwrap().unwrap().ratio(64) > 1000);
+        let sample = sampled(&whole(&json), CUSTOM, 9, 9);
+        let inner = parsed(sample["data"]["b"].as_str().unwrap().as_bytes());
+        assert!((20..80).contains(&inner.as_array().unwrap().len()), "{}", inner.as_array().unwrap().len());
+        // kubectl's annotation is not validated.
+        let applied = json!({"metadata": {"annotations": {LAST_APPLIED_ANNOTATION: list}}});
+        assert_eq!(large(&text(&applied), CUSTOM), Ok(None));
+    }
+
+    #[test]
+    fn what_is_not_drawn_is_limited() {
         let mut nested = json!(0);
         for _ in 0..12 {
             nested = json!([nested, nested, nested]);
         }
-        let whole = text(&nested);
-        let kept = |size, sure| parts(&sample(&whole, &drawn(size, count(&whole), sure, 1), false).unwrap());
-        assert!(kept(0, 100) <= 202, "{}", kept(0, 100));
-        assert!(kept(5, 100) <= 202 + 5 * 12 * 2 * GROWTH, "{}", kept(5, 100));
+        let kept = |drawn, elements| values(&sampled(&json!({"spec": nested}), CUSTOM, drawn, elements));
+        assert!(kept(0, 100) <= 4 * 100 + 2, "{}", kept(0, 100));
+        assert!(kept(5, 100) <= 4 * 100 + 8 * 5 * 32, "{}", kept(5, 100));
+        let maps = json!({"spec": map(64, &map(64, &map(64, &json!(0))))});
+        assert!(values(&sampled(&maps, CUSTOM, 32, 256)) <= 64 + 8 * (32 * 32 + 4 * 256) + 32 * 4);
         let deep = Bytes::from([vec![b'['; 9000], vec![b']'; 9000]].concat());
-        assert!(sample(&deep, &Draw::all(), false).unwrap().len() <= 2 * DEEPEST + 2);
-    }
-
-    #[test]
-    fn names_of_managers_are_short() {
-        let manager = |length: usize| json!({"metadata": {"managedFields": [null, {"manager": "a".repeat(length)}]}});
-        assert_eq!(has_long_manager(&text(&manager(MAX_MANAGER))), Ok(false));
-        assert_eq!(has_long_manager(&text(&manager(MAX_MANAGER + 1))), Ok(true));
-        let escaped = text(&manager(200)).to_vec();
-        let escaped = String::from_utf8(escaped).unwrap().replace("manager\"", "\\u006danage\\u0072\"");
-        assert_eq!(has_long_manager(escaped.as_bytes()), Ok(true));
-        assert_eq!(has_long_manager(&text(&json!({"spec": manager(200), "manager": "a".repeat(200)}))), Ok(false));
-        assert_eq!(has_long_manager(br#"{"metadata":{"managedFields":{"manager":"a"}}}"#), Ok(false));
+        assert!(sample(&deep, &Draw::all(), CUSTOM).unwrap().len() <= 2 * DEEPEST + 2);
     }
 
     proptest! {
         #[test]
-        fn a_sample_is_a_part_of_the_whole(whole in object(), size in 0..9_usize, sure in 0..50_usize, seed in any::<u64>()) {
-            let text = text(&whole);
-            let sample = sample(&text, &drawn(size, count(&text), sure, seed), false).unwrap();
-            prop_assert!(is_part(&parsed(&sample), &whole));
+        fn a_sample_is_a_part_of_the_whole(
+            whole in object(),
+            count in 0..9_usize,
+            elements in 0..50_usize,
+            is_built_in: bool,
+        ) {
+            let form = Form { is_built_in, ..CUSTOM };
+            prop_assert!(is_part(&sampled(&whole, form, count, elements), &whole));
         }
 
         #[test]
         fn without_a_limit_it_is_the_whole(whole in object()) {
-            prop_assert_eq!(count(&text(&whole)).values, values(&whole));
-            prop_assert_eq!(parsed(&sample(&text(&whole), &Draw::all(), false).unwrap()), whole);
+            prop_assert_eq!(size(&text(&whole), CUSTOM).values, values(&whole));
+            prop_assert_eq!(parsed(&sample(&text(&whole), &Draw::all(), CUSTOM).unwrap()), whole);
         }
 
         #[test]
         fn text_that_is_not_json_does_no_harm(text in prop::collection::vec(any::<u8>(), 0..200)) {
             let text = Bytes::from(text);
-            let counts = values_above(0, &text, false);
             let is_json = serde_json::from_slice::<Value>(&text).is_ok();
-            prop_assert!(!is_json || counts.is_ok());
-            let draw = drawn(3, counts.ok().flatten().unwrap_or_default(), 3, 1);
-            prop_assert!(!is_json || sample(&text, &draw, false).is_ok());
-            prop_assert!(!is_json || has_long_manager(&text).is_ok());
+            let of = Size { values: 100, ..Size::default() };
+            prop_assert!(!is_json || sample(&text, &drawn(3, of, 3, 1), CUSTOM).is_ok());
         }
     }
 }

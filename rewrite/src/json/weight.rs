@@ -26,11 +26,18 @@ pub fn weight(text: &[u8]) -> usize {
     weight
 }
 
-/// The number of objects, arrays, members and elements, give or take one for each object and array.
-pub(super) fn parts(text: &[u8]) -> usize {
-    let mut parts = 0;
-    outside_strings(text, |part| parts += memchr3_iter(b'{', b'[', b',', part).count());
-    parts
+/// The number of objects, arrays, members and elements, give or take one for each object and array, and at most the length
+/// of the longest string.
+pub(super) fn parts_and_text(text: &[u8]) -> (usize, usize) {
+    let (mut parts, mut end, mut longest) = (0, 0, 0);
+    outside_strings(text, |part| {
+        parts += memchr3_iter(b'{', b'[', b',', part).count();
+        // The text before this part is a string.
+        let start = part.as_ptr() as usize - text.as_ptr() as usize;
+        longest = longest.max(start - end);
+        end = start + part.len();
+    });
+    (parts, longest.max(text.len() - end))
 }
 
 /// Visits the text between the strings.

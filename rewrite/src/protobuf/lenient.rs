@@ -5,14 +5,14 @@
 
 /// A field of a message. A group, which no message of Kubernetes has, counts as a field without content.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Field<'m> {
+pub(crate) struct Field<'m> {
     /// The number as Go reads it: a tag may have more bits.
-    pub(super) number: i32,
+    pub(crate) number: i32,
     /// The tag, or all of the field if it has no content.
-    pub(super) head: &'m [u8],
+    pub(crate) head: &'m [u8],
     /// The content, if the field has a length.
-    pub(super) content: Option<&'m [u8]>,
-    pub(super) is_group: bool,
+    pub(crate) content: Option<&'m [u8]>,
+    pub(crate) is_group: bool,
 }
 
 /// The part of a field after the tag, or a delimiter of a group.
@@ -22,6 +22,16 @@ enum Token<'m> {
     Delimited(&'m [u8]),
     StartGroup,
     EndGroup,
+}
+
+/// The fields up to the end of the message, or to where a decoder fails.
+pub(crate) fn fields(message: &[u8]) -> impl Iterator<Item = Field<'_>> {
+    let mut rest = message;
+    std::iter::from_fn(move || {
+        let (field, behind) = next(rest)?;
+        rest = behind;
+        Some(field)
+    })
 }
 
 /// The next field, and the rest of the message. `None` at the end, or where a decoder fails.

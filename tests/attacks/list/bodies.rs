@@ -2,7 +2,7 @@
 
 use atoll_tests::costly::{
     TEST, aliases, aliases_of_a_text, containers, copied, deployment_of_empty_messages, empty_messages, groups, grown,
-    labels, moved, nested,
+    labels, moved, nested, quoted,
 };
 use serde_json::{Value, json};
 
@@ -59,6 +59,14 @@ pub(super) static ATTACKS: &[Attack] = &[
             "fieldsType": "FieldsV1", "fieldsV1": {}}]);
             let of = |path: &str, managed| Sent::new(Who::Admin, "POST", path).with(JSON, object(managed));
             Traffic::Requests(4, vec![of(&in_query, Value::Null), of(CONFIG_MAPS, in_body)])
+        },
+    ),
+    Attack::new(
+        "quoted-lists",
+        "4 objects/s in which the host finds many errors in one text or quotes a list in each",
+        || {
+            let of = |(path, object): (&str, String)| Sent::new(Who::Admin, "POST", path).with(JSON, object);
+            Traffic::Requests(4, quoted().map(of).into())
         },
     ),
     Attack::new("null-containers", "4 Pods/s of 33,000 containers that are null, in JSON of 165 KB", || {

@@ -5,9 +5,11 @@ use std::thread;
 
 use anyhow::{Context, anyhow, ensure};
 use atoll_tests::costly::{
-    aliases_of_a_text, containers, deployment_of_empty_messages, empty_messages, groups, keys, labels, wrong_subjects,
+    aliases_of_a_text, containers, deployment_of_empty_messages, empty_messages, groups, keys, labels, quoted, valid,
+    wrong_subjects,
 };
-use atoll_tests::{HostCluster, Way};
+use atoll_tests::kubectl::SOON;
+use atoll_tests::{HostCluster, Way, eventually};
 
 use super::{Memory, site};
 
@@ -113,10 +115,26 @@ pub(super) fn samples_come_first(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let added = added.replace("NAME", &serde_json::json!(name).to_string());
     let too_long = "Too long: may not be more than 128 bytes";
     let in_query = format!("{OBJECT}?fieldManager={}", "%01".repeat(200));
+    let small = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
     for (path, media, body) in
-        [(in_query.as_str(), MERGE_PATCH, "{}"), (OBJECT, MERGE_PATCH, &managed), (OBJECT, JSON_PATCH, &added)]
+        [(in_query.as_str(), MERGE_PATCH, "{}"), (OBJECT, MERGE_PATCH, &managed), (small, JSON_PATCH, &added)]
     {
         own.send_as("PATCH", path, media, body)?.refused(422, "Invalid", too_long)?;
+    }
+
+    // Unknown members cannot keep others out of a sample.
+    let unknown: Vec<_> = (0..200).map(|member| format!(r#""x{member}":0"#)).collect();
+    let unknown = format!(r#""spec":{{{},"#, unknown.join(","));
+    let hidden = containers(r#"{"name":"a","image":"a"}"#, 1000).replace(r#""spec":{"#, &unknown);
+    let answer = own.send("POST", PODS, &hidden)?;
+    answer.refused(400, "BadRequest", "unknown field")?;
+
+    // Samples of valid objects are valid.
+    for (path, object) in valid() {
+        for _ in 0..3 {
+            let answer = own.send("POST", &format!("{path}?dryRun=All"), &object)?;
+            ensure!(answer.code == 201 && answer.warning.is_empty(), "{path}: {} {:.500}", answer.code, answer.body);
+        }
     }
 
     // If only a few values are invalid, the host gets the whole, and names them all.
@@ -125,6 +143,17 @@ pub(super) fn samples_come_first(host: Arc<HostCluster>) -> anyhow::Result<()> {
     answer.refused(422, "Invalid", "data[!]: Invalid value")?;
     answer.refused(422, "Invalid", "data[?]: Invalid value")?;
     ensure!(answer.warning.is_empty(), "{:?}", answer.warning);
+
+    // Some of these responses are so long that the cluster must wait afterwards.
+    for (path, object) in quoted() {
+        let answer = eventually(SOON, || {
+            let answer = own.send("POST", path, &object)?;
+            ensure!(answer.code == 422, "{path}: {} {:.300}", answer.code, answer.body);
+            Ok(answer)
+        })?;
+        ensure!(answer.warning.contains("a random sample"), "{path}: no warning, but {:?}", answer.warning);
+        ensure!(answer.body.len() < 4 << 20, "{path}: {} bytes", answer.body.len());
+    }
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Small requests whose work multiplies: nobody stops the agent, or the host, with one.
 
+use std::time::Duration;
+
 use anyhow::{Context, ensure};
 use atoll_tests::curl::{Answer, Curl};
 use atoll_tests::host::everywhere_kubeedge;
@@ -15,6 +17,9 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 /// As long as an answer to a request of these sizes may take, in seconds. Those that multiply take minutes.
 const PATIENCE: &str = "10";
+
+/// How long it may take to change large mirrors in hundreds of namespaces.
+const IN_ALL: Duration = Duration::from_secs(120);
 
 /// The largest answer to a request of these sizes, in bytes.
 const ANSWER: usize = 64 << 10;
@@ -161,7 +166,7 @@ pub(super) fn subjects_of_a_binding_are_bounded(site: &VirtualSite) -> anyhow::R
         Ok(())
     };
     accepted(json!(["example.com/bounds"]), 2_002)?;
-    eventually(SOON, || mirrors(4)).context("it is not mirrored")?;
+    eventually(IN_ALL, || mirrors(4)).context("it is not mirrored")?;
     let patch = |kind: &str, patch: &str| kubectl.run(&["patch", "clusterrolebinding", NAME, kind, "-p", patch]);
     let account = r#"[{"op":"add","path":"/subjects/-","value":{"kind":"ServiceAccount","name":"a","namespace":"b"}}]"#;
     let grown = patch("--type=json", account)?;
@@ -175,12 +180,12 @@ pub(super) fn subjects_of_a_binding_are_bounded(site: &VirtualSite) -> anyhow::R
         ensure!(changed.code == 0, "{change}: {changed:?}");
     }
     kubectl.ok(&["delete", "clusterrolebinding", NAME])?;
-    eventually(SOON, || mirrors(0)).context("its mirrors are not deleted")?;
+    eventually(IN_ALL, || mirrors(0)).context("its mirrors are not deleted")?;
 
     accepted(json!([]), 5_000)?;
-    eventually(SOON, || mirrors(4)).context("it is not mirrored")?;
+    eventually(IN_ALL, || mirrors(4)).context("it is not mirrored")?;
     kubectl.ok(&["delete", "clusterrolebinding", NAME])?;
-    eventually(SOON, || mirrors(0)).context("its mirrors are not deleted")
+    eventually(IN_ALL, || mirrors(0)).context("its mirrors are not deleted")
 }
 
 /// With a token used directly against a host that can refuse it in time.
