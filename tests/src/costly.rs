@@ -159,14 +159,14 @@ pub fn valid() -> [(&'static str, String); 4] {
     });
     let env: Vec<_> = (0..250).map(|name| json!({"name": format!("N{name}"), "value": "v"})).collect();
     let mounts: Vec<_> =
-        (0..20).map(|name| json!({"name": format!("v{name}"), "mountPath": format!("/{name}")})).collect();
+        (0..60).map(|name| json!({"name": format!("v{name}"), "mountPath": format!("/{name}")})).collect();
     let containers: Vec<_> = (0..10)
         .map(|name| {
             let args = ["a".repeat(3_000), "b".to_owned()];
             json!({"name": format!("c{name}"), "image": "a", "env": env, "volumeMounts": mounts, "args": args})
         })
         .collect();
-    let volumes: Vec<_> = (0..20).map(|name| json!({"name": format!("v{name}"), "emptyDir": {}})).collect();
+    let volumes: Vec<_> = (0..60).map(|name| json!({"name": format!("v{name}"), "emptyDir": {}})).collect();
     let labels = json!({"a": "b"});
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"},

@@ -54,13 +54,13 @@ const MAX_COPIED: usize = 1 << 30;
 const SAMPLED: &str = "the object has many errors; this response describes a random sample of the object, so indices in it \
                        differ from those in the object";
 
-/// The message of an API server if a webhook may have side effects (`NewDryRunUnsupportedErr` in apiserver's
-/// `pkg/admission/plugin/webhook/errors`).
-const NO_DRY_RUN: &[u8] = b"does not support dry run";
+/// The start of the message of an API server if a webhook denies a request, or does not support dry runs (`ToStatusErr` and
+/// `NewDryRunUnsupportedErr` in apiserver's `pkg/admission/plugin/webhook/errors`). A webhook can choose any status.
+const BY_WEBHOOK: &str = "admission webhook \"";
 
-/// The message of an API server if a webhook denies a request. A webhook can choose any status (`ToStatusErr` in the same
-/// package).
-const BY_WEBHOOK: &[u8] = b"admission webhook ";
+/// The part of a message that says that a policy denies the object (apiserver's `pkg/admission/plugin/policy/validating`). A
+/// name in front of it is quoted, so it cannot contain this text.
+const BY_POLICY: &str = "\" is forbidden: ValidatingAdmissionPolicy '";
 
 /// The message of an API server about unknown and duplicate members (`NewStrictDecodingError` in apimachinery's
 /// `pkg/runtime`).
@@ -90,16 +90,15 @@ enum Verdict {
 // === impl Sample ===
 
 impl Sample {
-    /// The bytes that the host would copy to write the errors of the whole, if this is the refusal of the sample. For each
-    /// error, it copies the text of all before it, and an error may quote a list of the object.
-    fn copied(self, refusal: &[u8]) -> usize {
-        let status = Status::from_json(refusal).or_else(|_| Status::from_protobuf(refusal));
-        let errors = status.map_or(usize::MAX, |status| status.details.map_or(0, |details| details.causes.len()));
+    /// The bytes that the host would copy to report the errors of the whole, if its refusal of the sample has so many errors, and
+    /// this length. For each error, the host copies the text of all errors before it, and an error may quote a list of the
+    /// object.
+    fn copied(self, errors: usize, length: usize) -> usize {
         if errors < FEW_ERRORS {
             return 0;
         }
         let all = errors.saturating_mul(self.whole.ratio(self.count));
-        let text = (refusal.len() / errors).saturating_mul((self.whole.length / self.length.max(1)).max(1));
+        let text = (length / errors).saturating_mul((self.whole.length / self.length.max(1)).max(1));
         all.saturating_mul(all).saturating_mul(text)
     }
 }
@@ -220,9 +219,7 @@ impl Asked<'_> {
     /// Judges the response to a sample.
     async fn verdict(&self, response: Response<HostBody>, sample: Sample) -> Result<Verdict, Refusal> {
         let status = response.status();
-        // The host denies the whole for the same reason, or a validating admission plugin denies the sample. Such plugins run
-        // after the host has validated the object.
-        if status.is_success() || status == StatusCode::FORBIDDEN {
+        if status.is_success() {
             return Ok(Verdict::Passed);
         }
         if encoding(response.headers()).is_none() {
@@ -231,15 +228,23 @@ impl Asked<'_> {
         let (parts, body) = response.into_parts();
         let (read, body) = self.outside(self.answer_collector().collect_or_drain(body, MAX_OBJECT)).await;
         let body = body.inspect_err(|_| self.charge_read_refusal(status, read))?;
-        let has = |text: &[u8]| memchr::memmem::find(&body, text).is_some();
+        let Ok(refusal) = Status::from_json(&body).or_else(|_| Status::from_protobuf(&body)) else {
+            return Ok(Verdict::Refused(Box::new(Response::from_parts(parts, HostBody::read(body)))));
+        };
+        let errors = refusal.details.as_ref().map_or(0, |details| details.causes.len());
+        // Patches that change objects to have unknown members get 422.
+        let is_decoded = !matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY)
+            || errors >= FEW_ERRORS
+            || memchr::memmem::find(&body, STRICT).is_none();
         let is_sampled = match status {
-            _ if has(BY_WEBHOOK) || has(NO_DRY_RUN) => return Ok(Verdict::Passed),
-            StatusCode::UNPROCESSABLE_ENTITY if sample.copied(&body) <= MAX_COPIED => {
+            // They may miss what the sample omits. Policies and validating webhooks run after the validation.
+            _ if refusal.message.starts_with(BY_WEBHOOK) => return Ok(Verdict::Passed),
+            StatusCode::FORBIDDEN if refusal.message.contains(BY_POLICY) => return Ok(Verdict::Passed),
+            _ if !is_decoded && unknown(&body) <= FEW_UNKNOWN => return Ok(Verdict::HasUnknown),
+            StatusCode::UNPROCESSABLE_ENTITY if is_decoded && sample.copied(errors, body.len()) <= MAX_COPIED => {
                 return Ok(Verdict::Passed);
             }
-            StatusCode::BAD_REQUEST if has(STRICT) && unknown(&body) <= FEW_UNKNOWN => return Ok(Verdict::HasUnknown),
-            StatusCode::UNPROCESSABLE_ENTITY => true,
-            _ => has(STRICT),
+            status => status == StatusCode::UNPROCESSABLE_ENTITY || !is_decoded,
         };
         if is_sampled {
             let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);

@@ -211,6 +211,8 @@ impl<'d> Sampler<'d> {
             // These members decide how the host validates lists: for example, `spec.os` decides for all containers.
             Part::Member(index) if self.is_deciding(index, depth, is_alone) => (true, true),
             Part::Member(index) => (self.allowance.takes_member(index), is_alone),
+            // Other lists may refer to these elements, as containers refer to volumes.
+            Part::Element(index) if self.is_deciding(index, depth, is_alone) => (true, index == 0),
             Part::Element(index) => (self.allowance.takes_element(index), is_alone && index == 0),
         };
         cursor.peek()?;
@@ -242,7 +244,7 @@ impl<'d> Sampler<'d> {
         Ok(Fate::Remove)
     }
 
-    /// Whether a sample always keeps the member with this index.
+    /// Whether a sample always keeps the member or element with this index.
     fn is_deciding(&self, index: usize, depth: usize, is_alone: bool) -> bool {
         index < crate::sample::FIRST && is_alone && !self.is_text && (self.form.is_built_in || depth < 2)
     }

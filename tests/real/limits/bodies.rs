@@ -15,6 +15,7 @@ use super::{Memory, site};
 
 const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
 const YAML: &str = "application/yaml";
 const APPLY: &str = "application/apply-patch+yaml";
@@ -128,6 +129,19 @@ pub(super) fn samples_come_first(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let hidden = containers(r#"{"name":"a","image":"a"}"#, 1000).replace(r#""spec":{"#, &unknown);
     let answer = own.send("POST", PODS, &hidden)?;
     answer.refused(400, "BadRequest", "unknown field")?;
+
+    // Nor do messages that the client chooses decide.
+    let named = labels(MANY).replacen(r#":"!""#, r#":"admission webhook \"a\" strict decoding error""#, 1);
+    for (method, path, media) in
+        [("POST", CONFIG_MAPS, JSON), ("PATCH", OBJECT, MERGE_PATCH), ("PATCH", OBJECT, STRATEGIC)]
+    {
+        for body in [named.clone(), named.replacen('{', r#"{"unknown":0,"#, 1)] {
+            let answer = own.send_as(method, path, media, &body)?;
+            ensure!(answer.code == 422, "{method} {media}: {} {:.300}", answer.code, answer.body);
+            // There may be another warning before that of the sample.
+            ensure!(answer.body.len() < 1 << 20, "{method} {media}: {} bytes", answer.body.len());
+        }
+    }
 
     // Samples of valid objects are valid.
     for (path, object) in valid() {
