@@ -25,6 +25,9 @@ pub(crate) const IN_TEXT: usize = 16;
 /// would copy this many bytes if it reported an error for each value, and quoted the whole object in each error.
 const LARGE: usize = 8 << 30;
 
+/// How many values the elements may contain, for each value of an [`Allowance`].
+const WHOLE: usize = 8;
+
 /// How much there is in an object that an API server may report errors for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
@@ -73,9 +76,6 @@ pub struct Allowance {
     in_elements: usize,
 }
 
-/// How many values the elements may contain, for each allowed value.
-const WHOLE: usize = 8;
-
 /// A position in an object: how many values and numbers are before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
@@ -90,6 +90,11 @@ impl Size {
     pub fn is_large(self) -> bool {
         let values = self.values.saturating_add(self.numbers);
         self.text > MAX_TEXT || values.saturating_mul(values).saturating_mul(self.length) > LARGE
+    }
+
+    /// The length of text that counts as much as a JSON text of this size.
+    pub(crate) fn as_text(self) -> usize {
+        self.text.max(self.values / IN_TEXT * SHORT_TEXT)
     }
 
     /// How many values of the object one drawn value stands for, if `size` values are drawn. At least 1. Text counts as values

@@ -185,9 +185,12 @@ impl Asked<'_> {
 
     /// The maximum weight of an object of this kind.
     fn max_weight(&self) -> usize {
-        let Some(request) = self.info.resource() else { return MAX_CUSTOM };
-        let is_built_in = schema::kind_of(request.group(), request.resource()).is_some();
-        if is_built_in && !self.is_of_definitions() { MAX_BUILT_IN } else { MAX_CUSTOM }
+        if self.is_built_in() && !self.is_of_definitions() { MAX_BUILT_IN } else { MAX_CUSTOM }
+    }
+
+    /// Whether the objects are of a kind that every API server has.
+    pub(super) fn is_built_in(&self) -> bool {
+        self.info.resource().is_some_and(|request| schema::kind_of(request.group(), request.resource()).is_some())
     }
 
     /// Whether the objects are CustomResourceDefinitions.

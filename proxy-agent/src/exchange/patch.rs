@@ -20,7 +20,7 @@ use kube_wire::media::BodyType;
 use kube_wire::query::WriteOptions;
 use kube_wire::{ResourceRequest, Status};
 use rewrite::VirtualNamespace;
-use rewrite::json::{self, Cursor, Edits, Fate, Malformed};
+use rewrite::json::{Cursor, Edits, Fate, Malformed};
 use rewrite::json_patch::JsonPatch;
 use rewrite::yaml::{Duplicate, YamlError};
 
@@ -82,7 +82,7 @@ impl Asked<'_> {
                 })?;
                 let program = self.program(request);
                 // The host could apply many operations, or copies of large values, before anyone has seen the result.
-                let is_small = !patch.copies() && matches!(json::large(body, json::Form::default()), Ok(None));
+                let is_small = !patch.copies() && !self.is_large_json_patch(body);
                 // A longer patch could add the name of a manager that is too long.
                 let names_managers = body.len() > SHORT && patch.pointers().any(resolve::is_of_managed);
                 if is_small && !names_managers && !patch.pointers().any(|pointer| program.touches(pointer)) {

@@ -12,11 +12,12 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use kube_wire::Status;
 use kube_wire::envelope::{Envelope, MAGIC};
+use kube_wire::go_quote::GoQuoted;
 use kube_wire::media::BodyType;
 use kube_wire::query::Query;
 use rewrite::json::Form;
 use rewrite::sample::{Allowance, Draw, Size};
-use rewrite::{json, protobuf, schema};
+use rewrite::{json, protobuf};
 
 use super::body::{BodyUse, content_type};
 use super::plan::uri;
@@ -58,9 +59,9 @@ const SAMPLED: &str = "the object has many errors; this response describes a ran
 /// `NewDryRunUnsupportedErr` in apiserver's `pkg/admission/plugin/webhook/errors`). A webhook can choose any status.
 const BY_WEBHOOK: &str = "admission webhook \"";
 
-/// The part of a message that says that a policy denies the object (apiserver's `pkg/admission/plugin/policy/validating`). A
-/// name in front of it is quoted, so it cannot contain this text.
-const BY_POLICY: &str = "\" is forbidden: ValidatingAdmissionPolicy '";
+/// The message of an API server if a policy denies an object, behind its resource and name (apiserver's
+/// `pkg/admission/plugin/policy/validating`).
+const BY_POLICY: &str = "is forbidden: ValidatingAdmissionPolicy '";
 
 /// The message of an API server about unknown and duplicate members (`NewStrictDecodingError` in apimachinery's
 /// `pkg/runtime`).
@@ -78,13 +79,16 @@ struct Sample {
 }
 
 /// What the response to a sample means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     /// The agent may send the next sample, or the whole object.
     Passed,
     /// The host has found only a few unknown members, and has not validated the sample.
     HasUnknown,
-    /// The response to the client.
-    Refused(Box<Response<HostBody>>),
+    /// The client gets this refusal of the sample.
+    Refused,
+    /// The client gets this response, which does not depend on what the sample omits.
+    Final,
 }
 
 // === impl Sample ===
@@ -100,6 +104,30 @@ impl Sample {
         let all = errors.saturating_mul(self.whole.ratio(self.count));
         let text = (length / errors).saturating_mul((self.whole.length / self.length.max(1)).max(1));
         all.saturating_mul(all).saturating_mul(text)
+    }
+
+    /// Judges the host's response to the sample, which is not a success.
+    fn judge(self, status: StatusCode, body: &[u8]) -> Verdict {
+        let Ok(refusal) = Status::from_json(body).or_else(|_| Status::from_protobuf(body)) else {
+            return Verdict::Final;
+        };
+        let errors = refusal.details.as_ref().map_or(0, |details| details.causes.len());
+        // These may miss what the sample omits. Policies and validating webhooks run after the validation.
+        let is_by_policy = status == StatusCode::FORBIDDEN && is_by_policy(&refusal);
+        if is_by_policy || refusal.message.starts_with(BY_WEBHOOK) {
+            return Verdict::Passed;
+        }
+        // A patch that adds unknown members gets 422, with one error.
+        let is_invalid = status == StatusCode::UNPROCESSABLE_ENTITY;
+        let may_be_strict = status == StatusCode::BAD_REQUEST || (is_invalid && errors < FEW_ERRORS);
+        if may_be_strict && memchr::memmem::find(body, STRICT).is_some() {
+            return if unknown(body) <= FEW_UNKNOWN { Verdict::HasUnknown } else { Verdict::Refused };
+        }
+        match is_invalid {
+            true if self.copied(errors, body.len()) <= MAX_COPIED => Verdict::Passed,
+            true => Verdict::Refused,
+            false => Verdict::Final,
+        }
     }
 }
 
@@ -120,8 +148,8 @@ impl Asked<'_> {
             let Some(sample) = draw(&body, form, size, count)? else { break };
             let dry_runs = self.dry_runs_of(&request, form, &sample)?;
             let sample = Sample { length: sample.len(), count, whole: size };
-            if let Verdict::Refused(refusal) = self.validated(dry_runs, sample).await? {
-                return Ok(*refusal);
+            if let Some(refusal) = self.validated(dry_runs, sample).await? {
+                return Ok(refusal);
             }
         }
         Ok(self.send_as_it_is(request).await?)
@@ -153,16 +181,24 @@ impl Asked<'_> {
         !self.is_of_definitions() && (self.is_built_in() || self.parts.definitions.is_of_clusters(&name()).is_some())
     }
 
-    fn is_built_in(&self) -> bool {
-        self.info.resource().is_some_and(|request| schema::kind_of(request.group(), request.resource()).is_some())
+    fn form(&self, method: &Method) -> Form {
+        let is_strategic = *method == Method::PATCH && self.has_patch(BodyType::StrategicMergePatch);
+        Form { is_strategic, is_built_in: self.is_built_in(), is_data: self.is_data() }
     }
 
-    fn form(&self, method: &Method) -> Form {
-        let is_data = self.info.resource().is_some_and(|request| {
+    /// Whether the host does not validate text in these objects, apart from their metadata.
+    fn is_data(&self) -> bool {
+        self.info.resource().is_some_and(|request| {
             request.group().is_empty() && ["configmaps", "secrets"].contains(&request.resource())
-        });
-        let is_strategic = *method == Method::PATCH && self.has_patch(BodyType::StrategicMergePatch);
-        Form { is_strategic, is_built_in: self.is_built_in(), is_data }
+        })
+    }
+
+    /// Whether the result of a JSON patch could be large because of the patch. The host would validate it without samples.
+    pub(super) fn is_large_json_patch(&self, patch: &[u8]) -> bool {
+        // The text of data is long, and a caller who may patch it may not be allowed to read the object.
+        let is_data = self.is_data();
+        let is_large = |size: Size| if is_data { Size { text: 0, ..size }.is_large() } else { true };
+        json::large(patch, Form::default()).map_or(true, |size| size.is_some_and(is_large))
     }
 
     fn has_patch(&self, kind: BodyType) -> bool {
@@ -180,16 +216,35 @@ impl Asked<'_> {
         modes.iter().map(|is_strict| self.dry_run_of(request, sample.clone(), *is_strict)).collect()
     }
 
-    /// Lets the host validate a sample.
-    async fn validated(&self, dry_runs: Vec<Request<RequestBody>>, sample: Sample) -> Result<Verdict, Refusal> {
+    /// Lets the host validate a sample. Returns the response to the client, unless the agent may send more.
+    async fn validated(
+        &self,
+        dry_runs: Vec<Request<RequestBody>>,
+        sample: Sample,
+    ) -> Result<Option<Response<HostBody>>, Refusal> {
         for dry_run in dry_runs {
             let response = self.send_as_it_is(dry_run).await?;
-            match self.verdict(response, sample).await? {
-                Verdict::HasUnknown => {}
-                verdict => return Ok(verdict),
+            if response.status().is_success() {
+                break;
             }
+            if encoding(response.headers()).is_none() {
+                return Ok(Some(response));
+            }
+            let (parts, body) = response.into_parts();
+            let (read, body) = self.outside(self.answer_collector().collect_or_drain(body, MAX_OBJECT)).await;
+            let body = body.inspect_err(|_| self.charge_read_refusal(parts.status, read))?;
+            match sample.judge(parts.status, &body) {
+                Verdict::Passed => break,
+                Verdict::HasUnknown => continue,
+                Verdict::Refused => {
+                    let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+                    warnings.extend(warning(SAMPLED));
+                }
+                Verdict::Final => {}
+            }
+            return Ok(Some(Response::from_parts(parts, HostBody::read(body))));
         }
-        Ok(Verdict::Passed)
+        Ok(None)
     }
 
     /// The request with a sample of its body, as a dry run.
@@ -215,43 +270,6 @@ impl Asked<'_> {
         dry.extensions_mut().clone_from(request.extensions());
         Ok(dry)
     }
-
-    /// Judges the response to a sample.
-    async fn verdict(&self, response: Response<HostBody>, sample: Sample) -> Result<Verdict, Refusal> {
-        let status = response.status();
-        if status.is_success() {
-            return Ok(Verdict::Passed);
-        }
-        if encoding(response.headers()).is_none() {
-            return Ok(Verdict::Refused(Box::new(response)));
-        }
-        let (parts, body) = response.into_parts();
-        let (read, body) = self.outside(self.answer_collector().collect_or_drain(body, MAX_OBJECT)).await;
-        let body = body.inspect_err(|_| self.charge_read_refusal(status, read))?;
-        let Ok(refusal) = Status::from_json(&body).or_else(|_| Status::from_protobuf(&body)) else {
-            return Ok(Verdict::Refused(Box::new(Response::from_parts(parts, HostBody::read(body)))));
-        };
-        let errors = refusal.details.as_ref().map_or(0, |details| details.causes.len());
-        // Patches that change objects to have unknown members get 422.
-        let is_decoded = !matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY)
-            || errors >= FEW_ERRORS
-            || memchr::memmem::find(&body, STRICT).is_none();
-        let is_sampled = match status {
-            // They may miss what the sample omits. Policies and validating webhooks run after the validation.
-            _ if refusal.message.starts_with(BY_WEBHOOK) => return Ok(Verdict::Passed),
-            StatusCode::FORBIDDEN if refusal.message.contains(BY_POLICY) => return Ok(Verdict::Passed),
-            _ if !is_decoded && unknown(&body) <= FEW_UNKNOWN => return Ok(Verdict::HasUnknown),
-            StatusCode::UNPROCESSABLE_ENTITY if is_decoded && sample.copied(errors, body.len()) <= MAX_COPIED => {
-                return Ok(Verdict::Passed);
-            }
-            status => status == StatusCode::UNPROCESSABLE_ENTITY || !is_decoded,
-        };
-        if is_sampled {
-            let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-            warnings.extend(warning(SAMPLED));
-        }
-        Ok(Verdict::Refused(Box::new(Response::from_parts(parts, HostBody::read(body)))))
-    }
 }
 
 /// Draws so many values of a body. `None` if the sample is the whole, or if the host cannot read the body either.
@@ -268,6 +286,13 @@ fn draw(body: &Bytes, form: Form, size: Size, count: usize) -> Result<Option<Byt
     Ok(sample.filter(|sample| sample.len() < body.len()))
 }
 
+/// Whether a policy denies the object. The rest of the message may quote text of the client.
+fn is_by_policy(refusal: &Status) -> bool {
+    let name = refusal.details.as_ref().map_or("", |details| details.name.as_str());
+    let Some((_resource, rest)) = refusal.message.split_once(' ') else { return false };
+    rest.strip_prefix(&*format!("{} ", GoQuoted(name))).unwrap_or(rest).starts_with(BY_POLICY)
+}
+
 /// The number of unknown and duplicate members that a refusal names.
 fn unknown(refusal: &[u8]) -> usize {
     let count = |text: &str| memchr::memmem::find_iter(refusal, text).count();
@@ -276,4 +301,73 @@ fn unknown(refusal: &[u8]) -> usize {
 
 fn unreadable(error: impl std::error::Error) -> Refusal {
     Status::bad_request(format!("the body cannot be read: {error}")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_wire::gvr::{GroupKind, GroupResource};
+    use kube_wire::status::FieldError;
+
+    use super::*;
+
+    const WHOLE: Size = Size { values: 20_000, numbers: 0, text: 0, length: 200_000 };
+
+    fn judged(status: &Status) -> Verdict {
+        let sample = Sample { length: 2_000, count: 32, whole: WHOLE };
+        sample.judge(StatusCode::from_u16(status.code).unwrap(), &status.to_json())
+    }
+
+    fn invalid(errors: usize, value: &str) -> Status {
+        let errors: Vec<_> = (0..errors).map(|_| FieldError::invalid("metadata.labels", value, "no")).collect();
+        Status::invalid(GroupKind { group: "", kind: "ConfigMap" }, "a", &errors)
+    }
+
+    fn forbidden(why: &str) -> Status {
+        let resource = GroupResource { group: "", resource: "pods" };
+        Status::forbidden_because(resource, "a", why)
+    }
+
+    #[test]
+    fn many_errors_are_refused_and_few_are_not() {
+        assert_eq!(judged(&invalid(FEW_ERRORS - 1, "!")), Verdict::Passed);
+        assert_eq!(judged(&invalid(FEW_ERRORS, "!")), Verdict::Refused);
+        // If the sample is nearly the whole, all errors are there.
+        let sample = Sample { length: 2_000, count: 32, whole: Size { values: 100, length: 4_000, ..WHOLE } };
+        assert_eq!(sample.judge(StatusCode::UNPROCESSABLE_ENTITY, &invalid(90, "!").to_json()), Verdict::Passed);
+    }
+
+    /// A client can write any text into its objects, and the host quotes it.
+    #[test]
+    fn quoted_text_does_not_decide() {
+        for text in ["admission webhook \"a\"", "strict decoding error: unknown field \"a\"", BY_POLICY] {
+            assert_eq!(judged(&invalid(64, text)), Verdict::Refused, "{text}");
+            assert_eq!(judged(&forbidden(&format!("no account a/\" {text}"))), Verdict::Final, "{text}");
+        }
+        // Nor can a name, although it is in front of the reason.
+        let resource = GroupResource { group: "", resource: "pods" };
+        let named = Status::forbidden_because(resource, "\" is forbidden: ValidatingAdmissionPolicy 'a", "no");
+        assert_eq!(judged(&named), Verdict::Final);
+    }
+
+    #[test]
+    fn what_runs_after_the_validation_does_not_decide() {
+        let webhook = "admission webhook \"a.example.com\"";
+        for said in ["denied the request: no", "does not support dry run"] {
+            assert_eq!(judged(&Status::bad_request(format!("{webhook} {said}"))), Verdict::Passed);
+        }
+        let policy = "ValidatingAdmissionPolicy 'a' with binding 'b' denied request: no";
+        assert_eq!(judged(&forbidden(policy)), Verdict::Passed);
+        assert_eq!(judged(&forbidden("error looking up service account a/b")), Verdict::Final);
+    }
+
+    #[test]
+    fn many_unknown_members_are_refused() {
+        let strict = |count| {
+            let unknown = (0..count).map(|field| format!("unknown field \"x{field}\"")).collect::<Vec<_>>().join(", ");
+            Status::bad_request(format!("Pod in version \"v1\" cannot be handled: strict decoding error: {unknown}"))
+        };
+        assert_eq!(judged(&strict(FEW_UNKNOWN)), Verdict::HasUnknown);
+        assert_eq!(judged(&strict(FEW_UNKNOWN + 1)), Verdict::Refused);
+        assert_eq!(judged(&Status::bad_request("the body is not JSON")), Verdict::Final);
+    }
 }

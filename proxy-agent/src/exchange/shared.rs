@@ -33,6 +33,7 @@ use kube_wire::media::BodyType;
 use kube_wire::query::{ListOptions, Query, WriteOptions};
 use kube_wire::selector::{LabelSelector, LabelSelectorError};
 use kube_wire::{ResourceRequest, Status, Verb};
+use rewrite::field_manager;
 use rewrite::name::MANAGER_PREFIX;
 use rewrite::view::Filter;
 use serde_json::{Map, Value};
@@ -53,9 +54,6 @@ use crate::refusal::Refusal;
 use crate::shared::{HostObject, Kind};
 use crate::translate::{MAX_OBJECT, Show};
 use crate::turns::Size;
-
-/// The maximum length of a manager's name (`FieldManagerMaxLength` in apimachinery's `meta/v1/validation`).
-const MAX_MANAGER: usize = 128;
 
 /// The field manager of an unknown client (`buildmanagerinfo.go` in apimachinery's `util/managedfields`).
 const UNKNOWN_MANAGER: &str = "unknown";
@@ -252,7 +250,7 @@ impl Asked<'_> {
         let options = WriteOptions::parse(self.info.query())?;
         let mut named = &*options.field_manager;
         // `ValidateFieldManager` in apimachinery's `meta/v1/validation`.
-        if named.len() > MAX_MANAGER || named.chars().any(char::is_control) {
+        if named.len() > field_manager::MAX_LENGTH || named.chars().any(char::is_control) {
             return Ok(None);
         }
         if named.is_empty() {
@@ -265,7 +263,7 @@ impl Asked<'_> {
         }
         let mut manager = format!("{MANAGER_PREFIX}{}:", self.cluster.name);
         manager.extend(named.chars().filter(char::is_ascii_graphic));
-        manager.truncate(MAX_MANAGER);
+        manager.truncate(field_manager::MAX_LENGTH);
         Ok(Some(manager))
     }
 

@@ -11,7 +11,7 @@ use super::fault::Malformed;
 use super::text::{Text, quoted};
 use super::weight::parts_and_text;
 use crate::name::LAST_APPLIED_ANNOTATION;
-use crate::sample::{Allowance, Draw, IN_TEXT, MAX_TEXT, Position, SHORT_TEXT, Size};
+use crate::sample::{Allowance, Draw, FIRST, MAX_TEXT, Position, SHORT_TEXT, Size};
 
 /// A sample has no objects and arrays below this level, and their content is not counted. Schemas of custom resources are
 /// nested the deepest, and have fewer levels.
@@ -170,7 +170,7 @@ impl<'d> Sampler<'d> {
                     let key = key.decode();
                     members += 1;
                     let part = Part::Member(members - 1);
-                    if has_directives && members <= crate::sample::FIRST && key.starts_with(ORDER) {
+                    if has_directives && members <= FIRST && key.starts_with(ORDER) {
                         cursor.skip()?;
                         return Ok(Fate::Remove);
                     }
@@ -246,7 +246,7 @@ impl<'d> Sampler<'d> {
 
     /// Whether a sample always keeps the member or element with this index.
     fn is_deciding(&self, index: usize, depth: usize, is_alone: bool) -> bool {
-        index < crate::sample::FIRST && is_alone && !self.is_text && (self.form.is_built_in || depth < 2)
+        index < FIRST && is_alone && !self.is_text && (self.form.is_built_in || depth < 2)
     }
 
     /// Shortens a long text.
@@ -257,7 +257,7 @@ impl<'d> Sampler<'d> {
         let text = string.decode();
         let inner = if self.is_text { None } else { sample_of_text(text.as_bytes(), self.draw) };
         if self.draw.is_all() {
-            self.text = self.text.max(inner.map_or(text.len(), |(size, _)| size.values / IN_TEXT * SHORT_TEXT));
+            self.text = self.text.max(inner.map_or(text.len(), |(size, _)| size.as_text()));
             return;
         }
         let short = match inner {
@@ -275,7 +275,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::sample::FIRST;
     use crate::sample::tests::drawn;
 
     const STRATEGIC: Form = Form { is_strategic: true, is_built_in: true, is_data: false };
@@ -478,6 +477,10 @@ mod tests {
         let sample = sampled(&whole(&json), CUSTOM, 9, 9);
         let inner = parsed(sample["data"]["b"].as_str().unwrap().as_bytes());
         assert!((20..80).contains(&inner.as_array().unwrap().len()), "{}", inner.as_array().unwrap().len());
+        // An array does not hide a long text.
+        let array = json!([list]).to_string();
+        assert_eq!(large(&text(&whole(&array)), CUSTOM).unwrap().unwrap().text, list.len());
+        assert!(sampled(&whole(&array), CUSTOM, 9, 9)["data"]["b"].as_str().unwrap().len() < SHORT_TEXT + 10);
         // kubectl's annotation is not validated.
         let applied = json!({"metadata": {"annotations": {LAST_APPLIED_ANNOTATION: list}}});
         assert_eq!(large(&text(&applied), CUSTOM), Ok(None));

@@ -8,7 +8,7 @@ use kube_wire::proto::Writer;
 
 use super::lenient::{Field, fields, next};
 use crate::json;
-use crate::sample::{Allowance, Draw, IN_TEXT, MAX_TEXT, Position, SHORT_TEXT, Size};
+use crate::sample::{Allowance, Draw, MAX_TEXT, Position, SHORT_TEXT, Size};
 
 /// A sample has no fields with this number or a higher one. Kubernetes has none above 50, and its decoders skip unknown
 /// fields.
@@ -113,16 +113,16 @@ impl<'d> Sampler<'d> {
                 Some(content) => {
                     self.next.values += 1;
                     let back = self.allowance.keep_back();
-                    let content = if depth == 0 && self.is_data && field.number != METADATA {
+                    let kept = if depth == 0 && self.is_data && field.number != METADATA {
                         content.to_vec()
                     } else {
                         self.content(content, depth, is_deciding)
                     };
                     self.allowance.give_back(back);
-                    if is_allowed || self.draw.has_any(first..self.next) || self.draw.has_element(&content) {
+                    if is_allowed || self.draw.has_any(first..self.next) || self.draw.has_element(content) {
                         sample.raw(field.head);
-                        sample.raw_varint(content.len() as u64);
-                        sample.raw(&content);
+                        sample.raw_varint(kept.len() as u64);
+                        sample.raw(&kept);
                     } else {
                         self.allowance = before;
                     }
@@ -150,8 +150,7 @@ impl<'d> Sampler<'d> {
         let text = Bytes::copy_from_slice(text.as_bytes());
         let inner = json::sample_of_text(&text, self.draw);
         if self.draw.is_all() {
-            let length = inner.map_or(text.len(), |(size, _)| size.values / IN_TEXT * SHORT_TEXT);
-            self.text = self.text.max(length);
+            self.text = self.text.max(inner.map_or(text.len(), |(size, _)| size.as_text()));
             return text.into();
         }
         inner.map_or_else(|| text[..SHORT_TEXT].to_vec(), |(_, sample)| sample.into())

@@ -58,8 +58,8 @@ pub(super) fn is_of_managed(pointer: &str) -> bool {
 /// Whether every API server accepts the parameters of a patch.
 fn are_plain(query: &Query<'_>) -> Result<bool, Refusal> {
     let options = WriteOptions::parse(query)?;
-    let manager =
-        options.field_manager.len() <= 128 && options.field_manager.bytes().all(|byte| byte.is_ascii_graphic());
+    // A longer name has been refused already.
+    let manager = options.field_manager.bytes().all(|byte| byte.is_ascii_graphic());
     let validation = ["", "Ignore", "Warn", "Strict"].contains(&&*options.field_validation);
     Ok(manager && validation && !options.dry_run && !query.contains("force"))
 }

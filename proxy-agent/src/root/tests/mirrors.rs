@@ -15,6 +15,14 @@ async fn standing(test: impl AsyncFnOnce(&FakeHost)) {
     .await;
 }
 
+/// Creates a binding, and waits for its mirror in `default`. Returns the paths of both.
+async fn mirrored(host: &FakeHost) -> (String, String) {
+    let (source, mirror) = (binding_at("atoll-root-vc", "viewers"), binding_at("default-vc", "atoll:crb:viewers"));
+    host.put(&source, cluster_role_binding("viewers"));
+    host.until(|state| state.objects.contains_key(&mirror)).await;
+    (source, mirror)
+}
+
 fn is_intact(state: &State, path: &str) -> bool {
     state.objects.get(path).is_some_and(|mirror| {
         !is_deleted(mirror)
@@ -139,10 +147,7 @@ async fn a_request_revokes_rights_in_a_namespace_that_ends() {
         with(&root, async {
             root.founded().await;
             host.until(has_all_mirrors).await;
-            let source = binding_at("atoll-root-vc", "viewers");
-            let mirror = binding_at("default-vc", "atoll:crb:viewers");
-            host.put(&source, cluster_role_binding("viewers"));
-            host.until(|state| state.objects.contains_key(&mirror)).await;
+            let (source, mirror) = mirrored(&host).await;
             host.remove(&at("default-vc"));
             host.empty("default-vc", &["configmaps."]);
             // The loop has nothing more to do.
@@ -262,10 +267,7 @@ async fn a_binding_of_a_client_keeps_mirrors_as_anything_else_does() {
 async fn a_mirror_that_ends_grants_what_its_binding_grants_or_nothing() {
     for is_made_again in [true, false] {
         standing(async |host| {
-            let source = binding_at("atoll-root-vc", "viewers");
-            let mirror = binding_at("default-vc", "atoll:crb:viewers");
-            host.put(&source, cluster_role_binding("viewers"));
-            host.until(|state| state.objects.contains_key(&mirror)).await;
+            let (source, mirror) = mirrored(host).await;
             host.remove(&at("default-vc"));
             host.empty("default-vc", &["configmaps."]);
             if is_made_again {
@@ -290,9 +292,7 @@ async fn a_mirror_that_ends_grants_what_its_binding_grants_or_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_quota_does_not_keep_a_revoked_right() {
     standing(async |host| {
-        let (source, mirror) = (binding_at("atoll-root-vc", "viewers"), binding_at("default-vc", "atoll:crb:viewers"));
-        host.put(&source, cluster_role_binding("viewers"));
-        host.until(|state| state.objects.contains_key(&mirror)).await;
+        let (source, mirror) = mirrored(host).await;
         host.lock().quota_is_full = true;
         host.edit(&source, |binding| binding["subjects"] = json!([]));
         host.until(|state| state.objects[&mirror]["subjects"] == json!([])).await;
@@ -304,9 +304,7 @@ async fn a_quota_does_not_keep_a_revoked_right() {
 #[tokio::test(start_paused = true)]
 async fn a_mirror_that_is_kept_grants_nothing() {
     standing(async |host| {
-        let (source, mirror) = (binding_at("atoll-root-vc", "viewers"), binding_at("default-vc", "atoll:crb:viewers"));
-        host.put(&source, cluster_role_binding("viewers"));
-        host.until(|state| state.objects.contains_key(&mirror)).await;
+        let (source, mirror) = mirrored(host).await;
         host.edit(&mirror, |mirror| {
             mirror["metadata"]["finalizers"] = json!(["atoll.dev/mirror", "foregroundDeletion"]);
         });
