@@ -18,6 +18,16 @@ pub(crate) const MAX_TEXT: usize = 1024;
 /// The length to which a sample shortens text, in bytes.
 pub(crate) const SHORT_TEXT: usize = 512;
 
+/// How many pieces of a text a sample has besides its beginning, and the length of each, in bytes.
+const PIECES: usize = 4;
+const PIECE: usize = SHORT_TEXT / (2 * PIECES);
+
+/// A sample always contains so many of the longest texts.
+const LONGEST: usize = 4;
+
+/// What separates the parts of a text, which an API server may validate one by one.
+const SEPARATORS: [char; 5] = [',', ';', ' ', '\t', '\n'];
+
 /// The number of drawn values in a string whose text is JSON.
 pub(crate) const IN_TEXT: usize = 16;
 
@@ -63,6 +73,8 @@ struct Drawn {
     /// The hash draws a scalar with the probability `size / of`.
     size: usize,
     of: usize,
+    /// The length of the longest text, in bytes.
+    text: usize,
 }
 
 /// What a sample may keep without drawing it.
@@ -81,6 +93,11 @@ pub struct Allowance {
 pub(crate) struct Position {
     pub(crate) values: usize,
     pub(crate) numbers: usize,
+}
+
+/// The last boundary of characters at or before this index.
+fn boundary(text: &str, index: usize) -> usize {
+    (0..=index.min(text.len())).rev().find(|index| text.is_char_boundary(*index)).unwrap_or_default()
 }
 
 // === impl Size ===
@@ -118,7 +135,8 @@ impl Draw {
         };
         let (values, numbers) = (draw(of.values), draw(of.numbers));
         let seed = random(usize::MAX) as u64;
-        Self { drawn: Some(Drawn { values, numbers, seed, size, of: of.values.max(1) }), allowance }
+        let drawn = Drawn { values, numbers, seed, size, of: of.values.max(1), text: of.text };
+        Self { drawn: Some(drawn), allowance }
     }
 
     /// Keeps everything.
@@ -157,9 +175,42 @@ impl Draw {
     /// Whether the hash draws scalars with this text.
     pub(crate) fn has_element(&self, content: &[u8]) -> bool {
         let Some(drawn) = &self.drawn else { return true };
+        drawn.hashed(content, drawn.of) < drawn.size
+    }
+
+    /// Whether the sample contains a text of this length, if it contains so many of the longest ones. These could have the most
+    /// errors.
+    pub(crate) fn has_text(&self, length: usize, longest: usize) -> bool {
+        longest < LONGEST && self.drawn.as_ref().is_some_and(|drawn| length >= drawn.text)
+    }
+
+    /// Shortens a text of more than [`MAX_TEXT`] bytes: its beginning, and pieces at random places.
+    pub(crate) fn shorten(&self, text: &str) -> String {
+        let Some(drawn) = &self.drawn else { return text.to_owned() };
+        let mut end = boundary(text, SHORT_TEXT / 2);
+        let mut short = text[..end].to_owned();
+        let mut places: Vec<_> = (0..PIECES).map(|piece| end + drawn.hashed(piece, text.len() - end)).collect();
+        places.sort_unstable();
+        for place in places {
+            let start = boundary(text, place).max(end);
+            end = boundary(text, start + PIECE);
+            let piece = &text[start..end];
+            // Parts that are cut would be invalid.
+            let cut = (piece.find(SEPARATORS), piece.rfind(SEPARATORS));
+            short.push_str(if let (Some(first), Some(last)) = cut { &piece[first..last] } else { piece });
+        }
+        short
+    }
+}
+
+// === impl Drawn ===
+
+impl Drawn {
+    /// A number below `below`, which depends on the seed and on `key`.
+    fn hashed(&self, key: impl Hash, below: usize) -> usize {
         let mut hasher = DefaultHasher::new();
-        (drawn.seed, content).hash(&mut hasher);
-        hasher.finish() % (drawn.of as u64) < drawn.size as u64
+        (self.seed, key).hash(&mut hasher);
+        usize::try_from(hasher.finish() % below.max(1) as u64).unwrap_or_default()
     }
 }
 
@@ -233,6 +284,21 @@ pub(crate) mod tests {
         let elements = (0..1000).filter(|element: &usize| draw.has_element(element.to_string().as_bytes())).count();
         assert!((5..60).contains(&elements), "{elements}");
         assert_eq!((of.ratio(20), of.ratio(3000), Size { text: 10 * SHORT_TEXT, ..of }.ratio(3000)), (50, 1, 10));
+    }
+
+    #[test]
+    fn text_keeps_its_beginning_and_whole_parts() {
+        let of = Size { values: 1000, text: 20_000, ..Size::default() };
+        let valid = "abcd,".repeat(1000);
+        let whole = format!("{valid}{}", "é!,".repeat(4000));
+        let short = drawn(20, of, 0, 1).shorten(&whole);
+        assert!(short.len() <= SHORT_TEXT && short.starts_with(&valid[..SHORT_TEXT / 2]), "{short}");
+        assert!(short.matches('é').count() > PIECE / 8, "{short}");
+        // Only the beginning can end within a part.
+        assert!(short.split(',').filter(|part| !["abcd", "é!", ""].contains(part)).count() <= 1, "{short}");
+        let token = "é".repeat(1000);
+        assert!(drawn(20, of, 0, 1).shorten(&token).len() > SHORT_TEXT / 2);
+        assert_eq!(Draw::all().shorten(&token), token);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use kube_wire::proto::Writer;
 
 use super::lenient::{Field, fields, next};
 use crate::json;
-use crate::sample::{Allowance, Draw, MAX_TEXT, Position, SHORT_TEXT, Size};
+use crate::sample::{Allowance, Draw, MAX_TEXT, Position, Size};
 
 /// A sample has no fields with this number or a higher one. Kubernetes has none above 50, and its decoders skip unknown
 /// fields.
@@ -23,6 +23,9 @@ const NAME: usize = 256;
 /// The number of bytes of a packed list that count as one number. A group ID that is not valid takes at least five bytes.
 const RUN: usize = 8;
 
+/// A packed list of at most this length, in bytes, counts as one value.
+const FEW: usize = 32;
+
 /// The field with the metadata of an object.
 const METADATA: i32 = 1;
 
@@ -34,6 +37,8 @@ struct Sampler<'d> {
     next: Position,
     /// The length of the longest text that a sample shortens, in bytes.
     text: usize,
+    /// The number of texts of this length in a sample.
+    longest: usize,
     /// Whether the host does not validate text outside the metadata.
     is_data: bool,
 }
@@ -73,7 +78,7 @@ fn is_name(content: &[u8]) -> bool {
 
 impl<'d> Sampler<'d> {
     fn new(draw: &'d Draw, is_data: bool) -> Self {
-        Self { draw, allowance: draw.allowance, next: Position::default(), text: 0, is_data }
+        Self { draw, allowance: draw.allowance, next: Position::default(), text: 0, longest: 0, is_data }
     }
 
     /// Draws a sample of a message. `is_alone` if all fields that contain it are the first or last of their number. If `message`
@@ -95,7 +100,7 @@ impl<'d> Sampler<'d> {
         let mut seen = [0_usize; FIELDS];
         for field in fields(message) {
             let Some(number) = known(&field) else { continue };
-            let (before, first) = (self.allowance, self.next);
+            let (before, first, longest) = (self.allowance, self.next, self.longest);
             // The last occurrence counts if the schema allows only one.
             let is_last = seen[number] + 1 == occurrences[number];
             let is_deciding = is_alone && (seen[number] == 0 || is_last);
@@ -119,7 +124,8 @@ impl<'d> Sampler<'d> {
                         self.content(content, depth, is_deciding)
                     };
                     self.allowance.give_back(back);
-                    if is_allowed || self.draw.has_any(first..self.next) || self.draw.has_element(content) {
+                    let is_drawn = self.draw.has_any(first..self.next) || self.draw.has_element(content);
+                    if is_allowed || is_drawn || self.longest > longest {
                         sample.raw(field.head);
                         sample.raw_varint(kept.len() as u64);
                         sample.raw(&kept);
@@ -132,28 +138,34 @@ impl<'d> Sampler<'d> {
         Some(sample.into_bytes())
     }
 
-    /// Draws a sample of the content of a field.
+    /// Draws a sample of the content of a field. Each byte of a short packed list counts as a number, and the list stays whole.
     fn content(&mut self, content: &[u8], depth: usize, is_alone: bool) -> Vec<u8> {
         if is_name(content) {
             return content.to_vec();
         }
         let message = if depth >= DEEPEST { None } else { self.message(content, depth + 1, is_alone) };
         message.unwrap_or_else(|| match std::str::from_utf8(content) {
-            _ if content.len() <= MAX_TEXT => content.to_vec(),
+            _ if content.len() <= MAX_TEXT => {
+                let is_text = content.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace());
+                self.next.numbers += if is_text || content.len() <= FEW { 0 } else { content.len() };
+                content.to_vec()
+            }
             Ok(text) => self.shortened(text),
             Err(_) => self.packed(content),
         })
     }
 
     /// Shortens a text.
-    fn shortened(&mut self, text: &str) -> Vec<u8> {
-        let text = Bytes::copy_from_slice(text.as_bytes());
+    fn shortened(&mut self, content: &str) -> Vec<u8> {
+        let text = Bytes::copy_from_slice(content.as_bytes());
         let inner = json::sample_of_text(&text, self.draw);
+        let length = inner.as_ref().map_or(text.len(), |(size, _)| size.as_text());
         if self.draw.is_all() {
-            self.text = self.text.max(inner.map_or(text.len(), |(size, _)| size.as_text()));
-            return text.into();
+            self.text = self.text.max(length);
+            return content.into();
         }
-        inner.map_or_else(|| text[..SHORT_TEXT].to_vec(), |(_, sample)| sample.into())
+        self.longest += usize::from(self.draw.has_text(length, self.longest));
+        inner.map_or_else(|| self.draw.shorten(content), |(_, sample)| sample).into()
     }
 
     /// Shortens a packed list of numbers. The numbers that it keeps are whole.
@@ -187,6 +199,7 @@ mod tests {
 
     use super::*;
     use crate::sample::FIRST;
+    use crate::sample::SHORT_TEXT;
     use crate::sample::tests::drawn;
 
     fn field(number: u32, content: &[u8]) -> Vec<u8> {
@@ -259,6 +272,9 @@ mod tests {
         // Go takes the low 32 bits of the number of a field.
         let wide = [0xa0, 0x80, 0x80, 0x80, 0x80, 0x40];
         let wide = pod(&[&wide[..], &number].concat().repeat(3000));
+        // The exit codes of a Job are a packed list each.
+        let rules = field(11, &field(1, &field(1, &field(3, &[1; 250])))).repeat(40);
+        assert!(large(&field(2, &rules), false).unwrap().numbers >= 10_000);
         for whole in [apart, packed, wide] {
             let size = large(&whole, false).unwrap();
             assert!(size.numbers >= 3000, "{size:?}");
@@ -280,6 +296,10 @@ mod tests {
         assert!(large(&whole, false).unwrap().ratio(64) > 500);
         let sample = sampled(&whole, 9, 9);
         assert!((20..60).contains(&count(&sample, b"{}")), "{}", count(&sample, b"{}"));
+        // Many short texts do not hide a long one.
+        let fields = field(9, b"a").repeat(3000);
+        let whole = pod(&[fields.clone(), field(9, text.as_bytes()), fields].concat());
+        assert!(count(&sampled(&whole, 9, 9), "é!é!".as_bytes()) > 0);
         // The data of a ConfigMap stays as it is.
         let data = [field(1, b""), field(2, &[field(1, b"key"), field(2, text.as_bytes())].concat())].concat();
         assert_eq!(large(&data, true), None);
