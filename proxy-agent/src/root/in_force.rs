@@ -44,6 +44,8 @@ const LAST_PAUSE: Duration = Duration::from_millis(64);
 enum Change {
     /// That of this binding.
     One(String),
+    /// That of this binding, which was just read as not found. The watch may deliver an older version of it later.
+    Gone(String),
     All,
 }
 
@@ -63,15 +65,21 @@ impl<A: HostApi> Root<A> {
             sleep(LAST_PAUSE).await;
             answer = self.shared.api.read(&path).await;
         }
-        match answer {
-            Ok(found) => drop(Binding::of(&found).map(|found| self.catalog().read(cluster, &found))),
-            Err(error) if error.is_not_found() => drop(self.catalog().missing(cluster, name, &known)),
+        let change = match answer {
+            Ok(found) => {
+                Binding::of(&found).map(|found| self.catalog().read(cluster, &found));
+                Change::One(name.to_owned())
+            }
+            Err(error) if error.is_not_found() => {
+                self.catalog().missing(cluster, name, &known);
+                Change::Gone(name.to_owned())
+            }
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
                 return warn!(error, %cluster, "the mirrors of a binding are updated later, by its watch");
             }
-        }
-        self.everywhere(cluster, &Change::One(name.to_owned())).await;
+        };
+        self.everywhere(cluster, &change).await;
     }
 
     /// Lists ClusterRoleBindings and waits until they are mirrored. Call it after a request that wrote or deleted ones
@@ -152,11 +160,14 @@ impl<A: HostApi> Root<A> {
     /// Reconciles mirrors of one namespace with the catalog, as it is when this future is first polled.
     async fn make(&self, cluster: &ClusterName, member: &Member, change: &Change) -> Result<(), Trouble> {
         let host = &member.host;
-        let Change::One(binding) = change else {
-            while self.mirror(host).await? == Progress::More {}
-            return Ok(());
+        let (binding, wanted) = match change {
+            Change::One(binding) => (binding, self.catalog().mirror(cluster, binding)),
+            Change::Gone(binding) => (binding, None),
+            Change::All => {
+                while self.mirror(host).await? == Progress::More {}
+                return Ok(());
+            }
         };
-        let wanted = self.catalog().mirror(cluster, binding);
         let name = format!("{MIRROR_PREFIX}{binding}");
         match (member.phase, wanted) {
             (Phase::Active, Some(wanted)) => self.ensure_binding(host, &wanted).await,
