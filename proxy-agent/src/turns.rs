@@ -146,6 +146,12 @@ impl Turns {
         timeout(QUEUE_WAIT, Arc::clone(&self.parsed).acquire_owned()).await.map(Result::ok)
     }
 
+    /// Waits until a large object of this cluster may be parsed after a request to the host, which may have had an effect. So this
+    /// has no time limit. A permit is not held while the host prepares a response.
+    pub(crate) async fn parsed_again(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.parsed).acquire_owned().await.ok()
+    }
+
     /// Waits for the turn of a body at the host, which lasts until the permit is dropped. A small body needs none. A
     /// request waits no longer than in the host's own queues.
     pub(crate) async fn at_host(&self, size: Size) -> Result<Option<OwnedSemaphorePermit>, Elapsed> {

@@ -246,6 +246,11 @@ impl Allowance {
         is_left
     }
 
+    /// Whether the sample can keep no further value without drawing it.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.in_elements == 0
+    }
+
     /// Keeps a part back for what follows the next value.
     pub(crate) fn keep_back(&mut self) -> usize {
         let back = self.elements / 3;

@@ -193,6 +193,28 @@ pub fn valid() -> [(&'static str, String); 4] {
     ]
 }
 
+/// A valid Deployment in protobuf that is so large that the host gets samples of it. Its containers mount 40 volumes.
+pub fn valid_deployment() -> Vec<u8> {
+    let text = |number, text: &str| field(number, text.as_bytes());
+    let item = |item: u32| field(2, &[text(1, &format!("k{item}")), text(2, &format!("p{item}"))].concat());
+    let items: Vec<u8> = (0..4).flat_map(item).collect();
+    let source = field(2, &field(19, &[field(1, &text(1, "a")), items].concat()));
+    let volume = |volume: u32| field(1, &[text(1, &format!("v{volume}")), source.clone()].concat());
+    let volumes: Vec<u8> = (0..40).flat_map(volume).collect();
+    let variables: Vec<u8> =
+        (0..20).flat_map(|name| field(7, &[text(1, &format!("N{name}")), text(2, "v")].concat())).collect();
+    let container = |container: u32| {
+        let mount = |volume: u32| field(9, &[text(1, &format!("v{volume}")), text(3, &format!("/{volume}"))].concat());
+        let mounts: Vec<u8> = (0..10).flat_map(|volume| mount((container + 4 * volume) % 40)).collect();
+        field(2, &[text(1, &format!("c{container}")), text(2, "a"), variables.clone(), mounts].concat())
+    };
+    let containers: Vec<u8> = (0..40).flat_map(container).collect();
+    let label = [text(1, "a"), text(2, "b")].concat();
+    let template = [field(1, &field(11, &label)), field(2, &[volumes, containers].concat())].concat();
+    let spec = [field(2, &field(1, &label)), field(3, &template)].concat();
+    enveloped(b"apps/v1", b"Deployment", &[field(1, &text(1, "a")), field(2, &spec)].concat())
+}
+
 /// The envelope is `Unknown` in apimachinery's `pkg/runtime/generated.proto`.
 fn enveloped(api_version: &[u8], kind: &[u8], message: &[u8]) -> Vec<u8> {
     let of_type = [field(1, api_version), field(2, kind)].concat();

@@ -38,6 +38,7 @@ use crate::access::Attributes;
 use crate::host::{RequestBody, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use as_tried::{as_tried, without_managers};
+pub(super) use attempt::NOT_HELD;
 pub(super) use in_force::Written;
 
 /// The group of RBAC's kinds.

@@ -6,6 +6,7 @@
 //! then a larger one. From the errors of a sample, the agent estimates what the host would copy for the whole. If that is
 //! too much, the refusal of the sample is the response.
 
+use std::collections::HashSet;
 use std::sync::PoisonError;
 
 use bytes::Bytes;
@@ -16,11 +17,13 @@ use kube_wire::go_quote::GoQuoted;
 use kube_wire::media::BodyType;
 use kube_wire::query::Query;
 use rewrite::json::Form;
+use rewrite::json_patch::JsonPatch;
 use rewrite::sample::{Allowance, Draw, Size};
 use rewrite::{json, protobuf};
 
 use super::body::{BodyUse, content_type};
 use super::plan::uri;
+use super::rbac::NOT_HELD;
 use super::{Asked, warning};
 use crate::host::{HostBody, RequestBody, full};
 use crate::refusal::Refusal;
@@ -65,7 +68,7 @@ const BY_POLICY: &str = "is forbidden: ValidatingAdmissionPolicy '";
 
 /// The message of an API server about unknown and duplicate members (`NewStrictDecodingError` in apimachinery's
 /// `pkg/runtime`).
-const STRICT: &[u8] = b"strict decoding error";
+const STRICT: &str = "strict decoding error: ";
 
 /// A sample of a body.
 #[derive(Clone, Copy, Debug)]
@@ -120,13 +123,17 @@ impl Sample {
         // A patch that adds unknown members gets 422, with one error.
         let is_invalid = status == StatusCode::UNPROCESSABLE_ENTITY;
         let may_be_strict = status == StatusCode::BAD_REQUEST || (is_invalid && errors < FEW_ERRORS);
-        if may_be_strict && memchr::memmem::find(body, STRICT).is_some() {
-            return if unknown(body) <= FEW_UNKNOWN { Verdict::HasUnknown } else { Verdict::Refused };
+        if may_be_strict && let Some((_, found)) = refusal.message.rsplit_once(STRICT) {
+            return if unknown(found) <= FEW_UNKNOWN { Verdict::HasUnknown } else { Verdict::Refused };
         }
-        match is_invalid {
-            true if self.copied(errors, body.len()) <= MAX_COPIED => Verdict::Passed,
-            true => Verdict::Refused,
-            false => Verdict::Final,
+        match status {
+            StatusCode::UNPROCESSABLE_ENTITY if self.copied(errors, body.len()) <= MAX_COPIED => Verdict::Passed,
+            StatusCode::UNPROCESSABLE_ENTITY => Verdict::Refused,
+            // In an apply, an element without its key is an error of the server. A sample may omit the key.
+            StatusCode::INTERNAL_SERVER_ERROR => Verdict::Passed,
+            // The message lists the rights that the caller would need to grant those of the sample.
+            StatusCode::FORBIDDEN if refusal.message.contains(NOT_HELD) => Verdict::Refused,
+            _ => Verdict::Final,
         }
     }
 }
@@ -138,7 +145,7 @@ impl Asked<'_> {
     pub(super) async fn send(&self, request: Request<RequestBody>) -> Result<Response<HostBody>, Refusal> {
         let body = request.body().bytes();
         let form = self.form(request.method());
-        let Some(size) = self.large(request.method(), &body, form)? else {
+        let Some(size) = self.large(request.method(), &body, form) else {
             return Ok(self.send_as_it_is(request).await?);
         };
         for (index, count) in SIZES.into_iter().enumerate() {
@@ -155,28 +162,33 @@ impl Asked<'_> {
         Ok(self.send_as_it_is(request).await?)
     }
 
-    /// The size of a body, if the host validates it and it is large.
-    fn large(&self, method: &Method, body: &Bytes, form: Form) -> Result<Option<Size>, Refusal> {
+    /// The size of a body, if the host validates it and it is large. The host refuses what the agent cannot read.
+    fn large(&self, method: &Method, body: &Bytes, form: Form) -> Option<Size> {
         let is_validated = [Method::POST, Method::PUT, Method::PATCH].contains(method);
         // A JSON patch has few values, or the agent has applied it.
         let is_json_patch = *method == Method::PATCH && self.has_patch(BodyType::JsonPatch);
         if !is_validated || is_json_patch || self.body_use() != BodyUse::Mapped || !self.may_be_sampled() {
-            return Ok(None);
+            return None;
         }
         if body.len() <= SHORT {
-            return Ok(None);
+            return None;
         }
         if body.starts_with(&MAGIC) {
-            let envelope = Envelope::decode(body).map_err(unreadable)?;
-            return Ok(protobuf::large(envelope.raw, form.is_data));
+            return Envelope::decode(body).ok().and_then(|envelope| protobuf::large(envelope.raw, form.is_data));
         }
-        json::large(body, form).map_err(unreadable)
+        json::large(body, form).unwrap_or_default()
     }
 
     /// Whether a sample of these objects shows how many errors the whole has. A sample of a CustomResourceDefinition is another
-    /// definition. An aggregated API server may ignore `dryRun`, and store the sample.
+    /// definition. An aggregated API server may ignore `dryRun`, and store the sample. An API server ignores it for reviews and
+    /// tokens, which it does not store.
     fn may_be_sampled(&self) -> bool {
         let Some(request) = self.info.resource() else { return false };
+        let is_action = ["binding", "eviction", "token"].contains(&request.subresource().unwrap_or_default())
+            || ["authentication.k8s.io", "authorization.k8s.io"].contains(&request.group());
+        if is_action {
+            return false;
+        }
         let name = || format!("{}.{}", request.resource(), request.group());
         !self.is_of_definitions() && (self.is_built_in() || self.parts.definitions.is_of_clusters(&name()).is_some())
     }
@@ -194,11 +206,12 @@ impl Asked<'_> {
     }
 
     /// Whether the result of a JSON patch could be large because of the patch. The host would validate it without samples.
-    pub(super) fn is_large_json_patch(&self, patch: &[u8]) -> bool {
-        // The text of data is long, and a caller who may patch it may not be allowed to read the object.
-        let is_data = self.is_data();
-        let is_large = |size: Size| if is_data { Size { text: 0, ..size }.is_large() } else { true };
-        json::large(patch, Form::default()).map_or(true, |size| size.is_some_and(is_large))
+    pub(super) fn is_large_json_patch(&self, body: &[u8], patch: &JsonPatch) -> bool {
+        // Elsewhere, long text is usual: for example, a script. To apply the patch, the caller would need the rights to read and
+        // to update the object.
+        let text_counts = !self.is_data() && patch.pointers().any(is_of_metadata);
+        let is_large = |size: Size| text_counts || Size { text: 0, ..size }.is_large();
+        json::large(body, Form::default()).map_or(true, |size| size.is_some_and(is_large))
     }
 
     fn has_patch(&self, kind: BodyType) -> bool {
@@ -212,7 +225,9 @@ impl Asked<'_> {
         form: Form,
         sample: &Bytes,
     ) -> Result<Vec<Request<RequestBody>>, Refusal> {
-        let modes = if form.is_built_in && !sample.starts_with(&MAGIC) { &[true, false][..] } else { &[false] };
+        let is_apply = *request.method() == Method::PATCH && self.has_patch(BodyType::ApplyYaml);
+        let is_decoded_strictly = form.is_built_in && !is_apply && !sample.starts_with(&MAGIC);
+        let modes = if is_decoded_strictly { &[true, false][..] } else { &[false] };
         modes.iter().map(|is_strict| self.dry_run_of(request, sample.clone(), *is_strict)).collect()
     }
 
@@ -231,7 +246,7 @@ impl Asked<'_> {
                 return Ok(Some(response));
             }
             let (parts, body) = response.into_parts();
-            let (read, body) = self.outside(self.answer_collector().collect_or_drain(body, MAX_OBJECT)).await;
+            let (read, body) = self.outside(self.collector().collect_or_drain(body, MAX_OBJECT)).await;
             let body = body.inspect_err(|_| self.charge_read_refusal(parts.status, read))?;
             match sample.judge(parts.status, &body) {
                 Verdict::Passed => break,
@@ -286,6 +301,11 @@ fn draw(body: &Bytes, form: Form, size: Size, count: usize) -> Result<Option<Byt
     Ok(sample.filter(|sample| sample.len() < body.len()))
 }
 
+/// Whether a JSON patch changes metadata through this pointer.
+fn is_of_metadata(pointer: &str) -> bool {
+    pointer.is_empty() || pointer.strip_prefix("/metadata").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Whether a policy denies the object. The rest of the message may quote text of the client.
 fn is_by_policy(refusal: &Status) -> bool {
     let name = refusal.details.as_ref().map_or("", |details| details.name.as_str());
@@ -293,10 +313,12 @@ fn is_by_policy(refusal: &Status) -> bool {
     rest.strip_prefix(&*format!("{} ", GoQuoted(name))).unwrap_or(rest).starts_with(BY_POLICY)
 }
 
-/// The number of unknown and duplicate members that a refusal names.
-fn unknown(refusal: &[u8]) -> usize {
-    let count = |text: &str| memchr::memmem::find_iter(refusal, text).count();
-    count("unknown field ") + count("duplicate field ")
+/// The number of different unknown and duplicate members that a message names. A member of each element of a list is the same
+/// member: an API server that is older than the client finds so many.
+fn unknown(message: &str) -> usize {
+    let paths = message.split(" field \"").skip(1).filter_map(|rest| rest.split('"').next());
+    let without_index = |part| str::split_once(part, ']').map_or(part, |(_index, rest)| rest);
+    paths.map(|path| path.split('[').map(without_index).collect::<String>()).collect::<HashSet<_>>().len()
 }
 
 fn unreadable(error: impl std::error::Error) -> Refusal {
@@ -358,6 +380,14 @@ mod tests {
         let policy = "ValidatingAdmissionPolicy 'a' with binding 'b' denied request: no";
         assert_eq!(judged(&forbidden(policy)), Verdict::Passed);
         assert_eq!(judged(&forbidden("error looking up service account a/b")), Verdict::Final);
+        assert_eq!(
+            judged(&forbidden("user \"a\" is attempting to grant RBAC permissions not currently held:\n")),
+            Verdict::Refused
+        );
+        // An element of an associative list that lacks its key, in an apply.
+        let internal =
+            Status::failure(500, kube_wire::status::Reason::InternalError, "failed to create typed patch object");
+        assert_eq!(judged(&internal), Verdict::Passed);
     }
 
     #[test]
@@ -368,6 +398,15 @@ mod tests {
         };
         assert_eq!(judged(&strict(FEW_UNKNOWN)), Verdict::HasUnknown);
         assert_eq!(judged(&strict(FEW_UNKNOWN + 1)), Verdict::Refused);
+        // An API server that is older than the client finds the same member in each element.
+        let list =
+            (0..500).map(|index| format!("unknown field \"endpoints[{index}].hints.forNodes\"")).collect::<Vec<_>>();
+        let message = format!("strict decoding error: {}", list.join(", "));
+        assert_eq!(judged(&Status::bad_request(&message)), Verdict::HasUnknown);
+        // A patch repeats the message in its only cause, behind the patch itself.
+        let error = [FieldError::invalid("patch", "{\"unknown field \\\"a\\\"\": 1}".repeat(20), message)];
+        let patch = Status::invalid(GroupKind { group: "", kind: "Pod" }, "a", &error);
+        assert_eq!(judged(&patch), Verdict::HasUnknown);
         assert_eq!(judged(&Status::bad_request("the body is not JSON")), Verdict::Final);
     }
 }

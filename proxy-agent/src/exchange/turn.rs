@@ -99,9 +99,18 @@ impl Asked<'_> {
         output
     }
 
-    /// Sends a request to the host.
+    /// Sends a request to the host. Other clusters may parse large objects until the host responds.
     pub(super) async fn send_as_it_is(&self, request: Request<RequestBody>) -> Result<Response<HostBody>, HostError> {
-        let response = self.outside(self.parts.host.send(request)).await?;
+        let sent = async {
+            let is_parsing = self.turn.held.lock().unwrap_or_else(PoisonError::into_inner).parsed.take().is_some();
+            let response = self.parts.host.send(request).await;
+            if is_parsing {
+                let permit = self.cluster.kept.turns.parsed_again().await;
+                self.turn.held.lock().unwrap_or_else(PoisonError::into_inner).parsed = permit;
+            }
+            response
+        };
+        let response = self.outside(sent).await?;
         response.body().set_owner(self.cluster.kept.owner);
         Ok(response)
     }

@@ -65,6 +65,10 @@ struct Sampler<'d> {
     text: usize,
     /// The number of texts of this length in a sample.
     longest: usize,
+    /// The number of drawn elements in a sample.
+    elements: usize,
+    /// Whether a sample omits a part of what is being visited because its allowance is used up.
+    is_cut: bool,
     /// Whether the object is the text of a string in another object.
     is_text: bool,
 }
@@ -127,7 +131,17 @@ impl Place {
 
 impl<'d> Sampler<'d> {
     fn new(draw: &'d Draw, form: Form, is_text: bool) -> Self {
-        Self { draw, form, allowance: draw.allowance, next: Position::default(), text: 0, longest: 0, is_text }
+        Self {
+            draw,
+            form,
+            allowance: draw.allowance,
+            next: Position::default(),
+            text: 0,
+            longest: 0,
+            elements: 0,
+            is_cut: false,
+            is_text,
+        }
     }
 
     fn size(&self, length: usize) -> Size {
@@ -199,7 +213,8 @@ impl<'d> Sampler<'d> {
         depth: usize,
         is_alone: bool,
     ) -> Result<Fate, Malformed> {
-        let (before, first, longest) = (self.allowance, self.next, self.longest);
+        let (before, first, longest, elements) = (self.allowance, self.next, self.longest, self.elements);
+        let is_cut = std::mem::take(&mut self.is_cut);
         self.next.values += 1;
         let (is_allowed, is_alone) = match part {
             // These members decide how the host validates lists: for example, `spec.os` decides for all containers.
@@ -211,31 +226,44 @@ impl<'d> Sampler<'d> {
         };
         cursor.peek()?;
         let start = cursor.at();
-        match cursor.peek()? {
+        let fate = match cursor.peek()? {
             b'{' | b'[' if depth >= DEEPEST => {
                 cursor.skip()?;
-                self.allowance = before;
-                return Ok(Fate::Remove);
+                Fate::Remove
             }
             _ => {
                 let back = self.allowance.keep_back();
                 self.value(cursor, edits, at, depth + 1, is_alone)?;
                 self.allowance.give_back(back);
+                let content = cursor.slice(start..cursor.at());
+                if is_allowed || self.longest > longest || self.is_drawn(part, first, elements, content) {
+                    Fate::Keep
+                } else {
+                    Fate::Remove
+                }
             }
+        };
+        if let Fate::Remove = fate {
+            self.is_cut = before.is_used_up() && !matches!(part, Part::Element(1..));
+            (self.allowance, self.elements) = (before, elements);
         }
-        if is_allowed || self.longest > longest || self.draw.has_any(first..self.next) {
-            return Ok(Fate::Keep);
+        self.is_cut |= is_cut;
+        Ok(fate)
+    }
+
+    /// Whether the sample keeps what was visited since `first` because it is drawn. `elements` were drawn before it.
+    fn is_drawn(&mut self, part: Part, first: Position, elements: usize, content: &[u8]) -> bool {
+        let is_element = matches!(part, Part::Element(_));
+        let is_structure = content.starts_with(b"{") || content.starts_with(b"[");
+        if !self.draw.has_any(first..self.next) {
+            return is_element && !is_structure && self.draw.has_element(content);
         }
-        let content = cursor.slice(start..cursor.at());
-        if matches!(part, Part::Element(_))
-            && !content.starts_with(b"{")
-            && !content.starts_with(b"[")
-            && self.draw.has_element(content)
-        {
-            return Ok(Fate::Keep);
+        // An element of a custom object without its key makes the whole sample invalid. Others are drawn, too.
+        if is_element && self.is_cut && elements > 0 && !self.form.is_built_in {
+            return false;
         }
-        self.allowance = before;
-        Ok(Fate::Remove)
+        self.elements += usize::from(is_element);
+        true
     }
 
     /// Whether a sample always keeps the member or element with this index.
@@ -452,6 +480,26 @@ mod tests {
                 let kept = sampled(&whole, STRATEGIC, 64, 10)["metadata"]["labels"].as_object().unwrap().len();
                 assert!((40..140).contains(&kept), "{key}: {kept}");
             }
+        }
+    }
+
+    /// In an apply, an element without its key would make the whole sample invalid.
+    #[test]
+    fn large_elements_of_custom_objects_keep_their_keys() {
+        let fields: serde_json::Map<_, _> = (0..34)
+            .map(|field| {
+                (format!("f{field}"), json!({"a": 1, "b": {"c": 2, "d": 3}, "e": {"f": 4, "g": {"h": 5, "i": 6}}}))
+            })
+            .collect();
+        let element = |index: usize| json!({"base": fields, "name": format!("name{index}"), "patches": [fields]});
+        let whole = json!({"metadata": {}, "spec": {"resources": (0..100).map(element).collect::<Vec<_>>()}});
+        for seed in 0..10 {
+            let body = text(&whole);
+            let draw = drawn(32, size(&body, CUSTOM), 256, seed);
+            let sample = parsed(&sample(&body, &draw, CUSTOM).unwrap());
+            let elements = sample["spec"]["resources"].as_array().unwrap();
+            assert!(elements.len() > 4, "{}", elements.len());
+            assert!(elements.iter().all(|element| element["name"].is_string()), "{seed}: {}", elements.len());
         }
     }
 

@@ -8,7 +8,7 @@ use kube_wire::proto::Writer;
 
 use super::lenient::{Field, fields, next};
 use crate::json;
-use crate::sample::{Allowance, Draw, MAX_TEXT, Position, Size};
+use crate::sample::{Allowance, Draw, FIRST, MAX_TEXT, Position, Size};
 
 /// A sample has no fields with this number or a higher one. Kubernetes has none above 50, and its decoders skip unknown
 /// fields.
@@ -103,7 +103,9 @@ impl<'d> Sampler<'d> {
             let (before, first, longest) = (self.allowance, self.next, self.longest);
             // The last occurrence counts if the schema allows only one.
             let is_last = seen[number] + 1 == occurrences[number];
-            let is_deciding = is_alone && (seen[number] == 0 || is_last);
+            // Other lists may refer to the first elements, as containers refer to volumes.
+            let is_deciding = is_alone && (seen[number] < FIRST || is_last);
+            let is_alone = is_alone && (seen[number] == 0 || is_last);
             let is_allowed = is_deciding || self.allowance.takes_element(if is_last { 0 } else { seen[number] });
             seen[number] += 1;
             match field.content {
@@ -121,7 +123,7 @@ impl<'d> Sampler<'d> {
                     let kept = if depth == 0 && self.is_data && field.number != METADATA {
                         content.to_vec()
                     } else {
-                        self.content(content, depth, is_deciding)
+                        self.content(content, depth, is_alone)
                     };
                     self.allowance.give_back(back);
                     let is_drawn = self.draw.has_any(first..self.next) || self.draw.has_element(content);
@@ -198,7 +200,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sample::FIRST;
     use crate::sample::SHORT_TEXT;
     use crate::sample::tests::drawn;
 
@@ -245,11 +246,12 @@ mod tests {
         let labels: Vec<u8> = (0..5000).flat_map(label).collect();
         let whole = [field(1, &[field(1, name.as_bytes()), labels].concat()), pod(b"")].concat();
         assert!(large(&whole, false).unwrap().values > 10_000);
-        let kept = [field(1, name.as_bytes()), label(0), label(4999)].concat();
-        assert_eq!(sampled(&whole, 0, 0), [field(1, &kept), pod(b"")].concat());
+        let first: Vec<u8> = (0..64).flat_map(label).collect();
+        let kept = [field(1, name.as_bytes()), first, label(4999)].concat();
+        assert_eq!(sampled(&whole, 0, 10), [field(1, &kept), pod(b"")].concat());
         let sample = sampled(&whole, 100, 100);
         let labels = size(&sample).values / 3;
-        assert!((100..200 + FIRST).contains(&labels), "{labels}");
+        assert!((100 + FIRST / 2..200 + FIRST).contains(&labels), "{labels}");
         assert_eq!(count(&sample, b"\x0a\x05k4999\x12\0") + count(&sample, b"\x0a\x02k0\x12\0"), 2);
     }
 
@@ -261,7 +263,36 @@ mod tests {
         }
         let whole = field(2, &field(2, &deep).repeat(2000));
         let kept = count(&sampled(&whole, 64, 0), b"invalid");
-        assert!((50..80).contains(&kept), "{kept}");
+        assert!((FIRST + 40..FIRST + 80).contains(&kept), "{kept}");
+    }
+
+    /// A container that mounts a volume which the sample omits would be invalid.
+    #[test]
+    fn volumes_and_what_mounts_them_stay() {
+        let text = |number, text: String| field(number, text.as_bytes());
+        let item = |item: usize| field(2, &[text(1, format!("key{item}")), text(2, format!("path{item}"))].concat());
+        let items = (0..6).flat_map(item).collect::<Vec<_>>();
+        let source = field(2, &field(19, &[field(1, &text(1, "configuration".into())), items].concat()));
+        let volume = |volume: usize| field(1, &[text(1, format!("volume{volume}")), source.clone()].concat());
+        let mount =
+            |mount: usize| field(9, &[text(1, format!("volume{mount}")), text(3, format!("/path/{mount}"))].concat());
+        let variable = |variable: usize| field(7, &[text(1, format!("N{variable}")), text(2, "value".into())].concat());
+        let container = |container: usize| {
+            let mounts: Vec<u8> = (0..40).filter(|volume| volume % 4 == container % 4).flat_map(mount).collect();
+            let variables: Vec<u8> = (0..20).flat_map(variable).collect();
+            field(2, &[text(1, format!("container{container}")), variables, mounts].concat())
+        };
+        let volumes: Vec<u8> = (0..40).flat_map(volume).collect();
+        let containers: Vec<u8> = (0..40).flat_map(container).collect();
+        let whole = field(2, &[volumes, containers].concat());
+        assert!(large(&whole, false).is_some());
+        for seed in 0..20 {
+            let draw = drawn(32, size(&whole), 256, seed);
+            let sample = sample(&whole, &draw, false).unwrap();
+            // The source of a volume is behind its name, and the path of a mount.
+            let volume = |index: usize| [&text(1, format!("volume{index}"))[..], &[2 << 3 | 2]].concat();
+            assert!((0..40).all(|index| count(&sample, &volume(index)) == 1), "{seed}");
+        }
     }
 
     #[test]
@@ -318,7 +349,7 @@ mod tests {
         for hidden in [&[0x0b, 0x08, 1, 0x0c][..], &field(20_000, b"x"), &[0xf8, 0xff, 0xff, 0xff, 0x0f, 0]] {
             let whole = [hidden, &containers, hidden].concat();
             assert!(large(&whole, false).unwrap().values >= 3000, "{hidden:?}");
-            assert!(sampled(&whole, 0, 0).len() < 20, "{hidden:?}");
+            assert!(sampled(&whole, 0, 0).len() < 20 + 2 * FIRST, "{hidden:?}");
         }
         // A list of numbers that looks like a message with fields that no kind has.
         let disguised = [&[0xa2, 0x06, 10][..], &[0xff; 9], &[1]].concat().repeat(3000);

@@ -6,7 +6,7 @@ use std::thread;
 use anyhow::{Context, anyhow, ensure};
 use atoll_tests::costly::{
     aliases_of_a_text, containers, deployment_of_empty_messages, empty_messages, groups, keys, labels, quoted, valid,
-    wrong_subjects,
+    valid_deployment, wrong_subjects,
 };
 use atoll_tests::kubectl::SOON;
 use atoll_tests::{HostCluster, Way, eventually};
@@ -150,6 +150,25 @@ pub(super) fn samples_come_first(host: Arc<HostCluster>) -> anyhow::Result<()> {
             ensure!(answer.code == 201 && answer.warning.is_empty(), "{path}: {} {:.500}", answer.code, answer.body);
         }
     }
+
+    for _ in 0..3 {
+        let path = "/apis/apps/v1/namespaces/default/deployments?dryRun=All";
+        let answer = own.send_bytes("POST", path, PROTOBUF, &valid_deployment())?;
+        ensure!(answer.code == 201 && answer.warning.is_empty(), "{} {:.500}", answer.code, answer.body);
+    }
+    // A client that is newer than the host writes members that the host ignores.
+    let (path, slice) = &valid()[3];
+    let newer = slice.replace(r#""ready":true"#, r#""ready":true,"newer":true"#);
+    let answer = own.send("POST", &format!("{path}?dryRun=All"), &newer)?;
+    ensure!(answer.code == 201 && answer.warning.contains("unknown field"), "{} {:.500}", answer.code, answer.body);
+    // So are duplicates of an apply in JSON.
+    let notes = "notes ".repeat(400);
+    let twice = format!(
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"annotations":{{"a":"{notes}"}}}},"data":{{"a":"1","a":"2"}}}}"#
+    );
+    let path = "/api/v1/namespaces/default/configmaps/twice?fieldManager=a&dryRun=All";
+    let answer = own.send_as("PATCH", path, APPLY, &twice)?;
+    ensure!(answer.code == 201, "{} {:.500}", answer.code, answer.body);
 
     // If only a few values are invalid, the host gets the whole, and names them all.
     let few = kept.replace(r#""k9000":"#, r#""!":"#).replace(r#""k19999":"#, r#""?":"#);

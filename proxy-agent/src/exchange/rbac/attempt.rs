@@ -26,7 +26,7 @@ use crate::refusal::Refusal;
 use crate::root::ATTEMPT;
 
 /// The text before the rules in the message of `ConfirmNoEscalation`.
-const NOT_HELD: &str = "is attempting to grant RBAC permissions not currently held:\n";
+pub(in crate::exchange) const NOT_HELD: &str = "is attempting to grant RBAC permissions not currently held:\n";
 
 /// The maximum number of paths that a refusal names.
 const MOST_SAID: usize = 100;
