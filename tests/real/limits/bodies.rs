@@ -164,7 +164,7 @@ pub(super) fn samples_come_first(host: Arc<HostCluster>) -> anyhow::Result<()> {
     // So are duplicates of an apply in JSON.
     let notes = "notes ".repeat(400);
     let twice = format!(
-        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"annotations":{{"a":"{notes}"}}}},"data":{{"a":"1","a":"2"}}}}"#
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"twice","annotations":{{"a":"{notes}"}}}},"data":{{"a":"1","a":"2"}}}}"#
     );
     let path = "/api/v1/namespaces/default/configmaps/twice?fieldManager=a&dryRun=All";
     let answer = own.send_as("PATCH", path, APPLY, &twice)?;
