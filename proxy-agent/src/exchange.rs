@@ -137,8 +137,8 @@ pub(crate) struct Asked<'a> {
     warnings: Mutex<Vec<HeaderValue>>,
     /// The version of the object that the last attempt was for.
     tried_version: Mutex<String>,
-    /// The weight of the body for which the request has been charged, in bytes.
-    charged_weight: AtomicUsize,
+    /// The weight that has been counted towards the rate limit for this request, in bytes.
+    counted_weight: AtomicUsize,
     /// The weight of what was read from the host for a write, in bytes.
     read_weight: AtomicUsize,
     turn: Turn,
@@ -347,7 +347,7 @@ impl<'a> Asked<'a> {
             node_ports: Mutex::default(),
             warnings: Mutex::default(),
             tried_version: Mutex::default(),
-            charged_weight: AtomicUsize::new(0),
+            counted_weight: AtomicUsize::new(0),
             read_weight: AtomicUsize::new(0),
             turn: Turn::default(),
         }))
@@ -359,15 +359,15 @@ impl<'a> Asked<'a> {
         let burden = self.burden(&received);
         let _charge = self.charge(burden)?;
         self.admit_received(&received, burden)?;
-        self.admit_field_manager()?;
+        self.check_field_manager()?;
         for attempt in 0.. {
             self.take_turn(burden.size).await?;
-            let mut plan = self.cluster.kept.turns.work(self.turn.is_working(), self.plan(body)).await?;
-            self.turn.planned();
+            let mut plan = self.cluster.kept.turns.in_turn(self.turn.is_working(), self.plan(body)).await?;
+            self.turn.release_parsed();
             // A small patch of a large object becomes a large body.
             let sent = plan.request.body().bytes();
             self.admit_heavy(&sent)?;
-            self.admit_managers(&sent)?;
+            self.check_managed_fields(&sent)?;
             self.hold(sent.len().saturating_sub(received.len()))?;
             drop(sent);
             let mut response = self.send_in_turn(plan.request).await?;
@@ -411,8 +411,8 @@ impl<'a> Asked<'a> {
                 After::Advertised(advertised) => advertised.cut(response, self.answer_collector()).await?,
                 After::Gone(said) => gone(response, said),
             };
-            let response = self.charge_refusal(self.warned(response)).await?;
-            // The next body gets its turn only after a refusal has been charged.
+            let response = self.count_refusal(self.warned(response)).await?;
+            // The next body gets its turn only after a refusal has been counted.
             self.turn.end();
             let response = self.overlaid(&shown, response);
             let mut view = self.view(mapping);

@@ -1,8 +1,14 @@
-//! Large bodies are processed one after the other.
+//! Limits how many large bodies are processed at a time.
 //!
 //! Mapping a body of megabytes takes tens of milliseconds and many times its length in memory. The host needs as much
-//! again. So the large bodies of a virtual cluster are mapped one at a time, by a separate thread of low priority, and
-//! the host gets one of them at a time. The same applies to large objects in responses.
+//! again. So each virtual cluster processes its large bodies one after the other. A *turn* is the time in which one of them
+//! is processed:
+//!
+//! - The agent maps one large body of a cluster at a time, in a thread of low priority ([`Turns::in_turn`], [`Turns::run`]).
+//!   The same applies to large objects in responses.
+//! - The host gets one large body and a few bodies of medium size of a cluster at a time ([`Turns::at_host`]).
+//! - Two clusters may have a large object in parsed form at a time ([`Turns::parsed`]).
+//! - Watches process one long event of a cluster at a time, up to a rate ([`Turns::frames`], [`Turns::slot`]).
 
 use std::future::Future;
 use std::panic::resume_unwind;
@@ -24,10 +30,6 @@ use tracing::Span;
 
 use crate::host::QUEUE_WAIT;
 
-/// The maximum length of an object that is not large, in bytes. Processing it takes less time than switching to another
-/// thread, unless it consists of many small values.
-pub(crate) const SMALL: usize = 256 * 1024;
-
 /// The size class of a body, which decides whether it waits for a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Size {
@@ -42,6 +44,10 @@ pub(crate) enum Size {
 /// A body that weighs more than this, in bytes, is of medium size. An object with about 170 small values weighs this
 /// much. If all values are invalid, the host needs about 20 ms to report it, and 80 ms for twice as many values.
 pub(crate) const MEDIUM_WEIGHT: usize = 128 * 1024;
+
+/// A body that is longer than this, in bytes, is large. Processing a shorter one takes less time than switching to another
+/// thread, unless it has many small values.
+pub(crate) const LARGE_LENGTH: usize = 256 * 1024;
 
 /// A body that weighs more than this, in bytes, is large.
 const LARGE_WEIGHT: usize = 512 * 1024;
@@ -74,11 +80,11 @@ pub(crate) struct Turns {
     parsed: Arc<Semaphore>,
     /// The turn of watches. They do not block threads while they wait, because there are too many of them.
     frames: Arc<Semaphore>,
-    /// The time from which the watches may process further bytes of long events.
-    free: Mutex<Instant>,
+    /// The time from which a watch may process the next long event.
+    next_slot: Mutex<Instant>,
 }
 
-/// A future that is polled in its turn while the flag is set.
+/// A future that is polled in its turn if the flag is set when the poll begins.
 pub(crate) struct InTurn<'a, F> {
     turn: &'a Mutex<()>,
     is_working: &'a AtomicBool,
@@ -91,7 +97,8 @@ fn in_background<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let _entered = runtime.enter();
-            // If this is not allowed, the thread keeps the normal priority.
+            // On Linux, the call changes only the thread that has this id (setpriority(2)). If it is not allowed, the thread
+            // keeps the normal priority.
             let _ = setpriority_process(Some(gettid()), NICE);
             span.in_scope(work)
         });
@@ -133,12 +140,12 @@ impl Turns {
             large: semaphore(LARGE_AT_HOST),
             parsed,
             frames: semaphore(1),
-            free: Mutex::new(Instant::now()),
+            next_slot: Mutex::new(Instant::now()),
         }
     }
 
-    /// Waits until a large object of this cluster may be parsed. The semaphore is fair, and at most one object of each
-    /// cluster waits. So the clusters take turns.
+    /// Waits until a large object of this cluster may be parsed. At most one object of each cluster waits, because it already
+    /// has its turn at the host. The semaphore is fair, so the clusters take turns.
     pub(crate) async fn parsed(&self, size: Size) -> Result<Option<OwnedSemaphorePermit>, Elapsed> {
         if size < Size::Large {
             return Ok(None);
@@ -152,8 +159,8 @@ impl Turns {
         Arc::clone(&self.parsed).acquire_owned().await.ok()
     }
 
-    /// Waits for the turn of a body at the host, which lasts until the permit is dropped. A small body needs none. A
-    /// request waits no longer than in the host's own queues.
+    /// Waits for the turn of a body at the host, which lasts until the permit is dropped. A small body needs no permit. The wait
+    /// is at most as long as in the host's own queues.
     pub(crate) async fn at_host(&self, size: Size) -> Result<Option<OwnedSemaphorePermit>, Elapsed> {
         let semaphore = match size {
             Size::Small => return Ok(None),
@@ -164,24 +171,24 @@ impl Turns {
         timeout(QUEUE_WAIT, Arc::clone(semaphore).acquire_owned()).await.map(Result::ok)
     }
 
-    /// Does the work on a large object in its turn. Blocks until it is done.
-    pub(crate) fn now<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+    /// Waits for the turn of this cluster, and then does the work on a large object. Blocks the thread until it is done.
+    pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         in_turn(&self.work, work)
     }
 
     /// Wraps a future, so that it is polled in its turn while `is_working` is set. The future must clear the flag
     /// before it waits for other tasks, because a thread of low priority may be suspended while it holds a lock that
     /// they need.
-    pub(crate) fn work<'a, F>(&'a self, is_working: &'a AtomicBool, work: F) -> InTurn<'a, F> {
+    pub(crate) fn in_turn<'a, F>(&'a self, is_working: &'a AtomicBool, work: F) -> InTurn<'a, F> {
         InTurn { turn: &self.work, is_working, work }
     }
 
     /// Reserves the time for a watch to process this many bytes of a long event. Returns when the watch may begin.
     pub(crate) fn slot(&self, bytes: usize) -> Instant {
         let time = Duration::from_nanos(u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(NANOS_PER_BYTE));
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let slot = (*free).max(Instant::now());
-        *free = slot + time;
+        let mut next_slot = self.next_slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = (*next_slot).max(Instant::now());
+        *next_slot = slot + time;
         slot
     }
 
@@ -196,7 +203,7 @@ impl Turns {
 impl Size {
     /// The size class of a body, by its length and its weight in bytes.
     pub(crate) fn of(length: usize, weight: usize) -> Self {
-        if length > SMALL || weight > LARGE_WEIGHT {
+        if length > LARGE_LENGTH || weight > LARGE_WEIGHT {
             Self::Large
         } else if weight > MEDIUM_WEIGHT {
             Self::Medium
@@ -260,7 +267,7 @@ mod tests {
         tasks.spawn(async move {
             let turns = Turns::default();
             let work = Box::pin(async move { receiver.recv_timeout(Duration::from_secs(60)).is_ok() });
-            turns.work(&WORKING, work).await
+            turns.in_turn(&WORKING, work).await
         });
         tasks.spawn(async move { sender.send(()).is_ok() });
         assert_eq!(tasks.join_all().await, [true, true]);
@@ -268,12 +275,18 @@ mod tests {
 
     #[test]
     fn what_is_long_or_heavy_is_large() {
-        let sizes = [(0, 0), (SMALL, MEDIUM_WEIGHT), (9, MEDIUM_WEIGHT + 1), (9, LARGE_WEIGHT + 1), (SMALL + 1, 0)];
-        let sizes = sizes.map(|(length, weight)| Size::of(length, weight));
+        let bodies = [
+            (0, 0),
+            (LARGE_LENGTH, MEDIUM_WEIGHT),
+            (9, MEDIUM_WEIGHT + 1),
+            (9, LARGE_WEIGHT + 1),
+            (LARGE_LENGTH + 1, 0),
+        ];
+        let sizes = bodies.map(|(length, weight)| Size::of(length, weight));
         assert_eq!(sizes, [Size::Small, Size::Small, Size::Medium, Size::Large, Size::Large]);
     }
 
-    /// The host gets only so many large bodies of one cluster at a time. Small ones do not wait for them.
+    /// The host gets only this many large bodies of one cluster at a time. Small ones do not wait for them.
     #[tokio::test(start_paused = true)]
     async fn few_are_at_the_host() {
         let turns = Turns::default();
@@ -295,14 +308,14 @@ mod tests {
 
     /// The work can use the runtime's timers, and its panic is that of its task.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn the_work_is_the_task_s() {
+    async fn work_uses_the_runtime_and_panics_in_its_task() {
         let turns: &'static Turns = Box::leak(Box::default());
         let mut tasks = JoinSet::new();
-        tasks.spawn(turns.work(&WORKING, Box::pin(async { panic!("in its turn") })));
+        tasks.spawn(turns.in_turn(&WORKING, Box::pin(async { panic!("in its turn") })));
         assert!(
             tasks.join_next().await.is_some_and(|result: Result<(), _>| result.is_err_and(|error| error.is_panic()))
         );
-        tasks.spawn(turns.work(&WORKING, Box::pin(async { drop(timeout(Duration::ZERO, pending::<()>()).await) })));
+        tasks.spawn(turns.in_turn(&WORKING, Box::pin(async { drop(timeout(Duration::ZERO, pending::<()>()).await) })));
         assert!(tasks.join_next().await.is_some_and(|result| result.is_ok()), "the next one has its turn");
     }
 
@@ -319,7 +332,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         };
-        let tasks: JoinSet<()> = (0..4).map(|_| turns.work(&WORKING, Box::pin(work()))).collect();
+        let tasks: JoinSet<()> = (0..4).map(|_| turns.in_turn(&WORKING, Box::pin(work()))).collect();
         tasks.join_all().await;
     }
 }

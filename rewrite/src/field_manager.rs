@@ -1,20 +1,17 @@
-//! Names of field managers, which an API server must not find too many errors in.
+//! Finds names of field managers in which an API server would find many errors.
 //!
 //! `ValidateFieldManager` in apimachinery's `pkg/apis/meta/v1/validation` makes an error for each character that is not
 //! printable, and quotes the whole name in each of them.
 
-use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::json::{Cursor, DEEPEST, Edits, Fate, Malformed};
 use crate::protobuf::fields;
 
 /// The maximum length of a name, in bytes (`FieldManagerMaxLength` in the same file).
 pub const MAX_LENGTH: usize = 128;
 
-/// The maximum number of characters that may not be printable in all names of an object: control characters, and all
+/// The maximum number of characters in all names of an object that might not be printable: control characters, and all
 /// characters outside ASCII.
-const MAX_DOUBTFUL: usize = 512;
-
-/// Managed fields in deeper objects are not looked at. No schema of a custom resource is nested as deeply.
-const DEEPEST: usize = 200;
+const MAX_UNPRINTABLE: usize = 512;
 
 /// The fields of a name in protobuf: `metadata`, `managedFields` and `manager` (apimachinery's
 /// `pkg/apis/meta/v1/generated.proto`).
@@ -25,43 +22,45 @@ const IN_PROTOBUF: [i32; 3] = [1, 17, 1];
 pub enum Defect {
     /// It is longer than [`MAX_LENGTH`].
     TooLong,
-    /// The names of the object contain too many characters that may not be printable.
+    /// The names of the object contain too many characters that might not be printable.
     NotPrintable,
 }
 
-/// The names of one object.
+/// What was found in the names so far.
 #[derive(Debug, Default)]
-struct Names {
-    doubtful: usize,
+struct Found {
+    /// The number of characters that might not be printable so far.
+    unprintable: usize,
     defect: Option<Defect>,
 }
 
-/// What is wrong with a name in any `managedFields` of an object. Objects that are embedded in custom objects have them, too.
+/// What is wrong with a name in any `managedFields` of an object, at any depth. An object that is embedded in a custom object
+/// also has this field.
 pub fn in_json(object: &[u8]) -> Result<Option<Defect>, Malformed> {
-    let mut names = Names::default();
+    let mut found = Found::default();
     let may_have_names = memchr::memmem::find(object, b"\"manager\"").is_some();
-    // A key can be written with escapes.
+    // A JSON text may write this key with escapes.
     if may_have_names || memchr::memmem::find(object, b"\\u").is_some() {
-        names.visit(&mut Cursor::new(object, 0, 0), false, 0)?;
+        found.visit(&mut Cursor::new(object, 0, 0), false, 0)?;
     }
-    Ok(names.defect)
+    Ok(found.defect)
 }
 
 /// What is wrong with a name in the managed fields of an object.
 pub fn in_protobuf(object: &[u8]) -> Option<Defect> {
-    let mut names = Names::default();
-    names.visit_message(object, &IN_PROTOBUF);
-    names.defect
+    let mut found = Found::default();
+    found.visit_message(object, &IN_PROTOBUF);
+    found.defect
 }
 
-// === impl Names ===
+// === impl Found ===
 
-impl Names {
+impl Found {
     fn add(&mut self, name: &str) {
-        self.doubtful += name.chars().filter(|character| !character.is_ascii() || character.is_control()).count();
+        self.unprintable += name.chars().filter(|character| !character.is_ascii() || character.is_control()).count();
         if name.len() > MAX_LENGTH {
             self.defect = self.defect.or(Some(Defect::TooLong));
-        } else if self.doubtful > MAX_DOUBTFUL {
+        } else if self.unprintable > MAX_UNPRINTABLE {
             self.defect = self.defect.or(Some(Defect::NotPrintable));
         }
     }

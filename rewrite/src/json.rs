@@ -26,11 +26,15 @@ pub use container::{Extent, Fate};
 pub use cursor::Cursor;
 pub use edit::{Edits, Mark};
 pub use fault::{Defect, Fault, FieldPath, Malformed, Step};
-pub(crate) use sample::sample_of_text;
-pub use sample::{Form, large, sample};
+pub use sample::{Form, counts_if_sampled, sample};
+pub(crate) use sample::{counts_of_text, sample_of_text};
 pub use text::{Text, quoted};
 pub(crate) use weight::OBJECT;
 pub use weight::{MAX_WEIGHT, weight};
+
+/// Objects and arrays below this level are not looked at: a sample omits them, and names of field managers in them are not
+/// checked. No schema of a custom resource has as many levels.
+pub(crate) const DEEPEST: usize = 200;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -26,6 +26,6 @@ pub(crate) use lenient::fields;
 pub use named::{ObjectMetadata, ObjectName, event_namespace};
 pub use program::ProtoProgram;
 pub(crate) use program::{Field, Inside, KindMessage, KindProgram, Message};
-pub use sample::{large, sample};
+pub use sample::{counts_if_sampled, sample};
 pub(crate) use splice::{Found, Splice};
 pub use weight::weight;

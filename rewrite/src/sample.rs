@@ -18,11 +18,13 @@ pub(crate) const MAX_TEXT: usize = 1024;
 /// The length to which a sample shortens text, in bytes.
 pub(crate) const SHORT_TEXT: usize = 512;
 
-/// How many pieces of a text a sample has besides its beginning, and the length of each, in bytes.
+/// The number of pieces of a text that a sample keeps after its beginning.
 const PIECES: usize = 4;
-const PIECE: usize = SHORT_TEXT / (2 * PIECES);
 
-/// A sample always contains so many of the longest texts.
+/// The length of each piece, in bytes. The pieces are as long as the beginning in total.
+const PIECE_LENGTH: usize = SHORT_TEXT / (2 * PIECES);
+
+/// A sample keeps at most this many texts of the maximum length without drawing them.
 const LONGEST: usize = 4;
 
 /// What separates the parts of a text, which an API server may validate one by one.
@@ -31,22 +33,22 @@ const SEPARATORS: [char; 5] = [',', ';', ' ', '\t', '\n'];
 /// The number of drawn values in a string whose text is JSON.
 pub(crate) const IN_TEXT: usize = 16;
 
-/// An object is large if the square of its number of values, times its length in bytes, exceeds this limit. An API server
-/// would copy this many bytes if it reported an error for each value, and quoted the whole object in each error.
-const LARGE: usize = 8 << 30;
+/// An object needs samples if the square of its number of values, times its length in bytes, exceeds this limit. An API
+/// server would copy this many bytes if it reported an error for each value, and quoted the whole object in each error.
+const MAX_UNSAMPLED: usize = 8 << 30;
 
-/// How many values the elements may contain, for each value of an [`Allowance`].
-const WHOLE: usize = 8;
+/// [`Allowance::all_values`] is this many times [`Allowance::values`].
+const COMPLETE: usize = 8;
 
 /// How much there is in an object that an API server may report errors for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Size {
+pub struct Counts {
     /// The number of members, elements and fields.
     pub values: usize,
     /// The number of fields of protobuf without a length, and of parts of packed lists. They are drawn separately: a list can
     /// have a million numbers, which would leave few draws for other values. Always 0 for JSON.
     pub numbers: usize,
-    /// The length of the longest text that a sample shortens, in bytes.
+    /// The length of the longest text that a sample shortens, in bytes. Text that is JSON counts by its values, too.
     pub text: usize,
     /// The length of the object, in bytes.
     pub length: usize,
@@ -67,12 +69,12 @@ struct Drawn {
     values: Vec<usize>,
     /// The positions of the drawn numbers, in ascending order.
     numbers: Vec<usize>,
-    /// The seed of a hash that also draws scalars in lists. Equal scalars are drawn together, so that a sample has
-    /// duplicates if the object has many.
+    /// The seed of a hash that also draws by content. Equal elements are drawn together, so that a sample has duplicates if
+    /// the object has many.
     seed: u64,
-    /// The hash draws a scalar with the probability `size / of`.
-    size: usize,
-    of: usize,
+    /// The hash draws an element with the probability `count / of_values`.
+    count: usize,
+    of_values: usize,
     /// The length of the longest text, in bytes.
     text: usize,
 }
@@ -80,12 +82,13 @@ struct Drawn {
 /// What a sample may keep without drawing it.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowance {
-    /// The number of further elements of arrays. The first element of each array does not count.
+    /// How many further elements of arrays. The first element of each array does not count.
     elements: usize,
-    /// The number of further values. If it is used up, there are no further elements.
+    /// After this many further values, the sample keeps no element of an array except the first one.
     values: usize,
-    /// The same limit for what an element contains: it should be whole.
-    in_elements: usize,
+    /// After this many further values, the sample keeps no value without drawing it. The limit is higher than `values`, so
+    /// that the elements which the sample keeps are complete: an element without its required fields is invalid.
+    all_values: usize,
 }
 
 /// A position in an object: how many values and numbers are before it.
@@ -95,29 +98,31 @@ pub(crate) struct Position {
     pub(crate) numbers: usize,
 }
 
-/// The last boundary of characters at or before this index.
+/// The last boundary between characters at or before this index. `str::floor_char_boundary` needs Rust 1.91, and Atoll
+/// supports 1.90.
 fn boundary(text: &str, index: usize) -> usize {
     (0..=index.min(text.len())).rev().find(|index| text.is_char_boundary(*index)).unwrap_or_default()
 }
 
-// === impl Size ===
+// === impl Counts ===
 
-impl Size {
-    /// Whether errors of the object could cost an API server seconds.
-    pub fn is_large(self) -> bool {
+impl Counts {
+    /// Whether an API server gets samples of the object first: it has a long text, or so many values that their errors could
+    /// cost seconds.
+    pub fn needs_samples(self) -> bool {
         let values = self.values.saturating_add(self.numbers);
-        self.text > MAX_TEXT || values.saturating_mul(values).saturating_mul(self.length) > LARGE
+        self.text > MAX_TEXT || values.saturating_mul(values).saturating_mul(self.length) > MAX_UNSAMPLED
     }
 
-    /// The length of text that counts as much as a JSON text of this size.
+    /// The length of text that counts as much as a JSON text with these counts.
     pub(crate) fn as_text(self) -> usize {
         self.text.max(self.values / IN_TEXT * SHORT_TEXT)
     }
 
-    /// How many values of the object one drawn value stands for, if `size` values are drawn. At least 1. Text counts as values
-    /// that are drawn by its first bytes.
-    pub fn ratio(self, size: usize) -> usize {
-        let values = self.values.max(self.numbers).div_ceil(size.max(1));
+    /// How many values of the object one drawn value stands for, if `count` values are drawn. At least 1. If a long text is
+    /// shortened, each byte that is kept stands for this many bytes of it.
+    pub fn ratio(self, count: usize) -> usize {
+        let values = self.values.max(self.numbers).div_ceil(count.max(1));
         values.max(self.text / SHORT_TEXT).max(1)
     }
 }
@@ -125,17 +130,17 @@ impl Size {
 // === impl Draw ===
 
 impl Draw {
-    /// Draws at most `size` values and at most `size` numbers of an object of the size `of`. One position can be drawn twice.
-    /// `random` returns a random number below its argument.
-    pub fn new(size: usize, of: Size, allowance: Allowance, mut random: impl FnMut(usize) -> usize) -> Self {
-        let mut draw = |of: usize| {
-            let mut numbers: Vec<_> = (0..size.min(of)).map(|_| random(of)).collect();
-            numbers.sort_unstable();
-            numbers
+    /// Draws at most `count` values and at most `count` numbers of an object with these counts. One position can be drawn
+    /// twice. `random` returns a random number below its argument.
+    pub fn new(count: usize, whole: Counts, allowance: Allowance, mut random: impl FnMut(usize) -> usize) -> Self {
+        let mut draw = |positions: usize| {
+            let mut drawn: Vec<_> = (0..count.min(positions)).map(|_| random(positions)).collect();
+            drawn.sort_unstable();
+            drawn
         };
-        let (values, numbers) = (draw(of.values), draw(of.numbers));
+        let (values, numbers) = (draw(whole.values), draw(whole.numbers));
         let seed = random(usize::MAX) as u64;
-        let drawn = Drawn { values, numbers, seed, size, of: of.values.max(1), text: of.text };
+        let drawn = Drawn { values, numbers, seed, count, of_values: whole.values.max(1), text: whole.text };
         Self { drawn: Some(drawn), allowance }
     }
 
@@ -144,11 +149,11 @@ impl Draw {
         Self { drawn: None, allowance: Allowance::new(0, 0) }
     }
 
-    /// Draws values of a string whose text is JSON of this size.
-    pub(crate) fn in_text(&self, of: Size) -> Self {
+    /// Draws values of a string whose text is JSON with these counts.
+    pub(crate) fn in_text(&self, whole: Counts) -> Self {
         let mut state = self.drawn.as_ref().map_or(0, |drawn| drawn.seed);
         let allowance = Allowance::new(2 * IN_TEXT, 8 * IN_TEXT);
-        Self::new(IN_TEXT, of, allowance, |below| {
+        Self::new(IN_TEXT, whole, allowance, |below| {
             let mut hasher = DefaultHasher::new();
             state.hash(&mut hasher);
             state = hasher.finish();
@@ -172,30 +177,31 @@ impl Draw {
             || has(&drawn.numbers, range.start.numbers..range.end.numbers)
     }
 
-    /// Whether the hash draws scalars with this text.
+    /// Whether the hash draws elements with this content. In JSON, only scalars in arrays; in protobuf, all fields with a
+    /// length.
     pub(crate) fn has_element(&self, content: &[u8]) -> bool {
         let Some(drawn) = &self.drawn else { return true };
-        drawn.hashed(content, drawn.of) < drawn.size
+        drawn.hashed(content, drawn.of_values) < drawn.count
     }
 
-    /// Whether the sample contains a text of this length, if it contains so many of the longest ones. These could have the most
-    /// errors.
-    pub(crate) fn has_text(&self, length: usize, longest: usize) -> bool {
-        longest < LONGEST && self.drawn.as_ref().is_some_and(|drawn| length >= drawn.text)
+    /// Whether the sample keeps a text of this length because no text is longer. `kept` is the number of such texts that it
+    /// has already kept. They could have the most errors.
+    pub(crate) fn keeps_longest(&self, length: usize, kept: usize) -> bool {
+        kept < LONGEST && self.drawn.as_ref().is_some_and(|drawn| length >= drawn.text)
     }
 
-    /// Shortens a text of more than [`MAX_TEXT`] bytes: its beginning, and pieces at random places.
+    /// Shortens a text of more than [`MAX_TEXT`] bytes to its beginning, and pieces at random places.
     pub(crate) fn shorten(&self, text: &str) -> String {
         let Some(drawn) = &self.drawn else { return text.to_owned() };
         let mut end = boundary(text, SHORT_TEXT / 2);
         let mut short = text[..end].to_owned();
-        let mut places: Vec<_> = (0..PIECES).map(|piece| end + drawn.hashed(piece, text.len() - end)).collect();
+        let mut places: Vec<_> = (0..PIECES).map(|index| end + drawn.hashed(index, text.len() - end)).collect();
         places.sort_unstable();
         for place in places {
             let start = boundary(text, place).max(end);
-            end = boundary(text, start + PIECE);
+            end = boundary(text, start + PIECE_LENGTH);
             let piece = &text[start..end];
-            // Parts that are cut would be invalid.
+            // A part that is cut would be an error that the object does not have.
             let cut = (piece.find(SEPARATORS), piece.rfind(SEPARATORS));
             short.push_str(if let (Some(first), Some(last)) = cut { &piece[first..last] } else { piece });
         }
@@ -217,41 +223,44 @@ impl Drawn {
 // === impl Allowance ===
 
 impl Allowance {
-    /// Allows this many elements of arrays, until there are so many values.
+    /// Allows this many elements of arrays, until there are this many values.
     pub fn new(elements: usize, values: usize) -> Self {
-        Self { elements, values, in_elements: values.saturating_mul(WHOLE) }
+        Self { elements, values, all_values: values.saturating_mul(COMPLETE) }
     }
 
-    /// Whether the sample may contain the member of an object with this index.
-    pub(crate) fn takes_member(&mut self, index: usize) -> bool {
-        index < FIRST && self.takes_value()
+    /// Uses up a value for the member of an object with this index. Returns whether the sample may keep the member.
+    pub(crate) fn take_member(&mut self, index: usize) -> bool {
+        index < FIRST && self.take_value()
     }
 
-    /// Whether the sample may contain the element of an array with this index.
-    pub(crate) fn takes_element(&mut self, index: usize) -> bool {
+    /// Uses up a value, and an element unless it is the first one, for the element of an array with this index. Returns
+    /// whether the sample may keep the element.
+    pub(crate) fn take_element(&mut self, index: usize) -> bool {
         if index == 0 {
-            return self.takes_value();
+            return self.take_value();
         }
-        if index >= FIRST || self.elements == 0 || self.values == 0 || !self.takes_value() {
+        if index >= FIRST || self.elements == 0 || self.values == 0 || !self.take_value() {
             return false;
         }
         self.elements -= 1;
         true
     }
 
-    fn takes_value(&mut self) -> bool {
-        let is_left = self.in_elements > 0;
+    /// Uses up a value. Returns whether the sample may keep it.
+    fn take_value(&mut self) -> bool {
+        let is_left = self.all_values > 0;
         self.values = self.values.saturating_sub(1);
-        self.in_elements = self.in_elements.saturating_sub(1);
+        self.all_values = self.all_values.saturating_sub(1);
         is_left
     }
 
     /// Whether the sample can keep no further value without drawing it.
     pub(crate) fn is_used_up(&self) -> bool {
-        self.in_elements == 0
+        self.all_values == 0
     }
 
-    /// Keeps a part back for what follows the next value.
+    /// Removes a third of the elements from the allowance for the next value, so that values after it get some. Returns
+    /// their number.
     pub(crate) fn keep_back(&mut self) -> usize {
         let back = self.elements / 3;
         self.elements -= back;
@@ -269,9 +278,9 @@ pub(crate) mod tests {
     use super::*;
 
     /// A [`Draw`] that depends only on `seed`.
-    pub(crate) fn drawn(size: usize, of: Size, elements: usize, seed: u64) -> Draw {
+    pub(crate) fn drawn(count: usize, whole: Counts, elements: usize, seed: u64) -> Draw {
         let mut state = seed;
-        Draw::new(size, of, Allowance::new(elements, 32 * size + 4 * elements), |below| {
+        Draw::new(count, whole, Allowance::new(elements, 32 * count + 4 * elements), |below| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as usize % below
         })
@@ -279,8 +288,8 @@ pub(crate) mod tests {
 
     #[test]
     fn ranges_have_what_is_drawn() {
-        let of = Size { values: 1000, numbers: 10, text: 0, length: 0 };
-        let draw = drawn(20, of, 0, 1);
+        let whole = Counts { values: 1000, numbers: 10, text: 0, length: 0 };
+        let draw = drawn(20, whole, 0, 1);
         let at = |values, numbers| Position { values, numbers };
         let count = (0..1000).filter(|value| draw.has_any(at(*value, 0)..at(value + 1, 0))).count();
         assert!((15..=20).contains(&count), "{count}");
@@ -288,30 +297,31 @@ pub(crate) mod tests {
         assert!(!draw.has_any(at(7, 3)..at(7, 3)) && !draw.has_any(at(1000, 10)..at(2000, 20)));
         let elements = (0..1000).filter(|element: &usize| draw.has_element(element.to_string().as_bytes())).count();
         assert!((5..60).contains(&elements), "{elements}");
-        assert_eq!((of.ratio(20), of.ratio(3000), Size { text: 10 * SHORT_TEXT, ..of }.ratio(3000)), (50, 1, 10));
+        let with_text = Counts { text: 10 * SHORT_TEXT, ..whole };
+        assert_eq!((whole.ratio(20), whole.ratio(3000), with_text.ratio(3000)), (50, 1, 10));
     }
 
     #[test]
     fn text_keeps_its_beginning_and_whole_parts() {
-        let of = Size { values: 1000, text: 20_000, ..Size::default() };
+        let whole_counts = Counts { values: 1000, text: 20_000, ..Counts::default() };
         let valid = "abcd,".repeat(1000);
         let whole = format!("{valid}{}", "é!,".repeat(4000));
-        let short = drawn(20, of, 0, 1).shorten(&whole);
+        let short = drawn(20, whole_counts, 0, 1).shorten(&whole);
         assert!(short.len() <= SHORT_TEXT && short.starts_with(&valid[..SHORT_TEXT / 2]), "{short}");
-        assert!(short.matches('é').count() > PIECE / 8, "{short}");
+        assert!(short.matches('é').count() > PIECE_LENGTH / 8, "{short}");
         // Only the beginning can end within a part.
         assert!(short.split(',').filter(|part| !["abcd", "é!", ""].contains(part)).count() <= 1, "{short}");
         let token = "é".repeat(1000);
-        assert!(drawn(20, of, 0, 1).shorten(&token).len() > SHORT_TEXT / 2);
+        assert!(drawn(20, whole_counts, 0, 1).shorten(&token).len() > SHORT_TEXT / 2);
         assert_eq!(Draw::all().shorten(&token), token);
     }
 
     #[test]
-    fn few_values_are_large_in_a_long_body() {
-        let size = |values, length| Size { values, length, ..Size::default() };
-        assert!(!size(150, 5_000).is_large() && !size(500, 20_000).is_large() && !size(20, 3 << 20).is_large());
-        assert!(size(1100, 10_000).is_large() && size(340, 100_000).is_large());
-        assert!(size(usize::MAX, 2).is_large());
-        assert!(Size { text: MAX_TEXT + 1, ..Size::default() }.is_large());
+    fn few_values_need_samples_in_a_long_body() {
+        let needs_samples = |values, length| Counts { values, length, ..Counts::default() }.needs_samples();
+        assert!(!needs_samples(150, 5_000) && !needs_samples(500, 20_000) && !needs_samples(20, 3 << 20));
+        assert!(needs_samples(1100, 10_000) && needs_samples(340, 100_000));
+        assert!(needs_samples(usize::MAX, 2));
+        assert!(Counts { text: MAX_TEXT + 1, ..Counts::default() }.needs_samples());
     }
 }

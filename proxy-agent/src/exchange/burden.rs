@@ -24,7 +24,7 @@ use crate::refusal::{Exhausted, Refusal};
 use crate::seats::Load;
 use crate::shared;
 use crate::translate::{Upstream, encoding};
-use crate::turns::{MEDIUM_WEIGHT, SMALL, Size};
+use crate::turns::{LARGE_LENGTH, MEDIUM_WEIGHT, Size};
 
 /// Bodies up to this weight, in bytes, are not charged to the cluster's memory. Those of ordinary requests weigh less.
 const UNCHARGED: usize = 32 * 1024;
@@ -39,7 +39,8 @@ const MAX_DELETE_OPTIONS: usize = 64 * 1024;
 /// endpoints with hints weighs 5 MiB, and a NetworkPolicy of 3,000 peers 4 MiB.
 const MAX_BUILT_IN: usize = 8 << 20;
 
-/// The same for a custom object or a CustomResourceDefinition. The host may find any number of errors in such a body.
+/// The same for a custom object or a CustomResourceDefinition. There are no samples of a definition, so only the rate limit
+/// bounds the errors that the host finds in it.
 const MAX_CUSTOM: usize = heavy::MAX;
 
 /// The cost of a body, for the agent and the host.
@@ -75,6 +76,7 @@ pub(super) fn charge_head(cluster: &VirtualCluster, head: &Parts) -> Result<Opti
 fn field_error(field: &str, defect: Defect) -> FieldError {
     match defect {
         Defect::TooLong => FieldError::too_long(field, field_manager::MAX_LENGTH),
+        // `FieldError::invalid` would quote the name.
         Defect::NotPrintable => FieldError {
             cause: CauseType::Invalid,
             ..FieldError::forbidden(field, "should only contain printable characters")
@@ -101,8 +103,8 @@ impl Asked<'_> {
         let content_type = content_type(&self.headers);
         let body_type = BodyType::of_patch(content_type).or_else(|_| BodyType::of_object(content_type));
         let is_yaml = matches!(body_type, Ok(BodyType::ApplyYaml | BodyType::Object(Encoding::Yaml)));
-        // A long body is large regardless of its weight.
-        let is_estimated = is_yaml && body.len() <= SMALL && serde_json::from_slice::<IgnoredAny>(body).is_err();
+        // YAML that is also JSON is weighed as JSON. A longer body is large in any case, so it is not parsed to find out.
+        let is_estimated = is_yaml && body.len() <= LARGE_LENGTH && serde_json::from_slice::<IgnoredAny>(body).is_err();
         let weight = if is_estimated { yaml::weight(body) } else { weight(body) };
         Burden { weight, size: Size::of(body.len(), weight), is_yaml }
     }
@@ -117,8 +119,9 @@ impl Asked<'_> {
         }
     }
 
-    /// Counts a received body towards the rate limit, because a plan may send it to the host in dry runs. A YAML body
-    /// is counted after its conversion to JSON, except for DeleteOptions, which the host gets unchanged.
+    /// Counts a received body towards the rate limit, because a plan may send it to the host in dry runs. Refuses long
+    /// DeleteOptions. A YAML body is counted after its conversion to JSON. DeleteOptions go to the host unchanged, so they are
+    /// counted here.
     pub(super) fn admit_received(&self, body: &[u8], burden: Burden) -> Result<(), Refusal> {
         let is_delete = self.info.method() == Method::DELETE;
         if is_delete && body.len() > MAX_DELETE_OPTIONS {
@@ -133,9 +136,9 @@ impl Asked<'_> {
         self.admit_weight(weight(body), body.len())
     }
 
-    /// The same, by the weight and length of a body.
-    pub(super) fn admit_weight(&self, weight: usize, length: usize) -> Result<(), Refusal> {
-        let (parts, limit) = (weight.saturating_sub(length), self.max_weight());
+    /// Refuses a body with too many fields and elements (413), and counts its weight towards the rate limit (429).
+    fn admit_weight(&self, weight: usize, length: usize) -> Result<(), Refusal> {
+        let (parts, limit) = (weight.saturating_sub(length), self.max_parts());
         if parts > limit {
             let message = format!(
                 "the object has too many fields and elements: they take about {parts} bytes of memory, and the limit is \
@@ -143,20 +146,21 @@ impl Asked<'_> {
             );
             return Err(Status::request_entity_too_large(&message).into());
         }
-        // The cost of a patch depends on the object, which may be large.
+        // A patch is never too light for the rate limit: its cost depends on the object, which may be large.
         let least = if self.info.method() == Method::PATCH { MEDIUM_WEIGHT + 1 } else { 0 };
-        let charged = self.charged_weight.fetch_max(weight, Ordering::Relaxed);
-        let (heavy, weight) = (&self.cluster.kept.heavy, weight.saturating_sub(charged).max(least));
+        let counted = self.counted_weight.fetch_max(weight, Ordering::Relaxed);
+        let (heavy, weight) = (&self.cluster.kept.heavy, weight.saturating_sub(counted).max(least));
         let burst = if self.is_of_definitions() { BURST_OF_DEFINITIONS } else { BURST };
         heavy.admit(weight, burst).or_else(|_| {
-            // The write is refused, but the host has already encoded the object for it.
+            // The host has already encoded the object that this write would change. The second call includes that in the
+            // wait.
             heavy.read(self.read_weight.swap(0, Ordering::Relaxed));
             heavy.admit(weight, burst).map_err(|wait| Exhausted::Weight(wait).into())
         })
     }
 
     /// Refuses a long name of a field manager in the query, in which the host could find many errors.
-    pub(super) fn admit_field_manager(&self) -> Result<(), Refusal> {
+    pub(super) fn check_field_manager(&self) -> Result<(), Refusal> {
         let options = match *self.info.method() {
             Method::POST => "CreateOptions",
             Method::PUT => "UpdateOptions",
@@ -170,8 +174,9 @@ impl Asked<'_> {
         Err(Status::invalid(kind, "", &[field_error("fieldManager", Defect::TooLong)]).into())
     }
 
-    /// The same for the managed fields of a body that goes to the host.
-    pub(super) fn admit_managers(&self, body: &[u8]) -> Result<(), Refusal> {
+    /// Refuses a body whose managed fields have a name that is too long, or names with too many characters that might not be
+    /// printable.
+    pub(super) fn check_managed_fields(&self, body: &[u8]) -> Result<(), Refusal> {
         let Some(request) = self.info.resource().filter(|_| self.body_use() == BodyUse::Mapped) else { return Ok(()) };
         let defect = match body.strip_prefix(&MAGIC) {
             Some(_) => Envelope::decode(body).ok().and_then(|envelope| field_manager::in_protobuf(envelope.raw)),
@@ -183,8 +188,8 @@ impl Asked<'_> {
         Err(Status::invalid(group_kind(request), request.path_name().unwrap_or_default(), &[error]).into())
     }
 
-    /// The maximum weight of an object of this kind.
-    fn max_weight(&self) -> usize {
+    /// The maximum weight of the fields and elements of an object of this kind, without its text.
+    fn max_parts(&self) -> usize {
         if self.is_built_in() && !self.is_of_definitions() { MAX_BUILT_IN } else { MAX_CUSTOM }
     }
 
@@ -200,24 +205,24 @@ impl Asked<'_> {
         })
     }
 
-    /// Charges the response to a write if it is a refusal.
-    pub(super) async fn charge_refusal(&self, response: Response<Upstream>) -> Result<Response<Upstream>, Refusal> {
+    /// Counts the response to a write towards the rate limit, if it is a refusal.
+    pub(super) async fn count_refusal(&self, response: Response<Upstream>) -> Result<Response<Upstream>, Refusal> {
         let is_refusal = response.status().is_client_error() || response.status().is_server_error();
         if !is_refusal || self.body_use() != BodyUse::Mapped || encoding(response.headers()).is_none() {
             return Ok(response);
         }
         let (parts, body) = response.into_parts();
         let (length, body) = body.collect_or_drain(self.answer_collector()).await;
-        self.charge_read_refusal(parts.status, length);
+        self.count_refusal_of(parts.status, length);
         Ok(Response::from_parts(parts, Upstream::Whole(body?)))
     }
 
-    /// Charges a refusal whose body of this length has been read.
-    pub(super) fn charge_read_refusal(&self, status: StatusCode, length: usize) {
+    /// Counts a refusal of this status and length towards the rate limit. The agent has already read its body.
+    pub(super) fn count_refusal_of(&self, status: StatusCode, length: usize) {
         let heavy = &self.cluster.kept.heavy;
         // A client can choose a short timeout for any request. Only a costly one can occupy the host after the timeout.
         let is_costly = self.info.method() == Method::PATCH
-            || self.charged_weight.load(Ordering::Relaxed).max(self.read_weight.load(Ordering::Relaxed))
+            || self.counted_weight.load(Ordering::Relaxed).max(self.read_weight.load(Ordering::Relaxed))
                 > MEDIUM_WEIGHT;
         if status == StatusCode::GATEWAY_TIMEOUT && is_costly {
             heavy.timed_out();

@@ -109,7 +109,7 @@ impl Asked<'_> {
         let (parts, body) = response.into_parts();
         let (length, body) = self.outside(self.collector().collect_or_drain(body, MAX_OBJECT)).await;
         if !parts.status.is_success() {
-            self.charge_read_refusal(parts.status, length);
+            self.count_refusal_of(parts.status, length);
         }
         let body = body.ok()?;
         let program = self.program(request);

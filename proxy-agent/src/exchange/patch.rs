@@ -82,7 +82,7 @@ impl Asked<'_> {
                 })?;
                 let program = self.program(request);
                 // The host could apply many operations, or copies of large values, before anyone has seen the result.
-                let is_small = !patch.copies() && !self.is_large_json_patch(body, &patch);
+                let is_small = !patch.copies() && !self.result_needs_samples(body, &patch);
                 // A longer patch could add the name of a manager that is too long.
                 let names_managers = body.len() > SHORT && patch.pointers().any(resolve::is_of_managed);
                 if is_small && !names_managers && !patch.pointers().any(|pointer| program.touches(pointer)) {

@@ -1,10 +1,10 @@
-//! Samples of large bodies, which the host validates before it gets the whole.
+//! Samples of bodies, which the host validates before it gets the whole.
 //!
 //! If an object has many invalid values, an API server copies the text of all errors for each of them (`aggregate.Error` in
 //! apimachinery's `pkg/util/errors`). For 10,000 invalid labels, in a body of 110 KB, it needs minutes of CPU time, and does
-//! not stop when the client disconnects. So the host first gets a random sample of such a body, as a dry run (KEP-576), and
-//! then a larger one. From the errors of a sample, the agent estimates what the host would copy for the whole. If that is
-//! too much, the refusal of the sample is the response.
+//! not stop when the client disconnects. So before the host gets a body with many values or long text, the agent sends it
+//! one or two random samples of the body, as dry runs (KEP-576). From the errors of a sample, the agent estimates how many
+//! bytes the host would copy for the whole body. If the estimate is too high, the client gets the refusal of the sample.
 
 use std::collections::HashSet;
 use std::sync::PoisonError;
@@ -18,7 +18,7 @@ use kube_wire::media::BodyType;
 use kube_wire::query::Query;
 use rewrite::json::Form;
 use rewrite::json_patch::JsonPatch;
-use rewrite::sample::{Allowance, Draw, Size};
+use rewrite::sample::{Allowance, Counts, Draw};
 use rewrite::{json, protobuf};
 
 use super::body::{BodyUse, content_type};
@@ -29,27 +29,28 @@ use crate::host::{HostBody, RequestBody, full};
 use crate::refusal::Refusal;
 use crate::translate::{MAX_OBJECT, encoding};
 
-/// Bodies up to this length, in bytes, are not large.
+/// Bodies up to this length, in bytes, need no samples.
 const SHORT: usize = 1024;
 
 /// The numbers of drawn values in the samples.
 const SIZES: [usize; 2] = [32, 512];
 
-/// The second sample is not drawn from fewer values than this many times its size.
+/// The second sample is omitted if the object has less than this many times as many values as it would draw.
 const LEAST_RATIO: usize = 4;
 
-/// For each drawn value, a sample may contain so many other elements of arrays.
+/// For each drawn value, a sample may keep this many elements of arrays that are not drawn.
 const ELEMENTS: usize = 8;
 
-/// It contains no other elements if it already has so many values for each drawn one.
+/// A sample keeps no further elements of arrays if it has this many values that are not drawn for each drawn one.
 const VALUES: usize = 32;
 
-/// A sample with fewer errors says little about the whole. Some of its values may be invalid only because it omits others.
-const FEW_ERRORS: usize = 8;
+/// With fewer errors, a sample says little about the whole: a value may be invalid only because the sample omits another
+/// one.
+const MIN_ERRORS: usize = 8;
 
-/// A sample with more unknown and duplicate members than this is refused. With many such members, a client could displace those
-/// that decide how the host validates the object.
-const FEW_UNKNOWN: usize = 16;
+/// The maximum number of different unknown and duplicate members in a sample. A client could use more of them to displace the
+/// members that decide how the host validates the object.
+const MAX_UNKNOWN: usize = 16;
 
 /// The limit for what the host may copy to report its errors, in bytes. It needs about a second for this.
 const MAX_COPIED: usize = 1 << 30;
@@ -62,7 +63,7 @@ const SAMPLED: &str = "the object has many errors; this response describes a ran
 /// `NewDryRunUnsupportedErr` in apiserver's `pkg/admission/plugin/webhook/errors`). A webhook can choose any status.
 const BY_WEBHOOK: &str = "admission webhook \"";
 
-/// The message of an API server if a policy denies an object, behind its resource and name (apiserver's
+/// The message of an API server if a policy denies an object, after its resource and name (apiserver's
 /// `pkg/admission/plugin/policy/validating`).
 const BY_POLICY: &str = "is forbidden: ValidatingAdmissionPolicy '";
 
@@ -70,15 +71,15 @@ const BY_POLICY: &str = "is forbidden: ValidatingAdmissionPolicy '";
 /// `pkg/runtime`).
 const STRICT: &str = "strict decoding error: ";
 
-/// A sample of a body.
+/// What the agent compares to judge the response to a sample.
 #[derive(Clone, Copy, Debug)]
-struct Sample {
-    /// In bytes.
+struct Measures {
+    /// The length of the sample, in bytes.
     length: usize,
-    /// The number of drawn values.
+    /// The number of values that were drawn. The sample also has others.
     count: usize,
-    /// The size of the whole.
-    whole: Size,
+    /// The counts of the whole object.
+    whole: Counts,
 }
 
 /// What the response to a sample means.
@@ -94,14 +95,15 @@ enum Verdict {
     Final,
 }
 
-// === impl Sample ===
+// === impl Measures ===
 
-impl Sample {
-    /// The bytes that the host would copy to report the errors of the whole, if its refusal of the sample has so many errors, and
-    /// this length. For each error, the host copies the text of all errors before it, and an error may quote a list of the
-    /// object.
+impl Measures {
+    /// Estimates how many bytes the host would copy to report all errors of the whole. The refusal of the sample has this many
+    /// errors, and this length in bytes. For each error, the host copies the text of all errors before it. An error may quote
+    /// a list, so the text of each error is taken to grow with the length of the object. All values of the sample are treated
+    /// as drawn, although the sample also has others, so the estimate tends to be high.
     fn copied(self, errors: usize, length: usize) -> usize {
-        if errors < FEW_ERRORS {
+        if errors < MIN_ERRORS {
             return 0;
         }
         let all = errors.saturating_mul(self.whole.ratio(self.count));
@@ -115,16 +117,18 @@ impl Sample {
             return Verdict::Final;
         };
         let errors = refusal.details.as_ref().map_or(0, |details| details.causes.len());
-        // These may miss what the sample omits. Policies and validating webhooks run after the validation.
+        // A policy or webhook may deny a sample because of what the sample omits, so its refusal decides nothing. Policies and
+        // validating webhooks run after the validation. A mutating webhook runs before it: its refusal hides the errors, and
+        // the agent accepts that (SECURITY.md).
         let is_by_policy = status == StatusCode::FORBIDDEN && is_by_policy(&refusal);
         if is_by_policy || refusal.message.starts_with(BY_WEBHOOK) {
             return Verdict::Passed;
         }
         // A patch that adds unknown members gets 422, with one error.
         let is_invalid = status == StatusCode::UNPROCESSABLE_ENTITY;
-        let may_be_strict = status == StatusCode::BAD_REQUEST || (is_invalid && errors < FEW_ERRORS);
+        let may_be_strict = status == StatusCode::BAD_REQUEST || (is_invalid && errors < MIN_ERRORS);
         if may_be_strict && let Some((_, found)) = refusal.message.rsplit_once(STRICT) {
-            return if unknown(found) <= FEW_UNKNOWN { Verdict::HasUnknown } else { Verdict::Refused };
+            return if unknown(found) <= MAX_UNKNOWN { Verdict::HasUnknown } else { Verdict::Refused };
         }
         match status {
             StatusCode::UNPROCESSABLE_ENTITY if self.copied(errors, body.len()) <= MAX_COPIED => Verdict::Passed,
@@ -141,31 +145,31 @@ impl Sample {
 // === impl Asked ===
 
 impl Asked<'_> {
-    /// Sends a request to the host. If its body is large, the host validates samples of the body first.
+    /// Sends a request to the host. If its body needs samples, the host validates them first.
     pub(super) async fn send(&self, request: Request<RequestBody>) -> Result<Response<HostBody>, Refusal> {
         let body = request.body().bytes();
         let form = self.form(request.method());
-        let Some(size) = self.large(request.method(), &body, form) else {
-            return Ok(self.send_as_it_is(request).await?);
+        let Some(whole) = self.counts_if_sampled(request.method(), &body, form) else {
+            return Ok(self.send_unsampled(request).await?);
         };
         for (index, count) in SIZES.into_iter().enumerate() {
-            if index > 0 && size.values.max(size.numbers) < LEAST_RATIO * count {
+            if index > 0 && whole.values.max(whole.numbers) < LEAST_RATIO * count {
                 break;
             }
-            let Some(sample) = draw(&body, form, size, count)? else { break };
+            let Some(sample) = draw(&body, form, whole, count)? else { break };
             let dry_runs = self.dry_runs_of(&request, form, &sample)?;
-            let sample = Sample { length: sample.len(), count, whole: size };
-            if let Some(refusal) = self.validated(dry_runs, sample).await? {
+            let measures = Measures { length: sample.len(), count, whole };
+            if let Some(refusal) = self.refusal_of(dry_runs, measures).await? {
                 return Ok(refusal);
             }
         }
-        Ok(self.send_as_it_is(request).await?)
+        Ok(self.send_unsampled(request).await?)
     }
 
-    /// The size of a body, if the host validates it and it is large. The host refuses what the agent cannot read.
-    fn large(&self, method: &Method, body: &Bytes, form: Form) -> Option<Size> {
+    /// The counts of a body, if the host validates it and it needs samples. The host refuses what the agent cannot read.
+    fn counts_if_sampled(&self, method: &Method, body: &Bytes, form: Form) -> Option<Counts> {
         let is_validated = [Method::POST, Method::PUT, Method::PATCH].contains(method);
-        // A JSON patch has few values, or the agent has applied it.
+        // If the result could need samples, the agent applies a JSON patch itself, and sends the result as a PUT.
         let is_json_patch = *method == Method::PATCH && self.has_patch(BodyType::JsonPatch);
         if !is_validated || is_json_patch || self.body_use() != BodyUse::Mapped || !self.may_be_sampled() {
             return None;
@@ -174,9 +178,10 @@ impl Asked<'_> {
             return None;
         }
         if body.starts_with(&MAGIC) {
-            return Envelope::decode(body).ok().and_then(|envelope| protobuf::large(envelope.raw, form.is_data));
+            let envelope = Envelope::decode(body).ok()?;
+            return protobuf::counts_if_sampled(envelope.raw, form.is_data);
         }
-        json::large(body, form).unwrap_or_default()
+        json::counts_if_sampled(body, form).unwrap_or_default()
     }
 
     /// Whether a sample of these objects shows how many errors the whole has. A sample of a CustomResourceDefinition is another
@@ -205,20 +210,23 @@ impl Asked<'_> {
         })
     }
 
-    /// Whether the result of a JSON patch could be large because of the patch. The host would validate it without samples.
-    pub(super) fn is_large_json_patch(&self, body: &[u8], patch: &JsonPatch) -> bool {
-        // Elsewhere, long text is usual: for example, a script. To apply the patch, the caller would need the rights to read and
-        // to update the object.
+    /// Whether a JSON patch could make the object need samples. Then the agent applies the patch itself: if the host applied
+    /// it, the host would validate the result without samples.
+    pub(super) fn result_needs_samples(&self, body: &[u8], patch: &JsonPatch) -> bool {
+        // The data of ConfigMaps and Secrets is long text, which the host does not validate. Outside metadata, long text is
+        // usual: for example, a script. If the agent applies the patch, the caller needs the rights to read and to update the
+        // object.
         let text_counts = !self.is_data() && patch.pointers().any(is_of_metadata);
-        let is_large = |size: Size| text_counts || Size { text: 0, ..size }.is_large();
-        json::large(body, Form::default()).map_or(true, |size| size.is_some_and(is_large))
+        let needs_samples = |counts: Counts| text_counts || Counts { text: 0, ..counts }.needs_samples();
+        json::counts_if_sampled(body, Form::default()).map_or(true, |counts| counts.is_some_and(needs_samples))
     }
 
     fn has_patch(&self, kind: BodyType) -> bool {
         BodyType::of_patch(content_type(&self.headers)).is_ok_and(|found| found == kind)
     }
 
-    /// The dry runs of a sample, one after the other. If the kind is built in, the first one asks for unknown members.
+    /// The dry runs of a sample, in this order. For a built-in kind in JSON, the first one has `fieldValidation=Strict`, so the
+    /// host refuses unknown members. The host does not check protobuf for them. An apply has no such dry run.
     fn dry_runs_of(
         &self,
         request: &Request<RequestBody>,
@@ -231,14 +239,15 @@ impl Asked<'_> {
         modes.iter().map(|is_strict| self.dry_run_of(request, sample.clone(), *is_strict)).collect()
     }
 
-    /// Lets the host validate a sample. Returns the response to the client, unless the agent may send more.
-    async fn validated(
+    /// Sends the dry runs of a sample to the host. Returns the response for the client, or `None` if the agent may send the
+    /// next sample or the whole object.
+    async fn refusal_of(
         &self,
         dry_runs: Vec<Request<RequestBody>>,
-        sample: Sample,
+        measures: Measures,
     ) -> Result<Option<Response<HostBody>>, Refusal> {
         for dry_run in dry_runs {
-            let response = self.send_as_it_is(dry_run).await?;
+            let response = self.send_unsampled(dry_run).await?;
             if response.status().is_success() {
                 break;
             }
@@ -247,8 +256,9 @@ impl Asked<'_> {
             }
             let (parts, body) = response.into_parts();
             let (read, body) = self.outside(self.collector().collect_or_drain(body, MAX_OBJECT)).await;
-            let body = body.inspect_err(|_| self.charge_read_refusal(parts.status, read))?;
-            match sample.judge(parts.status, &body) {
+            // If the body was read, and becomes the response, the caller counts it.
+            let body = body.inspect_err(|_| self.count_refusal_of(parts.status, read))?;
+            match measures.judge(parts.status, &body) {
                 Verdict::Passed => break,
                 Verdict::HasUnknown => continue,
                 Verdict::Refused => {
@@ -287,10 +297,11 @@ impl Asked<'_> {
     }
 }
 
-/// Draws so many values of a body. `None` if the sample is the whole, or if the host cannot read the body either.
-fn draw(body: &Bytes, form: Form, size: Size, count: usize) -> Result<Option<Bytes>, Refusal> {
+/// Draws a sample of a body, with this many drawn values. `None` if the sample is not shorter than the body, or if no protobuf
+/// decoder can read the body.
+fn draw(body: &Bytes, form: Form, whole: Counts, count: usize) -> Result<Option<Bytes>, Refusal> {
     let others = Allowance::new(count * ELEMENTS, count * VALUES);
-    let draw = Draw::new(count, size, others, |below| fastrand::usize(..below));
+    let draw = Draw::new(count, whole, others, |below| fastrand::usize(..below));
     let sample = if body.starts_with(&MAGIC) {
         let envelope = Envelope::decode(body).map_err(unreadable)?;
         let sample = protobuf::sample(envelope.raw, &draw, form.is_data);
@@ -314,7 +325,7 @@ fn is_by_policy(refusal: &Status) -> bool {
 }
 
 /// The number of different unknown and duplicate members that a message names. A member of each element of a list is the same
-/// member: an API server that is older than the client finds so many.
+/// member: an API server that is older than the client may find one in each element.
 fn unknown(message: &str) -> usize {
     let paths = message.split(" field \"").skip(1).filter_map(|rest| rest.split('"').next());
     let without_index = |part| str::split_once(part, ']').map_or(part, |(_index, rest)| rest);
@@ -332,11 +343,11 @@ mod tests {
 
     use super::*;
 
-    const WHOLE: Size = Size { values: 20_000, numbers: 0, text: 0, length: 200_000 };
+    const WHOLE: Counts = Counts { values: 20_000, numbers: 0, text: 0, length: 200_000 };
 
     fn judged(status: &Status) -> Verdict {
-        let sample = Sample { length: 2_000, count: 32, whole: WHOLE };
-        sample.judge(StatusCode::from_u16(status.code).unwrap(), &status.to_json())
+        let measures = Measures { length: 2_000, count: 32, whole: WHOLE };
+        measures.judge(StatusCode::from_u16(status.code).unwrap(), &status.to_json())
     }
 
     fn invalid(errors: usize, value: &str) -> Status {
@@ -351,11 +362,11 @@ mod tests {
 
     #[test]
     fn many_errors_are_refused_and_few_are_not() {
-        assert_eq!(judged(&invalid(FEW_ERRORS - 1, "!")), Verdict::Passed);
-        assert_eq!(judged(&invalid(FEW_ERRORS, "!")), Verdict::Refused);
-        // If the sample is nearly the whole, all errors are there.
-        let sample = Sample { length: 2_000, count: 32, whole: Size { values: 100, length: 4_000, ..WHOLE } };
-        assert_eq!(sample.judge(StatusCode::UNPROCESSABLE_ENTITY, &invalid(90, "!").to_json()), Verdict::Passed);
+        assert_eq!(judged(&invalid(MIN_ERRORS - 1, "!")), Verdict::Passed);
+        assert_eq!(judged(&invalid(MIN_ERRORS, "!")), Verdict::Refused);
+        // The whole has only about three times as many values as the sample, so the estimate is below the limit.
+        let measures = Measures { length: 2_000, count: 32, whole: Counts { values: 100, length: 4_000, ..WHOLE } };
+        assert_eq!(measures.judge(StatusCode::UNPROCESSABLE_ENTITY, &invalid(90, "!").to_json()), Verdict::Passed);
     }
 
     /// A client can write any text into its objects, and the host quotes it.
@@ -396,8 +407,8 @@ mod tests {
             let unknown = (0..count).map(|field| format!("unknown field \"x{field}\"")).collect::<Vec<_>>().join(", ");
             Status::bad_request(format!("Pod in version \"v1\" cannot be handled: strict decoding error: {unknown}"))
         };
-        assert_eq!(judged(&strict(FEW_UNKNOWN)), Verdict::HasUnknown);
-        assert_eq!(judged(&strict(FEW_UNKNOWN + 1)), Verdict::Refused);
+        assert_eq!(judged(&strict(MAX_UNKNOWN)), Verdict::HasUnknown);
+        assert_eq!(judged(&strict(MAX_UNKNOWN + 1)), Verdict::Refused);
         // An API server that is older than the client finds the same member in each element.
         let list =
             (0..500).map(|index| format!("unknown field \"endpoints[{index}].hints.forNodes\"")).collect::<Vec<_>>();

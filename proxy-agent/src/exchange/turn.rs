@@ -1,4 +1,4 @@
-//! The [turns](crate::turns) of a request that works on large objects.
+//! The permits and the memory that one request holds while it works on large objects: see [`turns`](crate::turns).
 
 use std::future::Future;
 use std::pin::pin;
@@ -15,7 +15,7 @@ use crate::host::{HostBody, HostError, RequestBody};
 use crate::refusal::{Exhausted, Refusal};
 use crate::turns::Size;
 
-/// The turns that one request holds, and the memory that is charged for it.
+/// The permits and the memory that one request holds while it works on large objects.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     /// Whether its plan now works in its turn, and does not wait for responses.
@@ -28,7 +28,7 @@ struct Held {
     at_host: Option<(Size, OwnedSemaphorePermit)>,
     /// The permit for the parsed form of a large object.
     parsed: Option<OwnedSemaphorePermit>,
-    /// Kept until the response begins.
+    /// The memory that is charged for this request, until [`Turn::end`] or [`Turn::release_memory`].
     charges: Vec<Reservation>,
 }
 
@@ -41,12 +41,13 @@ impl Turn {
     }
 
     /// Releases the charged memory, because nothing that was read is needed any more.
-    pub(super) fn free(&self) {
+    pub(super) fn release_memory(&self) {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).charges.clear();
     }
 
-    /// Lets another cluster parse a large object. The plan is complete, and no longer holds an object in parsed form.
-    pub(super) fn planned(&self) {
+    /// Releases the permit for the parsed form of a large object, so that another cluster can parse one. The plan is complete,
+    /// and holds no object in parsed form any more.
+    pub(super) fn release_parsed(&self) {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).parsed = None;
     }
 
@@ -58,16 +59,19 @@ impl Turn {
 }
 
 impl Asked<'_> {
-    /// Waits for the turn of a body of this size, and keeps it until [`Turn::end`]. All later work of the plan is in
-    /// this turn.
+    /// Waits until the host may get a body of this size, and holds its permit until [`Turn::end`]. For a large body, also waits
+    /// until it may be parsed, and lets the rest of the plan run in its turn. A small body waits for nothing. Refuses the
+    /// request if the cluster must wait after refusals, which may have changed in the meantime.
     pub(super) async fn take_turn(&self, size: Size) -> Result<(), Refusal> {
-        let has = self.turn.held.lock().unwrap_or_else(PoisonError::into_inner).at_host.as_ref().map(|(size, _)| *size);
-        if size <= has.unwrap_or(Size::Small) {
+        let held_size =
+            self.turn.held.lock().unwrap_or_else(PoisonError::into_inner).at_host.as_ref().map(|(size, _)| *size);
+        if size <= held_size.unwrap_or(Size::Small) {
             return Ok(());
         }
         let turns = &self.cluster.kept.turns;
         let permit = turns.at_host(size).await.map_err(|_| Exhausted::Turns)?;
         let parsed = turns.parsed(size).await.map_err(|_| Exhausted::Turns)?;
+        // Always true: only a small body needs no permit.
         if let Some(permit) = permit {
             let mut held = self.turn.held.lock().unwrap_or_else(PoisonError::into_inner);
             (held.at_host, held.parsed) = (Some((size, permit)), parsed);
@@ -75,32 +79,36 @@ impl Asked<'_> {
         self.cluster.kept.heavy.admit_again().map_err(Exhausted::Weight)?;
         if size == Size::Large {
             self.turn.is_working.store(true, Ordering::Relaxed);
+            // [`InTurn`](crate::turns::InTurn) reads the flag when it is polled, so the next poll is in the turn.
             yield_now().await;
         }
         Ok(())
     }
 
-    /// Charges this many bytes to the cluster until the end of the turn.
+    /// Charges this many bytes to the cluster until [`Turn::end`] or [`Turn::release_memory`].
     pub(super) fn hold(&self, bytes: usize) -> Result<(), Refusal> {
         let charge = self.collector().reserve(bytes)?;
         self.turn.held.lock().unwrap_or_else(PoisonError::into_inner).charges.push(charge);
         Ok(())
     }
 
-    /// Awaits a future outside the turn, because others do the work: for example, the host makes a response.
-    pub(super) async fn outside<F: Future>(&self, others: F) -> F::Output {
+    /// Awaits a future outside the turn: other tasks do the work, such as the host that makes a response.
+    pub(super) async fn outside<F: Future>(&self, future: F) -> F::Output {
         if !self.turn.is_working.swap(false, Ordering::Relaxed) {
-            return others.await;
+            return future.await;
         }
+        // The next poll is outside the turn.
         yield_now().await;
-        let output = others.await;
+        let output = future.await;
         self.turn.is_working.store(true, Ordering::Relaxed);
+        // The next poll is in the turn.
         yield_now().await;
         output
     }
 
-    /// Sends a request to the host. Other clusters may parse large objects until the host responds.
-    pub(super) async fn send_as_it_is(&self, request: Request<RequestBody>) -> Result<Response<HostBody>, HostError> {
+    /// Sends a request to the host, without samples of its body. Use [`send`](Self::send) for a body that a client has written.
+    /// Other clusters may parse large objects until the host responds.
+    pub(super) async fn send_unsampled(&self, request: Request<RequestBody>) -> Result<Response<HostBody>, HostError> {
         let sent = async {
             let is_parsing = self.turn.held.lock().unwrap_or_else(PoisonError::into_inner).parsed.take().is_some();
             let response = self.parts.host.send(request).await;
@@ -118,6 +126,6 @@ impl Asked<'_> {
     /// Sends the request of a plan to the host. Samples of its body are drawn in the turn of this request.
     pub(super) async fn send_in_turn(&self, request: Request<RequestBody>) -> Result<Response<HostBody>, Refusal> {
         let sent = pin!(self.send(request));
-        self.cluster.kept.turns.work(self.turn.is_working(), sent).await
+        self.cluster.kept.turns.in_turn(self.turn.is_working(), sent).await
     }
 }

@@ -24,7 +24,7 @@ use super::{Answer, Arrivals, Collector, MAX_OBJECT, Proxied, as_cluster_binding
 use crate::host::{HostBody, HostBodyError, REQUEST_TIMEOUT};
 use crate::refusal::Refusal;
 use crate::seal::Seal;
-use crate::turns::{SMALL, Turns};
+use crate::turns::{LARGE_LENGTH, Turns};
 use events::Events;
 use watch::{Watch, WatchError};
 
@@ -176,7 +176,7 @@ pub(crate) async fn show(
         Show::List { program, filter, seal, token, counted, turns } => {
             let list = ListStream::new(view.clone(), program, filter).sealing(move |plain| seal.seal(plain, &token));
             let list = if counted { list.counted() } else { list };
-            stream(body, Engine::List(list.deferring(SMALL), turns), &mut parts.headers)?
+            stream(body, Engine::List(list.deferring(LARGE_LENGTH), turns), &mut parts.headers)?
         }
         Show::Watch { program, filter, arrivals, bookmarks } => {
             let events = Events::Json(WatchStream::new(view.clone(), program, filter));
@@ -472,10 +472,10 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
                 let out = &mut self.out;
                 // In parts of this length, only an object that spans several parts waits for its turn.
                 while !chunk.is_empty() {
-                    let part = chunk.split_to(chunk.len().min(SMALL));
+                    let part = chunk.split_to(chunk.len().min(LARGE_LENGTH));
                     list.push(&part, out).map_err(ShowError::Stream)?;
                     if list.is_waiting() {
-                        turns.now(|| list.resume(out)).map_err(ShowError::Stream)?;
+                        turns.run(|| list.resume(out)).map_err(ShowError::Stream)?;
                     }
                 }
                 self.ready.extend(self.out.drain());

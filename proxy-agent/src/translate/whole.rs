@@ -11,7 +11,7 @@ use tunnel::{Reservation, Share};
 
 use crate::clusters::Memory;
 use crate::refusal::{Exhausted, Refusal};
-use crate::turns::{SMALL, Turns};
+use crate::turns::{LARGE_LENGTH, Turns};
 
 /// The refusal if the request may have been executed. It has no `Retry-After`, which would make clients repeat a write.
 const UNKNOWN_OUTCOME: &str = "the request was sent to the API server, but the memory for responses is exhausted; \
@@ -158,7 +158,7 @@ impl<'a> Collector<'a> {
 
     /// Does the work on bytes of this length, in turn if it is large.
     pub(crate) fn work<T: Send>(self, length: usize, work: impl FnOnce() -> T + Send) -> T {
-        if length > SMALL { self.turns.now(work) } else { work() }
+        if length > LARGE_LENGTH { self.turns.run(work) } else { work() }
     }
 
     /// Collects a response of at most `limit` bytes. It is charged for as long as a clone or slice of the bytes lives.

@@ -2,24 +2,24 @@
 
 use bytes::Bytes;
 
-use super::Fate;
 use super::cursor::Cursor;
 use super::edit::Edits;
 use super::fault::Malformed;
 use super::text::{Text, quoted};
-use super::weight::parts_and_text;
+use super::weight::values_and_longest;
+use super::{DEEPEST, Fate};
 use crate::name::LAST_APPLIED_ANNOTATION;
-use crate::sample::{Allowance, Draw, FIRST, MAX_TEXT, Position, Size};
+use crate::sample::{Allowance, Counts, Draw, FIRST, MAX_TEXT, Position};
 
-/// A sample has no objects and arrays below this level, and their content is not counted. Schemas of custom resources are
-/// nested the deepest, and have fewer levels.
-const DEEPEST: usize = 200;
-
-/// Directives of strategic merge patches (apimachinery's `pkg/util/strategicpatch/patch.go`). A directive with the prefix
-/// `ORDER` must name every element of a list. A sample does not have every element, so it omits these directives. The host
-/// does not validate the content of the others.
+/// The prefix of a directive of strategic merge patches that names all elements of a list of the patch, in their order
+/// (apimachinery's `pkg/util/strategicpatch/patch.go`). A sample omits it, because it would not name all elements that the
+/// sample keeps.
 const ORDER: &str = "$setElementOrder/";
+
+/// A directive whose content the host does not validate. A sample keeps it.
 const PATCH: &str = "$patch";
+
+/// Another such directive.
 const RETAIN_KEYS: &str = "$retainKeys";
 
 /// What is known of an object, or of a patch of one.
@@ -27,7 +27,8 @@ const RETAIN_KEYS: &str = "$retainKeys";
 pub struct Form {
     /// Whether it is a strategic merge patch. Such a patch may contain directives.
     pub is_strategic: bool,
-    /// Whether its kind is built in. An API server can report members that a built-in kind does not have.
+    /// Whether its kind is built in. Then a sample always keeps the first members of each object that is in no list, or in
+    /// the first elements of lists. The agent has the host check that they are not unknown members which displace others.
     pub is_built_in: bool,
     /// Whether the host does not validate text outside its metadata.
     pub is_data: bool,
@@ -47,11 +48,21 @@ enum Place {
     Elsewhere,
 }
 
-/// A value that a sample may leave out.
+/// A member or element that a sample may omit, with its index.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Member(usize),
     Element(usize),
+}
+
+/// Where a visited value is.
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    place: Place,
+    /// The number of objects and arrays that contain it.
+    depth: usize,
+    /// Whether each array that contains it does so in its first element.
+    is_in_first: bool,
 }
 
 /// The state of the scan that counts values or draws a sample.
@@ -61,10 +72,10 @@ struct Sampler<'d> {
     allowance: Allowance,
     /// The position of the next value.
     next: Position,
-    /// The length of the longest text that a sample shortens, in bytes.
+    /// The length of the longest text that a sample shortens, in bytes. Only counted, and 0 while a sample is drawn.
     text: usize,
-    /// The number of texts of this length in a sample.
-    longest: usize,
+    /// The number of texts of the maximum length ([`Draw`] knows it) that the sample has kept.
+    longest_kept: usize,
     /// The number of drawn elements in a sample.
     elements: usize,
     /// Whether a sample omits a part of what is being visited because its allowance is used up.
@@ -73,16 +84,17 @@ struct Sampler<'d> {
     is_text: bool,
 }
 
-/// The size of an object or a patch if it is [large](Size::is_large), else `None`. The names of managed fields do not count.
-pub fn large(object: &[u8], form: Form) -> Result<Option<Size>, Malformed> {
-    let (values, text) = parts_and_text(object);
-    if !(Size { values, numbers: 0, text, length: object.len() }).is_large() {
+/// The counts of an object or a patch if it [needs samples](Counts::needs_samples), else `None`. The names of managed fields
+/// do not count.
+pub fn counts_if_sampled(object: &[u8], form: Form) -> Result<Option<Counts>, Malformed> {
+    let (values, text) = values_and_longest(object);
+    if !(Counts { values, numbers: 0, text, length: object.len() }).needs_samples() {
         return Ok(None);
     }
     let draw = Draw::all();
     let mut sampler = Sampler::new(&draw, form, false);
     sampler.object(&mut Cursor::new(object, 0, 0), &mut Edits::new())?;
-    Ok(Some(sampler.size(object.len())).filter(|size| size.is_large()))
+    Ok(Some(sampler.counts(object.len())).filter(|counts| counts.needs_samples()))
 }
 
 /// Draws a sample of an object or a patch.
@@ -90,21 +102,23 @@ pub fn sample(object: &Bytes, draw: &Draw, form: Form) -> Result<Bytes, Malforme
     Sampler::new(draw, form, false).sample(object)
 }
 
-/// The size and a sample of a text that is a JSON object or array. Some annotations contain such text. `None` for other text.
-pub(crate) fn sample_of_text(text: &[u8], draw: &Draw) -> Option<(Size, String)> {
-    if !text.trim_ascii_start().starts_with(b"{") && !text.trim_ascii_start().starts_with(b"[") {
+/// The counts of a text that is a JSON object or array. `None` for other text. Some annotations contain such text.
+pub(crate) fn counts_of_text(text: &[u8]) -> Option<Counts> {
+    let start = text.trim_ascii_start();
+    if !start.starts_with(b"{") && !start.starts_with(b"[") {
         return None;
     }
     let all = Draw::all();
     let mut whole = Sampler::new(&all, Form::default(), true);
     whole.object(&mut Cursor::new(text, 0, 0), &mut Edits::new()).ok()?;
-    let size = whole.size(text.len());
-    if draw.is_all() {
-        return Some((size, String::new()));
-    }
-    let draw = draw.in_text(size);
+    Some(whole.counts(text.len()))
+}
+
+/// A sample of a text that is JSON with these counts.
+pub(crate) fn sample_of_text(text: &[u8], counts: Counts, draw: &Draw) -> Option<String> {
+    let draw = draw.in_text(counts);
     let sample = Sampler::new(&draw, Form::default(), true).sample(&Bytes::copy_from_slice(text)).ok()?;
-    Some((size, String::from_utf8_lossy(&sample).into_owned()))
+    Some(String::from_utf8_lossy(&sample).into_owned())
 }
 
 // === impl Place ===
@@ -137,15 +151,15 @@ impl<'d> Sampler<'d> {
             allowance: draw.allowance,
             next: Position::default(),
             text: 0,
-            longest: 0,
+            longest_kept: 0,
             elements: 0,
             is_cut: false,
             is_text,
         }
     }
 
-    fn size(&self, length: usize) -> Size {
-        Size { values: self.next.values, numbers: 0, text: self.text, length }
+    fn counts(&self, length: usize) -> Counts {
+        Counts { values: self.next.values, numbers: 0, text: self.text, length }
     }
 
     fn sample(mut self, object: &Bytes) -> Result<Bytes, Malformed> {
@@ -157,28 +171,24 @@ impl<'d> Sampler<'d> {
     }
 
     fn object(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        self.value(cursor, edits, if self.is_text { Place::Elsewhere } else { Place::Root }, 0, true)?;
+        let place = if self.is_text { Place::Elsewhere } else { Place::Root };
+        self.value(cursor, edits, Spot { place, depth: 0, is_in_first: true })?;
         cursor.finish()
     }
 
-    /// Visits a value. `is_alone` if all arrays that contain it do so in their first element.
-    fn value(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        edits: &mut Edits,
-        at: Place,
-        depth: usize,
-        is_alone: bool,
-    ) -> Result<(), Malformed> {
+    /// Visits a value.
+    fn value(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits, spot: Spot) -> Result<(), Malformed> {
         match cursor.peek()? {
-            b'{' if at != Place::FieldsV1 => {
-                let has_directives = self.form.is_strategic && cursor.member_at(PATCH)?.is_none();
+            b'{' if spot.place != Place::FieldsV1 => {
+                // If the object has `$patch`, `$setElementOrder/...` may be an ordinary key, as in `$patch: replace`.
+                let may_order = self.form.is_strategic && cursor.member_at(PATCH)?.is_none();
                 let mut members = 0;
                 cursor.object(edits, |cursor, edits, key| {
                     let key = key.decode();
                     members += 1;
                     let part = Part::Member(members - 1);
-                    if has_directives && members <= FIRST && key.starts_with(ORDER) {
+                    // A structure has few members. Any number of such keys could be in a map, where they are ordinary keys.
+                    if may_order && members <= FIRST && key.starts_with(ORDER) {
                         cursor.skip()?;
                         return Ok(Fate::Remove);
                     }
@@ -186,57 +196,45 @@ impl<'d> Sampler<'d> {
                         cursor.skip()?;
                         return Ok(Fate::Keep);
                     }
-                    self.part(cursor, edits, part, at.member(&key, self.form), depth, is_alone)
+                    self.part(cursor, edits, part, Spot { place: spot.place.member(&key, self.form), ..spot })
                 })?;
             }
-            b'[' if at != Place::FieldsV1 => {
+            b'[' if spot.place != Place::FieldsV1 => {
                 cursor.array(edits, |cursor, edits, index| {
-                    self.part(cursor, edits, Part::Element(index), at.element(), depth, is_alone)
+                    self.part(cursor, edits, Part::Element(index), Spot { place: spot.place.element(), ..spot })
                 })?;
             }
             b'"' => {
                 let string = cursor.string()?;
-                self.shorten(string, edits, at);
+                self.long_text(string, edits, spot.place);
             }
             _ => cursor.skip()?,
         }
         Ok(())
     }
 
-    /// Visits a member or an element, and decides whether the sample keeps it.
-    fn part(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        edits: &mut Edits,
-        part: Part,
-        at: Place,
-        depth: usize,
-        is_alone: bool,
-    ) -> Result<Fate, Malformed> {
-        let (before, first, longest, elements) = (self.allowance, self.next, self.longest, self.elements);
+    /// Visits a member or an element, and decides whether the sample keeps it. `spot` has the place of the part itself, and
+    /// otherwise describes the object or array.
+    fn part(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits, part: Part, spot: Spot) -> Result<Fate, Malformed> {
+        let (before, first, longest, elements) = (self.allowance, self.next, self.longest_kept, self.elements);
         let is_cut = std::mem::take(&mut self.is_cut);
         self.next.values += 1;
-        let (is_allowed, is_alone) = match part {
-            // These members decide how the host validates lists: for example, `spec.os` decides for all containers.
-            Part::Member(index) if self.is_deciding(index, depth, is_alone) => (true, true),
-            Part::Member(index) => (self.allowance.takes_member(index), is_alone),
-            // Other lists may refer to these elements, as containers refer to volumes.
-            Part::Element(index) if self.is_deciding(index, depth, is_alone) => (true, index == 0),
-            Part::Element(index) => (self.allowance.takes_element(index), is_alone && index == 0),
-        };
-        cursor.peek()?;
+        let is_allowed = self.allows(part, spot);
+        // Consumes the white space before the value.
+        let next = cursor.peek()?;
         let start = cursor.at();
-        let fate = match cursor.peek()? {
-            b'{' | b'[' if depth >= DEEPEST => {
+        let fate = match next {
+            b'{' | b'[' if spot.depth >= DEEPEST => {
                 cursor.skip()?;
                 Fate::Remove
             }
             _ => {
                 let back = self.allowance.keep_back();
-                self.value(cursor, edits, at, depth + 1, is_alone)?;
+                let is_in_first = spot.is_in_first && !matches!(part, Part::Element(1..));
+                self.value(cursor, edits, Spot { depth: spot.depth + 1, is_in_first, ..spot })?;
                 self.allowance.give_back(back);
                 let content = cursor.slice(start..cursor.at());
-                if is_allowed || self.longest > longest || self.is_drawn(part, first, elements, content) {
+                if is_allowed || self.longest_kept > longest || self.is_drawn(part, first, elements, content) {
                     Fate::Keep
                 } else {
                     Fate::Remove
@@ -253,11 +251,10 @@ impl<'d> Sampler<'d> {
 
     /// Whether the sample keeps what was visited since `first` because it is drawn. `elements` were drawn before it.
     fn is_drawn(&mut self, part: Part, first: Position, elements: usize, content: &[u8]) -> bool {
-        let is_element = matches!(part, Part::Element(_));
-        let is_structure = content.starts_with(b"{") || content.starts_with(b"[");
         if !self.draw.has_any(first..self.next) {
-            return is_element && !is_structure && self.draw.has_element(content);
+            return self.draws_scalar(part, content);
         }
+        let is_element = matches!(part, Part::Element(_));
         // An element of a custom object without its key makes the whole sample invalid. Others are drawn, too.
         if is_element && self.is_cut && elements > 0 && !self.form.is_built_in {
             return false;
@@ -266,25 +263,43 @@ impl<'d> Sampler<'d> {
         true
     }
 
-    /// Whether a sample always keeps the member or element with this index.
-    fn is_deciding(&self, index: usize, depth: usize, is_alone: bool) -> bool {
-        index < FIRST && is_alone && !self.is_text && (self.form.is_built_in || depth < 2)
+    /// Whether the hash draws an element that is a scalar.
+    fn draws_scalar(&self, part: Part, content: &[u8]) -> bool {
+        let is_structure = content.starts_with(b"{") || content.starts_with(b"[");
+        matches!(part, Part::Element(_)) && !is_structure && self.draw.has_element(content)
     }
 
-    /// Shortens a long text.
-    fn shorten(&mut self, string: Text<'_>, edits: &mut Edits, at: Place) {
-        if string.raw.len() <= MAX_TEXT || at == Place::Data {
+    /// Whether the sample keeps a part without drawing it. Uses up the allowance.
+    fn allows(&mut self, part: Part, spot: Spot) -> bool {
+        match part {
+            Part::Member(index) | Part::Element(index) if self.always_keeps(index, spot) => true,
+            Part::Member(index) => self.allowance.take_member(index),
+            Part::Element(index) => self.allowance.take_element(index),
+        }
+    }
+
+    /// Whether a sample always keeps the member or element with this index. Such members can decide how the host validates
+    /// lists: `spec.os` decides for all containers. Lists may refer to such elements: containers refer to volumes. In a custom
+    /// object, these are only the members of the object itself, and the parts of its members.
+    fn always_keeps(&self, index: usize, spot: Spot) -> bool {
+        index < FIRST && spot.is_in_first && !self.is_text && (self.form.is_built_in || spot.depth < 2)
+    }
+
+    /// Shortens a long text. If everything is kept, only measures it.
+    fn long_text(&mut self, string: Text<'_>, edits: &mut Edits, place: Place) {
+        if string.raw.len() <= MAX_TEXT || place == Place::Data {
             return;
         }
         let text = string.decode();
-        let inner = if self.is_text { None } else { sample_of_text(text.as_bytes(), self.draw) };
-        let length = inner.as_ref().map_or(text.len(), |(size, _)| size.as_text());
+        let counts = if self.is_text { None } else { counts_of_text(text.as_bytes()) };
+        let length = counts.map_or(text.len(), Counts::as_text);
         if self.draw.is_all() {
             self.text = self.text.max(length);
             return;
         }
-        self.longest += usize::from(self.draw.has_text(length, self.longest));
-        let short = inner.map_or_else(|| self.draw.shorten(&text), |(_, sample)| sample);
+        self.longest_kept += usize::from(self.draw.keeps_longest(length, self.longest_kept));
+        let short = counts.and_then(|counts| sample_of_text(text.as_bytes(), counts, self.draw));
+        let short = short.unwrap_or_else(|| self.draw.shorten(&text));
         let range = string.range();
         edits.replace(range.start - 1..range.end + 1, quoted(&short).into());
     }
@@ -310,16 +325,16 @@ mod tests {
         serde_json::from_slice(text).unwrap()
     }
 
-    fn size(whole: &[u8], form: Form) -> Size {
+    fn counts(whole: &[u8], form: Form) -> Counts {
         let draw = Draw::all();
         let mut sampler = Sampler::new(&draw, form, false);
         sampler.object(&mut Cursor::new(whole, 0, 0), &mut Edits::new()).unwrap();
-        sampler.size(whole.len())
+        sampler.counts(whole.len())
     }
 
     fn sampled(whole: &Value, form: Form, count: usize, elements: usize) -> Value {
         let whole = text(whole);
-        parsed(&sample(&whole, &drawn(count, size(&whole, form), elements, 1), form).unwrap())
+        parsed(&sample(&whole, &drawn(count, counts(&whole, form), elements, 1), form).unwrap())
     }
 
     /// Whether `sample` is `whole` without some of its members and elements.
@@ -395,7 +410,7 @@ mod tests {
             let whole = json!({"spec": {"rules": vec![rule; hosts]}});
             for (drawn, form) in [(32, STRATEGIC), (512, STRATEGIC), (32, CUSTOM), (512, CUSTOM)] {
                 let (text, mut state) = (text(&whole), 1_usize);
-                let draw = Draw::new(drawn, size(&text, form), Allowance::new(8 * drawn, 32 * drawn), |below| {
+                let draw = Draw::new(drawn, counts(&text, form), Allowance::new(8 * drawn, 32 * drawn), |below| {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     (state >> 33) % below
                 });
@@ -417,7 +432,7 @@ mod tests {
         assert_eq!(sample["spec"]["template"]["spec"]["os"]["name"], "windows");
     }
 
-    /// This holds at any depth.
+    /// A drawn value stays at any depth.
     #[test]
     fn what_is_drawn_stays_with_all_that_contains_it() {
         for depth in [1, 5, 20, 60] {
@@ -431,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_elements_are_drawn_together_and_alone() {
+    fn equal_elements_are_drawn_together_but_not_all_of_them() {
         let list: Vec<_> = (0..4000).map(|element| json!(format!("{}", element % 2000))).collect();
         let sample = sampled(&json!({"spec": {"list": list}}), CUSTOM, 64, 0);
         let kept = sample["spec"]["list"].as_array().unwrap();
@@ -457,11 +472,11 @@ mod tests {
         let fields = map(2000, &json!({}));
         let entry = json!({"manager": "a", "fieldsV1": fields});
         let managed = json!({"metadata": {"managedFields": [entry, entry]}});
-        assert_eq!(large(&text(&managed), CUSTOM), Ok(None));
+        assert_eq!(counts_if_sampled(&text(&managed), CUSTOM), Ok(None));
         assert_eq!(sampled(&managed, CUSTOM, 1, 100), managed);
         // At any other path, they are values.
         let own = json!({"spec": {"managedFields": [{"fieldsV1": fields}]}});
-        assert!(large(&text(&own), CUSTOM).unwrap().unwrap().values > 2000);
+        assert!(counts_if_sampled(&text(&own), CUSTOM).unwrap().unwrap().values > 2000);
         let sample = sampled(&own, CUSTOM, 10, 100);
         assert!(sample["spec"]["managedFields"][0]["fieldsV1"].as_object().unwrap().len() < 300);
     }
@@ -476,7 +491,7 @@ mod tests {
                 let mut labels = labels.clone();
                 labels.as_object_mut().unwrap().extend(directive.as_object().unwrap().clone());
                 let whole = json!({"metadata": {"labels": labels}});
-                assert!(size(&text(&whole), STRATEGIC).values >= 3000 - FIRST);
+                assert!(counts(&text(&whole), STRATEGIC).values >= 3000 - FIRST);
                 let kept = sampled(&whole, STRATEGIC, 64, 10)["metadata"]["labels"].as_object().unwrap().len();
                 assert!((40..140).contains(&kept), "{key}: {kept}");
             }
@@ -495,7 +510,7 @@ mod tests {
         let whole = json!({"metadata": {}, "spec": {"resources": (0..100).map(element).collect::<Vec<_>>()}});
         for seed in 0..10 {
             let body = text(&whole);
-            let draw = drawn(32, size(&body, CUSTOM), 256, seed);
+            let draw = drawn(32, counts(&body, CUSTOM), 256, seed);
             let sample = parsed(&sample(&body, &draw, CUSTOM).unwrap());
             let elements = sample["spec"]["resources"].as_array().unwrap();
             assert!(elements.len() > 4, "{}", elements.len());
@@ -509,19 +524,19 @@ mod tests {
         let list = vec!["a00"; 3000].join(",");
         let data = Form { is_data: true, ..CUSTOM };
         for (form, kept) in [(CUSTOM, SHORT_TEXT / 2..=SHORT_TEXT), (data, list.len()..=list.len())] {
-            assert_eq!(large(&text(&whole(&list)), form).unwrap().unwrap().text, list.len());
+            assert_eq!(counts_if_sampled(&text(&whole(&list)), form).unwrap().unwrap().text, list.len());
             let sample = sampled(&whole(&list), form, 9, 9);
             assert!(sample["metadata"]["annotations"]["a"].as_str().unwrap().len() <= SHORT_TEXT);
             assert!(kept.contains(&sample["data"]["b"].as_str().unwrap().len()));
         }
         let json = format!("[{}]", vec![r#"{"a":"\"é"}"#; 10_000].join(","));
-        assert!(large(&text(&whole(&json)), CUSTOM).unwrap().unwrap().ratio(64) > 1000);
+        assert!(counts_if_sampled(&text(&whole(&json)), CUSTOM).unwrap().unwrap().ratio(64) > 1000);
         let sample = sampled(&whole(&json), CUSTOM, 9, 9);
         let inner = parsed(sample["data"]["b"].as_str().unwrap().as_bytes());
         assert!((20..80).contains(&inner.as_array().unwrap().len()), "{}", inner.as_array().unwrap().len());
         // An array does not hide a long text.
         let array = json!([list]).to_string();
-        assert_eq!(large(&text(&whole(&array)), CUSTOM).unwrap().unwrap().text, list.len());
+        assert_eq!(counts_if_sampled(&text(&whole(&array)), CUSTOM).unwrap().unwrap().text, list.len());
         assert!(sampled(&whole(&array), CUSTOM, 9, 9)["data"]["b"].as_str().unwrap().len() < SHORT_TEXT + 10);
         // Many short texts do not hide it.
         let mut texts: serde_json::Map<_, _> = (0..5000).map(|key| (format!("k{key}"), json!("a"))).collect();
@@ -531,7 +546,7 @@ mod tests {
         assert!(sample["metadata"]["annotations"].as_object().unwrap().len() < 100);
         // kubectl's annotation is not validated.
         let applied = json!({"metadata": {"annotations": {LAST_APPLIED_ANNOTATION: list}}});
-        assert_eq!(large(&text(&applied), CUSTOM), Ok(None));
+        assert_eq!(counts_if_sampled(&text(&applied), CUSTOM), Ok(None));
     }
 
     #[test]
@@ -563,7 +578,7 @@ mod tests {
 
         #[test]
         fn without_a_limit_it_is_the_whole(whole in object()) {
-            prop_assert_eq!(size(&text(&whole), CUSTOM).values, values(&whole));
+            prop_assert_eq!(counts(&text(&whole), CUSTOM).values, values(&whole));
             prop_assert_eq!(parsed(&sample(&text(&whole), &Draw::all(), CUSTOM).unwrap()), whole);
         }
 
@@ -571,7 +586,7 @@ mod tests {
         fn text_that_is_not_json_does_no_harm(text in prop::collection::vec(any::<u8>(), 0..200)) {
             let text = Bytes::from(text);
             let is_json = serde_json::from_slice::<Value>(&text).is_ok();
-            let of = Size { values: 100, ..Size::default() };
+            let of = Counts { values: 100, ..Counts::default() };
             prop_assert!(!is_json || sample(&text, &drawn(3, of, 3, 1), CUSTOM).is_ok());
         }
     }

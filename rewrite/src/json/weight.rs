@@ -1,7 +1,7 @@
 //! Estimates the memory of a parsed JSON text.
 //!
 //! `[{"":0},{"":0},...]` has eight bytes for each object, and a parsed tree needs about a hundred times as much: a body
-//! of 3 MiB, which every API server accepts, would need 250 MiB.
+//! of 3 MiB, which every API server accepts, would need almost 300 MiB.
 
 use memchr::{memchr_iter, memchr2, memchr3_iter};
 
@@ -9,35 +9,35 @@ use memchr::{memchr_iter, memchr2, memchr3_iter};
 pub(crate) const OBJECT: usize = 640;
 /// An array with one element: a vector grows to four.
 const ARRAY: usize = 160;
-/// One more member or element, with its key.
+/// Each further member or element, with its key.
 const MORE: usize = 120;
 
 /// `null`, which a Go decoder takes for an empty structure where it expects one. No other value contains an `n`.
 const NULL: usize = OBJECT;
 
-/// The limit for the tree of a body: several times the weight of a CustomResourceDefinition of 1.5 MiB, the limit of
-/// etcd.
+/// The weight of a text that is not estimated further, in bytes, such as YAML with aliases. It exceeds every limit for an
+/// object.
 pub const MAX_WEIGHT: usize = 64 * 1024 * 1024;
 
 /// A rough upper estimate of the bytes of the parsed tree. The text need not be valid JSON.
 pub fn weight(text: &[u8]) -> usize {
     let mut weight = text.len();
-    outside_strings(text, |part| weight += structure(part));
+    outside_strings(text, |part| weight += weight_outside_strings(part));
     weight
 }
 
-/// The number of objects, arrays, members and elements, give or take one for each object and array, and at most the length
-/// of the longest string.
-pub(super) fn parts_and_text(text: &[u8]) -> (usize, usize) {
-    let (mut parts, mut end, mut longest) = (0, 0, 0);
+/// The number of members and elements, plus one for each empty object and array, and an upper bound of the length of the
+/// longest string, in bytes. For text that is not valid JSON, the numbers have no meaning.
+pub(super) fn values_and_longest(text: &[u8]) -> (usize, usize) {
+    let (mut values, mut end, mut longest) = (0, 0, 0);
     outside_strings(text, |part| {
-        parts += memchr3_iter(b'{', b'[', b',', part).count();
+        values += memchr3_iter(b'{', b'[', b',', part).count();
         // The text before this part is a string.
         let start = part.as_ptr() as usize - text.as_ptr() as usize;
         longest = longest.max(start - end);
         end = start + part.len();
     });
-    (parts, longest.max(text.len() - end))
+    (values, longest.max(text.len() - end))
 }
 
 /// Visits the text between the strings.
@@ -59,7 +59,8 @@ fn outside_strings(text: &[u8], mut visit: impl FnMut(&[u8])) {
     visit(rest);
 }
 
-fn structure(text: &[u8]) -> usize {
+/// The weight of text outside strings.
+fn weight_outside_strings(text: &[u8]) -> usize {
     let parts = memchr3_iter(b'{', b'[', b',', text);
     let parts: usize = parts
         .map(|at| match text[at] {
@@ -87,7 +88,7 @@ mod tests {
         assert!(weight(objects.as_bytes()) > MAX_WEIGHT);
         let text = format!(r#"{{"data":{{"a":"{}"}}}}"#, "{,[".repeat(900_000));
         assert!(weight(text.as_bytes()) < 4 * 1024 * 1024);
-        // As dense as a definition of custom resources.
+        // 1.5 MB, in which each field has only a type.
         let schema = format!("{{{}}}", vec![r#""field":{"type":"string"}"#; 60_000].join(","));
         assert!(schema.len() > 1_500_000 && weight(schema.as_bytes()) < MAX_WEIGHT);
     }

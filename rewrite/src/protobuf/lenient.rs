@@ -1,14 +1,15 @@
 //! Reads messages of an unknown schema as leniently as Go's decoders.
 //!
 //! They skip fields and groups that they do not know (`skipGenerated` in apimachinery's generated.pb.go), which
-//! `kube_wire::proto::Reader` refuses in part. Whatever this module cannot read, they cannot read either.
+//! [`Reader`](kube_wire::proto::Reader) refuses if they are groups, or have a number that protobuf does not allow. Whatever
+//! this module cannot read, Go's decoders cannot read either.
 
-/// A field of a message. A group, which no message of Kubernetes has, counts as a field without content.
+/// A field of a message. A group, which no message of Kubernetes has, is one field without content.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field<'m> {
     /// The number as Go reads it: a tag may have more bits.
     pub(crate) number: i32,
-    /// The tag, or all of the field if it has no content.
+    /// The tag. Of a scalar field without a length, all of it. Of a group, only the start.
     pub(crate) head: &'m [u8],
     /// The content, if the field has a length.
     pub(crate) content: Option<&'m [u8]>,
@@ -28,20 +29,20 @@ enum Token<'m> {
 pub(crate) fn fields(message: &[u8]) -> impl Iterator<Item = Field<'_>> {
     let mut rest = message;
     std::iter::from_fn(move || {
-        let (field, behind) = next(rest)?;
-        rest = behind;
+        let field;
+        (field, rest) = next(rest)?;
         Some(field)
     })
 }
 
 /// The next field, and the rest of the message. `None` at the end, or where a decoder fails.
 pub(super) fn next(message: &[u8]) -> Option<(Field<'_>, &[u8])> {
-    let (tag, behind) = varint(message)?;
-    let head = &message[..message.len() - behind.len()];
+    let (tag, rest) = varint(message)?;
+    let head = &message[..message.len() - rest.len()];
     #[expect(clippy::cast_possible_truncation, reason = "Go takes the low bits, too")]
     let number = (tag >> 3) as i32;
-    let (token, mut rest) = value(tag, behind)?;
-    let mut depth = match token {
+    let (first, mut rest) = token(tag, rest)?;
+    let mut depth = match first {
         Token::Scalar => {
             let head = &message[..message.len() - rest.len()];
             return Some((Field { number, head, content: None, is_group: false }, rest));
@@ -53,19 +54,19 @@ pub(super) fn next(message: &[u8]) -> Option<(Field<'_>, &[u8])> {
         Token::EndGroup => return None,
     };
     while depth > 0 {
-        let (tag, behind) = varint(rest)?;
-        let (inside, behind) = value(tag, behind)?;
+        let (tag, inside);
+        (tag, rest) = varint(rest)?;
+        (inside, rest) = token(tag, rest)?;
         match inside {
             Token::Scalar | Token::Delimited(_) => {}
             Token::StartGroup => depth += 1,
             Token::EndGroup => depth -= 1,
         }
-        rest = behind;
     }
     Some((Field { number, head, content: None, is_group: true }, rest))
 }
 
-fn value(tag: u64, rest: &[u8]) -> Option<(Token<'_>, &[u8])> {
+fn token(tag: u64, rest: &[u8]) -> Option<(Token<'_>, &[u8])> {
     match tag & 7 {
         0 => Some((Token::Scalar, varint(rest)?.1)),
         1 => Some((Token::Scalar, rest.get(8..)?)),
@@ -81,6 +82,7 @@ fn value(tag: u64, rest: &[u8]) -> Option<(Token<'_>, &[u8])> {
     }
 }
 
+/// A varint of at most ten bytes, and the rest. Go reads no longer one either (`ErrIntOverflowGenerated`).
 fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut number = 0;
     for (index, byte) in bytes.iter().take(10).enumerate() {

@@ -3,28 +3,32 @@
 //! This module does not know the schema. So it treats a field as a message if its content can be read as one. Text that looks
 //! like a message may become shorter.
 
-use bytes::Bytes;
 use kube_wire::proto::Writer;
 
 use super::lenient::{Field, fields, next};
 use crate::json;
-use crate::sample::{Allowance, Draw, FIRST, MAX_TEXT, Position, Size};
+use crate::sample::{Allowance, Counts, Draw, FIRST, MAX_TEXT, Position};
 
 /// A sample has no fields with this number or a higher one. Kubernetes has none above 50, and its decoders skip unknown
 /// fields.
 const FIELDS: usize = 100;
 
-/// Messages below this level are treated as text. Of the kinds with samples, none is nested as deeply.
+/// Messages below this level are treated as text. No kind that has samples and a protobuf form is nested as deeply.
 const DEEPEST: usize = 32;
 
 /// Printable text of at most this length, in bytes, is not read as a message. A name has at most 253 characters.
 const NAME: usize = 256;
 
-/// The number of bytes of a packed list that count as one number. A group ID that is not valid takes at least five bytes.
+/// The number of bytes that count as one number in a packed list of more than [`MAX_TEXT`] bytes. A group ID that is not valid
+/// takes at least five bytes.
 const RUN: usize = 8;
 
-/// A packed list of at most this length, in bytes, counts as one value.
-const FEW: usize = 32;
+/// A sample always keeps this many runs at the beginning of such a list.
+const FIRST_RUNS: usize = 32;
+
+/// The numbers of a packed list of at most this length, in bytes, are not counted. Each byte of a longer one counts as a
+/// number, up to [`MAX_TEXT`] bytes.
+const MAX_UNCOUNTED: usize = 32;
 
 /// The field with the metadata of an object.
 const METADATA: i32 = 1;
@@ -35,30 +39,31 @@ struct Sampler<'d> {
     allowance: Allowance,
     /// The position of the next value.
     next: Position,
-    /// The length of the longest text that a sample shortens, in bytes.
+    /// The length of the longest text that a sample shortens, in bytes. Only counted, and 0 while a sample is drawn.
     text: usize,
-    /// The number of texts of this length in a sample.
-    longest: usize,
+    /// The number of texts of the maximum length ([`Draw`] knows it) that the sample has kept.
+    longest_kept: usize,
     /// Whether the host does not validate text outside the metadata.
     is_data: bool,
 }
 
-/// The size of an object if it is [large](Size::is_large). `None` if it is not, or if no decoder can read it. `is_data` says
-/// that the host does not validate text outside the metadata.
-pub fn large(message: &[u8], is_data: bool) -> Option<Size> {
+/// The counts of an object if it [needs samples](Counts::needs_samples). `None` if it does not, or if no decoder can read it.
+/// `is_data` says that the host does not validate text outside the metadata.
+pub fn counts_if_sampled(message: &[u8], is_data: bool) -> Option<Counts> {
     let length = message.len();
-    // A field has at least two bytes, and a number in a packed list one.
-    if length <= MAX_TEXT && !(Size { values: length, length, ..Size::default() }).is_large() {
+    // A field has at least two bytes, and a number in a packed list one. So an object has at most as many values as bytes.
+    if length <= MAX_TEXT && !(Counts { values: length, length, ..Counts::default() }).needs_samples() {
         return None;
     }
     let draw = Draw::all();
     let mut sampler = Sampler::new(&draw, is_data);
     sampler.message(message, 0, true)?;
     let Position { values, numbers } = sampler.next;
-    Some(Size { values, numbers, text: sampler.text, length }).filter(|size| size.is_large())
+    Some(Counts { values, numbers, text: sampler.text, length }).filter(|counts| counts.needs_samples())
 }
 
-/// Draws a sample of an object. `None` if no decoder can read the object.
+/// Draws a sample of an object. `None` if no decoder can read the object. `is_data` says that the host does not validate text
+/// outside the metadata.
 pub fn sample(message: &[u8], draw: &Draw, is_data: bool) -> Option<Vec<u8>> {
     Sampler::new(draw, is_data).message(message, 0, true)
 }
@@ -74,100 +79,130 @@ fn is_name(content: &[u8]) -> bool {
     content.len() <= NAME && content.iter().all(|byte| (b' '..=b'~').contains(byte))
 }
 
+/// How often each field occurs. `None` if no decoder can read the message, or if it is probably a packed list of numbers.
+fn occurrences(message: &[u8], depth: usize) -> Option<[usize; FIELDS]> {
+    let mut occurrences = [0_usize; FIELDS];
+    let mut rest = message;
+    while !rest.is_empty() {
+        let field;
+        (field, rest) = next(rest)?;
+        match known(&field) {
+            Some(number) => occurrences[number] += 1,
+            // No kind has this field, so `message` may be a packed list of numbers that looks like a message.
+            None if depth > 0 && message.len() > MAX_TEXT => return None,
+            None => {}
+        }
+    }
+    Some(occurrences)
+}
+
 // === impl Sampler ===
 
 impl<'d> Sampler<'d> {
     fn new(draw: &'d Draw, is_data: bool) -> Self {
-        Self { draw, allowance: draw.allowance, next: Position::default(), text: 0, longest: 0, is_data }
+        Self { draw, allowance: draw.allowance, next: Position::default(), text: 0, longest_kept: 0, is_data }
     }
 
-    /// Draws a sample of a message. `is_alone` if all fields that contain it are the first or last of their number. If `message`
-    /// is not one, returns `None` and counts nothing.
-    fn message(&mut self, message: &[u8], depth: usize, is_alone: bool) -> Option<Vec<u8>> {
-        let mut occurrences = [0_usize; FIELDS];
-        let mut rest = message;
-        while !rest.is_empty() {
-            let (field, behind) = next(rest)?;
-            match known(&field) {
-                Some(number) => occurrences[number] += 1,
-                // No kind has this field, so `message` may be a packed list of numbers that looks like a message.
-                None if depth > 0 && message.len() > MAX_TEXT => return None,
-                None => {}
-            }
-            rest = behind;
-        }
+    /// Draws a sample of a message. `is_in_first_or_last` if all fields that contain it are the first or last of their number.
+    /// If `message` is not one, returns `None` and counts nothing.
+    fn message(&mut self, message: &[u8], depth: usize, is_in_first_or_last: bool) -> Option<Vec<u8>> {
+        let occurrences = occurrences(message, depth)?;
         let mut sample = Writer::new();
         let mut seen = [0_usize; FIELDS];
         for field in fields(message) {
             let Some(number) = known(&field) else { continue };
-            let (before, first, longest) = (self.allowance, self.next, self.longest);
+            let before = self.allowance;
             // The last occurrence counts if the schema allows only one.
             let is_last = seen[number] + 1 == occurrences[number];
             // Other lists may refer to the first elements, as containers refer to volumes.
-            let is_deciding = is_alone && (seen[number] < FIRST || is_last);
-            let is_alone = is_alone && (seen[number] == 0 || is_last);
-            let is_allowed = is_deciding || self.allowance.takes_element(if is_last { 0 } else { seen[number] });
+            let is_always_kept = is_in_first_or_last && (seen[number] < FIRST || is_last);
+            let is_in_first_or_last = is_in_first_or_last && (seen[number] == 0 || is_last);
+            // The last occurrence is exempt from the limit of elements, as the first element of an array is.
+            let is_allowed = is_always_kept || self.allowance.take_element(if is_last { 0 } else { seen[number] });
             seen[number] += 1;
-            match field.content {
+            let is_kept = match field.content {
                 None => {
-                    self.next.numbers += 1;
-                    if is_allowed || self.draw.has_any(first..self.next) {
+                    let is_kept = self.number(is_allowed);
+                    if is_kept {
                         sample.raw(field.head);
-                    } else {
-                        self.allowance = before;
                     }
+                    is_kept
                 }
                 Some(content) => {
-                    self.next.values += 1;
-                    let back = self.allowance.keep_back();
-                    let kept = if depth == 0 && self.is_data && field.number != METADATA {
-                        content.to_vec()
-                    } else {
-                        self.content(content, depth, is_alone)
-                    };
-                    self.allowance.give_back(back);
-                    let is_drawn = self.draw.has_any(first..self.next) || self.draw.has_element(content);
-                    if is_allowed || is_drawn || self.longest > longest {
+                    let kept = self.delimited(&field, content, depth, is_allowed, is_in_first_or_last);
+                    if let Some(kept) = &kept {
                         sample.raw(field.head);
                         sample.raw_varint(kept.len() as u64);
-                        sample.raw(&kept);
-                    } else {
-                        self.allowance = before;
+                        sample.raw(kept);
                     }
+                    kept.is_some()
                 }
+            };
+            if !is_kept {
+                self.allowance = before;
             }
         }
         Some(sample.into_bytes())
     }
 
-    /// Draws a sample of the content of a field. Each byte of a short packed list counts as a number, and the list stays whole.
-    fn content(&mut self, content: &[u8], depth: usize, is_alone: bool) -> Vec<u8> {
+    /// Samples a field without a length. Returns whether the sample keeps it.
+    fn number(&mut self, is_allowed: bool) -> bool {
+        let first = self.next;
+        self.next.numbers += 1;
+        is_allowed || self.draw.has_any(first..self.next)
+    }
+
+    /// Samples a field with a length. Returns its content in the sample, or `None` if the sample omits it.
+    fn delimited(
+        &mut self,
+        field: &Field<'_>,
+        content: &[u8],
+        depth: usize,
+        is_allowed: bool,
+        is_in_first_or_last: bool,
+    ) -> Option<Vec<u8>> {
+        let (first, longest) = (self.next, self.longest_kept);
+        self.next.values += 1;
+        let back = self.allowance.keep_back();
+        let kept = if depth == 0 && self.is_data && field.number != METADATA {
+            content.to_vec()
+        } else {
+            self.content(content, depth, is_in_first_or_last)
+        };
+        self.allowance.give_back(back);
+        let is_drawn = self.draw.has_any(first..self.next) || self.draw.has_element(content);
+        (is_allowed || is_drawn || self.longest_kept > longest).then_some(kept)
+    }
+
+    /// Draws a sample of the content of a field. It is a name, a message, a packed list of numbers or a text. A list of at most
+    /// [`MAX_TEXT`] bytes stays whole.
+    fn content(&mut self, content: &[u8], depth: usize, is_in_first_or_last: bool) -> Vec<u8> {
         if is_name(content) {
             return content.to_vec();
         }
-        let message = if depth >= DEEPEST { None } else { self.message(content, depth + 1, is_alone) };
+        let message = if depth >= DEEPEST { None } else { self.message(content, depth + 1, is_in_first_or_last) };
         message.unwrap_or_else(|| match std::str::from_utf8(content) {
             _ if content.len() <= MAX_TEXT => {
                 let is_text = content.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace());
-                self.next.numbers += if is_text || content.len() <= FEW { 0 } else { content.len() };
+                self.next.numbers += if is_text || content.len() <= MAX_UNCOUNTED { 0 } else { content.len() };
                 content.to_vec()
             }
-            Ok(text) => self.shortened(text),
+            Ok(text) => self.long_text(text),
             Err(_) => self.packed(content),
         })
     }
 
-    /// Shortens a text.
-    fn shortened(&mut self, content: &str) -> Vec<u8> {
-        let text = Bytes::copy_from_slice(content.as_bytes());
-        let inner = json::sample_of_text(&text, self.draw);
-        let length = inner.as_ref().map_or(text.len(), |(size, _)| size.as_text());
+    /// Shortens a long text. If everything is kept, only measures it.
+    fn long_text(&mut self, text: &str) -> Vec<u8> {
+        let counts = json::counts_of_text(text.as_bytes());
+        let length = counts.map_or(text.len(), Counts::as_text);
         if self.draw.is_all() {
             self.text = self.text.max(length);
-            return content.into();
+            return text.into();
         }
-        self.longest += usize::from(self.draw.has_text(length, self.longest));
-        inner.map_or_else(|| self.draw.shorten(content), |(_, sample)| sample).into()
+        self.longest_kept += usize::from(self.draw.keeps_longest(length, self.longest_kept));
+        let short = counts.and_then(|counts| json::sample_of_text(text.as_bytes(), counts, self.draw));
+        short.unwrap_or_else(|| self.draw.shorten(text)).into()
     }
 
     /// Shortens a packed list of numbers. The numbers that it keeps are whole.
@@ -178,7 +213,7 @@ impl<'d> Sampler<'d> {
         for (run, bytes) in content.chunks(RUN).enumerate() {
             let first = self.next;
             self.next.numbers += 1;
-            if run >= NAME / RUN && !self.draw.has_any(first..self.next) {
+            if run >= FIRST_RUNS && !self.draw.has_any(first..self.next) {
                 continue;
             }
             // A number belongs to the run in which it begins.
@@ -215,22 +250,22 @@ mod tests {
         field(2, &[field(2, &container), field(14, security_context)].concat())
     }
 
-    fn size(message: &[u8]) -> Size {
+    fn counts(message: &[u8]) -> Counts {
         let draw = Draw::all();
         let mut sampler = Sampler::new(&draw, false);
         sampler.message(message, 0, true).unwrap();
         let Position { values, numbers } = sampler.next;
-        Size { values, numbers, text: sampler.text, length: message.len() }
+        Counts { values, numbers, text: sampler.text, length: message.len() }
     }
 
     fn sampled(message: &[u8], count: usize, elements: usize) -> Vec<u8> {
-        sample(message, &drawn(count, size(message), elements, 1), false).unwrap()
+        sample(message, &drawn(count, counts(message), elements, 1), false).unwrap()
     }
 
     fn is_message(content: &[u8]) -> bool {
         let mut rest = content;
-        while let Some((_, behind)) = next(rest) {
-            rest = behind;
+        while let Some((_, others)) = next(rest) {
+            rest = others;
         }
         rest.is_empty()
     }
@@ -245,12 +280,12 @@ mod tests {
         let label = |label: u32| field(11, &[field(1, format!("k{label}").as_bytes()), field(2, b"")].concat());
         let labels: Vec<u8> = (0..5000).flat_map(label).collect();
         let whole = [field(1, &[field(1, name.as_bytes()), labels].concat()), pod(b"")].concat();
-        assert!(large(&whole, false).unwrap().values > 10_000);
+        assert!(counts_if_sampled(&whole, false).unwrap().values > 10_000);
         let first: Vec<u8> = (0..64).flat_map(label).collect();
         let kept = [field(1, name.as_bytes()), first, label(4999)].concat();
         assert_eq!(sampled(&whole, 0, 10), [field(1, &kept), pod(b"")].concat());
         let sample = sampled(&whole, 100, 100);
-        let labels = size(&sample).values / 3;
+        let labels = counts(&sample).values / 3;
         assert!((100 + FIRST / 2..200 + FIRST).contains(&labels), "{labels}");
         assert_eq!(count(&sample, b"\x0a\x05k4999\x12\0") + count(&sample, b"\x0a\x02k0\x12\0"), 2);
     }
@@ -285,9 +320,9 @@ mod tests {
         let volumes: Vec<u8> = (0..40).flat_map(volume).collect();
         let containers: Vec<u8> = (0..40).flat_map(container).collect();
         let whole = field(2, &[volumes, containers].concat());
-        assert!(large(&whole, false).is_some());
+        assert!(counts_if_sampled(&whole, false).is_some());
         for seed in 0..20 {
-            let draw = drawn(32, size(&whole), 256, seed);
+            let draw = drawn(32, counts(&whole), 256, seed);
             let sample = sample(&whole, &draw, false).unwrap();
             // The source of a volume is behind its name, and the path of a mount.
             let volume = |index: usize| [&text(1, format!("volume{index}"))[..], &[2 << 3 | 2]].concat();
@@ -305,10 +340,10 @@ mod tests {
         let wide = pod(&[&wide[..], &number].concat().repeat(3000));
         // The exit codes of a Job are a packed list each.
         let rules = field(11, &field(1, &field(1, &field(3, &[1; 250])))).repeat(40);
-        assert!(large(&field(2, &rules), false).unwrap().numbers >= 10_000);
+        assert!(counts_if_sampled(&field(2, &rules), false).unwrap().numbers >= 10_000);
         for whole in [apart, packed, wide] {
-            let size = large(&whole, false).unwrap();
-            assert!(size.numbers >= 3000, "{size:?}");
+            let counts = counts_if_sampled(&whole, false).unwrap();
+            assert!(counts.numbers >= 3000, "{counts:?}");
             let sample = sampled(&whole, 64, 10);
             let (numbers, parts) = (count(&sample, &number), memchr::memchr_iter(0xff, &sample).count());
             assert!((40..150).contains(&numbers), "{numbers}");
@@ -320,11 +355,11 @@ mod tests {
     fn text_becomes_shorter() {
         let text = "é!".repeat(10_000);
         let whole = pod(&field(9, text.as_bytes()));
-        assert_eq!(large(&whole, false).unwrap().text, text.len());
+        assert_eq!(counts_if_sampled(&whole, false).unwrap().text, text.len());
         assert!(sampled(&whole, 9, 9).len() < SHORT_TEXT + 60);
         let json = format!("[{}]", vec!["{}"; 10_000].join(","));
         let whole = pod(&field(9, json.as_bytes()));
-        assert!(large(&whole, false).unwrap().ratio(64) > 500);
+        assert!(counts_if_sampled(&whole, false).unwrap().ratio(64) > 500);
         let sample = sampled(&whole, 9, 9);
         assert!((20..60).contains(&count(&sample, b"{}")), "{}", count(&sample, b"{}"));
         // Many short texts do not hide a long one.
@@ -333,13 +368,13 @@ mod tests {
         assert!(count(&sampled(&whole, 9, 9), "é!é!".as_bytes()) > 0);
         // The data of a ConfigMap stays as it is.
         let data = [field(1, b""), field(2, &[field(1, b"key"), field(2, text.as_bytes())].concat())].concat();
-        assert_eq!(large(&data, true), None);
-        assert!(large(&data, false).is_some());
+        assert_eq!(counts_if_sampled(&data, true), None);
+        assert!(counts_if_sampled(&data, false).is_some());
         assert_eq!(sample_of_data(&data), data);
     }
 
     fn sample_of_data(message: &[u8]) -> Vec<u8> {
-        sample(message, &drawn(9, size(message), 9, 1), true).unwrap()
+        sample(message, &drawn(9, counts(message), 9, 1), true).unwrap()
     }
 
     #[test]
@@ -348,7 +383,7 @@ mod tests {
         // A group, a field that no kind has, and a field without a number.
         for hidden in [&[0x0b, 0x08, 1, 0x0c][..], &field(20_000, b"x"), &[0xf8, 0xff, 0xff, 0xff, 0x0f, 0]] {
             let whole = [hidden, &containers, hidden].concat();
-            assert!(large(&whole, false).unwrap().values >= 3000, "{hidden:?}");
+            assert!(counts_if_sampled(&whole, false).unwrap().values >= 3000, "{hidden:?}");
             assert!(sampled(&whole, 0, 0).len() < 20 + 2 * FIRST, "{hidden:?}");
         }
         // A list of numbers that looks like a message with fields that no kind has.
@@ -364,7 +399,7 @@ mod tests {
             count in 0..5_usize,
             elements in 0..20_usize,
         ) {
-            let of = Size { values: 100, numbers: 100, ..Size::default() };
+            let of = Counts { values: 100, numbers: 100, ..Counts::default() };
             if let Some(sample) = sample(&bytes, &drawn(count, of, elements, 1), false) {
                 prop_assert!(is_message(&sample));
                 prop_assert!(sample.len() <= bytes.len());

@@ -91,7 +91,7 @@ impl Asked<'_> {
         for attempt in 0.. {
             let plan = self.leave(request, written, name, &path, body).await?;
             let accepted = self.accepted(request, plan.request).await;
-            self.turn.free();
+            self.turn.release_memory();
             match accepted {
                 Err(Refusal::Status(status)) if status.code == StatusCode::CONFLICT && attempt < CONFLICTS => {}
                 Err(refusal) => return Err(refusal),

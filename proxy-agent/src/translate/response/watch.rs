@@ -20,7 +20,7 @@ use tunnel::Reservation;
 use super::super::bookmarks::Bookmarks;
 use super::Arrivals;
 use super::events::Events;
-use crate::turns::{SMALL, Turns};
+use crate::turns::{LARGE_LENGTH, Turns};
 
 /// The memory of a watch that is not charged, in bytes. Most events are shorter.
 const UNCHARGED: usize = 16 * 1024;
@@ -95,7 +95,7 @@ impl Watch {
             self.chunk = ready!(self.arrivals.poll(cx));
         }
         let Some(chunk) = &self.chunk else { return Poll::Ready(Ok(())) };
-        let turn = if self.events.held() + chunk.len() > SMALL {
+        let turn = if self.events.held() + chunk.len() > LARGE_LENGTH {
             let slot = self.slot.get_or_insert_with(|| Box::pin(sleep_until(self.turns.slot(chunk.len()))));
             ready!(slot.as_mut().poll(cx));
             ready!(self.turn.poll_acquire(cx))
@@ -107,7 +107,7 @@ impl Watch {
         self.events.remap(self.arrivals.mapping());
         let events = &mut self.events;
         let pushed = match turn {
-            Some(_turn) => self.turns.now(|| events.push(&chunk, out)),
+            Some(_turn) => self.turns.run(|| events.push(&chunk, out)),
             None => events.push(&chunk, out),
         };
         pushed.map_err(WatchError::Stream)?;
