@@ -76,7 +76,7 @@ use crate::root::Root;
 use crate::seal::Seal;
 use crate::seats::Seated;
 use crate::shared::{Definitions, Overlays, Rules};
-use crate::translate::{Collector, ShownBody, Upstream, show};
+use crate::translate::{Collector, ShownBody, Upstream, show, warnings};
 use crate::who::{Caller, Who};
 use authorise::Identified;
 use body::{Body, BodyUse};
@@ -133,7 +133,7 @@ pub(crate) struct Asked<'a> {
     custom: Option<Custom>,
     /// The node ports of the Service that is written.
     node_ports: Mutex<Option<Ports>>,
-    /// Warnings about the body, for a successful response.
+    /// Warnings for the client. Its response gets them, also if it is a refusal of the host or of the agent.
     warnings: Mutex<Vec<HeaderValue>>,
     /// The version of the object that the last attempt was for.
     tried_version: Mutex<String>,
@@ -250,7 +250,7 @@ impl Exchange {
             },
             None => None,
         };
-        let response = asked.carry_out(&body).await?;
+        let response = asked.respond(&body, told).await?;
         Ok(response.map(|body| match body.patience() {
             // The host has sent all of it, so it occupies no seats.
             Some(patience) => Seated::in_memory(body, patience),
@@ -353,7 +353,12 @@ impl<'a> Asked<'a> {
         }))
     }
 
-    /// Carries out an authorised request.
+    /// The response to an authorised request. If the agent refuses it, `told` gets the warnings for the client.
+    async fn respond(&self, body: &Body, told: &mut Told) -> Result<Response<ShownBody>, Refusal> {
+        self.carry_out(body).await.inspect_err(|_| told.warned(self.shown_warnings()))
+    }
+
+    /// Carries out an authorised request. The stored warnings are only on a response of the host.
     async fn carry_out(&self, body: &Body) -> Result<Response<ShownBody>, Refusal> {
         let received = body.bytes();
         let burden = self.burden(&received);
@@ -509,14 +514,22 @@ impl<'a> Asked<'a> {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
     }
 
-    /// The response with the stored warnings, each once (`AddWarning` in apiserver's `filters/warning.go`).
-    fn warned(&self, mut response: Response<Upstream>) -> Response<Upstream> {
-        for warning in self.warnings.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+    /// The response with the stored warnings, each once (`AddWarning` in apiserver's `filters/warning.go`). They stay stored,
+    /// because the agent may still refuse to show the response.
+    fn warned<B>(&self, mut response: Response<B>) -> Response<B> {
+        for warning in self.warnings.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             if !response.headers().get_all(header::WARNING).iter().any(|said| said == warning) {
-                response.headers_mut().append(header::WARNING, warning);
+                response.headers_mut().append(header::WARNING, warning.clone());
             }
         }
         response
+    }
+
+    /// The stored warnings, each once, in virtual names.
+    fn shown_warnings(&self) -> Vec<HeaderValue> {
+        let mut response = self.warned(Response::new(()));
+        warnings(&self.view(self.mapping.clone()), response.headers_mut());
+        response.headers().get_all(header::WARNING).iter().cloned().collect()
     }
 
     fn view(&self, mapping: Mapping) -> View {

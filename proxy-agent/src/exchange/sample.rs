@@ -418,6 +418,12 @@ mod tests {
         let error = [FieldError::invalid("patch", "{\"unknown field \\\"a\\\"\": 1}".repeat(20), message)];
         let patch = Status::invalid(GroupKind { group: "", kind: "Pod" }, "a", &error);
         assert_eq!(judged(&patch), Verdict::HasUnknown);
+        // The only cause of a patch quotes all members again. They count once.
+        for (count, verdict) in [(MAX_UNKNOWN, Verdict::HasUnknown), (MAX_UNKNOWN + 1, Verdict::Refused)] {
+            let error = [FieldError::invalid("patch", "{}", strict(count).message)];
+            let patch = Status::invalid(GroupKind { group: "", kind: "Pod" }, "a", &error);
+            assert_eq!((patch.code, judged(&patch)), (422, verdict), "{count}");
+        }
         assert_eq!(judged(&Status::bad_request("the body is not JSON")), Verdict::Final);
     }
 }

@@ -1,7 +1,8 @@
 //! What the proxy-server's log hears from here with an answer: as whom the request was made, and whose fault a refusal is.
-//! The proxy-server takes both off before the client gets the answer.
+//! The proxy-server takes both off before the client gets the answer. And what the client hears with a refusal of ours: the
+//! warnings about its request.
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, header};
 use protocol::identity::name_caller;
 use protocol::stream::FAULT;
 
@@ -11,6 +12,8 @@ use crate::who::Caller;
 #[derive(Debug, Default)]
 pub(super) struct Told {
     caller: Option<String>,
+    /// Warnings for the client, in virtual names.
+    warnings: Vec<HeaderValue>,
 }
 
 // === impl Told ===
@@ -19,6 +22,11 @@ impl Told {
     /// It is known who asks.
     pub(super) fn identified(&mut self, caller: &Caller) {
         self.caller = Some(caller.virtual_name().to_owned());
+    }
+
+    /// The agent refuses the request, for which there are these warnings.
+    pub(super) fn warned(&mut self, warnings: Vec<HeaderValue>) {
+        self.warnings = warnings;
     }
 
     /// Says it with an answer of the host's.
@@ -31,9 +39,13 @@ impl Told {
         }
     }
 
-    /// Says it with a refusal of ours.
+    /// Says it with a refusal of ours. Like an API server, adds the warnings also to a failure (apiserver's
+    /// `pkg/endpoints/filters/warning.go`).
     pub(super) fn write_refusal(&self, headers: &mut HeaderMap, fault: &'static str) {
         self.write(headers);
         headers.insert(FAULT, HeaderValue::from_static(fault));
+        for warning in &self.warnings {
+            headers.append(header::WARNING, warning.clone());
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, Method, Response, header};
 use http_body_util::BodyExt as _;
 use kube_wire::RequestInfo;
 use ops::drain::Tasks;
@@ -100,12 +100,7 @@ impl World {
         let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
         for attempt in 0.. {
             let info = RequestInfo::parse(&method, path, None).unwrap();
-            let mut headers = HeaderMap::new();
-            headers.insert(header::CONTENT_TYPE, patch.parse().unwrap());
-            headers.insert(header::USER_AGENT, "kubectl/v1".parse().unwrap());
-            let groups = vec!["system:masters".to_owned()];
-            Identity { user: "admin".into(), groups, uid: None, credential: None }.write(&mut headers);
-            let asked = Asked::identify(&self.parts, &virtual_cluster, info, headers).await.unwrap();
+            let asked = Asked::identify(&self.parts, &virtual_cluster, info, headers(patch)).await.unwrap();
             let asked = asked.authorise().await.unwrap();
             let plan = match asked.plan(&Body::Whole(body.clone())).await {
                 Ok(plan) => plan,
@@ -150,6 +145,16 @@ impl World {
         let (_, shown) = self.ask(cluster, Method::GET, &format!("{CLASSES}/a"), &Value::Null).await;
         shown.pointer("/metadata/labels").cloned().unwrap_or_default()
     }
+}
+
+/// The headers of a request by an administrator.
+fn headers(content_type: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, content_type.parse().unwrap());
+    headers.insert(header::USER_AGENT, "kubectl/v1".parse().unwrap());
+    let groups = vec!["system:masters".to_owned()];
+    Identity { user: "admin".into(), groups, uid: None, credential: None }.write(&mut headers);
+    headers
 }
 
 fn status_of(refusal: Refusal) -> (u16, Value) {
@@ -245,4 +250,29 @@ async fn what_is_not_listed_is_not_written() {
     world.parts.shared.exchange(&crate::config::SharedObjects::default());
     assert_eq!(world.create("ke", 1).await, 403);
     assert_eq!(world.memory.writes(), 0);
+}
+
+/// An API server sends its warnings also with an error.
+#[tokio::test]
+async fn a_refusal_has_the_warnings() {
+    let world = World::new();
+    known(&world).await;
+    assert_eq!(world.create("ke", 1).await, 201);
+    let cluster = world.parts.clusters.get(&"hz".parse().unwrap()).unwrap();
+    let info = RequestInfo::parse(&Method::POST, CLASSES, None).unwrap();
+    let asked = Asked::identify(&world.parts, &cluster, info, headers("application/yaml")).await.unwrap();
+    let asked = asked.authorise().await.unwrap();
+    let class = class("hz", 2).to_string();
+    let yaml = format!("# not JSON\n{}, \"value\": 2}}", class.strip_suffix('}').unwrap());
+    let mut told = crate::exchange::told::Told::default();
+    let Err(refusal) = asked.respond(&Body::Whole(yaml.into()), &mut told).await else { panic!("it is not refused") };
+    assert_eq!(status_of(refusal).0, 409);
+    let mut refused = HeaderMap::new();
+    told.write_refusal(&mut refused, "client");
+    let warnings: Vec<_> = refused.get_all(header::WARNING).iter().map(|said| said.to_str().unwrap()).collect();
+    assert!(matches!(warnings[..], [said] if said.starts_with("299 - ") && said.contains("value")), "{warnings:?}");
+    // A warning of the host has names of the host.
+    let of_host = Response::builder().header(header::WARNING, "299 - \"role vc:hz:a is unused\"");
+    asked.warn_like(&of_host.body(()).unwrap());
+    assert_eq!(asked.shown_warnings()[1], "299 - \"role a is unused\"");
 }
