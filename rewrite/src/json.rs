@@ -30,7 +30,7 @@ pub use sample::{Form, counts_if_sampled, sample};
 pub(crate) use sample::{counts_of_text, sample_of_text};
 pub use text::{Text, quoted};
 pub(crate) use weight::OBJECT;
-pub use weight::{MAX_WEIGHT, weight};
+pub use weight::{MAX_WEIGHT, weight, weight_of_managed_names};
 
 /// Objects and arrays below this level are not looked at: a sample omits them, and names of field managers in them are not
 /// checked. No schema of a custom resource has as many levels.

@@ -127,19 +127,24 @@ impl Asked<'_> {
         if is_delete && body.len() > MAX_DELETE_OPTIONS {
             return Err(Status::request_entity_too_large(&format!("limit is {MAX_DELETE_OPTIONS}")).into());
         }
-        if burden.is_yaml && !is_delete { Ok(()) } else { self.admit_weight(burden.weight, body.len()) }
+        if burden.is_yaml && !is_delete { Ok(()) } else { self.admit_weight(burden.weight, body) }
     }
 
     /// Counts a body in JSON or protobuf that goes to the host. A body that goes there several times, in different
     /// forms or after a conflict, counts only once.
     pub(super) fn admit_heavy(&self, body: &[u8]) -> Result<(), Refusal> {
-        self.admit_weight(weight(body), body.len())
+        self.admit_weight(weight(body), body)
     }
 
     /// Refuses a body with too many fields and elements (413), and counts its weight towards the rate limit (429).
-    fn admit_weight(&self, weight: usize, length: usize) -> Result<(), Refusal> {
-        let (parts, limit) = (weight.saturating_sub(length), self.max_parts());
-        if parts > limit {
+    fn admit_weight(&self, weight: usize, body: &[u8]) -> Result<(), Refusal> {
+        let (parts, limit) = (weight.saturating_sub(body.len()), self.max_parts());
+        // A client that updates an object returns the names of managed fields, which the host has made.
+        let is_refused = |parts: usize| {
+            let names = || json::weight_of_managed_names(body).unwrap_or_default();
+            parts > limit && (parts > MAX_CUSTOM || parts.saturating_sub(names()) > limit)
+        };
+        if is_refused(parts) {
             let message = format!(
                 "the object has too many fields and elements: they take about {parts} bytes of memory, and the limit is \
                  {limit}"

@@ -67,6 +67,10 @@ const BY_WEBHOOK: &str = "admission webhook \"";
 /// `pkg/admission/plugin/policy/validating`).
 const BY_POLICY: &str = "is forbidden: ValidatingAdmissionPolicy '";
 
+/// The same if a Pod violates the Pod Security Standard of its namespace (`pod-security-admission`'s `admission/admission.go`). A
+/// sample may lack the dropped capability that the standard requires.
+const BY_POD_SECURITY: &str = "is forbidden: violates PodSecurity \"";
+
 /// The message of an API server about unknown and duplicate members (`NewStrictDecodingError` in apimachinery's
 /// `pkg/runtime`).
 const STRICT: &str = "strict decoding error: ";
@@ -258,7 +262,13 @@ impl Asked<'_> {
             let (read, body) = self.outside(self.collector().collect_or_drain(body, MAX_OBJECT)).await;
             // If the body was read, and becomes the response, the caller counts it.
             let body = body.inspect_err(|_| self.count_refusal_of(parts.status, read))?;
-            match measures.judge(parts.status, &body) {
+            let verdict = measures.judge(parts.status, &body);
+            if matches!(verdict, Verdict::Passed | Verdict::HasUnknown) {
+                // The host has spent this time, although the whole may be valid: it compares a sample of a Pod with the stored
+                // Pod, for example.
+                self.count_refusal_of(parts.status, read);
+            }
+            match verdict {
                 Verdict::Passed => break,
                 Verdict::HasUnknown => continue,
                 Verdict::Refused => {
@@ -321,7 +331,8 @@ fn is_of_metadata(pointer: &str) -> bool {
 fn is_by_policy(refusal: &Status) -> bool {
     let name = refusal.details.as_ref().map_or("", |details| details.name.as_str());
     let Some((_resource, rest)) = refusal.message.split_once(' ') else { return false };
-    rest.strip_prefix(&*format!("{} ", GoQuoted(name))).unwrap_or(rest).starts_with(BY_POLICY)
+    let reason = rest.strip_prefix(&*format!("{} ", GoQuoted(name))).unwrap_or(rest);
+    reason.starts_with(BY_POLICY) || reason.starts_with(BY_POD_SECURITY)
 }
 
 /// The number of different unknown and duplicate members that a message names. A member of each element of a list is the same
@@ -372,7 +383,8 @@ mod tests {
     /// A client can write any text into its objects, and the host quotes it.
     #[test]
     fn quoted_text_does_not_decide() {
-        for text in ["admission webhook \"a\"", "strict decoding error: unknown field \"a\"", BY_POLICY] {
+        let unknown = "strict decoding error: unknown field \"a\"";
+        for text in ["admission webhook \"a\"", unknown, BY_POLICY, BY_POD_SECURITY] {
             assert_eq!(judged(&invalid(64, text)), Verdict::Refused, "{text}");
             assert_eq!(judged(&forbidden(&format!("no account a/\" {text}"))), Verdict::Final, "{text}");
         }
@@ -390,6 +402,8 @@ mod tests {
         }
         let policy = "ValidatingAdmissionPolicy 'a' with binding 'b' denied request: no";
         assert_eq!(judged(&forbidden(policy)), Verdict::Passed);
+        let standard = "violates PodSecurity \"restricted:latest\": unrestricted capabilities";
+        assert_eq!(judged(&forbidden(standard)), Verdict::Passed);
         assert_eq!(judged(&forbidden("error looking up service account a/b")), Verdict::Final);
         assert_eq!(
             judged(&forbidden("user \"a\" is attempting to grant RBAC permissions not currently held:\n")),

@@ -16,6 +16,13 @@ use crate::sample::{Allowance, Counts, Draw, FIRST, MAX_TEXT, Position};
 /// sample keeps.
 const ORDER: &str = "$setElementOrder/";
 
+/// No list of a built-in kind with such a directive is below this level. The containers of a CronJob are at level 7.
+const ORDERED: usize = 16;
+
+/// The sample keeps an element of an array whole, or omits it, if it has at most this many values. A schema may require some number of
+/// elements: for example, two for a coordinate.
+const FEW_VALUES: usize = 32;
+
 /// A directive whose content the host does not validate. A sample keeps it.
 const PATCH: &str = "$patch";
 
@@ -180,8 +187,9 @@ impl<'d> Sampler<'d> {
     fn value(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits, spot: Spot) -> Result<(), Malformed> {
         match cursor.peek()? {
             b'{' if spot.place != Place::FieldsV1 => {
-                // If the object has `$patch`, `$setElementOrder/...` may be an ordinary key, as in `$patch: replace`.
-                let may_order = self.form.is_strategic && cursor.member_at(PATCH)?.is_none();
+                // If the object has `$patch`, `$setElementOrder/...` may be an ordinary key, as in `$patch: replace`. To find
+                // it, the whole object is read once more, so this is limited to the levels that lists of built-in kinds have.
+                let may_order = self.form.is_strategic && spot.depth < ORDERED && cursor.member_at(PATCH)?.is_none();
                 let mut members = 0;
                 cursor.object(edits, |cursor, edits, key| {
                     let key = key.decode();
@@ -229,12 +237,16 @@ impl<'d> Sampler<'d> {
                 Fate::Remove
             }
             _ => {
-                let back = self.allowance.keep_back();
+                let (back, mark) = (self.allowance.keep_back(), edits.mark());
                 let is_in_first = spot.is_in_first && !matches!(part, Part::Element(1..));
                 self.value(cursor, edits, Spot { depth: spot.depth + 1, is_in_first, ..spot })?;
                 self.allowance.give_back(back);
                 let content = cursor.slice(start..cursor.at());
                 if is_allowed || self.longest_kept > longest || self.is_drawn(part, first, elements, content) {
+                    let is_short = content.len() <= MAX_TEXT && self.next.values - first.values <= FEW_VALUES;
+                    if matches!(part, Part::Element(_)) && is_short && !self.form.is_strategic {
+                        edits.forget_since(mark);
+                    }
                     Fate::Keep
                 } else {
                     Fate::Remove
@@ -518,6 +530,23 @@ mod tests {
         }
     }
 
+    /// A schema may require exactly two elements.
+    #[test]
+    fn short_elements_stay_whole() {
+        let points: Vec<_> = (0..2000).map(|point| json!([point, {"x": [point, point]}])).collect();
+        let whole = json!({"metadata": {}, "spec": {"points": points}});
+        for seed in 0..10 {
+            let body = text(&whole);
+            let draw = drawn(32, counts(&body, CUSTOM), 256, seed);
+            let sample = parsed(&sample(&body, &draw, CUSTOM).unwrap());
+            let points = sample["spec"]["points"].as_array().unwrap();
+            assert!((30..400).contains(&points.len()), "{}", points.len());
+            let is_whole =
+                |point: &Value| point.as_array().unwrap().len() == 2 && point[1]["x"].as_array().unwrap().len() == 2;
+            assert!(points.iter().all(is_whole), "{seed}: {sample}");
+        }
+    }
+
     #[test]
     fn text_becomes_shorter() {
         let whole = |text: &str| json!({"metadata": {"annotations": {"a": text}}, "data": {"b": text}});
@@ -556,7 +585,8 @@ mod tests {
             nested = json!([nested, nested, nested]);
         }
         let kept = |drawn, elements| values(&sampled(&json!({"spec": nested}), CUSTOM, drawn, elements));
-        assert!(kept(0, 100) <= 4 * 100 + 2, "{}", kept(0, 100));
+        // Short elements are whole.
+        assert!(kept(0, 100) <= 8 * 100 + 2, "{}", kept(0, 100));
         assert!(kept(5, 100) <= 4 * 100 + 8 * 5 * 32, "{}", kept(5, 100));
         let maps = json!({"spec": map(64, &map(64, &map(64, &json!(0))))});
         assert!(values(&sampled(&maps, CUSTOM, 32, 256)) <= 64 + 8 * (32 * 32 + 4 * 256) + 32 * 4);

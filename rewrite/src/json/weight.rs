@@ -3,6 +3,10 @@
 //! `[{"":0},{"":0},...]` has eight bytes for each object, and a parsed tree needs about a hundred times as much: a body
 //! of 3 MiB, which every API server accepts, would need almost 300 MiB.
 
+use super::Fate;
+use super::cursor::Cursor;
+use super::edit::Edits;
+use super::fault::Malformed;
 use memchr::{memchr_iter, memchr2, memchr3_iter};
 
 /// An object with one member: a leaf of a B-tree has room for eleven.
@@ -24,6 +28,27 @@ pub fn weight(text: &[u8]) -> usize {
     let mut weight = text.len();
     outside_strings(text, |part| weight += weight_outside_strings(part));
     weight
+}
+
+/// The part of the weight that the names of managed fields (`fieldsV1`) have, without their text. An API server decodes them as
+/// bytes, and makes them itself for each field that a client writes.
+pub fn weight_of_managed_names(object: &[u8]) -> Result<usize, Malformed> {
+    let Some(metadata) = Cursor::new(object, 0, 0).member_at("metadata")? else { return Ok(0) };
+    let Some(mut managed) = metadata.member_at("managedFields")? else { return Ok(0) };
+    let mut names = 0;
+    if managed.peek()? == b'[' {
+        managed.array(&mut Edits::new(), |manager, _, _| {
+            if let Some(mut fields) = manager.member_at("fieldsV1")? {
+                let start = fields.at();
+                fields.skip()?;
+                let text = fields.slice(start..fields.at());
+                names += weight(text) - text.len();
+            }
+            manager.skip()?;
+            Ok(Fate::Keep)
+        })?;
+    }
+    Ok(names)
 }
 
 /// The number of members and elements, plus one for each empty object and array, and an upper bound of the length of the
@@ -91,5 +116,19 @@ mod tests {
         // 1.5 MB, in which each field has only a type.
         let schema = format!("{{{}}}", vec![r#""field":{"type":"string"}"#; 60_000].join(","));
         assert!(schema.len() > 1_500_000 && weight(schema.as_bytes()) < MAX_WEIGHT);
+    }
+
+    #[test]
+    fn names_of_managed_fields_weigh_most() {
+        let keys =
+            |value: &str| (0..10_000).map(|key| format!(r#""f:key{key}":{value}"#)).collect::<Vec<_>>().join(",");
+        let managed = format!(r#"[{{"manager":"a","fieldsV1":{{"f:data":{{{}}}}}}}, {{"manager":"b"}}]"#, keys("{}"));
+        let object = format!(r#"{{"metadata":{{"name":"a","managedFields":{managed}}},"data":{{{}}}}}"#, keys("\"v\""));
+        let parts = weight(object.as_bytes()) - object.len();
+        let names = weight_of_managed_names(object.as_bytes()).unwrap();
+        assert!(parts > 8 << 20 && parts - names < 2 << 20, "{parts} {names}");
+        for other in ["[]", "1", r#"{"metadata":[]}"#, r#"{"metadata":{"managedFields":{"fieldsV1":{}}}}"#] {
+            assert_eq!(weight_of_managed_names(other.as_bytes()), Ok(0), "{other}");
+        }
     }
 }
