@@ -140,11 +140,8 @@ impl Asked<'_> {
     fn admit_weight(&self, weight: usize, body: &[u8]) -> Result<(), Refusal> {
         let (parts, limit) = (weight.saturating_sub(body.len()), self.max_parts());
         // A client that updates an object returns the names of managed fields, which the host has made.
-        let is_refused = |parts: usize| {
-            let names = || json::weight_of_managed_names(body).unwrap_or_default();
-            parts > limit && (parts > MAX_CUSTOM || parts.saturating_sub(names()) > limit)
-        };
-        if is_refused(parts) {
+        let names = || json::weight_of_managed_names(body).unwrap_or_default();
+        if parts > limit && (parts > MAX_CUSTOM || parts.saturating_sub(names()) > limit) {
             let message = format!(
                 "the object has too many fields and elements: they take about {parts} bytes of memory, and the limit is \
                  {limit}"

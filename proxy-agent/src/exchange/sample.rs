@@ -67,8 +67,8 @@ const BY_WEBHOOK: &str = "admission webhook \"";
 /// `pkg/admission/plugin/policy/validating`).
 const BY_POLICY: &str = "is forbidden: ValidatingAdmissionPolicy '";
 
-/// The same if a Pod violates the Pod Security Standard of its namespace (`pod-security-admission`'s `admission/admission.go`). A
-/// sample may lack the dropped capability that the standard requires.
+/// The same if a Pod violates the Pod Security Standard of its namespace (`admission/admission.go` of pod-security-admission).
+/// A sample may lack the dropped capability that the standard requires.
 const BY_POD_SECURITY: &str = "is forbidden: violates PodSecurity \"";
 
 /// The message of an API server about unknown and duplicate members (`NewStrictDecodingError` in apimachinery's
@@ -327,7 +327,7 @@ fn is_of_metadata(pointer: &str) -> bool {
     pointer.is_empty() || pointer.strip_prefix("/metadata").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a policy denies the object. The rest of the message may quote text of the client.
+/// Whether a policy or a Pod Security Standard denies the object. The rest of the message may quote text of the client.
 fn is_by_policy(refusal: &Status) -> bool {
     let name = refusal.details.as_ref().map_or("", |details| details.name.as_str());
     let Some((_resource, rest)) = refusal.message.split_once(' ') else { return false };

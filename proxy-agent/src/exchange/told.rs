@@ -1,6 +1,6 @@
 //! What the proxy-server's log hears from here with an answer: as whom the request was made, and whose fault a refusal is.
-//! The proxy-server takes both off before the client gets the answer. And what the client hears with a refusal of ours: the
-//! warnings about its request.
+//! The proxy-server takes both off before the client gets the answer. A refusal of the agent also
+//! gets the warnings about the request from here.
 
 use http::{HeaderMap, HeaderValue, header};
 use protocol::identity::name_caller;
