@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
+use host_client::Host;
+use host_client::api::{Api, ApiError, PatchKind, Selection, Shape};
 use kube_wire::selector::LabelSelector;
 use ops::columns::Columns;
 use ops::config::Located;
@@ -17,8 +19,6 @@ use ops::drain::Tasks;
 use ops::files::Reloader;
 use protocol::ClusterName;
 use proxy_agent::config;
-use proxy_agent::host::Host;
-use proxy_agent::host::api::{Api, ApiError, PatchKind, Selection, Shape};
 use proxy_agent::root::{MIRROR_FINALIZER, MIRROR_LABEL, ROOT_LABEL as ROOT};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};

@@ -30,9 +30,9 @@ use kube_wire::status::Denied;
 use rewrite::{ClusterName, HostNamespace, Mapping};
 use tokio::time::sleep;
 
-use crate::host::Host;
 use crate::who::{Caller, HostUser};
 use answers::Answers;
+use host_client::Host;
 pub(crate) use key::Key;
 use paths::PathClass;
 pub use refused::Refused;

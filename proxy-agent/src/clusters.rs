@@ -7,7 +7,6 @@
 //! loops ask of the host).
 
 mod address_range;
-pub mod host_api;
 mod toleration;
 
 use std::collections::HashMap;
@@ -33,9 +32,9 @@ use crate::namespaces::{Annotations, Namespaces};
 use crate::nodes::own::{AllNodes, OwnNodes};
 use crate::roles::Roles;
 use crate::seats::Seats;
-use crate::translate::MAX_OBJECT;
 use crate::turns::{PARSED, Turns};
 pub use address_range::{AddressRange, InvalidAddressRange};
+use host_client::collect::MAX_OBJECT;
 pub use toleration::TolerationError;
 
 /// The bytes of request bodies, and of objects in responses, that all virtual clusters together may hold. Each may hold

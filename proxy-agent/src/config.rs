@@ -15,6 +15,8 @@ use rewrite::pod_security::Level;
 use rewrite::request::{PROTECTED_BY_DEFAULT, ProtectedKeys};
 use serde::Deserialize;
 
+pub use host_client::config::Host;
+
 use crate::namespaces::annotations::Reserved;
 pub use crate::policy::Custom;
 use crate::policy::Customs;
@@ -70,23 +72,6 @@ pub struct Identity {
     /// PEM; signed the proxy-servers' certificates.
     #[serde(rename = "serverCA")]
     pub server_ca: Located<FilePath>,
-}
-
-/// How to reach the host's API server.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
-pub struct Host {
-    /// A kubeconfig.
-    pub kubeconfig: Option<Located<FilePath>>,
-    /// The ServiceAccount of the pod that this process runs in.
-    pub in_cluster: bool,
-    /// More API servers of the same cluster, as `https://host:port`; used when the first does not answer.
-    pub servers: Vec<Located<String>>,
-    /// Whether virtual clusters are served though the host cannot refuse what a token of theirs may not do there.
-    pub unsafe_direct_access: bool,
-    /// Whether the agent serves virtual clusters even if it cannot verify that the host enforces its policies.
-    pub unverified_policies: bool,
 }
 
 /// A slice of the host cluster.

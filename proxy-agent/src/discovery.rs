@@ -18,9 +18,9 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
-use crate::host::Host;
 use crate::policy::{Custom, Customs};
 use crate::shared::Definitions;
+use host_client::Host;
 pub(crate) use read::DiscoveryError;
 
 /// The interval of periodic reads.

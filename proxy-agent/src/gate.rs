@@ -36,10 +36,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
-use crate::clusters::host_api::HostApi;
-use crate::host::api::ApiError;
 use crate::namespaces::{Namespaces, Subscription, Told};
 use changes::Changes;
+use host_client::api::ApiError;
+use host_client::api::HostApi;
 use probe::{Revision, Verdict};
 use served::Served;
 

@@ -35,7 +35,6 @@ pub mod exchange;
 pub mod flags;
 pub mod gate;
 mod heavy;
-pub mod host;
 pub mod host_tokens;
 pub mod impersonate;
 pub mod layer4;

@@ -22,10 +22,10 @@ use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 use tracing::warn;
 
-use crate::clusters::host_api::Following;
-use crate::host::api::Change;
 use crate::pod_security::Posture;
 pub use annotations::Annotations;
+use host_client::api::Change;
+use host_client::api::Following;
 use ledger::{Ledger, Source};
 pub use record::{NotANamespace, Phase};
 pub use subscription::{Subscription, Told};

@@ -8,9 +8,9 @@ use kube_wire::name::SegmentName;
 use kube_wire::query::Query;
 
 use crate::clusters::VirtualCluster;
-use crate::host::{Host, empty};
 use crate::refusal::Refusal;
-use crate::translate::collect;
+use host_client::collect::collect;
+use host_client::{Host, empty};
 
 /// The largest answer, in bytes: the metadata of one node.
 const MAX: usize = 1024 * 1024;

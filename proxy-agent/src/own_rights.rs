@@ -23,10 +23,10 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
-use crate::clusters::host_api::HostApi;
-use crate::host::api::ApiError;
 use crate::policy::Customs;
 use crate::shared::{Definitions, HostObject, Instances, handover};
+use host_client::api::ApiError;
+use host_client::api::HostApi;
 
 /// The label of roles that the host aggregates for the agent.
 const LABEL: &str = "atoll.dev/agent-custom-resources";
@@ -290,9 +290,9 @@ fn path(group: &str, resource: &str, name: &str) -> String {
 mod tests {
     use super::*;
 
-    use crate::host::api::Change;
     use crate::policy::Custom;
     use crate::root::testing::FakeHost;
+    use host_client::api::Change;
 
     static SCANS: Semaphore = Semaphore::const_new(1);
 

@@ -11,8 +11,8 @@ use kube_wire::status::{CauseType, FieldError};
 use rewrite::request::Reason;
 
 use crate::access::Refused;
-use crate::host::HostError;
 use crate::who::Unauthenticated;
+use host_client::HostError;
 
 /// Why a request does not get a response of the host.
 #[derive(Debug, thiserror::Error)]

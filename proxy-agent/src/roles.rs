@@ -27,8 +27,8 @@ use rewrite::request::{AGGREGATION_ANNOTATION, RuleLengths};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::clusters::host_api::Following;
-use crate::host::api::Change;
+use host_client::api::Change;
+use host_client::api::Following;
 use sum::Snapshot;
 
 /// The path of all ClusterRoles.

@@ -49,13 +49,13 @@ use rewrite::{ClusterName, HostNamespace};
 use tokio::sync::watch;
 
 use crate::clusters::VirtualClusters;
-use crate::clusters::host_api::HostApi;
 use crate::namespaces::{Annotations, Namespaces, Phase};
 use crate::roles::Roles;
 pub(crate) use attempts::attempt_group;
 pub(crate) use binding::CLUSTER_ADMIN;
 pub use birth::Birth;
 use catalog::Catalog;
+use host_client::api::HostApi;
 pub use room::{Growth, NoRoom};
 pub use trouble::Trouble;
 use unsettled::Unsettled;

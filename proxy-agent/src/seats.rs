@@ -16,7 +16,7 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
-use crate::host::{QUEUE_WAIT, REQUEST_TIMEOUT};
+use host_client::{QUEUE_WAIT, REQUEST_TIMEOUT};
 
 /// The number of seats that the responses of one virtual cluster may occupy. By default, an API server has 600 seats:
 /// 49 for all users that no FlowSchema selects, and 245 for all service accounts.

@@ -19,7 +19,7 @@ pub(crate) use overlaid::{Overlaid, Read};
 pub(crate) use proxied::Proxied;
 pub(crate) use response::{Show, ShownBody, Upstream, encoding, show, warnings};
 pub(crate) use review::{Answer, Ruling};
-pub(crate) use whole::{CollectError, Collector, collect, collect_charged, drain};
+pub(crate) use whole::Collector;
 
 /// The maximum length of a request body, in bytes (`MaxRequestBodyBytes` in apiserver's `server/config.go`).
 pub(crate) const MAX_REQUEST: usize = 3 * 1024 * 1024;
@@ -28,6 +28,3 @@ pub(crate) const MAX_REQUEST: usize = 3 * 1024 * 1024;
 /// sending when the response arrives may never read it: over HTTP/1.1, the connection must be closed then (RFC 9112,
 /// section 9.6).
 pub(crate) const MAX_FORGOTTEN: usize = 16 * 1024 * 1024;
-
-/// The maximum length of a response that is processed as a whole, in bytes. Lists and watches are streamed instead.
-pub(crate) const MAX_OBJECT: usize = 16 * 1024 * 1024;

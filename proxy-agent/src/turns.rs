@@ -28,7 +28,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 use tracing::Span;
 
-use crate::host::QUEUE_WAIT;
+use host_client::QUEUE_WAIT;
 
 /// The size class of a body, which decides whether it waits for a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

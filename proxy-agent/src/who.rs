@@ -24,10 +24,10 @@ use tracing::{debug, warn};
 
 use crate::access::reviews::TokenUser;
 use crate::access::{ReviewError, Reviews};
-use crate::host::Host;
 use crate::host_tokens::HostTokens;
 pub(crate) use account::Account;
 use credential::Credentials;
+use host_client::Host;
 use host_user::{ACCOUNTS, ACCOUNTS_OF, AUTHENTICATED};
 pub use host_user::{HostUser, Inexpressible};
 use token::Tokens;

@@ -83,7 +83,7 @@ fn open(host: &Located<Host>, report: &mut Report) {
         Err(error) => return report.mistakes.general(format_args!("host: no runtime: {error}")),
     };
     let _within = runtime.enter();
-    if let Err(error) = proxy_agent::host::Host::open(host, &Reloader::new(Reloader::DEFAULT_PERIOD), Tasks::new()) {
+    if let Err(error) = host_client::Host::open(host, &Reloader::new(Reloader::DEFAULT_PERIOD), Tasks::new()) {
         let error = chain(&error);
         match &host.kubeconfig {
             Some(kubeconfig) => report.mistake(kubeconfig, format_args!("host: {error}")),

@@ -22,14 +22,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use host_client::Host;
+use host_client::api::{Api, ApiError, Selection, Shape};
 use ops::config::Located;
 use ops::drain::Tasks;
 use ops::files::Reloader;
 use proxy_agent::ProxyAgentConfiguration;
 use proxy_agent::config;
 use proxy_agent::gate;
-use proxy_agent::host::Host;
-use proxy_agent::host::api::{Api, ApiError, Selection, Shape};
 use proxy_agent::root::MIRROR_LABEL;
 use rewrite::name::{CLUSTER_LABEL, METADATA_NAME_LABEL, is_own_key};
 use rewrite::request::ProtectedKeys;

@@ -13,8 +13,8 @@ use rewrite::HostNamespace;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Attributes, Decision, Rules};
-use crate::host::HostError;
 use crate::who::HostUser;
+use host_client::HostError;
 
 /// Sends each question to the host.
 pub trait Reviews: Send + Sync {

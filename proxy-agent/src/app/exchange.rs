@@ -15,8 +15,6 @@ use crate::config::{ProxyAgentConfiguration, TakenNodePorts};
 use crate::discovery::Discovery;
 use crate::exchange::{Exchange, Parts};
 use crate::gate::{Accepted, Gate};
-use crate::host::Host;
-use crate::host::api::{Api, Selection, Shape};
 use crate::namespaces::{self, Namespaces};
 use crate::nodes::{self, Nodes};
 use crate::own_rights::OwnRights;
@@ -26,6 +24,8 @@ use crate::seal::Seal;
 use crate::shared::overlays::orphans;
 use crate::shared::{Definitions, Rules, handover};
 use crate::who::Who;
+use host_client::Host;
+use host_client::api::{Api, Selection, Shape};
 
 /// The time that the admission policies wait for the annotations of namespaces.
 const ANNOTATING: Duration = Duration::from_secs(10);

@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{Resource, Resources};
-use crate::clusters::host_api::HostApi as _;
-use crate::host::api::{Api, ApiError};
-use crate::host::{Host, HostError, empty};
 use crate::shared::DEFINITIONS;
-use crate::translate::collect;
+use host_client::api::HostApi as _;
+use host_client::api::{Api, ApiError};
+use host_client::collect::collect;
+use host_client::{Host, HostError, empty};
 
 /// The largest document, in bytes. A cluster with a thousand CRDs has about 2 MB.
 const MAX: usize = 16 * 1024 * 1024;

@@ -1,7 +1,7 @@
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::host::testing::{FakeServer, World};
+use host_client::testing::{FakeServer, World};
 
 const PODS: GroupVersionResource<'_> = GroupVersionResource { group: "", version: "v1", resource: "pods" };
 const THINGS: GroupVersionResource<'_> =

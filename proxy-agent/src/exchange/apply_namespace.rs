@@ -21,11 +21,11 @@ use super::object::Object;
 use super::patch::named;
 use super::plan::{After, As, Plan, program};
 use crate::access::Attributes;
-use crate::host::{HostBody, full};
 use crate::namespaces::{self, Annotations};
 use crate::refusal::Refusal;
 use crate::root::Growth;
 use crate::translate::{Show, Upstream};
+use host_client::{HostBody, full};
 
 /// The apply that follows the creation of the namespace.
 #[derive(Debug, PartialEq, Eq)]

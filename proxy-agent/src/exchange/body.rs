@@ -16,9 +16,10 @@ use tokio::time::timeout;
 use super::object::{Object, map_json};
 use super::plan::{group_kind, program};
 use super::{Asked, generate};
-use crate::host::{RequestBody, empty, full, stream};
 use crate::refusal::{Ask, Exhausted, Refusal, Unmapped};
-use crate::translate::{CollectError, MAX_FORGOTTEN, MAX_REQUEST, collect_charged, drain};
+use crate::translate::{MAX_FORGOTTEN, MAX_REQUEST};
+use host_client::collect::{CollectError, collect_charged, drain};
+use host_client::{RequestBody, empty, full, stream};
 
 /// The body of a request, as the client sends it.
 pub(crate) enum Body {

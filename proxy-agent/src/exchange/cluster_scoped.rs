@@ -24,13 +24,14 @@ use super::own_words::Upstream as Place;
 use super::plan::{After, As, Plan, program};
 use super::review::Kind;
 use super::{Asked, mirrors};
-use crate::host::{HostBody, empty};
 use crate::namespaces;
 use crate::policy::{self, Class, Custom};
 use crate::refusal::Refusal;
 use crate::root::Growth;
 use crate::shared::{self, Moved};
-use crate::translate::{MAX_OBJECT, Show, Upstream, encoding};
+use crate::translate::{Show, Upstream, encoding};
+use host_client::collect::MAX_OBJECT;
+use host_client::{HostBody, empty};
 
 /// Namespaces that no API server deletes (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -302,7 +303,7 @@ impl Asked<'_> {
     pub(super) fn planned(
         &self,
         request: &ResourceRequest<'_>,
-        upstream: http::Request<crate::host::RequestBody>,
+        upstream: http::Request<host_client::RequestBody>,
         show: Show,
     ) -> Plan {
         let name = request.path_name().unwrap_or_default();
@@ -368,7 +369,7 @@ fn select_nothing(request: &ResourceRequest<'_>, query: &mut Query<'_>) -> Resul
 
 /// Requests whole objects, or Tables, even if the client would also accept only metadata. Most clients that request
 /// metadata also accept whole objects, because old API servers return nothing else.
-fn whole_objects(upstream: &mut http::Request<crate::host::RequestBody>) -> Result<(), Refusal> {
+fn whole_objects(upstream: &mut http::Request<host_client::RequestBody>) -> Result<(), Refusal> {
     let accept = upstream.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let rest: Vec<_> = accept.split(',').filter(|clause| !clause.contains("as=PartialObjectMetadata")).collect();
     if rest.is_empty() {

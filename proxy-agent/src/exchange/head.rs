@@ -8,9 +8,9 @@ use http::{Method, Response, header};
 use super::body::Body;
 use super::plan::Plan;
 use super::{Asked, Target};
-use crate::host::HostBody;
 use crate::refusal::Refusal;
 use crate::translate::{ShownBody, Upstream, show, warnings};
+use host_client::HostBody;
 
 impl Asked<'_> {
     /// Whether the answer has no body, whatever its head says.

@@ -21,9 +21,9 @@ use super::body::Body;
 use super::cluster_scoped::forbidden;
 use super::plan::{As, Plan, program};
 use super::{Asked, namespaced};
-use crate::host::empty;
 use crate::refusal::Refusal;
 use crate::translate::Show;
+use host_client::empty;
 
 /// What of a resource is lent. The namespace has the same name on the host and in every virtual cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,9 +23,10 @@ use super::object::Object;
 use super::patch::tree;
 use super::read::JSON;
 use super::{Asked, warning};
-use crate::host::HostBody;
 use crate::refusal::Refusal;
-use crate::translate::{MAX_OBJECT, Upstream, encoding};
+use crate::translate::{Upstream, encoding};
+use host_client::HostBody;
+use host_client::collect::MAX_OBJECT;
 pub(super) use ports::{Form, Ports};
 
 /// `ErrAllocated` in kube-apiserver's `registry/core/service/portallocator/allocator.go`.

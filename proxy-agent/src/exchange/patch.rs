@@ -28,10 +28,10 @@ use super::Asked;
 use super::body::{content_type, same_name};
 use super::node_ports::Form;
 use super::object::map_json;
-use crate::host::{RequestBody, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
 pub(super) use apply::named;
 use directives::Directives;
+use host_client::{RequestBody, full};
 pub(super) use resolve::{MAX_LIVE, too_many_parts, tree};
 
 /// Kinds that contain a pod specification, and so the guard.

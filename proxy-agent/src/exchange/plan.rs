@@ -16,10 +16,10 @@ use super::Asked;
 use super::apply_namespace::FirstApply;
 use super::rbac::{GROUP, Written};
 use super::shared::Advertised;
-use crate::host::RequestBody;
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::shared::{self, Moved};
 use crate::translate::Show;
+use host_client::RequestBody;
 
 /// Everything that was decided.
 pub(crate) struct Plan {

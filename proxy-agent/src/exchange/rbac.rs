@@ -35,10 +35,10 @@ use super::own_words::Upstream;
 use super::patch::Patched;
 use super::plan::{As, group_kind, uri};
 use crate::access::Attributes;
-use crate::host::{RequestBody, full};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use as_tried::{as_tried, without_managers};
 pub(super) use attempt::NOT_HELD;
+use host_client::{RequestBody, full};
 pub(super) use in_force::Written;
 
 /// The group of RBAC's kinds.

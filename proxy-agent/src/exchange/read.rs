@@ -8,9 +8,9 @@ use kube_wire::{ResourceRequest, Status};
 
 use super::Asked;
 use super::plan::As;
-use crate::host::{HostBody, empty};
 use crate::refusal::Refusal;
-use crate::translate::MAX_OBJECT;
+use host_client::collect::MAX_OBJECT;
+use host_client::{HostBody, empty};
 
 pub(super) const JSON: &str = "application/json";
 

@@ -21,12 +21,12 @@ use super::body::Body;
 use super::own_words::Upstream;
 use super::plan::{As, Plan, group_kind, program};
 use crate::access::paths::PathClass;
-use crate::host::full;
 use crate::policy::{self, Custom};
 use crate::refusal::Refusal;
 use crate::translate::{Answer, Ruling, Show};
 use crate::who::HostUser;
 use crate::who::host_user::{ACCOUNTS, AUTHENTICATED, UNAUTHENTICATED};
+use host_client::full;
 use question::{About, Path, Question, Subject};
 
 /// The kinds of review.

@@ -25,9 +25,10 @@ use super::body::{BodyUse, content_type};
 use super::plan::uri;
 use super::rbac::NOT_HELD;
 use super::{Asked, warning};
-use crate::host::{HostBody, RequestBody, full};
 use crate::refusal::Refusal;
-use crate::translate::{MAX_OBJECT, encoding};
+use crate::translate::encoding;
+use host_client::collect::MAX_OBJECT;
+use host_client::{HostBody, RequestBody, full};
 
 /// Bodies up to this length, in bytes, need no samples.
 const SHORT: usize = 1024;

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::plan::As;
 use super::read::JSON;
 use super::{Asked, warning};
-use crate::host::{HostBody, empty, full};
 use crate::pod_security::{self, correction};
 use crate::refusal::Refusal;
 use crate::translate::Upstream;
+use host_client::{HostBody, empty, full};
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
 

@@ -47,13 +47,14 @@ use super::cluster_scoped::forbidden;
 use super::own_words::Upstream;
 use super::patch::{MAX_LIVE, too_many_parts};
 use super::plan::{As, Plan};
-use crate::host::api::Api;
-use crate::host::{HostBody, RequestBody, empty, full};
 use crate::policy::{self, Class, Custom};
 use crate::refusal::Refusal;
 use crate::shared::{HostObject, Kind};
-use crate::translate::{MAX_OBJECT, Show};
+use crate::translate::Show;
 use crate::turns::Size;
+use host_client::api::Api;
+use host_client::collect::MAX_OBJECT;
+use host_client::{HostBody, RequestBody, empty, full};
 
 /// The field manager of an unknown client (`buildmanagerinfo.go` in apimachinery's `util/managedfields`).
 const UNKNOWN_MANAGER: &str = "unknown";

@@ -11,9 +11,9 @@ use tokio::task::yield_now;
 use tunnel::Reservation;
 
 use super::Asked;
-use crate::host::{HostBody, HostError, RequestBody};
 use crate::refusal::{Exhausted, Refusal};
 use crate::turns::Size;
+use host_client::{HostBody, HostError, RequestBody};
 
 /// The permits and the memory that one request holds while it works on large objects.
 #[derive(Debug, Default)]

@@ -21,9 +21,9 @@ use super::told::Told;
 use super::{Asked, Parts};
 use crate::clusters::VirtualCluster;
 use crate::exchange::body::Body;
-use crate::host::{Conversation, Switched};
 use crate::refusal::Refusal;
 use crate::translate::{ShownBody, show};
+use host_client::{Conversation, Switched};
 
 /// Headers of the two handshakes (RFC 6455 section 4.1; SPDY streams are Kubernetes' own).
 const HANDSHAKE: [HeaderName; 6] = [

@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 use super::LABEL;
 use super::policy::Kind;
 use super::served::Served;
-use crate::clusters::host_api::{Following, HostApi};
-use crate::host::api::Change;
+use host_client::api::Change;
+use host_client::api::{Following, HostApi};
 
 /// Follows the collections of policies and bindings that the host serves.
 pub(super) struct Changes<A> {

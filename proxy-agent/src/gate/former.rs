@@ -6,8 +6,8 @@ use tracing::info;
 use super::LABEL;
 use super::policy::Kind;
 use super::served::Served;
-use crate::clusters::host_api::HostApi;
-use crate::host::api::ApiError;
+use host_client::api::ApiError;
+use host_client::api::HostApi;
 
 /// Removes them. Call this only once the current policies are in force.
 pub(super) async fn remove(api: &impl HostApi, served: Served) -> Result<(), ApiError> {

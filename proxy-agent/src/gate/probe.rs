@@ -19,10 +19,10 @@ use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
 use super::policy::{Kind, Object, cluster_rule, validation};
-use crate::clusters::host_api::HostApi;
-use crate::host::api::ApiError;
 use crate::namespaces;
 use crate::root::ROOT_LABEL;
+use host_client::api::ApiError;
+use host_client::api::HostApi;
 
 /// The policy that refuses.
 pub(super) const NAME: &str = "probe.atoll.dev";

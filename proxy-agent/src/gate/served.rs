@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::clusters::host_api::HostApi;
-use crate::host::api::ApiError;
+use host_client::api::ApiError;
+use host_client::api::HostApi;
 
 /// The group, in its versions, newest first.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];

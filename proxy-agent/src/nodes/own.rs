@@ -12,8 +12,8 @@ use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::clusters::host_api::Following;
-use crate::host::api::Change;
+use host_client::api::Change;
+use host_client::api::Following;
 
 /// The path of all Nodes.
 pub(crate) const PATH: &str = "/api/v1/nodes";

@@ -23,8 +23,8 @@ use super::room::weight;
 use super::sum::{Excess, Stale};
 use super::{Roles, Rule, Version};
 use crate::clusters::VirtualClusters;
-use crate::clusters::host_api::HostApi;
-use crate::host::api::ApiError;
+use host_client::api::ApiError;
+use host_client::api::HostApi;
 
 /// After the first failure to write a role. The pause doubles with each, up to [`MAX_PAUSE`].
 const PAUSE: Duration = Duration::from_secs(1);

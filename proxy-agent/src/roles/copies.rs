@@ -12,8 +12,8 @@ use rewrite::request::AGGREGATION_ANNOTATION;
 use serde_json::{Map, Value, json};
 
 use super::{Roles, Rule};
-use crate::clusters::host_api::HostApi;
-use crate::host::api::ApiError;
+use host_client::api::ApiError;
+use host_client::api::HostApi;
 
 // === impl Roles ===
 
@@ -63,7 +63,7 @@ impl Roles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::api::Change;
+    use host_client::api::Change;
 
     #[test]
     fn a_copy_is_made_once_and_has_what_the_original_has() {

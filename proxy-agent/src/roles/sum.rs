@@ -200,8 +200,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::host::api::Change;
     use crate::roles::Roles;
+    use host_client::api::Change;
 
     fn ke() -> ClusterName {
         "ke".parse().unwrap()

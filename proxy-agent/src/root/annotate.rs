@@ -5,8 +5,8 @@ use serde_json::Value;
 use tracing::info;
 
 use super::{Root, Trouble, paths};
-use crate::clusters::host_api::HostApi;
 use crate::namespaces::{Annotations, Member, PATH};
+use host_client::api::HostApi;
 
 // === impl Root ===
 

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::binding::{RBAC, Wanted};
 use super::{ATTEMPT, INTERNAL_LABEL, Root, Trouble, paths};
-use crate::clusters::host_api::HostApi;
 use crate::root::trouble::is_already_there;
+use host_client::api::HostApi;
 
 /// The name of the group's Role and RoleBinding.
 pub(super) const ATTEMPTS: &str = "atoll:attempts";

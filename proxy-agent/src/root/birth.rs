@@ -13,7 +13,7 @@ use tracing::{error, warn};
 
 use super::binding::{CLUSTER_ADMIN, Wanted, masters};
 use super::{MIRROR_PREFIX, Root, paths};
-use crate::clusters::host_api::HostApi;
+use host_client::api::HostApi;
 
 /// The time to write the mirrors. After it, the client gets the response anyway.
 const WRITING: Duration = Duration::from_secs(5);

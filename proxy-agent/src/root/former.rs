@@ -13,8 +13,8 @@ use super::binding::{Binding, CLUSTER_ADMIN, is_deleted};
 use super::found::Found;
 use super::trouble::is_already_there;
 use super::{ROOT_LABEL, Root, Trouble, paths};
-use crate::clusters::host_api::HostApi;
-use crate::host::api::{Partial, Selection};
+use host_client::api::HostApi;
+use host_client::api::{Partial, Selection};
 
 // === impl Root ===
 

@@ -10,8 +10,8 @@ use tracing::info;
 use super::binding::{Binding, is_deleted};
 use super::trouble::is_already_there;
 use super::{BORN_WITH, ROOT_LABEL, Root, Trouble, paths};
-use crate::clusters::host_api::HostApi;
 use crate::namespaces;
+use host_client::api::HostApi;
 
 // === impl Root ===
 

@@ -21,9 +21,9 @@ use super::catalog::AT_ONCE;
 use super::found::Found;
 use super::mirrors::Progress;
 use super::{INTERNAL_LABEL, MIRROR_PREFIX, Root, Trouble, paths};
-use crate::clusters::host_api::HostApi;
-use crate::host::api::{ApiError, Selection};
 use crate::namespaces::{Member, Phase};
+use host_client::api::HostApi;
+use host_client::api::{ApiError, Selection};
 
 /// The name of the canary's RoleBinding, and the end of the name of its ClusterRole.
 const CANARY: &str = "atoll:canary";

@@ -9,9 +9,9 @@ use rewrite::{ClusterName, HostNamespace};
 use tracing::info;
 
 use super::{Root, Trouble};
-use crate::clusters::host_api::HostApi;
-use crate::host::api::Partial;
 use crate::namespaces;
+use host_client::api::HostApi;
+use host_client::api::Partial;
 
 /// The maximum number of namespaces that the log message names.
 const NAMED: usize = 20;

@@ -14,9 +14,9 @@ use super::ending::only_bindings_remain;
 use super::found::Found;
 use super::trouble::{is_already_there, is_namespace_ending};
 use super::{MIRROR_LABEL, MIRROR_PREFIX, Root, Trouble, paths};
-use crate::clusters::host_api::HostApi;
-use crate::host::api::{ApiError, Selection};
 use crate::namespaces::Phase;
+use host_client::api::HostApi;
+use host_client::api::{ApiError, Selection};
 
 /// After this time, the work on a namespace pauses for others.
 const AT_A_TIME: Duration = Duration::from_secs(2);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Root;
 use super::binding::Binding;
 use super::found::Found;
-use crate::clusters::host_api::HostApi;
+use host_client::api::HostApi;
 
 /// The maximum number of mirrors of a virtual cluster: a hundred ClusterRoleBindings in a thousand namespaces.
 const COUNT: usize = 100_000;

@@ -16,9 +16,9 @@ use super::found::Found;
 use super::mirrors::Progress;
 use super::queue::Queue;
 use super::{Founding, MIRROR_LABEL, Root, Trouble, paths};
-use crate::clusters::host_api::{Following, HostApi};
-use crate::host::api::Change;
 use crate::namespaces::{Phase, Told};
+use host_client::api::Change;
+use host_client::api::{Following, HostApi};
 
 /// The maximum number of entries that are processed at once.
 const AT_ONCE: usize = 8;

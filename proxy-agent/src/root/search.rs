@@ -8,7 +8,7 @@ use rewrite::HostNamespace;
 use tracing::debug;
 
 use super::{Root, paths};
-use crate::clusters::host_api::HostApi;
+use host_client::api::HostApi;
 
 // === impl Root ===
 

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use tracing::info;
 
 use super::{Root, Trouble, paths};
-use crate::clusters::host_api::HostApi;
 use crate::namespaces::Phase;
 use crate::pod_security::correction;
+use host_client::api::HostApi;
 
 /// The maximum number of attempts if others change the object at the same time.
 const ATTEMPTS: u32 = 5;

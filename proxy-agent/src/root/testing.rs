@@ -11,9 +11,9 @@ use tokio::sync::{mpsc, watch};
 
 use super::binding::is_deleted;
 use super::paths;
-use crate::clusters::host_api::{Following, HostApi, Object};
-use crate::host::api::{ApiError, Change, Page, Position, Selection};
 use crate::namespaces;
+use host_client::api::{ApiError, Change, Page, Position, Selection};
+use host_client::api::{Following, HostApi, Object};
 
 /// Reviews of the agent's own rights.
 const OWN_REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";

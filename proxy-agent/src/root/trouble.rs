@@ -3,7 +3,7 @@
 use kube_wire::status::Reason;
 use rewrite::HostNamespace;
 
-use crate::host::api::ApiError;
+use host_client::api::ApiError;
 
 /// The cause that the admission plugin NamespaceLifecycle gives when it refuses a creation in a namespace that is being
 /// deleted (`NamespaceTerminatingCause` in core/v1/types.go).

@@ -14,8 +14,8 @@ use tokio::time::sleep;
 use tracing::warn;
 
 use super::{Hidden, HostObject};
-use crate::clusters::host_api::Following;
-use crate::host::api::{Api, Change, Selection, Shape};
+use host_client::api::Following;
+use host_client::api::{Api, Change, Selection, Shape};
 
 /// The path of all definitions.
 pub(crate) const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

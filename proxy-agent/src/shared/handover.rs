@@ -10,8 +10,8 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use super::{Definitions, HostObject};
-use crate::clusters::host_api::HostApi;
-use crate::host::api::ApiError;
+use host_client::api::ApiError;
+use host_client::api::HostApi;
 
 /// The minimum interval between two runs, because definitions change often.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -75,9 +75,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::host::api::Change;
     use crate::root::testing::FakeHost;
     use crate::shared::DEFINITIONS;
+    use host_client::api::Change;
 
     #[tokio::test(start_paused = true)]
     async fn what_somebody_else_manages_is_handed_over() {

@@ -7,9 +7,9 @@ use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
 use serde_json::Value;
 
 use super::HostObject;
-use crate::clusters::host_api::HostApi;
-use crate::host::api::{ApiError, Partial};
 use crate::namespaces;
+use host_client::api::HostApi;
+use host_client::api::{ApiError, Partial};
 
 /// The paths of the instances of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,8 +18,8 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::object::Overlay;
-use crate::clusters::host_api::HostApi;
-use crate::host::api::ApiError;
+use host_client::api::ApiError;
+use host_client::api::HostApi;
 
 /// The maximum length of an overlay in an annotation, in bytes: 500 virtual clusters then need half of the limit.
 pub(crate) const MAX_IN_PLACE: usize = 256;

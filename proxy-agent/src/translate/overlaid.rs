@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use rewrite::pointer::{Piece, Pointers, StoredId};
 
-use crate::host::{HostBody, HostBodyError};
+use host_client::{HostBody, HostBodyError};
 
 /// Reads an overlay as the value of an annotation, with its quotes.
 pub(crate) type Read = Box<dyn Fn(StoredId) -> Reading + Send>;

@@ -20,12 +20,13 @@ use tracing::debug;
 use super::echo::{status, without_echo};
 use super::labelled::Labelled;
 use super::overlaid::Overlaid;
-use super::{Answer, Arrivals, Collector, MAX_OBJECT, Proxied, as_cluster_binding};
-use crate::host::{HostBody, HostBodyError, REQUEST_TIMEOUT};
+use super::{Answer, Arrivals, Collector, Proxied, as_cluster_binding};
 use crate::refusal::Refusal;
 use crate::seal::Seal;
 use crate::turns::{LARGE_LENGTH, Turns};
 use events::Events;
+use host_client::collect::MAX_OBJECT;
+use host_client::{HostBody, HostBodyError, REQUEST_TIMEOUT};
 use watch::{Watch, WatchError};
 
 mod events;

@@ -1,13 +1,13 @@
-//! Collects bodies of limited length.
+//! Collects responses, and charges them to their cluster.
 
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use host_client::collect::{CollectError, collect_charged, drain};
 use http_body::{Body, Frame};
 use kube_wire::Status;
-use tunnel::{Reservation, Share};
+use tunnel::Reservation;
 
 use crate::clusters::Memory;
 use crate::refusal::{Exhausted, Refusal};
@@ -16,31 +16,6 @@ use crate::turns::{LARGE_LENGTH, Turns};
 /// The refusal if the request may have been executed. It has no `Retry-After`, which would make clients repeat a write.
 const UNKNOWN_OUTCOME: &str = "the request was sent to the API server, but the memory for responses is exhausted; \
                                read the object to see whether the request took effect";
-
-/// Why a body could not be collected.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum TooLarge<E> {
-    /// The body is too long.
-    #[error("the body is longer than {0} bytes")]
-    TooLarge(usize),
-    /// The body ended early.
-    #[error("the body ended early")]
-    Broken(#[source] E),
-}
-
-/// Why a charged body could not be collected.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CollectError<E> {
-    /// The body is too long.
-    #[error("the body is longer than {0} bytes")]
-    TooLarge(usize),
-    /// The share, or the budget of all clusters, has no room for it.
-    #[error("the memory for bodies is exhausted")]
-    Exhausted,
-    /// The body ended early.
-    #[error("the body ended early")]
-    Broken(#[source] E),
-}
 
 /// Collects whole responses for one request, charges them to its cluster, and processes large ones in turn.
 #[derive(Clone, Copy, Debug)]
@@ -55,82 +30,6 @@ pub(crate) struct Collector<'a> {
 struct Metered<B> {
     body: B,
     read: usize,
-}
-
-/// Collects a body of at most `limit` bytes and charges it to `share` for as long as a clone or slice of the bytes
-/// lives. A body of one chunk is not copied.
-pub(crate) async fn collect_charged<B>(body: B, limit: usize, share: &Share) -> Result<Bytes, CollectError<B::Error>>
-where
-    B: Body<Data = Bytes>,
-{
-    let mut body = pin!(body);
-    let mut charge = share.nothing();
-    let (mut first, mut all) = (Bytes::new(), Vec::new());
-    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-        let Ok(chunk) = frame.map_err(CollectError::Broken)?.into_data() else { continue };
-        if first.len() + all.len() + chunk.len() > limit {
-            return Err(CollectError::TooLarge(limit));
-        }
-        if !charge.grow(chunk.len()) {
-            return Err(CollectError::Exhausted);
-        }
-        if first.is_empty() && all.is_empty() {
-            first = chunk;
-            continue;
-        }
-        if !first.is_empty() {
-            append(&mut all, &std::mem::take(&mut first));
-        }
-        append(&mut all, &chunk);
-    }
-    Ok(charge.attach(if first.is_empty() { all.into() } else { first }))
-}
-
-/// Grows by an eighth instead of doubling, because spare capacity is not charged.
-fn append(all: &mut Vec<u8>, chunk: &[u8]) {
-    if all.capacity() - all.len() < chunk.len() {
-        all.reserve_exact(chunk.len().max(all.len() / 8));
-    }
-    all.extend_from_slice(chunk);
-}
-
-/// Collects a body of at most `limit` bytes. A body of one chunk is not copied.
-pub(crate) async fn collect<B>(body: B, limit: usize) -> Result<Bytes, TooLarge<B::Error>>
-where
-    B: Body<Data = Bytes>,
-{
-    let mut body = pin!(body);
-    let mut first = Bytes::new();
-    let mut all = BytesMut::new();
-    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-        let Ok(chunk) = frame.map_err(TooLarge::Broken)?.into_data() else { continue };
-        if first.len() + all.len() + chunk.len() > limit {
-            return Err(TooLarge::TooLarge(limit));
-        }
-        if first.is_empty() && all.is_empty() {
-            first = chunk;
-            continue;
-        }
-        if !first.is_empty() {
-            all.extend_from_slice(&std::mem::take(&mut first));
-        }
-        all.extend_from_slice(&chunk);
-    }
-    Ok(if first.is_empty() { all.freeze() } else { first })
-}
-
-/// Reads and discards the rest of a body, up to `limit` bytes.
-pub(crate) async fn drain<B>(body: B, limit: usize)
-where
-    B: Body<Data = Bytes>,
-{
-    let mut body = pin!(body);
-    let mut read = 0;
-    while read < limit
-        && let Some(Ok(frame)) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await
-    {
-        read += frame.data_ref().map_or(0, Bytes::len);
-    }
 }
 
 // === impl Metered ===
@@ -240,24 +139,6 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn what_is_collected_is_charged_while_it_is_held() {
-        let budget = FairBudget::new(24, 12);
-        let share = budget.share();
-        let chunks = |count| Chunks(VecDeque::from(vec![&b"abc"[..]; count]));
-        let one = collect_charged(chunks(1), 100, &share).await.unwrap();
-        let three = collect_charged(chunks(3), 100, &share).await.unwrap();
-        assert_eq!((&one[..], &three[..], share.held()), (&b"abc"[..], &b"abcabcabc"[..], 12));
-        assert!(matches!(collect_charged(chunks(1), 100, &share).await, Err(CollectError::Exhausted)));
-        assert_eq!(share.held(), 12);
-        drop(three);
-        assert!(matches!(collect_charged(chunks(4), 11, &share).await, Err(CollectError::TooLarge(11))));
-        assert_eq!(share.held(), 3);
-        drop(one);
-        assert_eq!(collect_charged(chunks(0), 0, &share).await.unwrap(), "");
-        assert_eq!(budget.held(), 0);
-    }
-
     /// The length of a refusal shows its cost for the host. So it counts even if there is no memory for the refusal.
     #[tokio::test]
     async fn what_is_not_collected_is_counted() {
@@ -273,16 +154,5 @@ mod tests {
             assert_eq!(collected.is_ok(), is_whole);
         }
         assert_eq!(budget.held(), 0);
-    }
-
-    #[tokio::test]
-    async fn what_is_too_long_is_read_on_within_bounds() {
-        let mut body = Chunks(VecDeque::from([&b"abc"[..]; 10]));
-        assert!(matches!(collect(&mut body, 5).await, Err(TooLarge::TooLarge(5))));
-        assert_eq!(body.0.len(), 8);
-        drain(&mut body, 7).await;
-        assert_eq!(body.0.len(), 5);
-        drain(&mut body, 1000).await;
-        assert_eq!(body.0.len(), 0);
     }
 }

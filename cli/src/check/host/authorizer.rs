@@ -3,8 +3,8 @@
 //! Access reviews find more than bindings do: another authorizer of the host may grant rights (`--authorization-mode`).
 
 use anyhow::Context as _;
+use host_client::api::Api;
 use ops::config::Place;
-use proxy_agent::host::api::Api;
 use serde_json::{Value, json};
 
 use crate::check::weakness::{Check, Weakness};

@@ -3,10 +3,10 @@
 //! When somebody finalizes a namespace by force, an object with a finalizer survives. Nobody sees it there, and it takes
 //! effect again when somebody creates a namespace of that name.
 
+use host_client::api::Api;
 use kube_wire::name::SegmentName;
 use kube_wire::request_info::ResourcePath;
 use ops::config::Place;
-use proxy_agent::host::api::Api;
 use serde_json::Value;
 
 use super::namespaces::Namespaces;

@@ -1,7 +1,7 @@
 //! Whether the agent has the rights that it needs.
 
 use anyhow::Context as _;
-use proxy_agent::host::api::Api;
+use host_client::api::Api;
 use serde_json::{Value, json};
 
 /// The rules that the agent needs, as the operator applies them.

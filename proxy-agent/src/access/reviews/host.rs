@@ -14,8 +14,8 @@ use tokio::time::timeout;
 
 use super::{ReviewError, Reviews, TokenUser, wire};
 use crate::access::{Attributes, Decision, Rules};
-use crate::host::{Host, full};
 use crate::who::HostUser;
+use host_client::{Host, full};
 
 /// The time limit for an answer: the time that an API server waits for an authentication webhook
 /// (`--authentication-token-webhook`).

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use super::{Question, is_namespaced};
 use crate::access::reviews::wire::{ACCESS_REVIEWS, RULES_REVIEWS};
 use crate::clusters::engine_name;
-use crate::host::api::Change;
 use crate::nodes;
 use crate::shared::DEFINITIONS;
+use host_client::api::Change;
 
 /// What is written on it.
 pub(super) struct Paper {

@@ -25,8 +25,8 @@ use super::super::node_ports::Form;
 use super::super::read::JSON;
 use super::last_applied::as_stored;
 use super::{GUARDED, LABELLED, Patched, pod_spec, resolve};
-use crate::host::full;
 use crate::refusal::Refusal;
+use host_client::full;
 
 /// The fields of the guard.
 const SELECTOR: &str = "nodeSelector";

@@ -15,8 +15,8 @@ use serde_json::Value;
 use super::super::Asked;
 use super::super::plan::As;
 use super::resolve::{read, shown_text};
-use crate::host::empty;
 use crate::refusal::Refusal;
+use host_client::empty;
 
 #[derive(Deserialize)]
 struct Annotated {

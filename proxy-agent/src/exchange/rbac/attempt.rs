@@ -21,9 +21,9 @@ use tokio::time::sleep;
 
 use super::{Asked, GROUP};
 use crate::access::{Attributes, Rules, SETTLING_ATTEMPTS, SETTLING_PAUSE};
-use crate::host::full;
 use crate::refusal::Refusal;
 use crate::root::ATTEMPT;
+use host_client::full;
 
 /// The text before the rules in the message of `ConfirmNoEscalation`.
 pub(in crate::exchange) const NOT_HELD: &str = "is attempting to grant RBAC permissions not currently held:\n";

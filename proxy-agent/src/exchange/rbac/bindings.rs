@@ -16,10 +16,10 @@ use crate::exchange::body::Body;
 use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::namespaced::segment;
 use crate::exchange::plan::{As, Plan, group_kind, program};
-use crate::host::{empty, full};
 use crate::refusal::Refusal;
 use crate::root::{CLUSTER_ADMIN, Growth, INTERNAL_LABEL, PROTECTED_LABEL};
 use crate::translate::Show;
+use host_client::{empty, full};
 
 /// The maximum number of subjects of a ClusterRoleBinding. Each namespace has a copy of all subjects. A larger binding
 /// from before this limit can be changed if it does not grow.

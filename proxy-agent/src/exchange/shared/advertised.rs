@@ -7,10 +7,10 @@ use kube_wire::request_info::NonResourceRequest;
 use serde_json::Value;
 
 use super::Asked;
-use crate::host::HostBody;
 use crate::refusal::Refusal;
 use crate::shared::{Document, Hidden};
 use crate::translate::{Collector, Upstream};
+use host_client::HostBody;
 
 /// The maximum size of a document, in bytes. OpenAPI of a cluster with some hundred definitions has about 8 MB.
 const MAX: usize = 64 * 1024 * 1024;

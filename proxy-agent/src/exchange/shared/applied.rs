@@ -19,8 +19,8 @@ use super::wanted::{APPLY, CONTENT_TYPE, Wanted, check_metadata};
 use crate::exchange::object::map_json;
 use crate::exchange::patch::{tree, yaml_to_json};
 use crate::exchange::plan::As;
-use crate::host::full;
 use crate::refusal::Refusal;
+use host_client::full;
 
 impl Asked<'_> {
     /// The result of an apply.

@@ -7,13 +7,13 @@ use kube_wire::{ResourceRequest, Status};
 use serde_json::value::RawValue;
 
 use super::{Asked, Written};
-use crate::clusters::host_api::HostApi as _;
 use crate::exchange::CONFLICTS;
 use crate::exchange::body::Body;
 use crate::exchange::plan::Plan;
-use crate::host::api::{ApiError, Selection, Shape};
 use crate::refusal::Refusal;
 use crate::shared::HostObject;
+use host_client::api::HostApi as _;
+use host_client::api::{ApiError, Selection, Shape};
 
 impl Asked<'_> {
     /// Deletes the selected objects. The response lists those that remain, because they have finalizers. An object of

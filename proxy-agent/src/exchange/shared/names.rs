@@ -11,8 +11,8 @@ use kube_wire::{ResourceRequest, Status};
 use serde_json::Value;
 
 use super::Asked;
-use crate::host::api::ApiError;
 use crate::refusal::Refusal;
+use host_client::api::ApiError;
 
 /// The names that a definition takes. A resource name does not clash with a kind.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -18,14 +18,11 @@ use serde_json::{Value, json};
 use super::*;
 use crate::access::Access;
 use crate::clusters::VirtualClusters;
-use crate::clusters::host_api::Following;
 use crate::config::ProxyAgentConfiguration;
 use crate::discovery::Discovery;
 use crate::exchange::plan::After;
 use crate::exchange::{Parts, made};
 use crate::gate::{Accepted, Gate};
-use crate::host::Host;
-use crate::host::api::{Api, Change};
 use crate::namespaces::Namespaces;
 use crate::namespaces::annotations::Reserved;
 use crate::nodes::Nodes;
@@ -35,6 +32,9 @@ use crate::seal::Seal;
 use crate::shared::{Definitions, Rules};
 use crate::translate::{Upstream as Answered, show};
 use crate::who::Who;
+use host_client::Host;
+use host_client::api::Following;
+use host_client::api::{Api, Change};
 use memory::{CLASSES, Memory};
 
 const CONFIG: &str = "\

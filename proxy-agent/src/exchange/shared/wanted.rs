@@ -19,9 +19,9 @@ use crate::exchange::body::same_name;
 use crate::exchange::object::{Object, map_json};
 use crate::exchange::patch::{MAX_LIVE, tree};
 use crate::exchange::plan::{As, group_kind};
-use crate::host::full;
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::shared::{HostObject, merge};
+use host_client::full;
 
 /// The result of a write, as the host completes it.
 pub(super) struct Wanted {

@@ -12,8 +12,8 @@ use tokio::time::sleep;
 use tracing::{debug, warn};
 
 use super::{LABEL, OF};
-use crate::clusters::host_api::HostApi;
-use crate::host::api::{ApiError, Partial};
+use host_client::api::HostApi;
+use host_client::api::{ApiError, Partial};
 
 /// The interval of searches. A write stores its object far sooner after its overlay, so an overlay without an object in
 /// two searches is an orphan.

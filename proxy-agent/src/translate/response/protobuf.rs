@@ -15,9 +15,9 @@ use rewrite::{Program, View};
 use super::super::labelled::Labelled;
 use super::events::Events;
 use super::{Collector, Engine, Show, ShownBody, Upstream, stream};
-use crate::host::HostBody;
 use crate::refusal::Refusal;
 use crate::translate::echo::status;
+use host_client::HostBody;
 
 /// Shows a response.
 pub(super) async fn show(

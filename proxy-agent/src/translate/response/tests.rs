@@ -9,12 +9,12 @@ use tunnel::FairBudget;
 
 use super::*;
 use crate::access::fake::ke;
-use crate::clusters::host_api::Following;
 use crate::clusters::{Memory, VirtualClusters};
 use crate::config;
-use crate::host::api::Change;
 use crate::namespaces::Namespaces;
 use crate::namespaces::annotations::Reserved;
+use host_client::api::Change;
+use host_client::api::Following;
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";

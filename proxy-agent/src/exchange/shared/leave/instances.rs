@@ -9,14 +9,14 @@ use kube_wire::{ResourceRequest, Status};
 use rewrite::name::CLUSTER_LABEL;
 use tokio::time::{Instant, sleep};
 
-use crate::clusters::host_api::HostApi as _;
 use crate::exchange::Asked;
-use crate::host::api::{ApiError, Partial};
-use crate::host::empty;
 use crate::refusal::Refusal;
 use crate::shared::{HostObject, Instances};
 use crate::who::HostUser;
 use crate::who::host_user::AUTHENTICATED;
+use host_client::api::HostApi as _;
+use host_client::api::{ApiError, Partial};
+use host_client::empty;
 
 /// The time to wait until they are deleted. After it, the client is asked to try again.
 const PATIENCE: Duration = Duration::from_secs(10);

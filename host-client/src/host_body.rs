@@ -63,12 +63,12 @@ impl HostBody {
     }
 
     /// A body that has been read.
-    pub(crate) fn read(bytes: Bytes) -> Self {
+    pub fn read(bytes: Bytes) -> Self {
         Self { bytes: Source::Whole(Full::new(bytes)), held: None }
     }
 
     /// Sets the owner that is charged for unread bytes.
-    pub(crate) fn set_owner(&self, owner: Owner) {
+    pub fn set_owner(&self, owner: Owner) {
         // What HTTP/1 has not read is in the host's buffers.
         if let Source::Http2(bytes) = &self.bytes {
             bytes.set_owner(owner);

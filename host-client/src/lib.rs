@@ -1,4 +1,4 @@
-//! The client to the host's API server.
+//! The client of a host's API server.
 //!
 //! Everything that goes upstream goes through [`Host`]: it knows the addresses, holds the agent's own credential, keeps
 //! HTTP/2 connections with room on them, and sends again what was certainly not processed. What is *not* here: who is
@@ -13,6 +13,8 @@
 
 mod access;
 pub mod api;
+pub mod collect;
+pub mod config;
 mod connection;
 mod counters;
 mod dial;
@@ -22,7 +24,7 @@ mod head;
 mod health;
 mod host_body;
 mod in_cluster;
-mod in_memory;
+pub mod in_memory;
 mod limits;
 mod pool;
 mod readiness;
@@ -45,7 +47,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::debug;
 use tunnel::Budget;
 
-use crate::config;
 use access::{Access, Origin};
 use counters::Counters;
 pub use counters::{ServerStatistics, Statistics};
@@ -62,11 +63,11 @@ use servers::Class;
 pub use switch::{Conversation, Switched};
 
 /// The time limit of kube-apiserver for a request that is not long-running (`--request-timeout`).
-pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The time limit for a request in the queues of API Priority and Fairness: a quarter of [`REQUEST_TIMEOUT`]
 /// (`DefaultBuildHandlerChain` in apiserver's `pkg/server/config.go`).
-pub(crate) const QUEUE_WAIT: Duration = Duration::from_secs(15);
+pub const QUEUE_WAIT: Duration = Duration::from_secs(15);
 
 /// The host's API server, whichever of its addresses works. Clones are the same; when the last one is gone, its
 /// connections close as their streams end.
@@ -182,7 +183,7 @@ impl fmt::Debug for Host {
     }
 }
 
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;

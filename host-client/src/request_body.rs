@@ -63,7 +63,8 @@ impl RequestBody {
     }
 
     /// The same once more. Of a stream there is no second one: nothing.
-    pub(crate) fn again(&self) -> Self {
+    #[must_use]
+    pub fn again(&self) -> Self {
         Self(match &self.0 {
             Kind::Full(bytes) => Kind::Full(bytes.clone()),
             Kind::Empty | Kind::Stream(_) | Kind::Spent => Kind::Empty,
@@ -71,7 +72,7 @@ impl RequestBody {
     }
 
     /// The bytes that are here. A stream has none.
-    pub(crate) fn bytes(&self) -> Bytes {
+    pub fn bytes(&self) -> Bytes {
         match &self.0 {
             Kind::Full(bytes) => bytes.clone(),
             Kind::Empty | Kind::Stream(_) | Kind::Spent => Bytes::new(),

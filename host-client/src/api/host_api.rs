@@ -6,7 +6,7 @@ use std::future::Future;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::host::api::{Api, ApiError, Change, Page, Partial, PatchKind, Position, Reflector, Selection};
+use crate::api::{Api, ApiError, Change, Page, Partial, PatchKind, Position, Reflector, Selection};
 
 /// A host's API server. Clones are the same. Paths are absolute; every call is bounded in time and size.
 pub trait HostApi: Clone + Send + Sync + 'static {

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
-use crate::host::{Host, HostError, empty};
+use crate::{Host, HostError, empty};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -163,7 +163,7 @@ async fn an_api_server_that_could_be_anybody_gets_nothing() {
     let HostError::Unreachable(unreachable) = who(&host).await.unwrap_err() else { panic!("not unreachable") };
     assert_eq!(unreachable.attempts().len(), 2);
     for attempt in unreachable.attempts() {
-        assert!(matches!(attempt.reason, crate::host::ConnectReason::Tls(_)), "{attempt}");
+        assert!(matches!(attempt.reason, crate::ConnectReason::Tls(_)), "{attempt}");
     }
 }
 

@@ -1,4 +1,5 @@
 //! For tests: API servers in memory, over HTTP/2 without TLS, whose every answer the test gives.
+#![expect(clippy::unwrap_used, reason = "only tests use this module")]
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,14 +23,14 @@ use super::{Host, RequestBody, empty};
 
 /// Every address that exists.
 #[derive(Clone, Default)]
-pub(crate) struct World {
+pub struct World {
     tasks: Tasks,
     servers: Arc<Mutex<HashMap<String, Listener>>>,
     dials: Arc<AtomicUsize>,
 }
 
 /// What the test holds of one API server.
-pub(crate) struct FakeServer {
+pub struct FakeServer {
     name: String,
     world: World,
     asked: mpsc::UnboundedReceiver<Asked>,
@@ -37,16 +38,18 @@ pub(crate) struct FakeServer {
 }
 
 /// A request that waits for its answer.
-pub(crate) struct Asked {
-    pub(crate) request: Request<RecvStream>,
-    pub(crate) respond: SendResponse<Bytes>,
+pub struct Asked {
+    /// The request, whose body streams.
+    pub request: Request<RecvStream>,
+    /// Where the answer goes.
+    pub respond: SendResponse<Bytes>,
     /// Which connection it came on, from 0.
-    pub(crate) connection: usize,
+    pub connection: usize,
 }
 
 /// How an address behaves from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Behaviour {
+pub enum Behaviour {
     /// HTTP/2, answered by the test.
     Serve,
     /// Nobody listens.
@@ -79,7 +82,7 @@ struct Listener {
 
 impl World {
     /// An API server at `https://NAME:6443` that allows so many streams per connection.
-    pub(crate) fn server(&self, name: &str, max_streams: u32) -> FakeServer {
+    pub fn server(&self, name: &str, max_streams: u32) -> FakeServer {
         let (asked, asked_receiver) = mpsc::unbounded_channel();
         let (raw, raw_receiver) = mpsc::unbounded_channel();
         let listener = Listener {
@@ -96,7 +99,7 @@ impl World {
     }
 
     /// A client that knows these servers, in this order.
-    pub(crate) fn host(&self, servers: &[&FakeServer], tasks: &Tasks) -> Host {
+    pub fn host(&self, servers: &[&FakeServer], tasks: &Tasks) -> Host {
         let addresses: Vec<Address> = servers.iter().map(|server| server.address()).collect();
         let counters = Arc::new(Counters::default());
         let dial: Arc<dyn Dial> = Arc::new(self.clone());
@@ -105,7 +108,7 @@ impl World {
     }
 
     /// Connections that were tried.
-    pub(crate) fn dials(&self) -> usize {
+    pub fn dials(&self) -> usize {
         self.dials.load(Ordering::Relaxed)
     }
 
@@ -145,42 +148,44 @@ impl Dial for World {
 // === impl FakeServer ===
 
 impl FakeServer {
-    pub(crate) fn address(&self) -> Address {
+    /// Its address in URLs.
+    pub fn address(&self) -> Address {
         format!("https://{}:6443", self.name).parse().unwrap()
     }
 
     /// The next request.
-    pub(crate) async fn asked(&mut self) -> Asked {
+    pub async fn asked(&mut self) -> Asked {
         self.asked.recv().await.expect("the world is still there")
     }
 
     /// Whether a request has arrived that was not taken.
-    pub(crate) fn was_asked(&mut self) -> bool {
+    pub fn was_asked(&mut self) -> bool {
         !self.asked.is_empty()
     }
 
     /// The next connection of [`Behaviour::Raw`].
-    pub(crate) async fn raw(&mut self) -> DuplexStream {
+    pub async fn raw(&mut self) -> DuplexStream {
         self.raw.recv().await.expect("the world is still there")
     }
 
-    pub(crate) fn behave(&self, behaviour: Behaviour) {
+    /// Changes what new connections meet.
+    pub fn behave(&self, behaviour: Behaviour) {
         self.listener(|listener| listener.behaviour = behaviour);
     }
 
     /// kill -9: every connection breaks, nobody listens.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         self.behave(Behaviour::Refuse);
         self.break_connections();
     }
 
     /// Every connection breaks.
-    pub(crate) fn break_connections(&self) {
+    pub fn break_connections(&self) {
         self.listener(|listener| drop(listener.fates.send(Fate::Die)));
     }
 
     /// GOAWAY on every connection; streams go on.
-    pub(crate) fn go_away(&self) {
+    pub fn go_away(&self) {
         self.listener(|listener| drop(listener.fates.send(Fate::GoAway)));
     }
 
@@ -193,29 +198,30 @@ impl FakeServer {
 
 impl Asked {
     /// Answers 200 and ends.
-    pub(crate) fn answer(self, body: &'static str) {
+    pub fn answer(self, body: &'static str) {
         self.answer_with(200, body);
     }
 
     /// Answers and ends.
-    pub(crate) fn answer_with(mut self, code: u16, body: impl Into<Bytes>) {
+    pub fn answer_with(mut self, code: u16, body: impl Into<Bytes>) {
         let head = Response::builder().status(code).body(()).unwrap();
         let mut stream = self.respond.send_response(head, false).unwrap();
         stream.send_data(body.into(), true).unwrap();
     }
 
     /// Answers 200 and leaves the body open.
-    pub(crate) fn begin(mut self) -> h2::SendStream<Bytes> {
+    pub fn begin(mut self) -> h2::SendStream<Bytes> {
         self.respond.send_response(Response::new(()), false).unwrap()
     }
 
-    pub(crate) fn path(&self) -> String {
+    /// The path of the request, with its query.
+    pub fn path(&self) -> String {
         self.request.uri().path_and_query().unwrap().to_string()
     }
 }
 
 /// A request without a body.
-pub(crate) fn get(path: &str) -> Request<RequestBody> {
+pub fn get(path: &str) -> Request<RequestBody> {
     Request::get(path).body(empty()).unwrap()
 }
 

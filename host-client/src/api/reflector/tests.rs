@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::tests::{answer, api};
 use super::*;
-use crate::host::testing::FakeServer;
+use crate::testing::FakeServer;
 
 /// A change in short: `+a/1` (name and UID), `-a/1`, `synced`.
 fn short(change: &Change) -> String {

@@ -8,7 +8,7 @@ use ops::drain::Tasks;
 use serde_json::json;
 
 use super::*;
-use crate::host::testing::{Asked, FakeServer, World};
+use crate::testing::{Asked, FakeServer, World};
 
 /// An API server and the agent's voice.
 pub(super) fn api() -> (FakeServer, Api, Tasks) {

@@ -24,7 +24,7 @@ use super::servers::Servers;
 const PIPE: usize = 256 * 1024;
 
 /// Answers one request, whole.
-pub(crate) type Answer = dyn Fn(&Request<Bytes>) -> Response<Bytes> + Send + Sync;
+pub type Answer = dyn Fn(&Request<Bytes>) -> Response<Bytes> + Send + Sync;
 
 struct InMemory {
     answer: Arc<Answer>,
@@ -35,7 +35,7 @@ struct InMemory {
 
 impl Host {
     /// A host whose answers are these. Must be called within a tokio runtime.
-    pub(crate) fn answered_by(answer: Arc<Answer>, tasks: &Tasks) -> Self {
+    pub fn answered_by(answer: Arc<Answer>, tasks: &Tasks) -> Self {
         let address: Address = "https://host.invalid".parse().expect("a constant address");
         let counters = Arc::new(Counters::default());
         let dial: Arc<dyn Dial> = Arc::new(InMemory { answer, tasks: tasks.clone() });
@@ -75,7 +75,7 @@ async fn exchange(
     while let Some(chunk) = stream.data().await {
         let chunk = chunk?;
         stream.flow_control().release_capacity(chunk.len())?;
-        if body.len() + chunk.len() > crate::translate::MAX_OBJECT {
+        if body.len() + chunk.len() > crate::collect::MAX_OBJECT {
             respond.send_reset(Reason::ENHANCE_YOUR_CALM);
             return Ok(());
         }

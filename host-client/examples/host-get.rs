@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
+use host_client::api::{Api, Change, Selection};
+use host_client::config;
+use host_client::{Host, HostBody, HostBodyError, Statistics, empty};
 use http::Request;
 use http_body_util::BodyExt as _;
 use ops::drain::Tasks;
 use ops::files::Reloader;
-use proxy_agent::config;
-use proxy_agent::host::api::{Api, Change, Selection};
-use proxy_agent::host::{Host, HostBody, HostBodyError, Statistics, empty};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval};
 

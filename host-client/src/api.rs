@@ -9,6 +9,7 @@
 
 mod answer;
 mod error;
+mod host_api;
 mod partial;
 mod reflector;
 mod selection;
@@ -26,6 +27,7 @@ use tokio::time::timeout;
 use super::{Host, HostBody, RequestBody, empty, full};
 pub use answer::Page;
 pub use error::ApiError;
+pub use host_api::{Following, HostApi, Object, Pages};
 pub use partial::{ObjectMeta, Partial};
 pub use reflector::{Change, Reflector};
 pub use selection::{Selection, Shape};
@@ -261,14 +263,15 @@ impl Position {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 impl Position {
     /// Where a host in memory goes on.
-    pub(crate) fn at(token: &str) -> Self {
+    pub fn at(token: &str) -> Self {
         Self::after(token.to_owned(), PAGE)
     }
 
-    pub(crate) fn token(&self) -> Option<&str> {
+    /// The continue token.
+    pub fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }
 }

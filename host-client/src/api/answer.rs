@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{ApiError, Position};
-use crate::host::HostBody;
+use crate::HostBody;
 
 /// A refusal that is longer is not shown whole.
 const MAX_REFUSAL: usize = 64 * 1024;

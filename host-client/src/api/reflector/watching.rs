@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::ApiError;
-use crate::host::HostBody;
+use crate::HostBody;
 
 /// The largest event, in bytes. etcd's own limit for an object is 1.5 MiB in protobuf.
 const MAX_EVENT: usize = 16 * 1024 * 1024;

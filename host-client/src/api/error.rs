@@ -3,7 +3,7 @@
 use kube_wire::Status;
 use kube_wire::status::Reason;
 
-use crate::host::{HostBodyError, HostError};
+use crate::{HostBodyError, HostError};
 
 /// No object, no list.
 #[derive(Debug, thiserror::Error)]

@@ -24,7 +24,7 @@ use tracing::{debug, warn};
 
 use super::answer::Page;
 use super::{Api, ApiError, Position, Selection};
-use crate::host::HostBody;
+use crate::HostBody;
 use asking::Asking;
 use known::{Known, Listed, Named};
 use watching::{Event, Watching};
