@@ -26,7 +26,6 @@ use tunnel::{FairBudget, Owner, Share};
 
 use crate::config;
 use crate::heavy::Heavy;
-use crate::host_tokens::{BadPrefix, HostTokens};
 use crate::namespaces::annotations::Reserved;
 use crate::namespaces::{Annotations, Namespaces};
 use crate::nodes::own::{AllNodes, OwnNodes};
@@ -34,6 +33,7 @@ use crate::roles::Roles;
 use crate::seats::Seats;
 use crate::turns::{PARSED, Turns};
 pub use address_range::{AddressRange, InvalidAddressRange};
+use caller::authn::{BadPrefix, HostTokens};
 use host_client::collect::MAX_OBJECT;
 pub use toleration::TolerationError;
 

@@ -61,11 +61,9 @@ use rewrite::{Mapping, View, VirtualNamespace};
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
-use crate::access::{Access, SETTLING_ATTEMPTS, SETTLING_PAUSE};
 use crate::clusters::{VirtualCluster, VirtualClusters};
 use crate::discovery::Discovery;
 use crate::gate::Gate;
-use crate::impersonate::acting_as;
 use crate::nodes::Nodes;
 use crate::own_rights::OwnRights;
 use crate::policy::Custom;
@@ -75,9 +73,11 @@ use crate::seal::Seal;
 use crate::seats::Seated;
 use crate::shared::{Definitions, Overlays, Rules};
 use crate::translate::{Collector, ShownBody, Upstream, show, warnings};
-use crate::who::{Caller, Who};
 use authorise::Identified;
 use body::{Body, BodyUse};
+use caller::authz::{Authorizer, SETTLING_ATTEMPTS, SETTLING_PAUSE};
+use caller::impersonation::acting_as;
+use caller::{Authenticator, Caller};
 use host_client::api::Api;
 use host_client::{Host, HostBody};
 use node_ports::Ports;
@@ -101,8 +101,8 @@ pub struct Exchange {
 pub(crate) struct Parts {
     pub(crate) host: Host,
     pub(crate) clusters: Arc<VirtualClusters>,
-    pub(crate) who: Who,
-    pub(crate) access: Access,
+    pub(crate) authn: Authenticator,
+    pub(crate) authz: Authorizer,
     pub(crate) root: Root<Api>,
     pub(crate) gate: Gate<Api>,
     pub(crate) discovery: Arc<Discovery>,
@@ -330,8 +330,8 @@ impl<'a> Asked<'a> {
         mut headers: HeaderMap,
     ) -> Result<Identified<'a>, Refusal> {
         let mapping = cluster.mapping();
-        let caller = parts.who.identify(&mapping, cluster.host_tokens.as_ref(), &mut headers).await?;
-        let caller = acting_as(&parts.access, &mapping, caller, &mut headers).await?;
+        let caller = parts.authn.authenticate(&mapping, cluster.host_tokens.as_ref(), &mut headers).await?;
+        let caller = acting_as(&parts.authz, &mapping, caller, &mut headers).await?;
         for name in [CLUSTER, METHOD] {
             headers.remove(name);
         }
@@ -435,7 +435,7 @@ impl<'a> Asked<'a> {
     /// Whether a 403 of the host may be out of date, because its RBAC caches lag behind writes. Such a request had no
     /// effect.
     fn is_settling(&self, attempt: u32) -> bool {
-        attempt < SETTLING_ATTEMPTS && self.parts.access.is_settling(&self.cluster.name)
+        attempt < SETTLING_ATTEMPTS && self.parts.authz.is_settling(&self.cluster.name)
     }
 
     /// Whether a conflict can be one of versions. If the object still has the version of the last attempt, the conflict
@@ -453,7 +453,7 @@ impl<'a> Asked<'a> {
         let decides = request.group() == "rbac.authorization.k8s.io"
             || (request.group().is_empty() && request.resource() == "namespaces");
         if decides && status.is_success() && !request.verb().is_read() {
-            self.parts.access.flush(&self.cluster.name);
+            self.parts.authz.flush(&self.cluster.name);
         }
     }
 

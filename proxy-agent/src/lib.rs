@@ -25,7 +25,6 @@
 //! | seal | the encryption of `continue` tokens | `seal` |
 //! | told | what a response tells the proxy-server for its log: the caller, and whose fault a refusal is | `exchange` |
 
-pub mod access;
 pub mod app;
 pub mod clusters;
 pub mod config;
@@ -35,8 +34,6 @@ pub mod exchange;
 pub mod flags;
 pub mod gate;
 mod heavy;
-pub mod host_tokens;
-pub mod impersonate;
 pub mod layer4;
 pub mod namespaces;
 mod nodes;
@@ -55,7 +52,6 @@ mod shared;
 pub mod status;
 mod translate;
 mod turns;
-pub mod who;
 
 pub use app::App;
 pub use config::ProxyAgentConfiguration;

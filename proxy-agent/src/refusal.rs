@@ -10,8 +10,8 @@ use kube_wire::media::{Accept, JSON, PROTOBUF, StatusFormat};
 use kube_wire::status::{CauseType, FieldError};
 use rewrite::request::Reason;
 
-use crate::access::Refused;
-use crate::who::Unauthenticated;
+use caller::authn::Unauthenticated;
+use caller::authz::Refused;
 use host_client::HostError;
 
 /// Why a request does not get a response of the host.

@@ -51,7 +51,6 @@ use tokio::sync::watch;
 use crate::clusters::VirtualClusters;
 use crate::namespaces::{Annotations, Namespaces, Phase};
 use crate::roles::Roles;
-pub(crate) use attempts::attempt_group;
 pub(crate) use binding::CLUSTER_ADMIN;
 pub use birth::Birth;
 use catalog::Catalog;
@@ -70,9 +69,6 @@ pub const MIRROR_FINALIZER: &str = "atoll.dev/mirror";
 pub const PROTECTED_LABEL: &str = "atoll.dev/protected";
 /// The label of objects in a root namespace that clients do not see.
 pub const INTERNAL_LABEL: &str = "atoll.dev/internal";
-/// The name of the Role or RoleBinding in the dry run, in a root namespace, that shows whether a caller may grant
-/// certain rights.
-pub const ATTEMPT: &str = "atoll:attempt";
 /// The prefix of a mirror's name, before the name of the binding.
 pub const MIRROR_PREFIX: &str = "atoll:crb:";
 /// The namespaces that every cluster has: three of the API server's own (`systemnamespaces` in

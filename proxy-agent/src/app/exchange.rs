@@ -9,7 +9,6 @@ use ops::files::Reloader;
 use rewrite::view::Certificate;
 use tokio::time::timeout;
 
-use crate::access::Access;
 use crate::clusters::{ByName, ClusterError, VirtualClusters};
 use crate::config::{ProxyAgentConfiguration, TakenNodePorts};
 use crate::discovery::Discovery;
@@ -23,7 +22,8 @@ use crate::root::Root;
 use crate::seal::Seal;
 use crate::shared::overlays::orphans;
 use crate::shared::{Definitions, Rules, handover};
-use crate::who::Who;
+use caller::Authenticator;
+use caller::Authorizer;
 use host_client::Host;
 use host_client::api::{Api, Selection, Shape};
 
@@ -111,8 +111,8 @@ pub(super) fn open(
     };
     let exchange = Exchange::new(Parts {
         clusters,
-        access: Access::new(host.clone()),
-        who: Who::new(host.clone()),
+        authz: Authorizer::new(host.clone()),
+        authn: Authenticator::new(host.clone()),
         root,
         gate,
         discovery,

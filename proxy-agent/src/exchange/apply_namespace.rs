@@ -20,11 +20,11 @@ use super::Asked;
 use super::object::Object;
 use super::patch::named;
 use super::plan::{After, As, Plan, program};
-use crate::access::Attributes;
 use crate::namespaces::{self, Annotations};
 use crate::refusal::Refusal;
 use crate::root::Growth;
 use crate::translate::{Show, Upstream};
+use caller::reviews::Attributes;
 use host_client::{HostBody, full};
 
 /// The apply that follows the creation of the namespace.
@@ -46,7 +46,7 @@ impl Asked<'_> {
     ) -> Result<Plan, Refusal> {
         // As `createAuthorizerAttributes` in apiserver's `handlers/patch.go`.
         let create = Attributes { verb: "create", ..self.attributes(request) };
-        self.outside(self.parts.access.demand(&self.mapping, &self.caller, &create)).await?;
+        self.outside(self.parts.authz.demand(&self.mapping, &self.caller, &create)).await?;
         let options = WriteOptions::parse(self.info.query())?;
         let json = named(self, request, self.yaml(body)?)?;
         let own = Object::Json(json.clone()).name()?.name;

@@ -7,7 +7,7 @@
 //! | request | who decides | where |
 //! |---|---|---|
 //! | of an anonymous caller, for a resource | refused here | |
-//! | for a path that is no resource | [`Access::non_resource`](crate::access::Access::non_resource) | root namespace |
+//! | for a path that is no resource | [`Authorizer::non_resource`](caller::Authorizer::non_resource) | root namespace |
 //! | write in a namespace, or of a Namespace | a SubjectAccessReview, then the host again | that namespace |
 //! | read in a namespace, `exec` and similar | the host, as the caller; the agent reads no body | that namespace |
 //! | to the server of a pod or a service | a SubjectAccessReview, then the host again | that namespace |
@@ -21,9 +21,10 @@ use kube_wire::{ResourceRequest, Status, Target, Verb};
 use rewrite::{HostNamespace, VirtualNamespace};
 
 use super::{Asked, rbac};
-use crate::access::{Attributes, Refused};
 use crate::refusal::Refusal;
-use crate::who::Caller;
+use caller::Caller;
+use caller::authz::Refused;
+use caller::reviews::Attributes;
 
 /// A request whose caller is authenticated, but not authorised yet.
 pub(crate) struct Identified<'a>(Asked<'a>);
@@ -54,7 +55,7 @@ impl<'a> Identified<'a> {
     pub(crate) async fn authorise(self) -> Result<Asked<'a>, Refusal> {
         let Self(mut asked) = self;
         match asked.info.target() {
-            Target::NonResource(request) => asked.parts.access.non_resource(&asked.caller, request).await?,
+            Target::NonResource(request) => asked.parts.authz.non_resource(&asked.caller, request).await?,
             Target::Resource(_) => asked.authorise_resource().await?,
         }
         asked.learn_custom().await?;
@@ -111,8 +112,7 @@ impl Asked<'_> {
         }
         let of_all = Attributes { name: "", ..self.attributes_in(request, host) };
         // One answer about all objects serves every name. The host reviews the name itself.
-        let decision =
-            self.outside(self.parts.access.check(&self.caller.host, &of_all)).await.map_err(Refused::from)?;
+        let decision = self.outside(self.parts.authz.check(&self.caller.host, &of_all)).await.map_err(Refused::from)?;
         if !decision.allowed {
             self.allowed_in(request, host).await?;
         }
@@ -125,9 +125,7 @@ impl Asked<'_> {
         let everywhere = self.allowed_everywhere(request).await;
         let may_look = everywhere.is_ok() || {
             let there = self.attributes_in(request, host);
-            self.outside(self.parts.access.check(&self.caller.host, &there))
-                .await
-                .is_ok_and(|decision| decision.allowed)
+            self.outside(self.parts.authz.check(&self.caller.host, &there)).await.is_ok_and(|decision| decision.allowed)
         };
         if may_look && self.parts.root.look_for(host).await {
             self.mapping = self.cluster.mapping();
@@ -166,7 +164,7 @@ impl Asked<'_> {
         namespace: &HostNamespace,
     ) -> Result<(), Refusal> {
         let attributes = self.attributes_in(request, namespace);
-        Ok(self.outside(self.parts.access.demand(&self.mapping, &self.caller, &attributes)).await?)
+        Ok(self.outside(self.parts.authz.demand(&self.mapping, &self.caller, &attributes)).await?)
     }
 
     /// Whether the caller may do this in the whole cluster: RBAC of the root namespace decides.
@@ -175,14 +173,14 @@ impl Asked<'_> {
         let role = request.name().filter(|_| role).map(|name| self.host_role(name));
         let attributes = self.attributes(request);
         let attributes = Attributes { name: role.as_deref().unwrap_or(attributes.name), ..attributes };
-        Ok(self.outside(self.parts.access.demand(&self.mapping, &self.caller, &attributes)).await?)
+        Ok(self.outside(self.parts.authz.demand(&self.mapping, &self.caller, &attributes)).await?)
     }
 
     /// Whether the caller may also create the object that an apply would create. An API server checks this once it knows
     /// that the object does not exist (`withAuthorization` in apiserver's `handlers/update.go`).
     pub(super) async fn may_create(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
         let attributes = Attributes { verb: Verb::Create.as_str(), ..self.attributes(request) };
-        Ok(self.outside(self.parts.access.demand(&self.mapping, &self.caller, &attributes)).await?)
+        Ok(self.outside(self.parts.authz.demand(&self.mapping, &self.caller, &attributes)).await?)
     }
 
     /// The attributes of this request, in the cluster scope.

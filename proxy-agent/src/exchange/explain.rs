@@ -24,7 +24,6 @@ use serde_json::json;
 use super::body::{Body, BodyUse};
 use super::plan::{After, Plan};
 use super::{Asked, Parts};
-use crate::access::Access;
 use crate::clusters::{ClusterError, VirtualClusters, engine_name};
 use crate::config::{ProxyAgentConfiguration, TakenNodePorts};
 use crate::discovery::Discovery;
@@ -37,7 +36,8 @@ use crate::root::Root;
 use crate::seal::Seal;
 use crate::shared::{Definitions, Rules};
 use crate::translate::Show;
-use crate::who::Who;
+use caller::Authenticator;
+use caller::Authorizer;
 use host_client::Host;
 use host_client::api::Following;
 use host_client::api::{Api, Change};
@@ -278,8 +278,8 @@ impl Agent {
         let clusters = Arc::new(VirtualClusters::new(clusters, &namespaces, config.reserved())?);
         let definitions = Arc::new(Definitions::default());
         let parts = Parts {
-            access: Access::new(host.clone()),
-            who: Who::new(host.clone()),
+            authz: Authorizer::new(host.clone()),
+            authn: Authenticator::new(host.clone()),
             root: Root::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
             gate: Gate::new(Api::new(host.clone()), Accepted::default(), Arc::clone(&namespaces)),
             discovery: Arc::new(Discovery::new(host.clone(), config.customs(), Arc::clone(&definitions))),

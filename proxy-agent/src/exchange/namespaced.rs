@@ -60,7 +60,7 @@ impl Asked<'_> {
         if !request.verb().is_read() || request.subresource().is_some() || !self.parts.root.is_ending(host) {
             return false;
         }
-        let decision = self.outside(self.parts.access.check(&self.caller.host, &self.attributes(request))).await;
+        let decision = self.outside(self.parts.authz.check(&self.caller.host, &self.attributes(request))).await;
         decision.is_ok_and(|decision| decision.allowed)
     }
 

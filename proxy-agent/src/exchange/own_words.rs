@@ -70,7 +70,7 @@ impl Asked<'_> {
     /// The refusal if the caller has no right to do this. An API server checks this first.
     async fn may_not(&self, request: &ResourceRequest<'_>, upstream: &Upstream<'_>) -> Option<Refusal> {
         let attributes = self.attributes_in(request, upstream.namespace?);
-        self.outside(self.parts.access.demand(&self.mapping, &self.caller, &attributes)).await.err().map(Refusal::from)
+        self.outside(self.parts.authz.demand(&self.mapping, &self.caller, &attributes)).await.err().map(Refusal::from)
     }
 
     /// The host's refusal of a dry run of this request. A delete is sent without its body: the body's DeleteOptions

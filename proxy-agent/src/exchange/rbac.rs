@@ -34,10 +34,10 @@ use super::burden::weight;
 use super::own_words::Upstream;
 use super::patch::Patched;
 use super::plan::{As, group_kind, uri};
-use crate::access::Attributes;
 use crate::refusal::{Ask, Refusal, Unmapped};
 use as_tried::{as_tried, without_managers};
 pub(super) use attempt::NOT_HELD;
+use caller::reviews::Attributes;
 use host_client::{RequestBody, full};
 pub(super) use in_force::Written;
 
@@ -141,7 +141,7 @@ impl Asked<'_> {
             return Ok(());
         }
         let create = Attributes { verb: Verb::Create.as_str(), name: host, ..self.attributes(request) };
-        Ok(self.outside(self.parts.access.demand(&self.mapping, &self.caller, &create)).await?)
+        Ok(self.outside(self.parts.authz.demand(&self.mapping, &self.caller, &create)).await?)
     }
 
     /// The name in a new object. Names of the agent's own objects are refused.

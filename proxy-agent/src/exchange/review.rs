@@ -20,12 +20,12 @@ use super::Asked;
 use super::body::Body;
 use super::own_words::Upstream;
 use super::plan::{As, Plan, group_kind, program};
-use crate::access::paths::PathClass;
 use crate::policy::{self, Custom};
 use crate::refusal::Refusal;
 use crate::translate::{Answer, Ruling, Show};
-use crate::who::HostUser;
-use crate::who::host_user::{ACCOUNTS, AUTHENTICATED, UNAUTHENTICATED};
+use caller::HostUser;
+use caller::authz::paths::PathClass;
+use caller::identity::host_user::{ACCOUNTS, AUTHENTICATED, UNAUTHENTICATED};
 use host_client::full;
 use question::{About, Path, Question, Subject};
 
@@ -157,7 +157,7 @@ impl Asked<'_> {
                     }
                 };
                 let Some(user) = user else { return Ok(Ruling::Agent(false)) };
-                let rules = self.parts.access.rules(user, &self.cluster.root).await;
+                let rules = self.parts.authz.rules(user, &self.cluster.root).await;
                 let rules = rules.map_err(|error| Refusal::from(kube_wire::Status::from(&error)))?;
                 Ok(Ruling::Agent(rules.allow_path(verb, path)))
             }

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, header};
 use protocol::identity::name_caller;
 use protocol::stream::FAULT;
 
-use crate::who::Caller;
+use caller::Caller;
 
 /// What is known of one request, so far.
 #[derive(Debug, Default)]

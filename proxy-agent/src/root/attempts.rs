@@ -7,18 +7,13 @@ use rewrite::{ClusterName, HostNamespace};
 use serde_json::{Value, json};
 
 use super::binding::{RBAC, Wanted};
-use super::{ATTEMPT, INTERNAL_LABEL, Root, Trouble, paths};
+use super::{INTERNAL_LABEL, Root, Trouble, paths};
 use crate::root::trouble::is_already_there;
+use caller::identity::{ATTEMPT, attempt_group};
 use host_client::api::HostApi;
 
 /// The name of the group's Role and RoleBinding.
 pub(super) const ATTEMPTS: &str = "atoll:attempts";
-
-/// The group on the host whose members may attempt grants in a virtual cluster. No client is a member: names of
-/// clients' groups have another prefix.
-pub(crate) fn attempt_group(cluster: &ClusterName) -> String {
-    format!("{ATTEMPT}:{cluster}")
-}
 
 // === impl Root ===
 

@@ -63,7 +63,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::access::fake::ke;
+    use caller::testing::ke;
     use kube_wire::gvr::GroupKind;
     use kube_wire::status::FieldError;
     use rewrite::{Guard, schema};

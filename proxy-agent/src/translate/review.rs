@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::access::reviews::TokenUser;
-use crate::host_tokens::HostTokens;
 use crate::root::MIRROR_PREFIX;
-use crate::who::Caller;
+use caller::Caller;
+use caller::authn::HostTokens;
+use caller::reviews::TokenUser;
 
 mod protobuf;
 

@@ -17,13 +17,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kubeconfig", &["ops"]),
     ("rewrite", &["kube-wire"]),
     ("dev-apiserver", &["kube-wire", "ops"]),
+    ("host-client", &["kube-wire", "kubeconfig", "ops", "tunnel"]),
+    ("caller", &["host-client", "kube-wire", "ops", "protocol", "rewrite"]),
+    ("virtual-cluster", &["caller", "host-client", "kube-wire", "ops", "protocol", "rewrite", "tunnel"]),
     // Never rewrite: bodies are rewritten at the edge, and the proxy-server does not parse them.
     ("proxy-server", &["kube-wire", "kubeconfig", "ops", "protocol", "tunnel"]),
-    ("proxy-agent", &["kube-wire", "kubeconfig", "ops", "protocol", "rewrite", "tunnel"]),
+    ("proxy-agent", &["caller", "host-client", "kube-wire", "ops", "protocol", "rewrite", "tunnel", "virtual-cluster"]),
     (
         "atoll",
         &[
             "dev-apiserver",
+            "host-client",
             "kube-wire",
             "kubeconfig",
             "ops",
@@ -32,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "proxy-server",
             "rewrite",
             "tunnel",
+            "virtual-cluster",
         ],
     ),
     // It sees what operators see: files, processes, ports.

@@ -13,10 +13,10 @@ use rewrite::{HostNamespace, VirtualNamespace};
 use serde_json::{Value, json};
 
 use super::{Question, is_namespaced};
-use crate::access::reviews::wire::{ACCESS_REVIEWS, RULES_REVIEWS};
 use crate::clusters::engine_name;
 use crate::nodes;
 use crate::shared::DEFINITIONS;
+use caller::reviews::wire::{ACCESS_REVIEWS, RULES_REVIEWS};
 use host_client::api::Change;
 
 /// What is written on it.

@@ -20,9 +20,10 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{Asked, GROUP};
-use crate::access::{Attributes, Rules, SETTLING_ATTEMPTS, SETTLING_PAUSE};
 use crate::refusal::Refusal;
-use crate::root::ATTEMPT;
+use caller::authz::{SETTLING_ATTEMPTS, SETTLING_PAUSE};
+use caller::identity::ATTEMPT;
+use caller::reviews::{Attributes, Rules};
 use host_client::full;
 
 /// The text before the rules in the message of `ConfirmNoEscalation`.
@@ -82,7 +83,7 @@ pub(super) async fn may_grant(
         }
     }
     if !paths.is_empty() {
-        let held = asked.parts.access.rules(&asked.caller.host, &asked.cluster.root).await;
+        let held = asked.parts.authz.rules(&asked.caller.host, &asked.cluster.root).await;
         let held = held.map_err(|error| Refusal::from(Status::from(&error)))?;
         for lacking in lacking(&held, &paths) {
             let line = if missing.is_empty() { "" } else { "\n" };
@@ -130,7 +131,7 @@ impl Attempt<'_> {
 async fn allowed(asked: &Asked<'_>, verb: &str, resource: &str, name: &str) -> Result<bool, Refusal> {
     let namespace = &asked.cluster.root;
     let attributes = Attributes { verb, group: GROUP, version: "v1", resource, subresource: "", name, namespace };
-    let decision = asked.outside(asked.parts.access.check(&asked.caller.host, &attributes)).await;
+    let decision = asked.outside(asked.parts.authz.check(&asked.caller.host, &attributes)).await;
     decision.map(|decision| decision.allowed).map_err(|error| Refusal::from(Status::from(&error)))
 }
 
@@ -161,7 +162,7 @@ async fn attempt(
             return Ok(None);
         }
         let may_change = matches!(status, StatusCode::FORBIDDEN | StatusCode::NOT_FOUND);
-        if may_change && tried < SETTLING_ATTEMPTS && asked.parts.access.is_settling(&asked.cluster.name) {
+        if may_change && tried < SETTLING_ATTEMPTS && asked.parts.authz.is_settling(&asked.cluster.name) {
             sleep(SETTLING_PAUSE * (tried + 1)).await;
             continue;
         }

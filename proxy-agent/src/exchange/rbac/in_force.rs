@@ -26,6 +26,6 @@ impl Asked<'_> {
         }
         root.in_force(cluster).await;
         // Reviews in the meantime may not have used the new rights.
-        self.parts.access.flush(cluster);
+        self.parts.authz.flush(cluster);
     }
 }

@@ -11,9 +11,9 @@ use kube_wire::status::FieldError;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::access::paths::PathClass;
 use crate::exchange::object::Object;
 use crate::refusal::{Ask, Refusal, Unmapped};
+use caller::authz::paths::PathClass;
 
 /// The maximum number of groups in a review.
 pub(super) const MAX_GROUPS: usize = 1000;

@@ -16,7 +16,6 @@ use rewrite::view::Certificate;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::access::Access;
 use crate::clusters::VirtualClusters;
 use crate::config::ProxyAgentConfiguration;
 use crate::discovery::Discovery;
@@ -31,7 +30,8 @@ use crate::root::Root;
 use crate::seal::Seal;
 use crate::shared::{Definitions, Rules};
 use crate::translate::{Upstream as Answered, show};
-use crate::who::Who;
+use caller::Authenticator;
+use caller::Authorizer;
 use host_client::Host;
 use host_client::api::Following;
 use host_client::api::{Api, Change};
@@ -74,8 +74,8 @@ impl World {
         let clusters = Arc::new(VirtualClusters::new(clusters, &namespaces, Reserved::default()).unwrap());
         let definitions = Arc::new(Definitions::default());
         let parts = Parts {
-            access: Access::new(host.clone()),
-            who: Who::new(host.clone()),
+            authz: Authorizer::new(host.clone()),
+            authn: Authenticator::new(host.clone()),
             root: Root::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
             gate: Gate::new(Api::new(host.clone()), Accepted::default(), Arc::clone(&namespaces)),
             discovery: Arc::new(Discovery::new(host.clone(), config.customs(), Arc::clone(&definitions))),

@@ -8,11 +8,11 @@ use tokio::time::{Duration, Instant, timeout};
 use tunnel::FairBudget;
 
 use super::*;
-use crate::access::fake::ke;
 use crate::clusters::{Memory, VirtualClusters};
 use crate::config;
 use crate::namespaces::Namespaces;
 use crate::namespaces::annotations::Reserved;
+use caller::testing::ke;
 use host_client::api::Change;
 use host_client::api::Following;
 

@@ -1,8 +1,10 @@
 //! The reviews that the agent sends to the host: TokenReview, SubjectAccessReview, SelfSubjectRulesReview.
 //!
-//! The rest of the agent uses the trait [`Reviews`], so that tests need no API server. [`wire`] has the JSON.
+//! Callers of this module use the trait [`Reviews`], so that tests need no API server. [`wire`] has the JSON.
 
 mod host;
+pub(crate) mod key;
+pub mod rules;
 pub mod wire;
 
 use std::collections::BTreeMap;
@@ -12,9 +14,9 @@ use kube_wire::Status;
 use rewrite::HostNamespace;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Attributes, Decision, Rules};
-use crate::who::HostUser;
+use crate::identity::HostUser;
 use host_client::HostError;
+pub use rules::Rules;
 
 /// Sends each question to the host.
 pub trait Reviews: Send + Sync {
@@ -51,6 +53,34 @@ pub struct TokenUser {
     /// Other information: the pod, the node, the credential.
     #[serde(deserialize_with = "null_is_default")]
     pub extra: BTreeMap<String, Vec<String>>,
+}
+
+/// An action on a resource, in host names: `ResourceAttributes` of `k8s.io/api/authorization/v1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes<'a> {
+    /// `get`, `list`, `impersonate`...
+    pub verb: &'a str,
+    /// Empty for the core group.
+    pub group: &'a str,
+    /// RBAC ignores it; webhook authorisers may use it.
+    pub version: &'a str,
+    /// The plural.
+    pub resource: &'a str,
+    /// Empty for none.
+    pub subresource: &'a str,
+    /// Empty for all.
+    pub name: &'a str,
+    /// The host namespace. For the cluster scope of a virtual cluster: its root namespace.
+    pub namespace: &'a HostNamespace,
+}
+
+/// The host's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether the action is allowed.
+    pub allowed: bool,
+    /// The reason of the authoriser, in host names. Usually empty.
+    pub reason: Arc<str>,
 }
 
 /// The host gave no answer. All tasks that wait for one answer get the same error, so the sources are in `Arc`s.

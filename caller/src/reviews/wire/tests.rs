@@ -2,8 +2,8 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::access::fake::{Fake, ke};
-use crate::who::Who;
+use crate::authn::Authenticator;
+use crate::testing::{Fake, ke};
 
 fn value(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap()
@@ -21,7 +21,7 @@ async fn a_question_has_all_that_is_known_of_the_user() {
     let fake = Fake { tokens: [("t", user)].into(), ..Fake::default() };
     let mut headers = HeaderMap::new();
     headers.insert("authorization", "Bearer t".parse().unwrap());
-    let caller = Who::new(Arc::new(fake)).identify(&ke(), None, &mut headers).await.unwrap();
+    let caller = Authenticator::new(Arc::new(fake)).authenticate(&ke(), None, &mut headers).await.unwrap();
     let namespace = "edge-ke".parse().unwrap();
     let attributes = Attributes {
         verb: "get",

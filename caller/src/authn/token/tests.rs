@@ -1,7 +1,7 @@
 use tokio::time::advance;
 
 use super::*;
-use crate::access::fake::Fake;
+use crate::testing::Fake;
 
 fn jwt(claims: &str) -> String {
     format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims))

@@ -7,7 +7,7 @@ use aws_lc_rs::digest::{Context, Digest, SHA256, SHA256_OUTPUT_LEN, digest};
 use rewrite::HostNamespace;
 
 use super::Attributes;
-use crate::who::HostUser;
+use crate::identity::HostUser;
 
 /// SHA-256 of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ impl Key {
     }
 
     /// Whether a user is allowed to do something.
-    pub(super) fn of_question(user: &HostUser, attributes: &Attributes<'_>) -> Self {
+    pub(crate) fn of_question(user: &HostUser, attributes: &Attributes<'_>) -> Self {
         let Attributes { verb, group, version, resource, subresource, name, namespace } = attributes;
         let mut parts = Parts::of_user(user);
         for part in [verb, group, version, resource, subresource, name, &namespace.as_str()] {
@@ -35,7 +35,7 @@ impl Key {
     }
 
     /// All rights of a user in a namespace.
-    pub(super) fn of_rules(user: &HostUser, namespace: &HostNamespace) -> Self {
+    pub(crate) fn of_rules(user: &HostUser, namespace: &HostNamespace) -> Self {
         let mut parts = Parts::of_user(user);
         parts.text(namespace.as_str());
         parts.finish()

@@ -24,7 +24,7 @@ pub struct Rules {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Said {
-    #[serde(deserialize_with = "super::reviews::null_is_default")]
+    #[serde(deserialize_with = "super::null_is_default")]
     non_resource_rules: Bounded,
     incomplete: bool,
 }
@@ -41,10 +41,10 @@ struct Bounded {
 #[serde(rename_all = "camelCase", default)]
 pub struct NonResourceRule {
     /// Methods in lower case, or `*`.
-    #[serde(deserialize_with = "super::reviews::null_is_default")]
+    #[serde(deserialize_with = "super::null_is_default")]
     pub verbs: Vec<String>,
     /// Paths. A `*` at the end matches any suffix.
-    #[serde(rename = "nonResourceURLs", deserialize_with = "super::reviews::null_is_default")]
+    #[serde(rename = "nonResourceURLs", deserialize_with = "super::null_is_default")]
     pub non_resource_urls: Vec<String>,
 }
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::memo::Memo;
-use super::{Decision, Key, ReviewError, Rules};
+use crate::memo::Memo;
+use crate::reviews::key::Key;
+use crate::reviews::{Decision, ReviewError, Rules};
 
 /// How long a permission is cached. A revocation that was not written through the endpoint takes effect after this time
 /// at the latest.

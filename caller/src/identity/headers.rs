@@ -2,13 +2,13 @@
 
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 
-use crate::who::HostUser;
+use super::HostUser;
 
-pub(super) const USER: HeaderName = HeaderName::from_static("impersonate-user");
-pub(super) const GROUP: HeaderName = HeaderName::from_static("impersonate-group");
-pub(super) const UID: HeaderName = HeaderName::from_static("impersonate-uid");
+pub(crate) const USER: HeaderName = HeaderName::from_static("impersonate-user");
+pub(crate) const GROUP: HeaderName = HeaderName::from_static("impersonate-group");
+pub(crate) const UID: HeaderName = HeaderName::from_static("impersonate-uid");
 /// Before the key of an extra field.
-pub(super) const EXTRA: &str = "impersonate-extra-";
+pub(crate) const EXTRA: &str = "impersonate-extra-";
 
 /// Whatever begins so says who somebody is: impersonation, and the front proxy's headers
 /// (`--requestheader-*-headers` of kube-apiserver). None may pass from a client to the host.
@@ -42,7 +42,7 @@ impl HostUser {
 /// Removes what a client says about who it is, and what its `Connection` names (RFC 9110 section 7.6.1) together with
 /// that header: were it obeyed later, `Connection: Impersonate-User` would take out what is written here, and the
 /// request would be the agent's own.
-pub(super) fn strip(headers: &mut HeaderMap) {
+pub(crate) fn strip(headers: &mut HeaderMap) {
     let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
     let named = named.flat_map(|value| value.split(',')).filter_map(|name| name.trim().parse().ok());
     let ours = headers.keys().filter(|name| OURS.iter().any(|prefix| name.as_str().starts_with(prefix))).cloned();

@@ -3,12 +3,13 @@
 
 use http::HeaderMap;
 use kube_wire::Status;
-use rewrite::{HostNamespace, Mapping, VirtualNamespace};
+use rewrite::{HostNamespace, Mapping};
 
-use super::{Requested, headers};
-use crate::access::{Access, Attributes, Refused, Reviews};
-use crate::who::host_user::{ACCOUNTS, ACCOUNTS_OF, AUTHENTICATED, UNAUTHENTICATED};
-use crate::who::{ANONYMOUS, Account, Caller, HostUser};
+use super::Requested;
+use crate::authz::{Authorizer, Refused};
+use crate::identity::host_user::{ACCOUNTS, ACCOUNTS_OF, AUTHENTICATED, UNAUTHENTICATED, member};
+use crate::identity::{ANONYMOUS, Account, Caller, HostUser, Kind, headers};
+use crate::reviews::{Attributes, Reviews};
 
 const CORE: &str = "";
 const AUTHENTICATION: &str = "authentication.k8s.io";
@@ -16,7 +17,7 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 /// The caller as whom the request is to be made: whom the headers ask for, if `caller` may act as them, or `caller`.
 /// Nothing of what was asked for is left in the headers.
 pub async fn acting_as<R: Reviews>(
-    access: &Access<R>,
+    authorizer: &Authorizer<R>,
     mapping: &Mapping,
     caller: Caller,
     headers: &mut HeaderMap,
@@ -24,7 +25,7 @@ pub async fn acting_as<R: Reviews>(
     let requested = Requested::parse(headers);
     headers::strip(headers);
     match requested.map_err(Status::from)? {
-        Some(requested) => requested.resolve(access, mapping, &caller).await,
+        Some(requested) => requested.resolve(authorizer, mapping, &caller).await,
         None => Ok(caller),
     }
 }
@@ -38,7 +39,7 @@ impl Requested {
     /// those that the client wrote, since that is what roles name in `resourceNames`.
     pub async fn resolve<R: Reviews>(
         self,
-        access: &Access<R>,
+        authorizer: &Authorizer<R>,
         mapping: &Mapping,
         caller: &Caller,
     ) -> Result<Caller, Refused> {
@@ -64,12 +65,12 @@ impl Requested {
         // Collected: a chain of closures that lives across an await hides from the compiler that the future is `Send`.
         let all: Vec<_> = [user].into_iter().chain(uid).chain(groups).chain(extra).collect();
         for needed in all {
-            access.demand(mapping, caller, &needed).await?;
+            authorizer.demand(mapping, caller, &needed).await?;
         }
         let groups = self.with_implied_groups(account);
         let Self { user, uid, extra, .. } = self;
         match HostUser::impersonated(mapping, &user, &groups, uid, extra.into_iter().collect()) {
-            Ok(host) => Ok(Caller::impersonated(host, user)),
+            Ok(host) => Ok(Caller::new(host, user, Kind::Impersonated)),
             Err(error) => Err(Status::bad_request(error.to_string()).into()),
         }
     }
@@ -88,12 +89,6 @@ impl Requested {
         }
         groups
     }
-}
-
-/// The host's namespace of that virtual name, if there is one and it belongs to the virtual cluster.
-pub(crate) fn member(mapping: &Mapping, namespace: &str) -> Option<HostNamespace> {
-    let host = mapping.host(&VirtualNamespace::new(namespace).ok()?).ok()?;
-    mapping.member(host.as_ref()).is_some().then_some(host)
 }
 
 /// What is asked for one part, as an API server asks it.

@@ -1,22 +1,16 @@
 //! The rights of callers. The host's own RBAC decides; nothing is decided here.
 //!
-//! [`Access`] sends a SubjectAccessReview and caches the answer for a short time. For the cluster scope of a virtual
+//! [`Authorizer`] sends a SubjectAccessReview and caches the answer for a short time. For the cluster scope of a virtual
 //! cluster, it asks about the root namespace. What is *not* here: which question a request is (the exchange), and
 //! requests in a namespace, which the host authorises because they go upstream as the caller.
 //!
-//! Reading order: [`reviews`] (what the agent asks the host), [`Access`], `answers` (how long they are cached),
-//! [`paths`] and [`rules`] (paths that are no resources), [`Refused`] (the message of a refusal), `memo` (the cache).
+//! Reading order: [`Authorizer`], `answers` (how long they are cached), [`paths`] (paths that are no resources), [`Refused`]
+//! (the message of a refusal).
 
 mod answers;
-mod key;
-pub(crate) mod memo;
 pub mod paths;
 mod refused;
-pub mod reviews;
-pub mod rules;
 
-#[cfg(test)]
-pub(crate) mod fake;
 #[cfg(test)]
 mod tests;
 
@@ -24,66 +18,37 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use host_client::Host;
 use kube_wire::Status;
 use kube_wire::request_info::NonResourceRequest;
 use kube_wire::status::Denied;
 use rewrite::{ClusterName, HostNamespace, Mapping};
 use tokio::time::sleep;
 
-use crate::who::{Caller, HostUser};
+use crate::identity::{Caller, HostUser};
+use crate::reviews::key::Key;
+use crate::reviews::{Attributes, Decision, ReviewError, Reviews, Rules};
 use answers::Answers;
-use host_client::Host;
-pub(crate) use key::Key;
 use paths::PathClass;
 pub use refused::Refused;
-pub use reviews::{ReviewError, Reviews};
-pub use rules::Rules;
 
 /// The agent repeats a review that is refused soon after an RBAC write this often, with pauses that grow by
 /// [`SETTLING_PAUSE`]: for a second in total. The RBAC caches of Kubernetes have been seen to lag by 9 ms.
-pub(crate) const SETTLING_ATTEMPTS: u32 = 12;
+pub const SETTLING_ATTEMPTS: u32 = 12;
 /// See [`SETTLING_ATTEMPTS`].
-pub(crate) const SETTLING_PAUSE: Duration = Duration::from_millis(13);
+pub const SETTLING_PAUSE: Duration = Duration::from_millis(13);
 
 /// The authorisation of all virtual clusters. Each of them has a cache of its own with a limit, so that none can evict
 /// the entries of others.
 #[derive(Debug)]
-pub struct Access<R = Host> {
+pub struct Authorizer<R = Host> {
     reviews: R,
     clusters: Mutex<HashMap<ClusterName, Arc<Answers>>>,
 }
 
-/// An action on a resource, in host names: `ResourceAttributes` of `k8s.io/api/authorization/v1`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attributes<'a> {
-    /// `get`, `list`, `impersonate`...
-    pub verb: &'a str,
-    /// Empty for the core group.
-    pub group: &'a str,
-    /// RBAC ignores it; webhook authorisers may use it.
-    pub version: &'a str,
-    /// The plural.
-    pub resource: &'a str,
-    /// Empty for none.
-    pub subresource: &'a str,
-    /// Empty for all.
-    pub name: &'a str,
-    /// The host namespace. For the cluster scope of a virtual cluster: its root namespace.
-    pub namespace: &'a HostNamespace,
-}
+// === impl Authorizer ===
 
-/// The host's answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// Whether the action is allowed.
-    pub allowed: bool,
-    /// The reason of the authoriser, in host names. Usually empty.
-    pub reason: Arc<str>,
-}
-
-// === impl Access ===
-
-impl<R: Reviews> Access<R> {
+impl<R: Reviews> Authorizer<R> {
     /// Sends the questions to `reviews`.
     pub fn new(reviews: R) -> Self {
         Self { reviews, clusters: Mutex::default() }

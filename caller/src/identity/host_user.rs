@@ -6,19 +6,18 @@
 use std::collections::HashSet;
 
 use http::HeaderValue;
-use rewrite::{ClusterName, Mapping};
+use rewrite::{ClusterName, HostNamespace, Mapping, VirtualNamespace};
 
-use super::ANONYMOUS;
-use crate::impersonate;
+use super::{ANONYMOUS, attempt_group, headers};
 
 /// Everybody who said who they are (`AllAuthenticated` of `k8s.io/apiserver/pkg/authentication/user/user.go`).
-pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+pub const AUTHENTICATED: &str = "system:authenticated";
 /// Everybody else (`AllUnauthenticated`, ibidem).
-pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// All service accounts (`AllServiceAccountsGroup` of `pkg/authentication/serviceaccount/util.go`).
-pub(crate) const ACCOUNTS: &str = "system:serviceaccounts";
+pub const ACCOUNTS: &str = "system:serviceaccounts";
 /// The service accounts of one namespace (`ServiceAccountGroupPrefix`, ibidem).
-pub(crate) const ACCOUNTS_OF: &str = "system:serviceaccounts:";
+pub const ACCOUNTS_OF: &str = "system:serviceaccounts:";
 
 /// A user in the names of the host, every part of which can be written as an HTTP header.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,10 +50,11 @@ impl HostUser {
         &self.cluster
     }
 
-    /// The same with the right to [attempt](crate::root::ATTEMPT) a grant.
-    pub(crate) fn attempting(&self) -> Self {
+    /// The same with the right to [attempt](super::ATTEMPT) a grant.
+    #[must_use]
+    pub fn attempting(&self) -> Self {
         let mut attempting = self.clone();
-        attempting.groups.push(crate::root::attempt_group(&self.cluster));
+        attempting.groups.push(attempt_group(&self.cluster));
         attempting
     }
 
@@ -79,13 +79,13 @@ impl HostUser {
     }
 
     /// Whether the user is in `system:authenticated` of the host.
-    pub(crate) fn is_authenticated(&self) -> bool {
+    pub fn is_authenticated(&self) -> bool {
         self.groups.iter().any(|group| group == AUTHENTICATED)
     }
 
     /// Somebody whom a certificate or a token names: the prefix stands before the name and before each group, whatever
     /// they look like.
-    pub(super) fn stranger(
+    pub(crate) fn stranger(
         mapping: &Mapping,
         name: &str,
         groups: &[String],
@@ -102,7 +102,7 @@ impl HostUser {
     }
 
     /// A service account that the host itself named, in a namespace of the virtual cluster.
-    pub(super) fn account(
+    pub(crate) fn account(
         mapping: &Mapping,
         name: &str,
         groups: &[String],
@@ -128,7 +128,7 @@ impl HostUser {
 
     /// Nobody. The host's own `system:unauthenticated` keeps it from adding `system:authenticated` to an impersonated
     /// user (`pkg/endpoints/filters/impersonation` in apiserver).
-    pub(super) fn anonymous(mapping: &Mapping) -> Self {
+    pub(crate) fn anonymous(mapping: &Mapping) -> Self {
         let mut groups = Groups::default();
         groups.add(own(mapping, UNAUTHENTICATED));
         groups.add(UNAUTHENTICATED);
@@ -137,7 +137,7 @@ impl HostUser {
 
     /// Somebody that a caller may act as. `account` is the host name of a service account, if it is one whose namespace
     /// belongs to the virtual cluster; `groups` are virtual, with those that an API server adds.
-    pub(crate) fn impersonated(
+    pub fn impersonated(
         mapping: &Mapping,
         name: &str,
         groups: &[String],
@@ -145,12 +145,12 @@ impl HostUser {
         extra: Vec<(String, Vec<String>)>,
     ) -> Result<Self, Inexpressible> {
         let account = super::Account::parse(name).and_then(|account| {
-            let namespace = impersonate::member(mapping, account.namespace)?;
+            let namespace = member(mapping, account.namespace)?;
             Some(super::Account { namespace: namespace.as_str(), ..account }.to_string())
         });
         let mut mapped = Groups::default();
         for group in groups {
-            let accounts_of = group.strip_prefix(ACCOUNTS_OF).and_then(|of| impersonate::member(mapping, of));
+            let accounts_of = group.strip_prefix(ACCOUNTS_OF).and_then(|of| member(mapping, of));
             mapped.add(match accounts_of {
                 Some(namespace) => format!("{ACCOUNTS_OF}{namespace}"),
                 None => own(mapping, group),
@@ -175,7 +175,7 @@ impl HostUser {
         let uid = uid.filter(|uid| !uid.is_empty());
         let texts = extra.iter().flat_map(|(_, values)| values).chain(&groups.ordered).chain(&uid).chain([&name]);
         let keys = extra.iter().map(|(key, _)| key);
-        if texts.into_iter().all(|text| is_expressible(text)) && keys.into_iter().all(|key| impersonate::is_key(key)) {
+        if texts.into_iter().all(|text| is_expressible(text)) && keys.into_iter().all(|key| headers::is_key(key)) {
             Ok(Self { cluster: mapping.cluster().clone(), name, groups: groups.ordered, uid, extra })
         } else {
             Err(Inexpressible)
@@ -193,6 +193,12 @@ impl Groups {
             self.ordered.push(group);
         }
     }
+}
+
+/// The host's namespace of that virtual name, if there is one and it belongs to the virtual cluster.
+pub(crate) fn member(mapping: &Mapping, namespace: &str) -> Option<HostNamespace> {
+    let host = mapping.host(&VirtualNamespace::new(namespace).ok()?).ok()?;
+    mapping.member(host.as_ref()).is_some().then_some(host)
 }
 
 /// With the prefix of the virtual cluster, which makes it nobody's on the host.

@@ -6,7 +6,7 @@
 
 use kube_wire::request_info::is_health_check;
 
-/// Who may read a path.
+/// Authenticator may read a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathClass {
     /// Everybody, without authentication: health and version.

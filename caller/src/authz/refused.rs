@@ -5,8 +5,8 @@ use kube_wire::gvr::GroupResource;
 use kube_wire::status::Denied;
 use rewrite::{Mapping, VirtualNamespace};
 
-use super::{Attributes, ReviewError};
-use crate::who::Caller;
+use crate::identity::Caller;
+use crate::reviews::{Attributes, ReviewError};
 
 /// The caller does not get what it requested.
 #[derive(Clone, Debug, thiserror::Error)]

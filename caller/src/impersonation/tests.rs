@@ -7,9 +7,10 @@ use proptest::prelude::*;
 use protocol::identity::Identity;
 
 use super::*;
-use crate::access::Access;
-use crate::access::fake::{Fake, ke};
-use crate::who::{Caller, HostUser, Who};
+use crate::authn::Authenticator;
+use crate::authz::Authorizer;
+use crate::identity::{Caller, HostUser};
+use crate::testing::{Fake, ke};
 
 fn headers(lines: &[(&str, &str)]) -> HeaderMap {
     lines.iter().map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect()
@@ -18,14 +19,14 @@ fn headers(lines: &[(&str, &str)]) -> HeaderMap {
 async fn admin() -> Caller {
     let mut headers = HeaderMap::new();
     Identity { user: "admin".into(), groups: Vec::new(), uid: None, credential: None }.write(&mut headers);
-    Who::new(Arc::new(Fake::default())).identify(&ke(), None, &mut headers).await.unwrap()
+    Authenticator::new(Arc::new(Fake::default())).authenticate(&ke(), None, &mut headers).await.unwrap()
 }
 
 async fn acting(allowed: &[&str], lines: &[(&str, &str)]) -> Result<Caller, Status> {
     let allowed: Vec<String> = allowed.iter().map(|what| format!("vc:ke:admin: impersonate {what}")).collect();
     let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
     let mut headers = headers(lines);
-    let acting = acting_as(&Access::new(Fake::allowing(&allowed)), &ke(), admin().await, &mut headers).await;
+    let acting = acting_as(&Authorizer::new(Fake::allowing(&allowed)), &ke(), admin().await, &mut headers).await;
     assert!(!headers.keys().any(|name| name.as_str().starts_with("impersonate-")));
     acting.map_err(Status::from)
 }

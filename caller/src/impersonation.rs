@@ -5,19 +5,16 @@
 //! other permission, and whom that makes it is decided by the same mapping as every identity. So `system:masters` of a
 //! virtual cluster is an administrator of that cluster and nothing on the host.
 //!
-//! Reading order: [`acting_as`], `requested`, `resolve`, `headers`.
+//! Reading order: [`acting_as`], `requested`, `resolve`.
 
-mod headers;
 mod requested;
 mod resolve;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use headers::is_key;
 pub use requested::{BadRequest, Requested};
 pub use resolve::acting_as;
-pub(crate) use resolve::member;
 
 #[cfg(doc)]
-use crate::who::HostUser;
+use crate::identity::HostUser;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rewrite::HostNamespace;
 use serde::{Deserialize, Serialize};
 
+use super::{Attributes, Decision, Rules};
 use super::{TokenUser, null_is_default};
-use crate::access::{Attributes, Decision, Rules};
-use crate::who::HostUser;
+use crate::identity::HostUser;
 
 /// The path of TokenReviews.
 pub const TOKEN_REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";

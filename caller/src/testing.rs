@@ -1,4 +1,5 @@
 //! A host that gives the answers that a test sets, and counts the questions.
+#![expect(clippy::unwrap_used, reason = "only tests use this module")]
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,30 +8,35 @@ use std::sync::{Arc, Mutex};
 use rewrite::{HostNamespace, Index, Mapping};
 use tokio::sync::Semaphore;
 
-use super::reviews::TokenUser;
-use super::{Attributes, Decision, ReviewError, Reviews, Rules};
-use crate::who::HostUser;
+use crate::identity::HostUser;
+use crate::reviews::{Attributes, Decision, ReviewError, Reviews, Rules, TokenUser};
 
 /// The host.
-pub(crate) struct Fake {
-    pub(crate) tokens: HashMap<&'static str, TokenUser>,
+pub struct Fake {
+    /// The tokens that it knows.
+    pub tokens: HashMap<&'static str, TokenUser>,
     /// The allowed questions, in the form of [`question`].
-    pub(crate) allowed: Mutex<Vec<String>>,
-    pub(crate) rules: Rules,
-    pub(crate) fails: bool,
+    pub allowed: Mutex<Vec<String>>,
+    /// The rights of every user.
+    pub rules: Rules,
+    /// Whether it answers nothing.
+    pub fails: bool,
     /// Each answer takes one of these permits.
-    pub(crate) answers: Semaphore,
-    pub(crate) asked: AtomicUsize,
+    pub answers: Semaphore,
+    /// The number of questions so far.
+    pub asked: AtomicUsize,
 }
 
 // === impl Fake ===
 
 impl Fake {
-    pub(crate) fn asked(&self) -> usize {
+    /// The number of questions so far.
+    pub fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn allowing(questions: &[&str]) -> Arc<Self> {
+    /// A host that allows only these questions.
+    pub fn allowing(questions: &[&str]) -> Arc<Self> {
         let allowed = questions.iter().map(ToString::to_string).collect();
         Arc::new(Self { allowed: Mutex::new(allowed), ..Self::default() })
     }
@@ -78,14 +84,14 @@ impl Reviews for Fake {
 }
 
 /// `USER: VERB RESOURCE.GROUP/SUBRESOURCE NAME in NAMESPACE`.
-pub(crate) fn question(user: &HostUser, attributes: &Attributes<'_>) -> String {
+pub fn question(user: &HostUser, attributes: &Attributes<'_>) -> String {
     let Attributes { verb, group, resource, subresource, name, namespace, version: _ } = attributes;
     let user = user.name();
     format!("{user}: {verb} {resource}.{group}/{subresource} {name} in {namespace}")
 }
 
 /// Virtual cluster `ke` with the namespace `edge`, beside `hz` with its own, and the host's `kube-system`.
-pub(crate) fn ke() -> Mapping {
+pub fn ke() -> Mapping {
     let mut index = Index::new();
     for (cluster, host) in [("ke", "edge-ke"), ("hz", "edge-hz")] {
         let (host, cluster) = (host.parse().unwrap(), cluster.parse().unwrap());

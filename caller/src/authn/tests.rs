@@ -6,7 +6,7 @@ use protocol::identity::Identity;
 use rewrite::mapping::identity::Seen;
 
 use super::*;
-use crate::access::fake::{Fake, ke};
+use crate::testing::{Fake, ke};
 
 fn user(name: &str, groups: &[&str]) -> TokenUser {
     let groups = groups.iter().map(ToString::to_string).collect();
@@ -24,7 +24,7 @@ fn bearer(token: &str) -> HeaderMap {
     HeaderMap::from_iter([(http::header::AUTHORIZATION, format!("Bearer {token}").parse().unwrap())])
 }
 
-fn who() -> Who<Arc<Fake>> {
+fn who() -> Authenticator<Arc<Fake>> {
     let account = TokenUser {
         uid: "u1".into(),
         extra: BTreeMap::from([("authentication.kubernetes.io/node-name".into(), vec!["beijing-1".into()])]),
@@ -43,12 +43,12 @@ fn who() -> Who<Arc<Fake>> {
         ("odd", user("eve ", &[])),
         ("strange", user("system:serviceaccount:edge-ke:bob", &["system:masters", "system:serviceaccounts:edge-hz"])),
     ];
-    Who::new(Arc::new(Fake { tokens: tokens.into(), ..Fake::default() }))
+    Authenticator::new(Arc::new(Fake { tokens: tokens.into(), ..Fake::default() }))
 }
 
 #[tokio::test]
 async fn a_certificate_is_somebody_of_the_virtual_cluster_only() {
-    let caller = who().identify(&ke(), None, &mut certificate("eve", &["system:masters"])).await.unwrap();
+    let caller = who().authenticate(&ke(), None, &mut certificate("eve", &["system:masters"])).await.unwrap();
     assert_eq!((caller.kind, caller.virtual_name()), (Kind::Certificate, "eve"));
     assert_eq!(caller.host.name(), "vc:ke:eve");
     assert_eq!(caller.host.groups(), ["vc:ke:system:masters", "vc:ke:system:authenticated", "system:authenticated"]);
@@ -59,7 +59,7 @@ async fn names_that_look_like_the_hosts_get_the_prefix_too() {
     for name in
         ["vc:hz:eve", "vc:ke:eve", "system:serviceaccount:edge-ke:bob", "system:serviceaccount:edge:bob", "host:x"]
     {
-        let caller = who().identify(&ke(), None, &mut certificate(name, &[name])).await.unwrap();
+        let caller = who().authenticate(&ke(), None, &mut certificate(name, &[name])).await.unwrap();
         assert_eq!(caller.host.name(), format!("vc:ke:{name}"));
         assert_eq!(caller.host.groups()[0], format!("vc:ke:{name}"));
     }
@@ -67,7 +67,7 @@ async fn names_that_look_like_the_hosts_get_the_prefix_too() {
 
 #[tokio::test]
 async fn a_service_account_of_the_cluster_stays_what_it_is() {
-    let caller = who().identify(&ke(), None, &mut bearer("account")).await.unwrap();
+    let caller = who().authenticate(&ke(), None, &mut bearer("account")).await.unwrap();
     assert_eq!((caller.kind, caller.virtual_name()), (Kind::ServiceAccount, "system:serviceaccount:edge:bob"));
     assert_eq!(caller.host.name(), "system:serviceaccount:edge-ke:bob");
     assert_eq!(
@@ -89,7 +89,7 @@ async fn a_service_account_of_the_cluster_stays_what_it_is() {
 
 #[tokio::test]
 async fn a_service_account_has_no_other_groups() {
-    let caller = who().identify(&ke(), None, &mut bearer("strange")).await.unwrap();
+    let caller = who().authenticate(&ke(), None, &mut bearer("strange")).await.unwrap();
     let own = ["vc:ke:system:serviceaccounts", "vc:ke:system:authenticated", "system:authenticated"];
     assert_eq!(caller.host.groups(), own);
 }
@@ -107,7 +107,7 @@ async fn tokens_of_others_are_unauthorized() {
         ("admin", None),
         ("component", None),
     ] {
-        let error = who().identify(&ke(), host_tokens, &mut bearer(token)).await.unwrap_err();
+        let error = who().authenticate(&ke(), host_tokens, &mut bearer(token)).await.unwrap_err();
         let status = Status::from(&error);
         assert_eq!((status.code, &*status.message), (401, "Unauthorized"), "{token}");
     }
@@ -119,7 +119,7 @@ async fn users_of_other_tokens_are_told_apart() {
         [("sso:", "vc:ke:sso:admin", "vc:ke:sso:operators"), ("", "vc:ke:admin", "vc:ke:operators")]
     {
         let taken = HostTokens::new(prefix).unwrap();
-        let caller = who().identify(&ke(), Some(&taken), &mut bearer("admin")).await.unwrap();
+        let caller = who().authenticate(&ke(), Some(&taken), &mut bearer("admin")).await.unwrap();
         assert_eq!((caller.kind, caller.host.name()), (Kind::Token, name));
         assert_eq!(caller.virtual_name(), format!("{prefix}admin"));
         // Administrators of the host are none here.
@@ -135,19 +135,19 @@ async fn users_of_other_tokens_are_told_apart() {
 async fn a_certificate_comes_before_a_token_and_a_good_token_before_a_bad_one() {
     let mut both = certificate("eve", &[]);
     both.extend(bearer("unknown"));
-    assert_eq!(who().identify(&ke(), None, &mut both).await.unwrap().virtual_name(), "eve");
+    assert_eq!(who().authenticate(&ke(), None, &mut both).await.unwrap().virtual_name(), "eve");
     assert!(both.is_empty());
 
     let mut two = bearer("unknown");
     // `account`.
     two.insert("sec-websocket-protocol", "x,base64url.bearer.authorization.k8s.io.YWNjb3VudA".parse().unwrap());
-    assert_eq!(who().identify(&ke(), None, &mut two).await.unwrap().kind, Kind::ServiceAccount);
+    assert_eq!(who().authenticate(&ke(), None, &mut two).await.unwrap().kind, Kind::ServiceAccount);
 }
 
 #[tokio::test]
 async fn without_credentials_one_is_anonymous() {
     for mut headers in [HeaderMap::new(), certificate("", &["system:masters"])] {
-        let caller = who().identify(&ke(), None, &mut headers).await.unwrap();
+        let caller = who().authenticate(&ke(), None, &mut headers).await.unwrap();
         assert_eq!((caller.kind, caller.virtual_name()), (Kind::Anonymous, "system:anonymous"));
         assert_eq!(caller.host.groups(), ["vc:ke:system:unauthenticated", "system:unauthenticated"]);
         assert!(!caller.is_authenticated());
@@ -156,8 +156,8 @@ async fn without_credentials_one_is_anonymous() {
 
 #[tokio::test]
 async fn a_host_that_does_not_answer_is_not_a_bad_token() {
-    let who = Who::new(Arc::new(Fake { fails: true, ..Fake::default() }));
-    let error = who.identify(&ke(), None, &mut bearer("account")).await.unwrap_err();
+    let who = Authenticator::new(Arc::new(Fake { fails: true, ..Fake::default() }));
+    let error = who.authenticate(&ke(), None, &mut bearer("account")).await.unwrap_err();
     let status = Status::from(&error);
     assert_eq!((status.code, status.retry_after()), (503, Some(1)));
 }

@@ -12,9 +12,9 @@ use kube_wire::media::JSON;
 use rewrite::HostNamespace;
 use tokio::time::timeout;
 
+use super::{Attributes, Decision, Rules};
 use super::{ReviewError, Reviews, TokenUser, wire};
-use crate::access::{Attributes, Decision, Rules};
-use crate::who::HostUser;
+use crate::identity::HostUser;
 use host_client::{Host, full};
 
 /// The time limit for an answer: the time that an API server waits for an authentication webhook

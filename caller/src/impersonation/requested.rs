@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use kube_wire::Status;
 
-use super::headers::{EXTRA, GROUP, UID, USER};
+use crate::identity::headers::{EXTRA, GROUP, UID, USER};
 
 /// Each group and each value of an extra field is a question to the host, so their number is bounded.
 const MAX_PARTS: usize = 256;

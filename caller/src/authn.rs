@@ -1,17 +1,14 @@
 //! Authentication: the caller, and the caller's identity on the host.
 //!
-//! [`Who::identify`] takes what proves an identity out of a request: the certificate that the proxy-server verified, or a
-//! bearer token that the host knows. [`HostUser`] is the only identity on the host, and only this module creates it: from
-//! a name that gets the prefix of its virtual cluster, or from a service account in a namespace of the virtual cluster.
-//! Other tokens of the host are accepted only if the configuration says so ([`HostTokens`]). What is *not* here: what the
-//! caller may do ([`access`](crate::access)), and acting as somebody else ([`impersonate`](crate::impersonate)).
+//! [`Authenticator::authenticate`] takes what proves an identity out of a request: the certificate that the proxy-server
+//! verified, or a bearer token that the host knows. Tokens of the host that belong to no service account are accepted only
+//! if the configuration says so ([`HostTokens`]).
 //!
-//! Reading order: [`Who::identify`], `credential` (credentials in headers), `token` (the user of a token), [`host_user`],
-//! `account`.
+//! Reading order: [`Authenticator::authenticate`], `credential` (credentials in headers), `token` (the user of a token),
+//! [`host_tokens`].
 
-mod account;
 mod credential;
-pub mod host_user;
+pub mod host_tokens;
 mod token;
 
 #[cfg(test)]
@@ -22,51 +19,22 @@ use kube_wire::Status;
 use rewrite::Mapping;
 use tracing::{debug, warn};
 
-use crate::access::reviews::TokenUser;
-use crate::access::{ReviewError, Reviews};
-use crate::host_tokens::HostTokens;
-pub(crate) use account::Account;
-use credential::Credentials;
 use host_client::Host;
-use host_user::{ACCOUNTS, ACCOUNTS_OF, AUTHENTICATED};
-pub use host_user::{HostUser, Inexpressible};
-use token::Tokens;
 
-/// `Anonymous` of `k8s.io/apiserver/pkg/authentication/user/user.go`.
-pub(crate) const ANONYMOUS: &str = "system:anonymous";
+use crate::identity::host_user::{ACCOUNTS, ACCOUNTS_OF, AUTHENTICATED};
+use crate::identity::{ANONYMOUS, Account, Caller, HostUser, Inexpressible, Kind};
+use crate::reviews::{ReviewError, Reviews, TokenUser};
+use credential::Credentials;
+pub use host_tokens::{BadPrefix, HostTokens};
+use token::Tokens;
 
 /// `CredentialIDKey` of the same file: an extra field that audit logs tell credentials by.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// Finds out who asks. One for all virtual clusters: whose a token is does not depend on where it is shown.
+/// Authenticates callers. One for all virtual clusters: whose a token is does not depend on where it is shown.
 #[derive(Debug)]
-pub struct Who<R = Host> {
+pub struct Authenticator<R = Host> {
     tokens: Tokens<R>,
-}
-
-/// Somebody who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
-    /// Who that is on the host.
-    pub host: HostUser,
-    /// How the caller is known.
-    pub kind: Kind,
-    virtual_name: String,
-}
-
-/// How the caller is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// By a client certificate.
-    Certificate,
-    /// By the token of a service account.
-    ServiceAccount,
-    /// By another token that the host knows, and the virtual cluster takes.
-    Token,
-    /// Not at all.
-    Anonymous,
-    /// As somebody that another caller may act as.
-    Impersonated,
 }
 
 /// Nobody knows who asks.
@@ -81,20 +49,20 @@ pub enum Unauthenticated {
     Review(#[from] ReviewError),
 }
 
-// === impl Who ===
+// === impl Authenticator ===
 
-impl<R: Reviews> Who<R> {
+impl<R: Reviews> Authenticator<R> {
     /// Asks `reviews` about tokens.
     pub fn new(reviews: R) -> Self {
         Self { tokens: Tokens::new(reviews) }
     }
 
-    /// Who asks in the virtual cluster of `mapping`, which takes `host_tokens`. All that proves identity is removed from the
+    /// Authenticator asks in the virtual cluster of `mapping`, which takes `host_tokens`. All that proves identity is removed from the
     /// headers, used or not.
     ///
     /// The order is kube-apiserver's (`pkg/kubeapiserver/authenticator/config.go`): a certificate, then each token. The
     /// first that is good counts, and a bad one beside it does no harm; only if all are bad is the request refused.
-    pub async fn identify(
+    pub async fn authenticate(
         &self,
         mapping: &Mapping,
         host_tokens: Option<&HostTokens>,
@@ -136,24 +104,10 @@ impl<R: Reviews> Who<R> {
 // === impl Caller ===
 
 impl Caller {
-    /// What the virtual cluster calls the caller; for messages and logs.
-    pub fn virtual_name(&self) -> &str {
-        &self.virtual_name
-    }
-
-    /// Whether the caller is in `system:authenticated`.
-    pub fn is_authenticated(&self) -> bool {
-        self.host.is_authenticated()
-    }
-
-    pub(crate) fn impersonated(host: HostUser, virtual_name: String) -> Self {
-        Self { host, virtual_name, kind: Kind::Impersonated }
-    }
-
     fn of_certificate(mapping: &Mapping, identity: protocol::identity::Identity) -> Result<Self, Inexpressible> {
         let extra = identity.credential.map(|id| (CREDENTIAL_ID.to_owned(), vec![id])).into_iter().collect();
         let host = HostUser::stranger(mapping, &identity.user, &identity.groups, identity.uid, extra)?;
-        Ok(Self { host, virtual_name: identity.user, kind: Kind::Certificate })
+        Ok(Self::new(host, identity.user, Kind::Certificate))
     }
 
     /// `None` if the user is a service account of somebody else, or nobody here, or cannot be written down.
@@ -165,17 +119,18 @@ impl Caller {
             let virtual_name = host_tokens.name(&user.name)?;
             let groups = host_tokens.groups(&user.groups);
             let host = HostUser::stranger(mapping, &virtual_name, &groups, uid, extra).ok()?;
-            return Some(Self { host, virtual_name, kind: Kind::Token });
+            return Some(Self::new(host, virtual_name, Kind::Token));
         };
         let namespace = mapping.member(account.namespace.as_bytes())?;
         let virtual_name = Account { namespace: namespace.as_str(), ..account }.to_string();
         let host = HostUser::account(mapping, &user.name, &user.groups, uid, extra).ok()?;
-        Some(Self { host, virtual_name, kind: Kind::ServiceAccount })
+        Some(Self::new(host, virtual_name, Kind::ServiceAccount))
     }
 
     /// Whom a token stands for, in the names of the virtual cluster; `None` if it is nobody there.
-    pub(crate) fn shown(mapping: &Mapping, host_tokens: Option<&HostTokens>, user: TokenUser) -> Option<TokenUser> {
-        let Self { virtual_name: name, kind, .. } = Self::of_token(mapping, host_tokens, &user)?;
+    pub fn shown(mapping: &Mapping, host_tokens: Option<&HostTokens>, user: TokenUser) -> Option<TokenUser> {
+        let caller = Self::of_token(mapping, host_tokens, &user)?;
+        let (name, kind) = (caller.virtual_name().to_owned(), caller.kind);
         let groups = if kind == Kind::Token {
             let own = host_tokens.map(|host_tokens| host_tokens.groups(&user.groups)).unwrap_or_default();
             own.into_iter().chain([AUTHENTICATED.to_owned()]).collect()
@@ -191,7 +146,7 @@ impl Caller {
 
     fn anonymous(mapping: &Mapping) -> Self {
         let host = HostUser::anonymous(mapping);
-        Self { host, virtual_name: ANONYMOUS.to_owned(), kind: Kind::Anonymous }
+        Self::new(host, ANONYMOUS.to_owned(), Kind::Anonymous)
     }
 }
 

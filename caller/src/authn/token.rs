@@ -11,9 +11,10 @@ use ops::secret::Secret;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
-use crate::access::memo::Memo;
-use crate::access::reviews::TokenUser;
-use crate::access::{Key, ReviewError, Reviews};
+use crate::memo::Memo;
+use crate::reviews::TokenUser;
+use crate::reviews::key::Key;
+use crate::reviews::{ReviewError, Reviews};
 
 /// How long a good token is believed. A service account that is deleted can go on for as long.
 const GOOD: Duration = Duration::from_secs(10);

@@ -5,24 +5,24 @@ use kube_wire::{RequestInfo, Target};
 use protocol::identity::Identity;
 use tokio::time::advance;
 
-use super::fake::{Fake, ke};
-use super::rules::NonResourceRule;
 use super::*;
-use crate::who::Who;
+use crate::authn::Authenticator;
+use crate::reviews::rules::NonResourceRule;
+use crate::testing::{Fake, ke};
 
 async fn caller(name: &str) -> Caller {
     let mut headers = HeaderMap::new();
     if !name.is_empty() {
         Identity { user: name.into(), groups: Vec::new(), uid: None, credential: None }.write(&mut headers);
     }
-    Who::new(Arc::new(Fake::default())).identify(&ke(), None, &mut headers).await.unwrap()
+    Authenticator::new(Arc::new(Fake::default())).authenticate(&ke(), None, &mut headers).await.unwrap()
 }
 
 fn listing<'a>(resource: &'a str, namespace: &'a HostNamespace) -> Attributes<'a> {
     Attributes { verb: "list", group: "", version: "v1", resource, subresource: "", name: "", namespace }
 }
 
-async fn is_allowed(access: &Access<Arc<Fake>>, caller: &Caller, namespace: &HostNamespace) -> bool {
+async fn is_allowed(access: &Authorizer<Arc<Fake>>, caller: &Caller, namespace: &HostNamespace) -> bool {
     access.check(&caller.host, &listing("nodes", namespace)).await.unwrap().allowed
 }
 
@@ -31,7 +31,7 @@ const NODES: &str = "vc:ke:eve: list nodes./  in atoll-root-ke";
 #[tokio::test(start_paused = true)]
 async fn permissions_last_longer_than_refusals() {
     let fake = Fake::allowing(&[NODES]);
-    let access = Access::new(Arc::clone(&fake));
+    let access = Authorizer::new(Arc::clone(&fake));
     let root = HostNamespace::root(&"ke".parse().unwrap());
     let (eve, bob) = (caller("eve").await, caller("bob").await);
     for _ in 0..2 {
@@ -51,7 +51,7 @@ async fn permissions_last_longer_than_refusals() {
 #[tokio::test(start_paused = true)]
 async fn after_a_write_no_refusal_is_remembered() {
     let fake = Fake::allowing(&[]);
-    let access = Access::new(Arc::clone(&fake));
+    let access = Authorizer::new(Arc::clone(&fake));
     let root = HostNamespace::root(&"ke".parse().unwrap());
     let eve = caller("eve").await;
     assert!(!is_allowed(&access, &eve, &root).await);
@@ -75,7 +75,7 @@ async fn after_a_write_no_refusal_is_remembered() {
 #[tokio::test]
 async fn a_write_revokes_at_once() {
     let fake = Fake::allowing(&[NODES]);
-    let access = Access::new(Arc::clone(&fake));
+    let access = Authorizer::new(Arc::clone(&fake));
     let root = HostNamespace::root(&"ke".parse().unwrap());
     let eve = caller("eve").await;
     assert!(is_allowed(&access, &eve, &root).await);
@@ -87,7 +87,7 @@ async fn a_write_revokes_at_once() {
 #[tokio::test]
 async fn every_part_of_a_question_counts() {
     let (fake, eve) = (Fake::allowing(&[]), caller("eve").await);
-    let access = Access::new(Arc::clone(&fake));
+    let access = Authorizer::new(Arc::clone(&fake));
     let (root, edge) = ("atoll-root-ke".parse().unwrap(), "edge-ke".parse().unwrap());
     let base = listing("nodes", &root);
     for other in [
@@ -106,7 +106,7 @@ async fn every_part_of_a_question_counts() {
 
 #[tokio::test]
 async fn a_denial_is_said_in_virtual_names() {
-    let access = Access::new(Fake::allowing(&[]));
+    let access = Authorizer::new(Fake::allowing(&[]));
     let eve = caller("eve").await;
     for (namespace, place) in [("atoll-root-ke", "at the cluster scope"), ("edge-ke", r#"in the namespace "edge""#)] {
         let namespace = namespace.parse().unwrap();
@@ -121,7 +121,7 @@ async fn a_denial_is_said_in_virtual_names() {
 #[tokio::test]
 async fn a_host_that_fails_is_503_and_nothing_is_remembered() {
     let fake = Arc::new(Fake { fails: true, ..Fake::default() });
-    let access = Access::new(Arc::clone(&fake));
+    let access = Authorizer::new(Arc::clone(&fake));
     let (eve, root) = (caller("eve").await, "atoll-root-ke".parse().unwrap());
     for _ in 0..2 {
         let refused = access.demand(&ke(), &eve, &listing("nodes", &root)).await.unwrap_err();
@@ -134,8 +134,8 @@ async fn a_host_that_fails_is_503_and_nothing_is_remembered() {
 async fn paths_are_for_whom_they_are_for() {
     let rule = NonResourceRule { verbs: vec!["get".into()], non_resource_urls: vec!["*".into()] };
     let rules = Rules { non_resource_rules: vec![rule], ..Rules::default() };
-    let generous = Access::new(Arc::new(Fake { rules, ..Fake::default() }));
-    let strict = Access::new(Fake::allowing(&[]));
+    let generous = Authorizer::new(Arc::new(Fake { rules, ..Fake::default() }));
+    let strict = Authorizer::new(Fake::allowing(&[]));
     let (eve, nobody) = (caller("eve").await, caller("").await);
     for (path, [by_nobody, by_eve, by_rule]) in [
         ("/healthz", [true, true, true]),

@@ -1,0 +1,21 @@
+//! The caller of a request to a virtual cluster: authentication, authorisation, impersonation.
+//!
+//! The host decides everything. [`authn`] asks it for the owner of a token, and [`authz`] what a caller may do, by the
+//! reviews in [`reviews`]. The answers are cached for a short time. What is *not* here: which question a request is, and
+//! the path of a request.
+//!
+//! Reading order: [`identity`] (who somebody is), [`reviews`] (what is asked of the host), `memo` (the cache of answers),
+//! [`authn`], [`authz`], [`impersonation`].
+
+pub mod authn;
+pub mod authz;
+pub mod identity;
+pub mod impersonation;
+mod memo;
+pub mod reviews;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+pub use authn::Authenticator;
+pub use authz::Authorizer;
+pub use identity::{Caller, HostUser};
