@@ -31,7 +31,7 @@ use ports::{PortBase, Ports};
 /// The log filter for both halves without `RUST_LOG`: only messages that require an action.
 const LOG: &str = "warn";
 /// The same for a toy, about which the demo has already warned that nothing on it is secure.
-const LOG_ON_A_TOY: &str = "warn,proxy_agent::gate=error";
+const LOG_ON_A_TOY: &str = "warn,virtual_cluster::gate=error";
 
 /// The identity of the agent.
 const AGENT: &str = "demo";

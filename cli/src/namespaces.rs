@@ -19,10 +19,10 @@ use ops::drain::Tasks;
 use ops::files::Reloader;
 use protocol::ClusterName;
 use proxy_agent::config;
-use proxy_agent::root::{MIRROR_FINALIZER, MIRROR_LABEL, ROOT_LABEL as ROOT};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
+use virtual_cluster::root::{MIRROR_FINALIZER, MIRROR_LABEL, ROOT_LABEL as ROOT};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";

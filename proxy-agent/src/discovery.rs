@@ -18,10 +18,10 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
-use crate::policy::{Custom, Customs};
-use crate::shared::Definitions;
 use host_client::Host;
 pub(crate) use read::DiscoveryError;
+use virtual_cluster::policy::{Custom, Customs};
+use virtual_cluster::shared::Definitions;
 
 /// The interval of periodic reads.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(60);

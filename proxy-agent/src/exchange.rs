@@ -61,17 +61,10 @@ use rewrite::{Mapping, View, VirtualNamespace};
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
-use crate::clusters::{VirtualCluster, VirtualClusters};
 use crate::discovery::Discovery;
-use crate::gate::Gate;
 use crate::nodes::Nodes;
-use crate::own_rights::OwnRights;
-use crate::policy::Custom;
 use crate::refusal::{Exhausted, Refusal};
-use crate::root::Root;
 use crate::seal::Seal;
-use crate::seats::Seated;
-use crate::shared::{Definitions, Overlays, Rules};
 use crate::translate::{Collector, ShownBody, Upstream, show, warnings};
 use authorise::Identified;
 use body::{Body, BodyUse};
@@ -84,6 +77,13 @@ use node_ports::Ports;
 use plan::{After, Plan};
 use told::Told;
 use turn::Turn;
+use virtual_cluster::clusters::{VirtualCluster, VirtualClusters};
+use virtual_cluster::gate::Gate;
+use virtual_cluster::own_rights::OwnRights;
+use virtual_cluster::policy::Custom;
+use virtual_cluster::root::Root;
+use virtual_cluster::share::seats::Seated;
+use virtual_cluster::shared::{Definitions, Overlays, Rules};
 
 /// The number of retries of a patch that became a PUT (`MaxRetryWhenPatchConflicts` in apiserver's `patch.go`).
 pub(crate) const CONFLICTS: u32 = 5;

@@ -26,32 +26,20 @@
 //! | told | what a response tells the proxy-server for its log: the caller, and whose fault a refusal is | `exchange` |
 
 pub mod app;
-pub mod clusters;
 pub mod config;
 pub mod dial;
 mod discovery;
 pub mod exchange;
 pub mod flags;
-pub mod gate;
-mod heavy;
 pub mod layer4;
-pub mod namespaces;
 mod nodes;
 pub mod offers;
-mod own_rights;
-pub mod pod_security;
-mod policy;
 pub mod ready;
 mod refusal;
-mod roles;
-pub mod root;
 mod seal;
-mod seats;
 pub mod serve;
-mod shared;
 pub mod status;
 mod translate;
-mod turns;
 
 pub use app::App;
 pub use config::ProxyAgentConfiguration;

@@ -1,16 +1,14 @@
 //! Which nodes are a cluster's own.
 
-pub(crate) mod own;
-
 use http::{Request, StatusCode, header};
 use kube_wire::Status;
 use kube_wire::name::SegmentName;
 use kube_wire::query::Query;
 
-use crate::clusters::VirtualCluster;
 use crate::refusal::Refusal;
 use host_client::collect::collect;
 use host_client::{Host, empty};
+use virtual_cluster::clusters::VirtualCluster;
 
 /// The largest answer, in bytes: the metadata of one node.
 const MAX: usize = 1024 * 1024;

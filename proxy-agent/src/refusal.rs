@@ -65,13 +65,13 @@ pub(crate) enum Exhausted {
     /// The memory for heads.
     #[error("too many requests: long URLs and headers of waiting requests use up the agent's memory for this cluster")]
     Heads,
-    /// The [seats](crate::seats) at the host.
+    /// The [seats](virtual_cluster::share::seats) at the host.
     #[error("too many requests: other lists and watches of this cluster occupy all of its seats at the API server")]
     Seats,
-    /// The [turns](crate::turns) of large bodies.
+    /// The [turns](virtual_cluster::share::turns) of large bodies.
     #[error("too many requests: the agent or the API server is busy with other large objects")]
     Turns,
-    /// The [rate](crate::heavy) of bodies that cost the host much. The cluster may try again after this time.
+    /// The [rate](virtual_cluster::share::heavy) of bodies that cost the host much. The cluster may try again after this time.
     #[error("this cluster has sent too many objects with many fields and elements, or with many errors")]
     Weight(Duration),
 }

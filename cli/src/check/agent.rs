@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use host_client::config::Host;
 use ops::config::Located;
 use ops::drain::Tasks;
 use ops::files::Reloader;
 use protocol::AgentId;
 use proxy_agent::ProxyAgentConfiguration;
-use proxy_agent::clusters::VirtualClusters;
-use proxy_agent::config::{Host, VirtualCluster};
-use proxy_agent::namespaces::Namespaces;
+use virtual_cluster::clusters::VirtualClusters;
+use virtual_cluster::config::VirtualCluster;
+use virtual_cluster::namespaces::Namespaces;
 
 use super::certificate::chain;
 use super::report::Report;

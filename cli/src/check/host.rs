@@ -29,12 +29,12 @@ use ops::drain::Tasks;
 use ops::files::Reloader;
 use proxy_agent::ProxyAgentConfiguration;
 use proxy_agent::config;
-use proxy_agent::gate;
-use proxy_agent::root::MIRROR_LABEL;
 use rewrite::name::{CLUSTER_LABEL, METADATA_NAME_LABEL, is_own_key};
 use rewrite::request::ProtectedKeys;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
+use virtual_cluster::gate;
+use virtual_cluster::root::MIRROR_LABEL;
 
 use super::certificate::chain;
 use super::report::Report;

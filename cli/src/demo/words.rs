@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use proxy_agent::gate;
+use virtual_cluster::gate;
 
 use super::files::{Files, Way};
 use super::host::Host;

@@ -9,23 +9,23 @@ use ops::files::Reloader;
 use rewrite::view::Certificate;
 use tokio::time::timeout;
 
-use crate::clusters::{ByName, ClusterError, VirtualClusters};
 use crate::config::{ProxyAgentConfiguration, TakenNodePorts};
 use crate::discovery::Discovery;
 use crate::exchange::{Exchange, Parts};
-use crate::gate::{Accepted, Gate};
-use crate::namespaces::{self, Namespaces};
-use crate::nodes::{self, Nodes};
-use crate::own_rights::OwnRights;
-use crate::roles;
-use crate::root::Root;
+use crate::nodes::Nodes;
 use crate::seal::Seal;
-use crate::shared::overlays::orphans;
-use crate::shared::{Definitions, Rules, handover};
 use caller::Authenticator;
 use caller::Authorizer;
 use host_client::Host;
 use host_client::api::{Api, Selection, Shape};
+use virtual_cluster::clusters::{ByName, ClusterError, VirtualClusters};
+use virtual_cluster::gate::{Accepted, Gate};
+use virtual_cluster::namespaces::{self, Namespaces};
+use virtual_cluster::own_rights::OwnRights;
+use virtual_cluster::roles;
+use virtual_cluster::root::Root;
+use virtual_cluster::shared::overlays::orphans;
+use virtual_cluster::shared::{Definitions, Rules, handover};
 
 /// The time that the admission policies wait for the annotations of namespaces.
 const ANNOTATING: Duration = Duration::from_secs(10);
@@ -52,7 +52,7 @@ pub(super) fn open(
     };
     let host = Host::open(configured, reloader, tasks.child()).context("host")?;
     let api = Api::new(host.clone());
-    let names = config.virtual_clusters.iter().map(|cluster| crate::clusters::engine_name(&cluster.name));
+    let names = config.virtual_clusters.iter().map(|cluster| virtual_cluster::clusters::engine_name(&cluster.name));
     let namespaces = Arc::new(Namespaces::new(names));
     let listed = config.virtual_clusters.iter().map(|cluster| &**cluster);
     let clusters = VirtualClusters::new(listed, &namespaces, config.reserved())?;
@@ -67,7 +67,8 @@ pub(super) fn open(
     let reflector = api.reflect(namespaces::PATH, Selection::default());
     let followed = Arc::clone(&namespaces);
     keep(tasks, "namespaces", async move { followed.follow(reflector).await });
-    let reflector = api.reflect(nodes::own::PATH, Selection { shape: Shape::Metadata, ..Selection::default() });
+    let reflector =
+        api.reflect(virtual_cluster::nodes::PATH, Selection { shape: Shape::Metadata, ..Selection::default() });
     let nodes = clusters.nodes();
     keep(tasks, "nodes", async move { nodes.follow(reflector).await });
     let reflector = api.reflect(roles::PATH, Selection::default());

@@ -14,8 +14,9 @@ use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::exchange::Slices;
-use crate::config::{ProxyAgentConfiguration, VirtualCluster};
+use crate::config::ProxyAgentConfiguration;
 use crate::offers::Current;
+use virtual_cluster::config::VirtualCluster;
 
 /// What follows the file.
 pub(super) struct Reload {

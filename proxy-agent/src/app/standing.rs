@@ -10,13 +10,13 @@ use protocol::AgentId;
 
 use super::exchange::Slices;
 use crate::config::PhysicalCluster;
-use crate::gate;
 use crate::ready::{Tunnels, WayState};
-use crate::root::Founding;
 use crate::status::{
     AgentStatus, CertificateStatus, HostServerStatus, HostStatus, KIND, PhysicalClusterStatus, TunnelStatus,
     VirtualClusterStatus,
 };
+use virtual_cluster::gate;
+use virtual_cluster::root::Founding;
 
 /// The status of a cluster whose host has no admission policies.
 const DIRECT_ACCESS: &str = "unsafe: its tokens can leave the virtual cluster when they are used directly at the host";

@@ -6,9 +6,12 @@ use ops::config::{Located, Problems};
 use rewrite::name::endings;
 use rewrite::request::KeyPattern;
 
-use super::{Custom, CustomResourceDefinitions, Host, ProxyAgentConfiguration, VirtualCluster, is_within};
+use virtual_cluster::config::{Custom, VirtualCluster};
+use virtual_cluster::shared::config::{CustomResourceDefinitions, is_within};
+
+use super::{Host, ProxyAgentConfiguration};
 use crate::layer4::Destination;
-use crate::shared::Kind;
+use virtual_cluster::shared::Kind;
 
 pub(super) fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
     if config.servers.is_empty() {

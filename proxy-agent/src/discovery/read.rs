@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{Resource, Resources};
-use crate::shared::DEFINITIONS;
 use host_client::api::HostApi as _;
 use host_client::api::{Api, ApiError};
 use host_client::collect::collect;
 use host_client::{Host, HostError, empty};
+use virtual_cluster::shared::DEFINITIONS;
 
 /// The largest document, in bytes. A cluster with a thousand CRDs has about 2 MB.
 const MAX: usize = 16 * 1024 * 1024;

@@ -20,12 +20,12 @@ use super::Asked;
 use super::object::Object;
 use super::patch::named;
 use super::plan::{After, As, Plan, program};
-use crate::namespaces::{self, Annotations};
 use crate::refusal::Refusal;
-use crate::root::Growth;
 use crate::translate::{Show, Upstream};
 use caller::reviews::Attributes;
 use host_client::{HostBody, full};
+use virtual_cluster::namespaces::{self, Annotations};
+use virtual_cluster::root::Growth;
 
 /// The apply that follows the creation of the namespace.
 #[derive(Debug, PartialEq, Eq)]

@@ -18,13 +18,13 @@ use tunnel::Reservation;
 use super::Asked;
 use super::body::{BodyUse, content_type};
 use super::plan::group_kind;
-use crate::clusters::VirtualCluster;
-use crate::heavy::{self, BURST, BURST_OF_DEFINITIONS};
 use crate::refusal::{Exhausted, Refusal};
-use crate::seats::Load;
-use crate::shared;
 use crate::translate::{Upstream, encoding};
-use crate::turns::{LARGE_LENGTH, MEDIUM_WEIGHT, Size};
+use virtual_cluster::clusters::VirtualCluster;
+use virtual_cluster::share::heavy::{self, BURST, BURST_OF_DEFINITIONS};
+use virtual_cluster::share::seats::Load;
+use virtual_cluster::share::turns::{LARGE_LENGTH, MEDIUM_WEIGHT, Size};
+use virtual_cluster::shared;
 
 /// Bodies up to this weight, in bytes, are not charged to the cluster's memory. Those of ordinary requests weigh less.
 const UNCHARGED: usize = 32 * 1024;

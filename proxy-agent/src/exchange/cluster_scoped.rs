@@ -24,14 +24,14 @@ use super::own_words::Upstream as Place;
 use super::plan::{After, As, Plan, program};
 use super::review::Kind;
 use super::{Asked, mirrors};
-use crate::namespaces;
-use crate::policy::{self, Class, Custom};
 use crate::refusal::Refusal;
-use crate::root::Growth;
-use crate::shared::{self, Moved};
 use crate::translate::{Show, Upstream, encoding};
 use host_client::collect::MAX_OBJECT;
 use host_client::{HostBody, empty};
+use virtual_cluster::namespaces;
+use virtual_cluster::policy::{self, Class, Custom};
+use virtual_cluster::root::Growth;
+use virtual_cluster::shared::{self, Moved};
 
 /// Namespaces that no API server deletes (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];

@@ -9,8 +9,8 @@ use kube_wire::{ResourceRequest, Verb};
 
 use super::Asked;
 use super::cluster_scoped::forbidden;
-use crate::gate::Standing;
 use crate::refusal::Refusal;
+use virtual_cluster::gate::Standing;
 
 const WHY: &str = "the host cluster may not enforce the admission policies that protect the fields of this status on which its \
                    control plane acts; ask the operator of the host cluster";

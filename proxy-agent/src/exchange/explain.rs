@@ -24,17 +24,10 @@ use serde_json::json;
 use super::body::{Body, BodyUse};
 use super::plan::{After, Plan};
 use super::{Asked, Parts};
-use crate::clusters::{ClusterError, VirtualClusters, engine_name};
 use crate::config::{ProxyAgentConfiguration, TakenNodePorts};
 use crate::discovery::Discovery;
-use crate::gate::{Accepted, Gate};
-use crate::namespaces::Namespaces;
 use crate::nodes::Nodes;
-use crate::own_rights::OwnRights;
-use crate::policy;
-use crate::root::Root;
 use crate::seal::Seal;
-use crate::shared::{Definitions, Rules};
 use crate::translate::Show;
 use caller::Authenticator;
 use caller::Authorizer;
@@ -43,6 +36,13 @@ use host_client::api::Following;
 use host_client::api::{Api, Change};
 use paper::Paper;
 pub use question::Question;
+use virtual_cluster::clusters::{ClusterError, VirtualClusters, engine_name};
+use virtual_cluster::gate::{Accepted, Gate};
+use virtual_cluster::namespaces::Namespaces;
+use virtual_cluster::own_rights::OwnRights;
+use virtual_cluster::policy;
+use virtual_cluster::root::Root;
+use virtual_cluster::shared::{Definitions, Rules};
 
 /// What would become of a request.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use rewrite::view::Filter;
 use rewrite::{Mapping, Program, VirtualNamespace};
 
 use super::Asked;
-use crate::policy::{self, Class};
 use crate::refusal::Refusal;
 use crate::seal::Unopened;
 use crate::translate::{Arrivals, Show, beginning};
+use virtual_cluster::policy::{self, Class};
 
 /// The label that every Namespace has: its own name.
 const METADATA_NAME: &str = "kubernetes.io/metadata.name";

@@ -15,11 +15,11 @@ use super::own_words::Upstream;
 use super::plan::{After, As, Plan, program};
 use super::review::Kind;
 use super::{Asked, mirrors, node_ports};
-use crate::policy;
 use crate::refusal::Refusal;
-use crate::shared::Moved;
 use crate::translate::{Proxied, Show};
 use host_client::empty;
+use virtual_cluster::policy;
+use virtual_cluster::shared::Moved;
 
 const NAMESPACES: GroupResource<'_> = GroupResource { group: "", resource: "namespaces" };
 

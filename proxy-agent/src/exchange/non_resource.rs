@@ -6,9 +6,9 @@ use kube_wire::request_info::NonResourceRequest;
 use super::Asked;
 use super::plan::{After, As, Plan};
 use crate::refusal::Refusal;
-use crate::shared::Moved;
 use crate::translate::Show;
 use host_client::empty;
+use virtual_cluster::shared::Moved;
 
 impl Asked<'_> {
     /// Discovery and its kin say nothing about namespaces, so they pass as they are, in the agent's name, but for resources

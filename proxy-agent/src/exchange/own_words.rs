@@ -17,9 +17,9 @@ use super::Asked;
 use super::plan::As;
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::{as_cluster_binding, encoding, status};
-use crate::turns::Size;
 use host_client::collect::MAX_OBJECT;
 use host_client::{HostBody, RequestBody, empty, full};
+use virtual_cluster::share::turns::Size;
 
 /// `EnsureObjectNamespaceMatchesRequestNamespace` in apiserver's `registry/rest/meta.go`.
 const MISMATCH: &str = "the namespace of the provided object does not match the namespace sent on the request";

@@ -17,9 +17,9 @@ use super::apply_namespace::FirstApply;
 use super::rbac::{GROUP, Written};
 use super::shared::Advertised;
 use crate::refusal::{Ask, Refusal, Unmapped};
-use crate::shared::{self, Moved};
 use crate::translate::Show;
 use host_client::RequestBody;
+use virtual_cluster::shared::{self, Moved};
 
 /// Everything that was decided.
 pub(crate) struct Plan {

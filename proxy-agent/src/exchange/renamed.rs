@@ -23,11 +23,11 @@ use super::generate;
 use super::own_words::Upstream as Place;
 use super::patch::yaml_to_json;
 use super::plan::{As, Plan, group_kind, program};
-use crate::own_rights::Lack;
-use crate::policy::{self, Class, Custom};
 use crate::refusal::{Ask, Refusal, Unmapped};
 use crate::translate::Show;
 use host_client::{empty, full};
+use virtual_cluster::own_rights::Lack;
+use virtual_cluster::policy::{self, Class, Custom};
 
 /// Only metadata, which shows to whom an object belongs.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";

@@ -20,7 +20,6 @@ use super::Asked;
 use super::body::Body;
 use super::own_words::Upstream;
 use super::plan::{As, Plan, group_kind, program};
-use crate::policy::{self, Custom};
 use crate::refusal::Refusal;
 use crate::translate::{Answer, Ruling, Show};
 use caller::HostUser;
@@ -28,6 +27,7 @@ use caller::authz::paths::PathClass;
 use caller::identity::host_user::{ACCOUNTS, AUTHENTICATED, UNAUTHENTICATED};
 use host_client::full;
 use question::{About, Path, Question, Subject};
+use virtual_cluster::policy::{self, Custom};
 
 /// The kinds of review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::plan::As;
 use super::read::JSON;
 use super::{Asked, warning};
-use crate::pod_security::{self, correction};
 use crate::refusal::Refusal;
 use crate::translate::Upstream;
 use host_client::{HostBody, empty, full};
+use virtual_cluster::pod_security::{self, correction};
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
 

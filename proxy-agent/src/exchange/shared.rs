@@ -1,11 +1,11 @@
-//! Objects that virtual clusters share (`crate::shared`), read and written through one cluster.
+//! Objects that virtual clusters share (`virtual_cluster::shared`), read and written through one cluster.
 //!
 //! | request | on the host, as the agent |
 //! |---|---|
 //! | read | unchanged; the response shows the overlay, and selectors match the overlay |
 //! | create or apply of an object that does not exist | a dry run, then POST with the overlay |
 //! | create or apply of an object of others | a dry run; PUT of the overlay if the specification is the same |
-//! | update, patch | a dry run; PUT of the overlay, and of the rest if that is [agreed](crate::shared::Consent) |
+//! | update, patch | a dry run; PUT of the overlay, and of the rest if that is [agreed](virtual_cluster::shared::Consent) |
 //! | delete | PUT without the overlay; DELETE if no other cluster has one |
 //! | deletecollection | the same for each selected object; then a list |
 //! | update, patch of a definition's status | a dry run; PUT if no other cluster has the definition |
@@ -47,14 +47,14 @@ use super::cluster_scoped::forbidden;
 use super::own_words::Upstream;
 use super::patch::{MAX_LIVE, too_many_parts};
 use super::plan::{As, Plan};
-use crate::policy::{self, Class, Custom};
 use crate::refusal::Refusal;
-use crate::shared::{HostObject, Kind};
 use crate::translate::Show;
-use crate::turns::Size;
 use host_client::api::Api;
 use host_client::collect::MAX_OBJECT;
 use host_client::{HostBody, RequestBody, empty, full};
+use virtual_cluster::policy::{self, Class, Custom};
+use virtual_cluster::share::turns::Size;
+use virtual_cluster::shared::{HostObject, Kind};
 
 /// The field manager of an unknown client (`buildmanagerinfo.go` in apimachinery's `util/managedfields`).
 const UNKNOWN_MANAGER: &str = "unknown";

@@ -1,4 +1,4 @@
-//! The permits and the memory that one request holds while it works on large objects: see [`turns`](crate::turns).
+//! The permits and the memory that one request holds while it works on large objects: see [`turns`](virtual_cluster::share::turns).
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,8 +12,8 @@ use tunnel::Reservation;
 
 use super::Asked;
 use crate::refusal::{Exhausted, Refusal};
-use crate::turns::Size;
 use host_client::{HostBody, HostError, RequestBody};
+use virtual_cluster::share::turns::Size;
 
 /// The permits and the memory that one request holds while it works on large objects.
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ impl Asked<'_> {
         self.cluster.kept.heavy.admit_again().map_err(Exhausted::Weight)?;
         if size == Size::Large {
             self.turn.is_working.store(true, Ordering::Relaxed);
-            // [`InTurn`](crate::turns::InTurn) reads the flag when it is polled, so the next poll is in the turn.
+            // [`InTurn`](virtual_cluster::share::turns::InTurn) reads the flag when it is polled, so the next poll is in the turn.
             yield_now().await;
         }
         Ok(())

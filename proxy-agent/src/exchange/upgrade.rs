@@ -19,11 +19,11 @@ use tracing::debug;
 use super::plan::Plan;
 use super::told::Told;
 use super::{Asked, Parts};
-use crate::clusters::VirtualCluster;
 use crate::exchange::body::Body;
 use crate::refusal::Refusal;
 use crate::translate::{ShownBody, show};
 use host_client::{Conversation, Switched};
+use virtual_cluster::clusters::VirtualCluster;
 
 /// Headers of the two handshakes (RFC 6455 section 4.1; SPDY streams are Kubernetes' own).
 const HANDSHAKE: [HeaderName; 6] = [

@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 use super::Asked;
 use super::read::JSON;
-use crate::namespaces;
 use crate::refusal::Refusal;
+use virtual_cluster::namespaces;
 
 /// A Namespace as the host has it.
 #[derive(Default, Deserialize)]

@@ -19,7 +19,7 @@ use rewrite::view::DEFAULT_ITEM_LIMIT;
 use rewrite::{Mapping, VirtualNamespace};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::clusters::VirtualCluster;
+use virtual_cluster::clusters::VirtualCluster;
 
 /// The interval between checks of the index.
 const AGAIN: Duration = Duration::from_millis(5);

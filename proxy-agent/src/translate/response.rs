@@ -23,10 +23,10 @@ use super::overlaid::Overlaid;
 use super::{Answer, Arrivals, Collector, Proxied, as_cluster_binding};
 use crate::refusal::Refusal;
 use crate::seal::Seal;
-use crate::turns::{LARGE_LENGTH, Turns};
 use events::Events;
 use host_client::collect::MAX_OBJECT;
 use host_client::{HostBody, HostBodyError, REQUEST_TIMEOUT};
+use virtual_cluster::share::turns::{LARGE_LENGTH, Turns};
 use watch::{Watch, WatchError};
 
 mod events;

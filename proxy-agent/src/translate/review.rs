@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::root::MIRROR_PREFIX;
 use caller::Caller;
 use caller::authn::HostTokens;
 use caller::reviews::TokenUser;
+use virtual_cluster::root::MIRROR_PREFIX;
 
 mod protobuf;
 

@@ -9,9 +9,9 @@ use http_body::{Body, Frame};
 use kube_wire::Status;
 use tunnel::Reservation;
 
-use crate::clusters::Memory;
 use crate::refusal::{Exhausted, Refusal};
-use crate::turns::{LARGE_LENGTH, Turns};
+use virtual_cluster::clusters::Memory;
+use virtual_cluster::share::turns::{LARGE_LENGTH, Turns};
 
 /// The refusal if the request may have been executed. It has no `Retry-After`, which would make clients repeat a write.
 const UNKNOWN_OUTCOME: &str = "the request was sent to the API server, but the memory for responses is exhausted; \

@@ -16,7 +16,7 @@ const GUIDE: &str = "docs/troubleshooting.md";
 /// Where they are said.
 const SAID: [&str; 5] = [
     "proxy-agent/src/exchange/burden.rs",
-    "proxy-agent/src/policy.rs",
+    "virtual-cluster/src/policy.rs",
     "proxy-agent/src/refusal.rs",
     "proxy-server/src/connect/refusal.rs",
     "proxy-server/src/endpoint/refusal.rs",
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn said(text: &str) -> Vec<(usize, String)> {
-        messages(&Source::new(Path::new("proxy-agent/src/policy.rs"), text))
+        messages(&Source::new(Path::new("virtual-cluster/src/policy.rs"), text))
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Webhooks and admission policies of the host that select objects by labels that tenants may set.
 
 use ops::config::Place;
-use proxy_agent::gate;
 use rewrite::name::CLUSTER_LABEL;
 use serde_json::Value;
+use virtual_cluster::gate;
 
 use super::selector::{Labels, can_select_tenants, keys_of_objects, keys_of_tenants};
 use crate::check::weakness::{Check, Weakness};

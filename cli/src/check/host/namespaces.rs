@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ops::config::{Located, Place};
-use proxy_agent::config::VirtualCluster;
-use proxy_agent::root::ROOT_LABEL;
 use rewrite::name::{CLUSTER_LABEL, METADATA_NAME_LABEL, NAMESPACE_LABEL, endings};
 use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
 use serde_json::Value;
+use virtual_cluster::config::VirtualCluster;
+use virtual_cluster::root::ROOT_LABEL;
 
 use super::selector::Labels;
 use crate::check::weakness::{Check, Weakness, some};

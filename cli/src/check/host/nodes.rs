@@ -2,8 +2,8 @@
 
 use kube_wire::selector::LabelSelector;
 use ops::config::Located;
-use proxy_agent::config::VirtualCluster;
 use serde_json::Value;
+use virtual_cluster::config::VirtualCluster;
 
 use crate::check::report::Report;
 use crate::check::weakness::{Check, Weakness};

@@ -13,11 +13,11 @@ use rewrite::{HostNamespace, VirtualNamespace};
 use serde_json::{Value, json};
 
 use super::{Question, is_namespaced};
-use crate::clusters::engine_name;
-use crate::nodes;
-use crate::shared::DEFINITIONS;
 use caller::reviews::wire::{ACCESS_REVIEWS, RULES_REVIEWS};
 use host_client::api::Change;
+use virtual_cluster::clusters::engine_name;
+use virtual_cluster::nodes;
+use virtual_cluster::shared::DEFINITIONS;
 
 /// What is written on it.
 pub(super) struct Paper {
@@ -86,7 +86,7 @@ impl Paper {
             (&Method::GET, DEFINITIONS) => {
                 answer(StatusCode::OK, &json!({"metadata": {"resourceVersion": "1"}, "items": []}))
             }
-            (&Method::GET, nodes::own::PATH) => {
+            (&Method::GET, nodes::PATH) => {
                 self.note(Question::Node { target: target() });
                 answer(StatusCode::OK, &json!({"items": [{}]}))
             }

@@ -15,8 +15,8 @@ use super::super::node_ports::Form;
 use super::super::own_words::Upstream;
 use super::pod_spec;
 use crate::refusal::Refusal;
-use crate::turns::Size;
 use host_client::{RequestBody, empty, full};
+use virtual_cluster::share::turns::Size;
 
 /// The limit for the parsed form of an object from the host, in bytes.
 pub(in crate::exchange) const MAX_LIVE: usize = MAX_WEIGHT / 2;

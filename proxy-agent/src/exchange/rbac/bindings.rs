@@ -17,9 +17,9 @@ use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::namespaced::segment;
 use crate::exchange::plan::{As, Plan, group_kind, program};
 use crate::refusal::Refusal;
-use crate::root::{CLUSTER_ADMIN, Growth, INTERNAL_LABEL, PROTECTED_LABEL};
 use crate::translate::Show;
 use host_client::{empty, full};
+use virtual_cluster::root::{CLUSTER_ADMIN, Growth, INTERNAL_LABEL, PROTECTED_LABEL};
 
 /// The maximum number of subjects of a ClusterRoleBinding. Each namespace has a copy of all subjects. A larger binding
 /// from before this limit can be changed if it does not grow.

@@ -17,9 +17,9 @@ use crate::exchange::body::Body;
 use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::plan::{As, Plan, group_kind, program};
 use crate::refusal::Refusal;
-use crate::roles::Role;
 use crate::translate::Show;
 use host_client::{empty, full};
+use virtual_cluster::roles::Role;
 
 /// The maximum size of a ClusterRole: its rules, labels and annotations, in bytes of JSON. The agent keeps all
 /// ClusterRoles of a virtual cluster in memory, to aggregate them. Kubernetes' own roles have up to about ten thousand

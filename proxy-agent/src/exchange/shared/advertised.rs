@@ -1,5 +1,7 @@
 //! Discovery and OpenAPI documents for a cluster from which resources are hidden.
 
+mod document;
+
 use http::{HeaderMap, HeaderValue, Response, header};
 use kube_wire::Status;
 use kube_wire::media::Accept;
@@ -8,8 +10,8 @@ use serde_json::Value;
 
 use super::Asked;
 use crate::refusal::Refusal;
-use crate::shared::{Document, Hidden};
 use crate::translate::{Collector, Upstream};
+use document::{Document, Redaction};
 use host_client::HostBody;
 
 /// The maximum size of a document, in bytes. OpenAPI of a cluster with some hundred definitions has about 8 MB.
@@ -19,7 +21,7 @@ const MAX: usize = 64 * 1024 * 1024;
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::exchange) struct Advertised {
     document: Document,
-    hidden: Hidden,
+    hidden: Redaction,
 }
 
 impl Asked<'_> {
@@ -32,7 +34,7 @@ impl Asked<'_> {
         let Some(document) = Document::of(request.path()) else { return Ok(None) };
         self.known_definitions().await?;
         let unserved = self.parts.discovery.hidden();
-        let hidden = self.parts.definitions.hidden_from(self.cluster.name.as_str(), &unserved);
+        let hidden = Redaction(self.parts.definitions.hidden_from(self.cluster.name.as_str(), &unserved));
         if !hidden.concerns(&document) {
             return Ok(None);
         }

@@ -11,9 +11,9 @@ use crate::exchange::CONFLICTS;
 use crate::exchange::body::Body;
 use crate::exchange::plan::Plan;
 use crate::refusal::Refusal;
-use crate::shared::HostObject;
 use host_client::api::HostApi as _;
 use host_client::api::{ApiError, Selection, Shape};
+use virtual_cluster::shared::HostObject;
 
 impl Asked<'_> {
     /// Deletes the selected objects. The response lists those that remain, because they have finalizers. An object of

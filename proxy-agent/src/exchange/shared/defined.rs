@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::Asked;
 use crate::refusal::Refusal;
-use crate::shared::{DEFINITIONS, HostObject};
+use virtual_cluster::shared::{DEFINITIONS, HostObject};
 
 /// The time that a request waits until the agent knows the host's definitions.
 const PATIENCE: Duration = Duration::from_secs(5);

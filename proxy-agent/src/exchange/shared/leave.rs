@@ -13,7 +13,7 @@ use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::deletion::Deletion;
 use crate::exchange::plan::{After, Plan};
 use crate::refusal::Refusal;
-use crate::shared::{HostObject, Kind};
+use virtual_cluster::shared::{HostObject, Kind};
 
 /// The refusal to delete an object of the operator.
 const OPERATORS: &str = "the operator of the host cluster created it for all virtual clusters";

@@ -14,7 +14,7 @@ use crate::exchange::body::Body;
 use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::plan::Plan;
 use crate::refusal::Refusal;
-use crate::shared::HostObject;
+use virtual_cluster::shared::HostObject;
 
 /// The refusal if other virtual clusters have the definition too.
 const OTHERS: &str = "other virtual clusters of this host share it, so none of them can write its status";

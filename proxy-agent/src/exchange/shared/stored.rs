@@ -10,12 +10,12 @@ use tracing::debug;
 use super::Asked;
 use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::plan::group_kind;
-use crate::policy;
 use crate::refusal::Refusal;
-use crate::shared::{HostObject, MAX_IN_PLACE, MAX_OVERLAY, Moved, overlays};
 use crate::translate::{Overlaid, Read, Show, Upstream};
 use host_client::HostBodyError;
 use host_client::api::ApiError;
+use virtual_cluster::policy;
+use virtual_cluster::shared::{HostObject, MAX_IN_PLACE, MAX_OVERLAY, Moved, overlays};
 
 impl Asked<'_> {
     /// The same object with the cluster's overlay in place.

@@ -16,19 +16,12 @@ use rewrite::view::Certificate;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::clusters::VirtualClusters;
 use crate::config::ProxyAgentConfiguration;
 use crate::discovery::Discovery;
 use crate::exchange::plan::After;
 use crate::exchange::{Parts, made};
-use crate::gate::{Accepted, Gate};
-use crate::namespaces::Namespaces;
-use crate::namespaces::annotations::Reserved;
 use crate::nodes::Nodes;
-use crate::own_rights::OwnRights;
-use crate::root::Root;
 use crate::seal::Seal;
-use crate::shared::{Definitions, Rules};
 use crate::translate::{Upstream as Answered, show};
 use caller::Authenticator;
 use caller::Authorizer;
@@ -36,6 +29,13 @@ use host_client::Host;
 use host_client::api::Following;
 use host_client::api::{Api, Change};
 use memory::{CLASSES, Memory};
+use virtual_cluster::clusters::VirtualClusters;
+use virtual_cluster::gate::{Accepted, Gate};
+use virtual_cluster::namespaces::Namespaces;
+use virtual_cluster::namespaces::annotations::Reserved;
+use virtual_cluster::own_rights::OwnRights;
+use virtual_cluster::root::Root;
+use virtual_cluster::shared::{Definitions, Rules};
 
 const CONFIG: &str = "\
 apiVersion: atoll.dev/v1alpha1
@@ -68,7 +68,7 @@ impl World {
         let config: ProxyAgentConfiguration = ops::config::parse(CONFIG, Path::new("c.yaml")).unwrap();
         let memory = Arc::new(Memory::default());
         let host = Host::answered_by(memory.answerer(), &Tasks::new());
-        let names = config.virtual_clusters.iter().map(|cluster| crate::clusters::engine_name(&cluster.name));
+        let names = config.virtual_clusters.iter().map(|cluster| virtual_cluster::clusters::engine_name(&cluster.name));
         let namespaces = Arc::new(Namespaces::new(names));
         let clusters = config.virtual_clusters.iter().map(|cluster| &**cluster);
         let clusters = Arc::new(VirtualClusters::new(clusters, &namespaces, Reserved::default()).unwrap());
@@ -236,7 +236,7 @@ async fn what_is_too_large_is_refused() {
     let world = World::new();
     known(&world).await;
     let mut large = class("ke", 1);
-    large["metadata"]["annotations"] = json!({"a": "x".repeat(crate::shared::MAX_OVERLAY)});
+    large["metadata"]["annotations"] = json!({"a": "x".repeat(virtual_cluster::shared::MAX_OVERLAY)});
     let (code, message) = world.ask("ke", Method::POST, CLASSES, &large).await;
     assert_eq!(code, 422, "{message}");
     assert!(message.as_str().unwrap().contains("at most 524288 bytes"), "{message}");
@@ -247,7 +247,7 @@ async fn what_is_too_large_is_refused() {
 async fn what_is_not_listed_is_not_written() {
     let world = World::new();
     known(&world).await;
-    world.parts.shared.exchange(&crate::config::SharedObjects::default());
+    world.parts.shared.exchange(&virtual_cluster::shared::config::SharedObjects::default());
     assert_eq!(world.create("ke", 1).await, 403);
     assert_eq!(world.memory.writes(), 0);
 }

@@ -20,8 +20,8 @@ use crate::exchange::object::{Object, map_json};
 use crate::exchange::patch::{MAX_LIVE, tree};
 use crate::exchange::plan::{As, group_kind};
 use crate::refusal::{Ask, Refusal, Unmapped};
-use crate::shared::{HostObject, merge};
 use host_client::full;
+use virtual_cluster::shared::{HostObject, merge};
 
 /// The result of a write, as the host completes it.
 pub(super) struct Wanted {

@@ -15,8 +15,8 @@ use crate::exchange::body::Body;
 use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::plan::{After, Plan};
 use crate::refusal::Refusal;
-use crate::shared::{Consent, HostObject, Kind, digest, handover, is_same, objection};
-use crate::turns::Size;
+use virtual_cluster::share::turns::Size;
+use virtual_cluster::shared::{Consent, HostObject, Kind, digest, handover, is_same, objection};
 
 /// `OptimisticLockErrorMsg` in apiserver's `registry/generic/registry/store.go`.
 const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";

@@ -8,13 +8,13 @@ use tokio::time::{Duration, Instant, timeout};
 use tunnel::FairBudget;
 
 use super::*;
-use crate::clusters::{Memory, VirtualClusters};
-use crate::config;
-use crate::namespaces::Namespaces;
-use crate::namespaces::annotations::Reserved;
 use caller::testing::ke;
 use host_client::api::Change;
 use host_client::api::Following;
+use virtual_cluster::clusters::{Memory, VirtualClusters};
+use virtual_cluster::config;
+use virtual_cluster::namespaces::Namespaces;
+use virtual_cluster::namespaces::annotations::Reserved;
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";

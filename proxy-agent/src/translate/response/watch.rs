@@ -20,7 +20,7 @@ use tunnel::Reservation;
 use super::super::bookmarks::Bookmarks;
 use super::Arrivals;
 use super::events::Events;
-use crate::turns::{LARGE_LENGTH, Turns};
+use virtual_cluster::share::turns::{LARGE_LENGTH, Turns};
 
 /// The memory of a watch that is not charged, in bytes. Most events are shorter.
 const UNCHARGED: usize = 16 * 1024;

@@ -11,12 +11,12 @@ use tokio::time::{Instant, sleep};
 
 use crate::exchange::Asked;
 use crate::refusal::Refusal;
-use crate::shared::{HostObject, Instances};
 use caller::HostUser;
 use caller::identity::host_user::AUTHENTICATED;
 use host_client::api::HostApi as _;
 use host_client::api::{ApiError, Partial};
 use host_client::empty;
+use virtual_cluster::shared::{HostObject, Instances};
 
 /// The time to wait until they are deleted. After it, the client is asked to try again.
 const PATIENCE: Duration = Duration::from_secs(10);

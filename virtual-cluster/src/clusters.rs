@@ -1,0 +1,370 @@
+//! The virtual clusters of this agent, as validated configuration.
+//!
+//! What is *not* here: what exists on the host ([`namespaces`](crate::namespaces)), and what creates it
+//! ([`root`](crate::root)).
+//!
+//! Reading order: [`VirtualClusters`], [`VirtualCluster`], `toleration`, `address_range`, [`host_api`] (what the agent's own
+//! loops ask of the host).
+
+mod address_range;
+mod toleration;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use kube_wire::selector::LabelSelector;
+use kube_wire::selector::LabelSelectorError;
+use rewrite::pod_security::Level;
+use rewrite::request::NamespaceRules;
+use rewrite::view::DEFAULT_LIST_LIMIT;
+use rewrite::{Guard, HostNamespace, Mapping};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tunnel::{FairBudget, Owner, Share};
+
+use crate::config;
+use crate::namespaces::annotations::Reserved;
+use crate::namespaces::{Annotations, Namespaces};
+use crate::nodes::{AllNodes, OwnNodes};
+use crate::roles::Roles;
+use crate::share::heavy::Heavy;
+use crate::share::seats::Seats;
+use crate::share::turns::{PARSED, Turns};
+pub use address_range::{AddressRange, InvalidAddressRange};
+use caller::authn::{BadPrefix, HostTokens};
+use host_client::collect::MAX_OBJECT;
+pub use toleration::TolerationError;
+
+/// The bytes of request bodies, and of objects in responses, that all virtual clusters together may hold. Each may hold
+/// a third: the maximum length of an object of the host.
+const BODIES: usize = 48 * 1024 * 1024;
+
+/// The bytes of lists in protobuf that all virtual clusters together may hold. Each may hold one list of the maximum
+/// length. Lists are not charged to [`BODIES`], so a client that does not read a list does not prevent writes.
+const LISTS: usize = 2 * DEFAULT_LIST_LIMIT;
+
+/// The bytes of events that all virtual clusters together may hold. Each may hold a third: two events of the maximum
+/// length.
+const WATCHES: usize = 48 * 1024 * 1024;
+
+/// The bytes of long request heads that all virtual clusters together may hold. Each may hold half. Heads have their
+/// own budget, because they are charged before the client is authenticated.
+const HEADS: usize = 32 * 1024 * 1024;
+
+/// The number of kinds of one virtual cluster whose objects the agent may list at a time in its own name. For the
+/// host's API Priority and Fairness, all requests of the agent are one flow, so one cluster could delay the others.
+const SCANS: usize = 2;
+
+/// Every virtual cluster of this agent, by name.
+#[derive(Debug)]
+pub struct VirtualClusters {
+    by_name: ArcSwap<ByName>,
+    namespaces: Arc<Namespaces>,
+    nodes: Arc<AllNodes>,
+    roles: Arc<Roles>,
+    bodies: FairBudget,
+    lists: FairBudget,
+    watches: FairBudget,
+    heads: FairBudget,
+    parsed: Arc<Semaphore>,
+    reserved: Reserved,
+}
+
+/// The virtual clusters of one configuration.
+pub type ByName = HashMap<protocol::ClusterName, Arc<VirtualCluster>>;
+
+/// One slice of the host.
+pub struct VirtualCluster {
+    /// Its name, as the engine spells it.
+    pub name: rewrite::ClusterName,
+    /// Its nodes.
+    pub node_selector: NodeSelector,
+    /// What keeps its pods on its nodes.
+    pub guard: Arc<Guard>,
+    /// The rules for writes of its clients to Namespaces.
+    pub namespace_rules: Arc<NamespaceRules>,
+    /// The level of Pod Security that is enforced in its namespaces.
+    pub pod_security: Option<Level>,
+    /// The annotations of its namespaces for the host's admission policies.
+    pub annotations: Annotations,
+    /// Its cluster scope on the host.
+    pub root: HostNamespace,
+    /// How it accepts tokens of the host that belong to no service account, if it does.
+    pub host_tokens: Option<HostTokens>,
+    /// What it keeps when the configuration changes.
+    pub kept: Kept,
+    /// What is known of its nodes.
+    pub nodes: OwnNodes,
+    namespaces: Arc<Namespaces>,
+    roles: Arc<Roles>,
+}
+
+/// The end and the limits of a virtual cluster, which survive a reload of the configuration. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// Cancelled when it leaves the configuration: what runs for it must end.
+    pub end: CancellationToken,
+    /// The memory budget of its requests.
+    pub memory: Memory,
+    /// Lets the agent process its large bodies one at a time.
+    pub turns: Arc<Turns>,
+    /// The rate limit for its bodies that cost the host much.
+    pub heavy: Arc<Heavy>,
+    /// The seats at the host that its lists and watches may occupy.
+    pub seats: Arc<Seats>,
+    /// Limits the number of its kinds whose objects the agent lists at a time in its own name.
+    pub scans: Arc<Semaphore>,
+    /// The owner that unread responses of the host are charged to.
+    pub owner: Owner,
+}
+
+/// The shares of one virtual cluster in the memory budgets. Clones charge the same shares.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Request bodies, and objects in responses.
+    pub bodies: Share,
+    /// Lists in protobuf.
+    pub lists: Share,
+    /// Events of watches that have not arrived completely, or have not been sent to the client.
+    pub watches: Share,
+    /// Heads of requests that have no response yet.
+    pub heads: Share,
+}
+
+/// Which nodes of the host a virtual cluster has.
+#[derive(Clone, Debug)]
+pub struct NodeSelector {
+    /// To combine with the selector of a client.
+    pub labels: LabelSelector,
+    /// The same for a `labelSelector` parameter, not yet percent-encoded.
+    pub text: Arc<str>,
+}
+
+/// The configuration of a virtual cluster is invalid.
+#[derive(Debug, thiserror::Error)]
+#[error("virtual cluster {cluster}")]
+pub struct ClusterError {
+    /// Which one.
+    pub cluster: protocol::ClusterName,
+    /// Why.
+    #[source]
+    pub reason: ClusterReason,
+}
+
+/// What is invalid.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterReason {
+    /// A label of `nodeSelector`.
+    #[error("nodeSelector")]
+    NodeSelector(#[from] LabelSelectorError),
+    /// The prefix of `hostTokens`.
+    #[error("hostTokens.prefix")]
+    HostTokens(#[from] BadPrefix),
+    /// An entry of `tolerations`.
+    #[error("tolerations[{index}]")]
+    Toleration {
+        /// Which one, counted from 0.
+        index: usize,
+        /// Why.
+        source: TolerationError,
+    },
+    /// An entry of `externalIPs`.
+    #[error("externalIPs[{index}]")]
+    ExternalIp {
+        /// Which one, counted from 0.
+        index: usize,
+        /// Why.
+        source: InvalidAddressRange,
+    },
+}
+
+// === impl VirtualClusters ===
+
+impl VirtualClusters {
+    /// Checks the configuration. The names of namespaces come from `namespaces`.
+    pub fn new<'c>(
+        configured: impl IntoIterator<Item = &'c config::VirtualCluster>,
+        namespaces: &Arc<Namespaces>,
+        reserved: Reserved,
+    ) -> Result<Self, ClusterError> {
+        let clusters = Self {
+            reserved,
+            by_name: ArcSwap::default(),
+            namespaces: Arc::clone(namespaces),
+            nodes: Arc::default(),
+            roles: Arc::default(),
+            bodies: FairBudget::new(BODIES, MAX_OBJECT),
+            lists: FairBudget::new(LISTS, DEFAULT_LIST_LIMIT),
+            watches: FairBudget::new(WATCHES, WATCHES / 3),
+            heads: FairBudget::new(HEADS, HEADS / 2),
+            parsed: Arc::new(Semaphore::new(PARSED)),
+        };
+        clusters.exchange(clusters.read(configured)?);
+        Ok(clusters)
+    }
+
+    /// Checks another configuration. It takes effect with [`exchange`](Self::exchange).
+    pub fn read<'c>(
+        &self,
+        configured: impl IntoIterator<Item = &'c config::VirtualCluster>,
+    ) -> Result<ByName, ClusterError> {
+        let known = self.by_name.load();
+        let mut by_name = HashMap::new();
+        for config in configured {
+            // A cluster that is known keeps its limits: what runs for it still counts.
+            let kept = known.get(&config.name).map_or_else(|| self.kept(), |known| known.kept.clone());
+            let cluster = VirtualCluster::new(config, kept, self)
+                .map_err(|reason| ClusterError { cluster: config.name.clone(), reason })?;
+            by_name.insert(config.name.clone(), Arc::new(cluster));
+        }
+        Ok(by_name)
+    }
+
+    /// What a new cluster keeps.
+    fn kept(&self) -> Kept {
+        let memory = Memory {
+            bodies: self.bodies.share(),
+            lists: self.lists.share(),
+            watches: self.watches.share(),
+            heads: self.heads.share(),
+        };
+        Kept {
+            end: CancellationToken::new(),
+            memory,
+            turns: Arc::new(Turns::new(Arc::clone(&self.parsed))),
+            heavy: Arc::default(),
+            seats: Arc::default(),
+            scans: Arc::new(Semaphore::new(SCANS)),
+            owner: Owner::new(),
+        }
+    }
+
+    /// The host's nodes, to be [kept](AllNodes::follow).
+    pub fn nodes(&self) -> Arc<AllNodes> {
+        Arc::clone(&self.nodes)
+    }
+
+    /// The host's cluster roles, to be [kept](Roles::follow).
+    pub fn roles(&self) -> Arc<Roles> {
+        Arc::clone(&self.roles)
+    }
+
+    /// Replaces all virtual clusters. Requests to those that are no longer there end.
+    pub fn exchange(&self, by_name: ByName) {
+        let before = self.by_name.load_full();
+        let gone = before.iter().filter(|(name, _)| !by_name.contains_key(*name)).map(|(_, cluster)| cluster);
+        let gone: Vec<_> = gone.cloned().collect();
+        self.by_name.store(Arc::new(by_name));
+        for cluster in gone {
+            cluster.kept.end.cancel();
+        }
+    }
+
+    /// The virtual cluster of this name, if it is one of this agent's.
+    pub fn get(&self, name: &protocol::ClusterName) -> Option<Arc<VirtualCluster>> {
+        self.by_name.load().get(name).cloned()
+    }
+
+    /// All, in no order.
+    pub fn all(&self) -> Vec<Arc<VirtualCluster>> {
+        self.by_name.load().values().cloned().collect()
+    }
+
+    /// The annotations for the host's admission policies, for each cluster.
+    pub fn annotations(&self) -> HashMap<rewrite::ClusterName, Annotations> {
+        let entry = |cluster: &Arc<VirtualCluster>| (cluster.name.clone(), cluster.annotations.clone());
+        self.by_name.load().values().map(entry).collect()
+    }
+
+    /// The Pod Security levels that are enforced in them.
+    pub fn levels(&self) -> HashMap<rewrite::ClusterName, Level> {
+        let clusters = self.by_name.load();
+        let level = |cluster: &Arc<VirtualCluster>| Some((cluster.name.clone(), cluster.pod_security?));
+        clusters.values().filter_map(level).collect()
+    }
+
+    /// Their names, in no order.
+    pub fn names(&self) -> Vec<rewrite::ClusterName> {
+        self.by_name.load().values().map(|cluster| cluster.name.clone()).collect()
+    }
+}
+
+// === impl VirtualCluster ===
+
+impl VirtualCluster {
+    fn new(config: &config::VirtualCluster, kept: Kept, all: &VirtualClusters) -> Result<Self, ClusterReason> {
+        let of_nodes = config.labels();
+        let labels = LabelSelector::from_labels(of_nodes.iter().map(|(key, value)| (key.as_str(), value.as_str())))?;
+        let tolerations = config.tolerations.iter().enumerate().map(|(index, toleration)| {
+            toleration::parse(toleration).map_err(|source| ClusterReason::Toleration { index, source })
+        });
+        let tolerations = tolerations.collect::<Result<Vec<_>, _>>()?;
+        let host_tokens = config.host_tokens.as_ref().map(|tokens| HostTokens::new(&*tokens.prefix)).transpose()?;
+        let ranges = config.external_ips.iter().enumerate().map(|(index, range)| {
+            range.parse::<AddressRange>().map_err(|source| ClusterReason::ExternalIp { index, source })
+        });
+        let external_ips = ranges.collect::<Result<Vec<_>, _>>()?;
+        let name = engine_name(&config.name);
+        let guard = Guard::new(of_nodes, tolerations);
+        Ok(Self {
+            nodes: OwnNodes::new(labels.clone(), Arc::clone(&all.nodes)),
+            node_selector: NodeSelector { text: labels.to_string().into(), labels },
+            annotations: Annotations::new(&guard, &all.reserved, external_ips),
+            guard: Arc::new(guard),
+            namespace_rules: Arc::new(
+                NamespaceRules::new(all.reserved.keys.clone()).enforcing(config.pod_security.level()),
+            ),
+            pod_security: config.pod_security.level(),
+            root: HostNamespace::root(&name),
+            host_tokens,
+            name,
+            kept,
+            namespaces: Arc::clone(&all.namespaces),
+            roles: Arc::clone(&all.roles),
+        })
+    }
+
+    /// How many nodes it has, as far as is known.
+    pub fn count_nodes(&self) -> usize {
+        self.nodes.names().len()
+    }
+
+    /// Waits until the namespaces of the host are known, shortly after the agent has started. Before that, a namespace of
+    /// somebody else could seem not to exist.
+    pub async fn namespaces_known(&self) {
+        self.namespaces.synced().await;
+    }
+
+    /// The names as they are now. Cheap: the index is shared, not copied.
+    pub fn mapping(&self) -> Mapping {
+        Mapping::new(self.name.clone(), self.namespaces.index())
+            .remembering(self.namespaces.late())
+            .with_nodes(self.nodes.names())
+            .sharing_roles(self.roles.shared())
+    }
+
+    /// What is known of the host's cluster roles.
+    pub fn roles(&self) -> &Roles {
+        &self.roles
+    }
+}
+
+impl fmt::Debug for VirtualCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VirtualCluster")
+            .field("name", &self.name)
+            .field("node_selector", &self.node_selector.text)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The contract's name of a cluster as the engine's: both are DNS labels, in crates that do not know each other.
+pub fn engine_name(name: &protocol::ClusterName) -> rewrite::ClusterName {
+    rewrite::ClusterName::new(name.as_str()).expect("protocol::ClusterName checks the same rule, RFC 1123")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! The configuration of virtual clusters.
+
+mod node_label;
+
+use std::collections::BTreeMap;
+
+use protocol::ClusterName;
+use rewrite::pod_security::Level;
+use serde::Deserialize;
+
+pub use crate::policy::Custom;
+
+/// A slice of the host cluster.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VirtualCluster {
+    /// Its name in both configurations.
+    pub name: ClusterName,
+    /// The labels that its nodes have, besides that of the node group: see [`VirtualCluster::labels`].
+    #[serde(default)]
+    pub node_selector: BTreeMap<String, String>,
+    /// The NodeGroup of KubeEdge that its nodes belong to.
+    #[serde(default)]
+    pub node_group: Option<String>,
+    /// Put into every pod template.
+    #[serde(default)]
+    pub tolerations: Vec<serde_json::Value>,
+    /// The level of Pod Security.
+    #[serde(default)]
+    pub pod_security: PodSecurity,
+    /// Whether its endpoint accepts bearer tokens of the host that belong to no service account.
+    #[serde(default)]
+    pub host_tokens: Option<HostTokens>,
+    /// The ranges in which its Services may have external addresses.
+    #[serde(default, rename = "externalIPs")]
+    pub external_ips: Vec<String>,
+}
+
+/// The minimum that Pod Security enforces in a virtual cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSecurity {
+    /// The minimum level.
+    pub enforce: PodSecurityLevel,
+}
+
+/// A level of the Pod Security Standards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PodSecurityLevel {
+    /// Only the level that a Namespace asks for is enforced.
+    #[default]
+    Privileged,
+    /// Known privilege escalations are refused.
+    Baseline,
+    /// Pods are hardened.
+    Restricted,
+}
+
+/// How tokens of the host that belong to no service account are accepted.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct HostTokens {
+    /// The prefix of the names of their users and groups.
+    pub prefix: String,
+}
+
+/// A custom resource without namespaces, and how virtual clusters see it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CustomResource {
+    /// The name of its CustomResourceDefinition: `plural.group`.
+    pub resource: String,
+    /// What is done with its objects.
+    pub objects: Custom,
+}
+
+// === impl VirtualCluster ===
+
+impl VirtualCluster {
+    /// The label that KubeEdge puts on the nodes of a `nodegroups.apps.kubeedge.io`, which names them one by one or by
+    /// labels of theirs: `LabelBelongingTo` in its `cloud/pkg/controllermanager/nodegroup`.
+    pub const BELONGING_TO: &str = "apps.kubeedge.io/belonging-to";
+
+    /// All the labels that its nodes have.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        let group = self.node_group.iter().map(|group| (Self::BELONGING_TO.to_owned(), group.clone()));
+        self.node_selector.clone().into_iter().chain(group).collect()
+    }
+}
+
+// === impl PodSecurity ===
+
+impl PodSecurity {
+    /// The level that is enforced, if one is.
+    pub fn level(self) -> Option<Level> {
+        match self.enforce {
+            PodSecurityLevel::Privileged => None,
+            PodSecurityLevel::Baseline => Some(Level::Baseline),
+            PodSecurityLevel::Restricted => Some(Level::Restricted),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The host's nodes, kept, and which of them are a virtual cluster's: what is shown of objects that are a node's follows
+//! from them.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use kube_wire::selector::LabelSelector;
+use rewrite::mapping::NodeNames;
+use serde::Deserialize;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use host_client::api::Change;
+use host_client::api::Following;
+
+/// The path of all Nodes.
+pub const PATH: &str = "/api/v1/nodes";
+
+/// For how long a node that was deleted counts: its objects are deleted after it, and watches are to tell of that.
+const LATE: Duration = Duration::from_secs(60);
+
+/// All nodes of the host.
+#[derive(Debug, Default)]
+pub struct AllNodes {
+    known: Mutex<Known>,
+    synced: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    labels: HashMap<Bytes, Labels>,
+    /// Deleted lately, and when; the oldest first. They still have their labels.
+    late: VecDeque<(Instant, Bytes)>,
+    /// Grows with every change.
+    version: u64,
+}
+
+/// The nodes of one virtual cluster.
+pub struct OwnNodes {
+    selector: LabelSelector,
+    all: Arc<AllNodes>,
+    /// Its nodes, as of a version of all.
+    names: Mutex<(u64, Arc<NodeNames>)>,
+}
+
+type Labels = BTreeMap<String, String>;
+
+/// What is read of a Node.
+#[derive(Deserialize)]
+struct Node {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    name: String,
+    #[serde(default)]
+    labels: Labels,
+}
+
+// === impl AllNodes ===
+
+impl AllNodes {
+    /// Keeps this up to date, for ever.
+    pub async fn follow(&self, mut following: impl Following) {
+        loop {
+            self.take(&following.next().await);
+        }
+    }
+
+    fn take(&self, change: &Change) {
+        let (node, is_there) = match change {
+            Change::Applied(node) => (node, true),
+            Change::Deleted(node) => (node, false),
+            Change::Synced => {
+                self.synced.send_replace(true);
+                return;
+            }
+        };
+        // The host's objects have names; one without is no node.
+        let Ok(Node { metadata }) = Node::deserialize(node) else { return };
+        let name = Bytes::from(metadata.name);
+        let mut known = lock(&self.known);
+        known.late.retain(|(_, late)| *late != name);
+        while known.late.front().is_some_and(|(since, _)| since.elapsed() >= LATE) {
+            if let Some((_, gone)) = known.late.pop_front() {
+                known.labels.remove(&gone);
+                known.version += 1;
+            }
+        }
+        if !is_there {
+            known.late.push_back((Instant::now(), name));
+        } else if known.labels.get(&name) != Some(&metadata.labels) {
+            known.labels.insert(name, metadata.labels);
+            known.version += 1;
+        }
+    }
+}
+
+// === impl OwnNodes ===
+
+impl OwnNodes {
+    /// Those of `all` that `selector` matches.
+    pub fn new(selector: LabelSelector, all: Arc<AllNodes>) -> Self {
+        Self { selector, all, names: Mutex::default() }
+    }
+
+    /// Their names, now.
+    pub fn names(&self) -> Arc<NodeNames> {
+        let mut names = lock(&self.names);
+        let all = lock(&self.all.known);
+        if names.0 != all.version {
+            let matches = |labels: &Labels| self.selector.matches(|key| labels.get(key).map(String::as_str));
+            let own = all.labels.iter().filter(|(_, labels)| matches(labels)).map(|(name, _)| name.clone());
+            *names = (all.version, Arc::new(own.collect()));
+        }
+        Arc::clone(&names.1)
+    }
+
+    /// Waits until every node was told once.
+    pub async fn synced(&self) {
+        let mut synced = self.all.synced.subscribe();
+        synced.wait_for(|synced| *synced).await.expect("the sender is borrowed from self");
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn node(name: &str, location: &str) -> Value {
+        json!({"metadata": {"name": name, "labels": {"location": location}}})
+    }
+
+    fn own(nodes: &OwnNodes) -> Vec<String> {
+        let mut names: Vec<_> = nodes.names().iter().map(|name| String::from_utf8(name.to_vec()).unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nodes_come_change_and_go() {
+        let all = Arc::new(AllNodes::default());
+        let nodes = OwnNodes::new("location=beijing".parse().unwrap(), Arc::clone(&all));
+        for (name, location) in [("b1", "beijing"), ("h1", "hangzhou"), ("b2", "beijing")] {
+            all.take(&Change::Applied(node(name, location)));
+        }
+        all.take(&Change::Synced);
+        nodes.synced().await;
+        assert_eq!(own(&nodes), ["b1", "b2"]);
+        all.take(&Change::Applied(node("b2", "hangzhou")));
+        all.take(&Change::Applied(node("h1", "beijing")));
+        assert_eq!(own(&nodes), ["b1", "h1"]);
+        // Its objects go after it.
+        all.take(&Change::Deleted(json!({"metadata": {"name": "b1"}})));
+        all.take(&Change::Deleted(json!({"metadata": {"name": "b2"}})));
+        assert_eq!(own(&nodes), ["b1", "h1"]);
+        tokio::time::advance(LATE).await;
+        all.take(&Change::Applied(node("h2", "hangzhou")));
+        assert_eq!(own(&nodes), ["h1"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_comes_back_stays() {
+        let all = Arc::new(AllNodes::default());
+        let nodes = OwnNodes::new("location=beijing".parse().unwrap(), Arc::clone(&all));
+        all.take(&Change::Applied(node("b1", "beijing")));
+        all.take(&Change::Deleted(node("b1", "beijing")));
+        all.take(&Change::Applied(node("b1", "beijing")));
+        tokio::time::advance(LATE).await;
+        all.take(&Change::Applied(node("h1", "hangzhou")));
+        assert_eq!(own(&nodes), ["b1"]);
+        all.take(&Change::Deleted(node("b1", "beijing")));
+        all.take(&Change::Applied(node("b1", "hangzhou")));
+        assert!(own(&nodes).is_empty());
+    }
+}

@@ -1,0 +1,159 @@
+//! The labels of a host namespace that enforce a level of Pod Security.
+//!
+//! The rewriting engine writes them if it sees a whole Namespace. This module handles the rest: namespaces that are older
+//! than the configuration of the level, and the results of patches and applies.
+
+use rewrite::pod_security::{ENFORCE, ENFORCE_VERSION, LATEST, Level, MARK, asked_key};
+use serde_json::{Map, Value};
+
+/// The Pod Security state in the labels of a namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Posture {
+    /// The level that was configured when they were written.
+    mark: Option<Level>,
+    /// Whether they differ from what the level and the client's labels require.
+    is_wrong: bool,
+}
+
+// === impl Posture ===
+
+impl Posture {
+    /// What these labels say.
+    pub fn of(labels: &Value) -> Self {
+        let Some(mark) = text(labels, MARK) else { return Self::default() };
+        let Ok(level) = mark.parse::<Level>() else { return Self { mark: None, is_wrong: true } };
+        let wanted = level.labels(text(labels, &asked(ENFORCE)));
+        let is_wrong = wanted.into_iter().any(|(key, value)| text(labels, key) != Some(value));
+        Self { mark: Some(level), is_wrong }
+    }
+
+    /// Whether the labels are right if `level` is configured.
+    pub fn is_right(self, level: Option<Level>) -> bool {
+        self == Self { mark: level, is_wrong: false }
+    }
+}
+
+/// The merge patch that corrects these labels if `level` is configured; `None` if they are right.
+pub fn correction(labels: &Value, level: Option<Level>) -> Option<Map<String, Value>> {
+    if Posture::of(labels).is_right(level) {
+        return None;
+    }
+    let mut wanted = Map::new();
+    let keys = [ENFORCE, ENFORCE_VERSION].map(|key| (key, asked(key)));
+    let is_ours = text(labels, MARK).is_some();
+    // Who writes while a level comes into force is parked already.
+    let is_parked = is_ours || keys.iter().any(|(_, asked)| text(labels, asked).is_some());
+    let value = |key: &str| text(labels, key).map_or(Value::Null, Value::from);
+    if let Some(level) = level {
+        if !is_parked {
+            wanted.extend(keys.iter().map(|(key, asked)| (asked.clone(), value(key))));
+        }
+        let asked_for = if is_parked { text(labels, &keys[0].1) } else { text(labels, ENFORCE) };
+        wanted.extend(level.labels(asked_for).map(|(key, value)| (key.to_owned(), value.into())));
+    } else {
+        for (key, asked) in &keys {
+            wanted.insert((*key).to_owned(), value(asked));
+            wanted.insert(asked.clone(), Value::Null);
+        }
+        wanted.insert(MARK.to_owned(), Value::Null);
+    }
+    wanted.retain(|key, wanted| labels.get(key).unwrap_or(&Value::Null) != wanted);
+    Some(wanted)
+}
+
+/// The warning for a client whose namespace with these labels gets a stricter level than it asks for.
+pub fn warning(labels: &Value, level: Level) -> Option<String> {
+    let asked = text(labels, &asked(ENFORCE));
+    let version = text(labels, &asked_version()).filter(|version| *version != LATEST);
+    let enforced = level.with_asked(asked);
+    if asked.is_none_or(|asked| asked == enforced.as_str()) && version.is_none() {
+        return None;
+    }
+    let asked = format!("{}:{}", asked.unwrap_or("the default"), version.unwrap_or(LATEST));
+    Some(format!(
+        "{ENFORCE}: this virtual cluster enforces at least {level}:{LATEST}; this namespace asks for {asked}, and \
+         {enforced}:{LATEST} is enforced"
+    ))
+}
+
+fn asked(key: &str) -> String {
+    asked_key(key).expect("a label that is enforced")
+}
+
+fn asked_version() -> String {
+    asked(ENFORCE_VERSION)
+}
+
+fn text<'l>(labels: &'l Value, key: &str) -> Option<&'l str> {
+    labels.get(key)?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ASKED: &str = "pod-security.kubernetes.io.parked.atoll.dev/enforce";
+    const ASKED_VERSION: &str = "pod-security.kubernetes.io.parked.atoll.dev/enforce-version";
+
+    fn corrected(labels: &Value, level: Option<Level>) -> Value {
+        let mut labels = labels.clone();
+        for (key, value) in correction(&labels, level).into_iter().flatten() {
+            if value.is_null() {
+                labels.as_object_mut().unwrap().remove(&key);
+            } else {
+                labels[key] = value;
+            }
+        }
+        labels
+    }
+
+    #[test]
+    fn a_level_comes_changes_and_goes() {
+        let before = json!({"a": "b", ENFORCE: "privileged", ENFORCE_VERSION: "v1.30"});
+        let with = |mark: &str, enforced: &str| {
+            json!({"a": "b", MARK: mark, ENFORCE: enforced, ENFORCE_VERSION: "latest",
+                   ASKED: "privileged", ASKED_VERSION: "v1.30"})
+        };
+        let baseline = corrected(&before, Some(Level::Baseline));
+        assert_eq!(baseline, with("baseline", "baseline"));
+        assert_eq!(correction(&baseline, Some(Level::Baseline)), None);
+        let restricted = corrected(&baseline, Some(Level::Restricted));
+        assert_eq!(restricted, with("restricted", "restricted"));
+        assert_eq!(corrected(&restricted, None), before);
+        assert_eq!(correction(&before, None), None);
+        let bare = corrected(&json!(null), Some(Level::Baseline).filter(|_| false));
+        assert_eq!(bare, json!(null));
+    }
+
+    #[test]
+    fn what_a_patch_asks_for_is_followed() {
+        let mut labels = corrected(&json!({}), Some(Level::Baseline));
+        labels[ASKED] = json!("restricted");
+        assert!(!Posture::of(&labels).is_right(Some(Level::Baseline)));
+        let strict = corrected(&labels, Some(Level::Baseline));
+        assert_eq!((&strict[ENFORCE], &strict[ASKED]), (&json!("restricted"), &json!("restricted")));
+        let mut lenient = strict;
+        lenient.as_object_mut().unwrap().remove(ASKED);
+        assert_eq!(corrected(&lenient, Some(Level::Baseline))[ENFORCE], "baseline");
+        lenient.as_object_mut().unwrap().remove(ENFORCE);
+        assert_eq!(corrected(&lenient, Some(Level::Baseline))[ENFORCE], "baseline");
+        lenient[MARK] = json!("nonsense");
+        assert_eq!(corrected(&lenient, Some(Level::Baseline))[MARK], "baseline");
+    }
+
+    #[test]
+    fn who_gets_a_stricter_level_is_warned() {
+        let warned = |asked: Value| warning(&asked, Level::Baseline);
+        for asked in [json!({}), json!({ASKED: "baseline"}), json!({ASKED: "restricted", ASKED_VERSION: "latest"})] {
+            assert_eq!(warned(asked.clone()), None, "{asked}");
+        }
+        assert_eq!(
+            warned(json!({ASKED: "privileged"})).unwrap(),
+            "pod-security.kubernetes.io/enforce: this virtual cluster enforces at least baseline:latest; this namespace \
+             asks for privileged:latest, and baseline:latest is enforced"
+        );
+        assert!(warned(json!({ASKED: "restricted", ASKED_VERSION: "v1.20"})).unwrap().contains("restricted:v1.20"));
+    }
+}

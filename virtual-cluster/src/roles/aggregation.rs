@@ -1,0 +1,271 @@
+//! Aggregated ClusterRoles: their rules are those of all roles that they select, within the virtual cluster.
+//!
+//! The host does not aggregate them, because their selectors and labels have other keys there. So this module does what
+//! kube-controller-manager does (`pkg/controller/clusterroleaggregation`), for the roles that the virtual cluster sees:
+//! its own and the shared ones. The author of the selectors held all rights.
+//!
+//! Clients determine the amount of work. The agent aggregates a virtual cluster when one of its roles has changed, on a
+//! separate thread, and then pauses for longer than that took. So no cluster delays others, or a request.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube_wire::name::SegmentName;
+use kube_wire::request_info::ResourcePath;
+use rewrite::ClusterName;
+use serde_json::Value;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep_until};
+use tracing::{debug, warn};
+
+use super::room::weight;
+use super::sum::{Excess, Stale};
+use super::{Roles, Rule, Version};
+use crate::clusters::VirtualClusters;
+use host_client::api::ApiError;
+use host_client::api::HostApi;
+
+/// After the first failure to write a role. The pause doubles with each, up to [`MAX_PAUSE`].
+const PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+
+/// The pause of a virtual cluster, as a multiple of the time of its last work.
+const REST: u32 = 4;
+
+/// The maximum number of roles that are written for one virtual cluster before the next one's turn.
+const WRITES: usize = 32;
+
+/// The pending work, and when to do it.
+#[derive(Default)]
+struct Work {
+    clusters: HashMap<ClusterName, State>,
+}
+
+/// The state of a virtual cluster.
+#[derive(Default)]
+struct State {
+    /// The version of the roles that are fully processed.
+    done: Option<Version>,
+    /// Until then the cluster rests.
+    rests: Option<Instant>,
+    /// Roles that could not be written, by name.
+    failed: HashMap<String, Failure>,
+    /// Roles that cannot be aggregated and were logged already.
+    excessive: HashSet<String>,
+}
+
+struct Failure {
+    pause: Duration,
+    until: Instant,
+}
+
+/// Keeps the rules of aggregated roles of these virtual clusters, for ever.
+pub async fn keep(api: impl HostApi, roles: Arc<Roles>, clusters: Arc<VirtualClusters>) {
+    roles.synced().await;
+    let mut changed = roles.changed.subscribe();
+    let mut work = Work::default();
+    loop {
+        changed.mark_unchanged();
+        let wake = work.round(&api, &roles, &clusters.names()).await;
+        tokio::select! {
+            changed = changed.changed() => if changed.is_err() {
+                return;
+            },
+            () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
+        }
+    }
+}
+
+// === impl Work ===
+
+impl Work {
+    /// Processes each cluster once. Returns when to run again even if nothing changes.
+    async fn round(&mut self, api: &impl HostApi, roles: &Roles, clusters: &[ClusterName]) -> Option<Instant> {
+        self.clusters.retain(|cluster, _| clusters.contains(cluster));
+        let mut wake = None;
+        for cluster in clusters {
+            let state = self.clusters.entry(cluster.clone()).or_default();
+            let next = state.look_at(api, roles, cluster).await;
+            wake = wake.into_iter().chain(next).min();
+        }
+        wake
+    }
+}
+
+// === impl State ===
+
+impl State {
+    /// Brings the roles of the cluster up to date. Returns when to come back even if nothing changes.
+    async fn look_at(&mut self, api: &impl HostApi, roles: &Roles, cluster: &ClusterName) -> Option<Instant> {
+        let now = Instant::now();
+        let is_due = self.failed.values().any(|failure| failure.until <= now);
+        if self.done.is_some_and(|done| Some(done) == roles.version(cluster)) && !is_due {
+            return self.next_failure();
+        }
+        if let Some(rests) = self.rests.filter(|rests| now < *rests) {
+            return Some(rests);
+        }
+        let snapshot = roles.snapshot(cluster)?;
+        let (version, of) = (snapshot.version, cluster.clone());
+        let Ok(stale) = spawn_blocking(move || snapshot.stale(&of)).await else { return None };
+        self.rests = Some(Instant::now() + now.elapsed() * REST);
+        self.forget_all_but(&stale);
+        let mut written = 0;
+        for stale in stale {
+            if self.failed.get(&stale.name).is_some_and(|failure| now < failure.until) {
+                continue;
+            }
+            if written == WRITES {
+                self.done = None;
+                return self.rests;
+            }
+            written += usize::from(stale.sum.is_ok());
+            self.settle(api, roles, &stale).await;
+        }
+        self.done = Some(version);
+        self.next_failure()
+    }
+
+    /// Forgets the state of roles that are no longer stale.
+    fn forget_all_but(&mut self, stale: &[Stale]) {
+        let names: HashSet<_> = stale.iter().map(|stale| &*stale.name).collect();
+        self.failed.retain(|name, _| names.contains(&**name));
+        self.excessive.retain(|name| names.contains(&**name));
+    }
+
+    async fn settle(&mut self, api: &impl HostApi, roles: &Roles, stale: &Stale) {
+        let (cluster, role) = (&stale.cluster, &stale.name);
+        let sum = match &stale.sum {
+            Ok(rules) => roles.has_room(cluster, role, weight(rules)).map(|()| rules).map_err(Excess::from),
+            Err(excess) => Err(*excess),
+        };
+        let rules = match sum {
+            Ok(rules) => rules,
+            Err(excess) => {
+                self.failed.remove(role);
+                let error: &dyn std::error::Error = &excess;
+                if self.excessive.insert(role.clone()) {
+                    warn!(error, %cluster, role, "a ClusterRole cannot be aggregated");
+                }
+                return;
+            }
+        };
+        self.excessive.remove(role);
+        match write(api, stale, rules).await {
+            Ok(()) => {
+                self.failed.remove(role);
+                debug!(%cluster, role, "wrote the aggregated rules of a ClusterRole");
+            }
+            Err(error) => {
+                let pause = self.failed.get(role).map_or(PAUSE, |failure| MAX_PAUSE.min(failure.pause * 2));
+                let error: &dyn std::error::Error = &error;
+                warn!(error, %cluster, role, ?pause, "cannot write the aggregated rules of a role yet");
+                self.failed.insert(role.clone(), Failure { pause, until: Instant::now() + pause });
+            }
+        }
+    }
+
+    fn next_failure(&self) -> Option<Instant> {
+        self.failed.values().map(|failure| failure.until).min()
+    }
+}
+
+/// Writes the rules of a role, if it is still the one that was looked at: somebody who may not grant these rules may have
+/// put another one in its place, which takes in nothing. That change triggers another run.
+async fn write(api: &impl HostApi, stale: &Stale, rules: &[Rule]) -> Result<(), ApiError> {
+    let Ok(name) = SegmentName::new(format!("vc:{}:{}", stale.cluster, stale.name)) else { return Ok(()) };
+    let path =
+        ResourcePath { name: Some(name), ..ResourcePath::new("rbac.authorization.k8s.io", "v1", "clusterroles") };
+    let path = path.build();
+    let mut role = match api.get(&path).await {
+        Ok(role) => role,
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    role["metadata"]["uid"] = stale.uid.as_str().into();
+    role["metadata"]["resourceVersion"] = stale.resource_version.as_str().into();
+    role["rules"] = rules.iter().map(Rule::value).collect::<Value>();
+    match api.update(&path, &role).await {
+        Err(error) if !error.is_conflict() && !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::root::testing::FakeHost;
+
+    const PATH: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/vc:ke:sum";
+
+    fn ke() -> ClusterName {
+        "ke".parse().unwrap()
+    }
+
+    /// An aggregated role and one that it takes in.
+    fn roles(permissions: usize) -> [Value; 2] {
+        let labels = json!({"atoll.dev/virtual-cluster": "ke"});
+        let annotations = json!({"atoll.dev/aggregation-rule": r#"{"clusterRoleSelectors":[{}]}"#});
+        let verbs = vec!["get"; permissions];
+        [
+            json!({"metadata": {"name": "vc:ke:sum", "labels": labels, "annotations": annotations}, "rules": []}),
+            json!({
+                "metadata": {"name": "vc:ke:part", "labels": labels},
+                "rules": [{"verbs": verbs, "apiGroups": [""], "resources": ["pods"]}],
+            }),
+        ]
+    }
+
+    /// A role as the host has it now.
+    fn stored(host: &FakeHost, role: Value) -> Value {
+        host.put(PATH, role);
+        host.lock().objects[PATH].clone()
+    }
+
+    /// Looks at the cluster as often as that asks for, and returns the pauses in between, in seconds.
+    async fn settled(host: &FakeHost, roles: &Roles) -> Vec<u64> {
+        let (mut state, mut pauses) = (State::default(), Vec::new());
+        while let Some(wake) = state.look_at(host, roles, &ke()).await {
+            let pause = wake - Instant::now();
+            pauses.push(pause.as_secs());
+            advance(pause).await;
+        }
+        pauses
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_is_tried_again_ever_more_rarely() {
+        let host = FakeHost::new();
+        let [sum, part] = roles(1);
+        let sum = stored(&host, sum);
+        host.lock().failing = 8;
+        let roles = Roles::told([sum, part.clone()]);
+        assert_eq!(settled(&host, &roles).await, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(host.lock().objects[PATH]["rules"], part["rules"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_role_of_the_name_stays_as_it_is() {
+        let host = FakeHost::new();
+        let [sum, part] = roles(1);
+        let roles = Roles::told([stored(&host, sum), part.clone()]);
+        // The change is not told yet.
+        host.edit(PATH, |role| role["metadata"]["annotations"] = json!({}));
+        assert!(settled(&host, &roles).await.is_empty());
+        assert_eq!(host.lock().objects[PATH]["rules"], json!([]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_too_much_is_not_written() {
+        let host = FakeHost::new();
+        let [sum, part] = roles(10_001);
+        host.put(PATH, sum.clone());
+        let roles = Roles::told([sum, part]);
+        assert!(settled(&host, &roles).await.is_empty());
+        assert_eq!(host.lock().objects[PATH]["rules"], json!([]));
+    }
+}

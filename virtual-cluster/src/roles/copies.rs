@@ -1,0 +1,98 @@
+//! What each virtual cluster has a copy of: the roles of the API server that take in the rules of others.
+//!
+//! A copy is a role of the virtual cluster like any other, with the labels and the `aggregationRule` of the original, and
+//! [aggregation](super::aggregation) keeps its rules: those of the shared roles that the original takes in, which follow the
+//! host, and those of the cluster's own.
+
+use kube_wire::status::Reason;
+use rewrite::ClusterName;
+use rewrite::name::CLUSTER_LABEL;
+use rewrite::parked::{AUTO_UPDATE, parked};
+use rewrite::request::AGGREGATION_ANNOTATION;
+use serde_json::{Map, Value, json};
+
+use super::{Roles, Rule};
+use host_client::api::ApiError;
+use host_client::api::HostApi;
+
+// === impl Roles ===
+
+impl Roles {
+    /// Makes the copies that this cluster does not have. Those that are there stay as their cluster has made them.
+    pub async fn copy(&self, api: &impl HostApi, cluster: &ClusterName) -> Result<(), ApiError> {
+        self.synced().await;
+        for copy in self.missing(cluster) {
+            match api.create(super::PATH, &copy).await {
+                // Another agent was faster.
+                Err(error) if error.status().is_none_or(|status| status.reason != Reason::AlreadyExists) => {
+                    return Err(error);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The copies that this cluster does not have, as they are to be.
+    fn missing(&self, cluster: &ClusterName) -> Vec<Value> {
+        let known = self.lock();
+        let has = |name: &String| known.own.get(cluster).is_some_and(|own| own.roles.contains_key(name));
+        let missing = known.copied.iter().filter(|(name, _)| !has(name));
+        let copies = missing.map(|(name, role)| {
+            let mut labels: Map<_, _> = role.labels.iter().map(|(key, value)| (parked(key), json!(value))).collect();
+            labels.insert(CLUSTER_LABEL.to_owned(), json!(cluster.as_str()));
+            let mut annotations = json!({AGGREGATION_ANNOTATION: role.aggregation});
+            if let Some(auto_update) = &role.auto_update {
+                // On the host it must mean nothing; clients see it as the original has it.
+                annotations[parked(AUTO_UPDATE)] = json!(auto_update);
+            }
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+                "metadata": {
+                    "name": format!("vc:{cluster}:{name}"),
+                    "labels": labels,
+                    "annotations": annotations,
+                },
+                "rules": role.rules.iter().map(Rule::value).collect::<Value>(),
+            })
+        });
+        copies.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host_client::api::Change;
+
+    #[test]
+    fn a_copy_is_made_once_and_has_what_the_original_has() {
+        let roles = Roles::default();
+        let labels = json!({"kubernetes.io/bootstrapping": "rbac-defaults", "a/b": "c"});
+        let rule = json!({"clusterRoleSelectors": [{"matchLabels": {"d": "e"}}]});
+        let annotations = json!({"rbac.authorization.kubernetes.io/autoupdate": "true", "else": ""});
+        let metadata = json!({"name": "view", "labels": labels, "annotations": annotations});
+        let host = json!({"metadata": metadata, "aggregationRule": rule, "rules": [{"verbs": ["get"]}]});
+        roles.take(&Change::Applied(host.clone()));
+        assert!(roles.shared().is_empty());
+
+        let ke = "ke".parse().unwrap();
+        let copy = roles.missing(&ke).pop().unwrap();
+        assert_eq!(copy["metadata"]["name"], "vc:ke:view");
+        assert_eq!(copy["metadata"]["labels"]["kubernetes.io.parked.atoll.dev/bootstrapping"], "rbac-defaults");
+        assert_eq!(copy["metadata"]["labels"]["a.parked.atoll.dev/b"], "c");
+        let annotations = json!({
+            "atoll.dev/aggregation-rule": rule.to_string(),
+            "rbac.authorization.kubernetes.io.parked.atoll.dev/autoupdate": "true",
+        });
+        assert_eq!(copy["metadata"]["annotations"], annotations);
+        assert!(copy["aggregationRule"].is_null());
+        assert_eq!(copy["rules"], host["rules"]);
+
+        roles.take(&Change::Applied(copy));
+        assert!(roles.missing(&ke).is_empty());
+        assert_eq!(roles.missing(&"hz".parse().unwrap()).len(), 1);
+        roles.take(&Change::Deleted(host));
+        assert!(roles.missing(&"hz".parse().unwrap()).is_empty());
+    }
+}

@@ -1,0 +1,232 @@
+//! The CustomResourceDefinitions of each virtual cluster.
+//!
+//! Every virtual cluster has the operator's definitions. A definition that belongs to virtual clusters alone exists only
+//! for those that have it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube_wire::gvr::GroupResource;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tracing::warn;
+
+use super::HostObject;
+use host_client::api::Following;
+use host_client::api::{Api, Change, Selection, Shape};
+
+/// The path of all definitions.
+pub const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+const GROUP: &str = "/apis/apiextensions.k8s.io/v1";
+
+/// How long it takes to notice that a host that served none serves definitions.
+const UNSERVED: Duration = Duration::from_secs(60);
+/// How often a host is asked that does not answer.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Keeps who has what.
+#[derive(Debug, Default)]
+pub struct Definitions {
+    known: Mutex<Known>,
+    synced: watch::Sender<bool>,
+    /// Counts the changes.
+    changes: watch::Sender<u64>,
+}
+
+/// What is left out for one virtual cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hidden {
+    /// As `resource.group`.
+    pub resources: BTreeSet<String>,
+    /// Groups in which there is nothing else.
+    pub groups: BTreeSet<String>,
+}
+
+/// By name, which is `resource.group`.
+type Known = HashMap<String, Definition>;
+
+#[derive(Debug)]
+struct Definition {
+    uid: Arc<str>,
+    /// The virtual clusters that have it; `None` if it belongs to the operator, so that all have it.
+    owners: Option<BTreeSet<String>>,
+    /// Whether a virtual cluster created it, but it belongs to the operator by now.
+    is_claimed: bool,
+}
+
+// === impl Definitions ===
+
+impl Definitions {
+    /// Keeps this up to date, for ever. A host that serves no definitions has none.
+    pub async fn keep(&self, api: Api) {
+        loop {
+            match api.get(GROUP).await {
+                Ok(_) => {
+                    let metadata = Selection { shape: Shape::Metadata, ..Selection::default() };
+                    return self.follow(api.reflect(PATH, metadata)).await;
+                }
+                Err(error) if error.is_not_found() => {
+                    self.synced.send_replace(true);
+                    sleep(UNSERVED).await;
+                }
+                Err(error) => {
+                    warn!(
+                        error = &error as &dyn std::error::Error,
+                        "definitions of custom resources are not known yet"
+                    );
+                    sleep(AGAIN).await;
+                }
+            }
+        }
+    }
+
+    /// Takes what happens to them, for ever.
+    pub async fn follow(&self, mut following: impl Following) {
+        loop {
+            self.take(&following.next().await);
+        }
+    }
+
+    /// Takes a change of the host over.
+    pub fn take(&self, change: &Change) {
+        match change {
+            Change::Synced => drop(self.synced.send_replace(true)),
+            Change::Applied(object) => self.learn(object),
+            Change::Deleted(object) => drop(self.lock().remove(name(object))),
+        }
+        self.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
+    }
+
+    fn learn(&self, object: &Value) {
+        let definition = HostObject::new(object.clone());
+        let is_of_clusters = definition.is_of_clusters();
+        let owners = is_of_clusters.then(|| definition.owners().map(str::to_owned).collect());
+        let is_claimed = definition.is_marked() && !is_of_clusters;
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().into();
+        self.lock().insert(name(object).to_owned(), Definition { uid, owners, is_claimed });
+    }
+
+    /// Waits until every definition was told once.
+    pub async fn synced(&self) {
+        let mut synced = self.synced.subscribe();
+        synced.wait_for(|synced| *synced).await.expect("the sender is borrowed from self");
+    }
+
+    /// Changes whenever a definition does.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// A number that changes whenever a definition does.
+    pub fn generation(&self) -> u64 {
+        *self.changes.borrow()
+    }
+
+    /// Whether the definition of this name belongs to virtual clusters alone; `None` if there is no such definition, as far
+    /// as this agent knows.
+    pub fn is_of_clusters(&self, name: &str) -> Option<bool> {
+        self.lock().get(name).map(|definition| definition.owners.is_some())
+    }
+
+    /// Definitions that virtual clusters created and that belong to the operator by now.
+    pub fn claimed(&self) -> Vec<String> {
+        let known = self.lock();
+        known.iter().filter(|(_, definition)| definition.is_claimed).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The uid of the definition of this name, if there is one.
+    pub fn uid(&self, name: &str) -> Option<Arc<str>> {
+        self.lock().get(name).map(|definition| Arc::clone(&definition.uid))
+    }
+
+    /// Whether there is such a resource for others only.
+    pub fn hide(&self, resource: GroupResource<'_>, cluster: &str) -> bool {
+        let name = format!("{}.{}", resource.resource, resource.group);
+        self.lock().get(&name).is_some_and(|definition| definition.is_foreign(cluster))
+    }
+
+    /// All definitions that only others have, and those of the operator that are `unserved`.
+    pub fn hidden_from(&self, cluster: &str, unserved: &BTreeSet<String>) -> Hidden {
+        let mut hidden = Hidden::default();
+        let mut seen = BTreeSet::new();
+        for (name, definition) in &*self.lock() {
+            let group = name.split_once('.').map_or("", |(_, group)| group).to_owned();
+            if definition.is_foreign(cluster) || unserved.contains(name) {
+                hidden.resources.insert(name.clone());
+                hidden.groups.insert(group);
+            } else {
+                seen.insert(group);
+            }
+        }
+        hidden.groups.retain(|group| !seen.contains(group));
+        hidden
+    }
+
+    /// The resources of a group whose definitions belong to other virtual clusters only.
+    pub fn hidden_in(&self, group: &str, cluster: &str) -> BTreeSet<String> {
+        let known = self.lock();
+        let hidden = known.iter().filter(|(_, definition)| definition.is_foreign(cluster));
+        let named = hidden.filter_map(|(name, _)| name.split_once('.')).filter(|(_, of)| *of == group);
+        named.map(|(resource, _)| resource.to_owned()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Definition ===
+
+impl Definition {
+    /// Whether all who have it are others.
+    fn is_foreign(&self, cluster: &str) -> bool {
+        self.owners.as_ref().is_some_and(|owners| !owners.contains(cluster))
+    }
+}
+
+fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_has_none_has_no_such_resources() {
+        let definitions = Definitions::default();
+        let gears = GroupResource { group: "example.com", resource: "gears" };
+        let had = |annotations: Value| {
+            let labels = json!({"atoll.dev/shared": ""});
+            json!({"metadata": {"name": "gears.example.com", "labels": labels, "annotations": annotations}})
+        };
+        assert!(!definitions.hide(gears, "ke"));
+        definitions.learn(&had(json!({"overlay.atoll.dev/hz": "{}"})));
+        assert!(definitions.hide(gears, "ke") && !definitions.hide(gears, "hz"));
+        let hidden = definitions.hidden_from("ke", &BTreeSet::new());
+        assert!(hidden.resources.contains("gears.example.com") && hidden.groups.contains("example.com"));
+        definitions.learn(&json!({"metadata": {"name": "wheels.example.com"}}));
+        let hidden = definitions.hidden_from("ke", &BTreeSet::new());
+        assert!(hidden.resources.contains("gears.example.com") && hidden.groups.is_empty());
+        let hidden = definitions.hidden_from("ke", &["wheels.example.com".to_owned()].into());
+        assert!(hidden.resources.contains("wheels.example.com") && hidden.groups.contains("example.com"));
+        definitions.learn(&had(json!({"overlay.atoll.dev/hz": "{}", "overlay.atoll.dev/ke": "{}"})));
+        assert!(!definitions.hide(gears, "ke") && definitions.hidden_from("ke", &BTreeSet::new()) == Hidden::default());
+        assert_eq!(definitions.is_of_clusters("gears.example.com"), Some(true));
+        assert_eq!(definitions.is_of_clusters("cogs.example.com"), None);
+        // The operator applies it too.
+        let mut claimed = had(json!({"overlay.atoll.dev/hz": "{}"}));
+        claimed["metadata"]["managedFields"] = json!([{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]);
+        definitions.learn(&claimed);
+        assert_eq!(definitions.is_of_clusters("gears.example.com"), Some(false));
+        assert_eq!(definitions.claimed(), ["gears.example.com"]);
+        assert!(!definitions.hide(gears, "xx"));
+        definitions.learn(&json!({"metadata": {"name": "gears.example.com"}}));
+        assert!(!definitions.hide(gears, "xx") && definitions.claimed().is_empty());
+    }
+}
