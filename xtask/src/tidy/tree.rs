@@ -24,7 +24,9 @@ impl Tree {
                 let name = entry.file_name();
                 let name = name.to_string_lossy();
                 // What is built or demonstrated is not the repository's; a link could lead out of it or around in it.
-                if entry.file_type()?.is_dir() && ![".atoll", ".git", "target"].contains(&name.as_ref()) {
+                // Cargo builds beside a manifest; a `target` elsewhere is a module.
+                let is_built = name == "target" && folder.join("Cargo.toml").exists();
+                if entry.file_type()?.is_dir() && !is_built && ![".atoll", ".git"].contains(&name.as_ref()) {
                     folders.push(path);
                 } else if entry.file_type()?.is_file() {
                     let text = if is_read(&name) {
@@ -108,5 +110,6 @@ mod tests {
         let tree = Tree::read(root).unwrap();
         assert!(tree.text(Path::new("xtask/src/tidy/tree.rs")).unwrap().starts_with("//! The files"));
         assert!(!tree.has(Path::new("target")));
+        assert!(tree.has(Path::new("bench/src/target/dial.rs")));
     }
 }
