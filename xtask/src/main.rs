@@ -12,12 +12,12 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "xtask")]
 enum Task {
-    /// Check what the compiler and clippy do not: layering, sizes, forbidden words, licences.
-    Tidy,
+    /// Check what the compiler and clippy do not: layering, module cycles, sizes, forbidden words, licences.
+    Tidy(tidy::Options),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Task::parse() {
-        Task::Tidy => tidy::run(),
+        Task::Tidy(options) => tidy::run(&options),
     }
 }

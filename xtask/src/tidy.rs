@@ -6,25 +6,34 @@
 //!
 //! Reading order: [`finding`]; [`tree`], [`lexis`] and [`source`] (files, and what of them is code, comment or test),
 //! [`words`], [`shape`], [`clock`], [`frame`], [`refusals`] (rules on text); [`graph`] (what depends on what), [`layers`],
-//! [`deny`] (rules on crates).
+//! [`deny`] (rules on crates); [`modules`] (which module names which), [`cycles`], [`methods`], [`shares`] (rules on
+//! structure), [`known`] (what of them the code is known to violate), [`structure`] (all of that together).
 
 mod clock;
+mod cycles;
 mod deny;
 mod finding;
 mod frame;
 mod graph;
+mod known;
 mod layers;
 mod lexis;
+mod methods;
+mod modules;
 mod refusals;
 mod shape;
+mod shares;
 mod source;
+mod structure;
 mod tree;
 mod words;
 
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use clap::Args;
 
 use deny::Policy;
 use finding::Finding;
@@ -32,20 +41,56 @@ use graph::Graph;
 use source::Source;
 use tree::Tree;
 
-/// Checks the workspace that this program was built in, prints what it finds, and fails if that is anything.
-pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
-    let findings = check(root)?;
-    report(&findings);
-    Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Instead of checking, shorten the list of known violations (xtask/known-violations.txt) to what the code still
+    /// violates. Run it after a clean-up. It changes nothing if an entry would be new or larger.
+    #[arg(long)]
+    write_known: bool,
+    /// Let --write-known add and raise entries too, for example for code that moved to another crate.
+    #[arg(long, requires = "write_known")]
+    allow_growth: bool,
 }
 
-fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
+/// Checks the workspace that this program was built in, prints what it finds, and fails if that is anything.
+pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
     let tree = Tree::read(root)?;
     let policy = tree.text(Path::new(deny::FILE));
     let policy = Policy::parse(policy.context("deny.toml is missing")?)?;
     let graph = Graph::load(root, policy.targets())?;
+    let (findings, summary) = if options.write_known {
+        write_known(root, &tree, &graph, options.allow_growth)?
+    } else {
+        let findings = check(&tree, &graph, &policy);
+        let summary = match findings.len() {
+            0 => "nothing to report".to_owned(),
+            n => format!("{n} findings"),
+        };
+        (findings, summary)
+    };
+    report(&findings, &summary);
+    Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
 
+/// Writes the list of known violations, unless that would add to it: then it returns what it would add.
+fn write_known(root: &Path, tree: &Tree, graph: &Graph, allow_growth: bool) -> anyhow::Result<(Vec<Finding>, String)> {
+    let (structure, known) = match structure::read(graph, tree) {
+        Ok(read) => read,
+        Err(findings) => return Ok((findings, format!("{} is unchanged", known::FILE))),
+    };
+    let growth = structure.growth(&known);
+    if !growth.is_empty() && !allow_growth {
+        let summary = format!("{} is unchanged: {} violations would be new or larger", known::FILE, growth.len());
+        return Ok((growth, summary));
+    }
+    let path = root.join(known::FILE);
+    let violations = structure.violations();
+    fs::write(&path, known.updated(&violations)).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok((Vec::new(), format!("{} has {} violations", known::FILE, violations.len())))
+}
+
+fn check(tree: &Tree, graph: &Graph, policy: &Policy) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.with_extension("rs") {
         let source = Source::new(path, text);
@@ -54,21 +99,19 @@ fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
         findings.extend(clock::check(&source));
         findings.extend(layers::check_source(&source));
     }
-    findings.extend(frame::check(&tree, &graph.member_names()));
-    findings.extend(refusals::check(&tree));
-    findings.extend(layers::check(&graph, &tree));
-    findings.extend(deny::check(&policy, &graph, &tree));
+    findings.extend(frame::check(tree, &graph.member_names()));
+    findings.extend(refusals::check(tree));
+    findings.extend(layers::check(graph, tree));
+    findings.extend(deny::check(policy, graph, tree));
+    findings.extend(structure::check(graph, tree));
     findings.sort();
-    Ok(findings)
+    findings
 }
 
 #[expect(clippy::print_stdout, reason = "a task talks to the person who runs it")]
-fn report(findings: &[Finding]) {
+fn report(findings: &[Finding], summary: &str) {
     for finding in findings {
         println!("{finding}");
     }
-    match findings.len() {
-        0 => println!("tidy: nothing to report"),
-        n => println!("tidy: {n} findings"),
-    }
+    println!("tidy: {summary}");
 }

@@ -5,6 +5,7 @@
 //! Cargo Book, "Features", so that a crate which is only named in the lock file is not taken for a dependency.
 
 mod metadata;
+mod purpose;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use anyhow::{Context as _, ensure};
 use semver::Version;
 
 use metadata::{Metadata, Node};
+pub(crate) use purpose::Use;
 
 /// The crates of the workspace and all that they are built from.
 #[derive(Debug)]
@@ -38,6 +40,8 @@ pub(crate) struct Package {
     pub(crate) manifest: PathBuf,
     /// What the manifest asks of registries: name and requirement.
     pub(crate) requirements: Vec<(String, String)>,
+    /// What it ships, the library and the programs: a name, and the first file from the root of the workspace.
+    pub(crate) units: Vec<(String, PathBuf)>,
     edges: Vec<Edge>,
 }
 
@@ -54,12 +58,12 @@ struct Edge {
     uses: BTreeSet<Use>,
 }
 
-/// What a dependency is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Use {
-    Normal,
-    Build,
-    Dev,
+// === impl Package ===
+
+impl Package {
+    pub(crate) fn folder(&self) -> &Path {
+        self.manifest.parent().unwrap_or(Path::new(""))
+    }
 }
 
 // === impl Graph ===
@@ -103,6 +107,7 @@ impl Graph {
                     .filter(|dependency| dependency.source.is_some())
                     .map(|dependency| (dependency.name.clone(), dependency.req.clone()))
                     .collect(),
+                units: units(package, &metadata.workspace_root),
                 edges: Vec::new(),
             })
             .collect();
@@ -187,6 +192,19 @@ impl Graph {
         chain.reverse();
         chain
     }
+}
+
+/// A package is usually one unit, and then both have the same name. If it has several, its programs are `package/program`.
+fn units(package: &metadata::Package, root: &Path) -> Vec<(String, PathBuf)> {
+    let is = |target: &metadata::Target, kind: &str| target.kind.iter().any(|k| k == kind);
+    let is_shipped = |target: &&metadata::Target| ["lib", "proc-macro", "bin"].iter().any(|kind| is(target, kind));
+    let shipped: Vec<_> = package.targets.iter().filter(is_shipped).collect();
+    let unit = |target: &&metadata::Target| {
+        let is_one_of_several = shipped.len() > 1 && is(target, "bin");
+        let name = if is_one_of_several { format!("{}/{}", package.name, target.name) } else { package.name.clone() };
+        (name, target.src_path.strip_prefix(root).unwrap_or(&target.src_path).to_owned())
+    };
+    shipped.iter().map(unit).collect()
 }
 
 /// What the edge is really for: each declaration of it that is not optional, or that a feature has turned on.

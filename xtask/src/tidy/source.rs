@@ -27,7 +27,7 @@ impl<'a> Source<'a> {
 
     /// Whether a program wrote the file; the rules on style are for people.
     pub(crate) fn is_generated(&self) -> bool {
-        self.text.lines().take(3).any(|line| line.starts_with("//") && line.contains("@generated"))
+        is_generated(self.text)
     }
 
     /// Whether the line, from 1, is test code.
@@ -38,6 +38,11 @@ impl<'a> Source<'a> {
     fn is_test_file(&self) -> bool {
         self.path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs")
     }
+}
+
+/// Whether a program wrote a file with this text.
+pub(crate) fn is_generated(text: &str) -> bool {
+    text.lines().take(3).any(|line| line.starts_with("//") && line.contains("@generated"))
 }
 
 /// From `#[cfg(test)]` to the end of the item's braces.

@@ -76,7 +76,9 @@ impl FromIterator<(PathBuf, String)> for Tree {
 }
 
 fn is_read(name: &str) -> bool {
-    name == "LICENSE" || [".md", ".rs", ".toml"].iter().any(|ending| name.ends_with(ending))
+    name == "LICENSE"
+        || name == "known-violations.txt"
+        || [".md", ".rs", ".toml"].iter().any(|ending| name.ends_with(ending))
 }
 
 #[cfg(test)]

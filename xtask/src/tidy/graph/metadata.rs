@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use semver::Version;
 use serde::Deserialize;
 
-use super::Use;
+use super::purpose::Kind;
 
 #[derive(Deserialize)]
 pub(super) struct Metadata {
@@ -26,6 +26,16 @@ pub(super) struct Package {
     pub(super) manifest_path: PathBuf,
     pub(super) dependencies: Vec<Dependency>,
     pub(super) features: HashMap<String, Vec<String>>,
+    #[serde(default)]
+    pub(super) targets: Vec<Target>,
+}
+
+/// A library, program, test, benchmark, example or build script.
+#[derive(Deserialize)]
+pub(super) struct Target {
+    pub(super) kind: Vec<String>,
+    pub(super) name: String,
+    pub(super) src_path: PathBuf,
 }
 
 /// As the manifest declares it.
@@ -37,14 +47,6 @@ pub(super) struct Dependency {
     pub(super) req: String,
     pub(super) kind: Option<Kind>,
     pub(super) optional: bool,
-}
-
-/// Absent means normal.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
-    Build,
-    Dev,
 }
 
 #[derive(Deserialize)]
@@ -69,16 +71,4 @@ pub(super) struct NodeDep {
 #[derive(Deserialize)]
 pub(super) struct DepKind {
     pub(super) kind: Option<Kind>,
-}
-
-// === impl Use ===
-
-impl From<Option<Kind>> for Use {
-    fn from(kind: Option<Kind>) -> Self {
-        match kind {
-            None => Self::Normal,
-            Some(Kind::Build) => Self::Build,
-            Some(Kind::Dev) => Self::Dev,
-        }
-    }
 }

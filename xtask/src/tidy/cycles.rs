@@ -1,0 +1,81 @@
+//! The modules of a crate do not depend on each other in cycles.
+//!
+//! The rule holds between the children of each module, at every level: what is inside a child counts as the child. The
+//! code of the parent itself is one more member of that level. So a parent that uses its child, while the child uses
+//! what the parent's own file defines, is a cycle of two; a parent that only declares and re-exports its children is
+//! none. An `impl Type` block outside of the module that defines the type makes that module depend on the block's module:
+//! whoever uses the type has all its methods.
+//!
+//! Reading order: [`level`] (who depends on whom), [`ring`] (which of them form cycles).
+
+mod level;
+mod ring;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::finding::Finding;
+use super::known::{Known, Violation};
+use super::modules::Unit;
+use level::{Level, levels};
+use ring::{knots, ring_through};
+
+const REMEDY: &str = "move what both sides need into a module below them, or pass it as an argument";
+
+/// A largest set of modules of which each depends on each other one, directly or not.
+pub(crate) struct Cycle {
+    unit: String,
+    members: BTreeSet<String>,
+    /// Between the members.
+    level: Level,
+}
+
+/// The cycles of a unit.
+pub(crate) fn measure(unit: &Unit) -> Vec<Cycle> {
+    let mut cycles = Vec::new();
+    for level in levels(unit) {
+        for members in knots(&level) {
+            let level = level.within(&members);
+            cycles.push(Cycle { unit: unit.name.clone(), members, level });
+        }
+    }
+    cycles
+}
+
+// === impl Cycle ===
+
+impl Cycle {
+    pub(crate) fn violation(&self) -> Violation {
+        Violation::Cycle { unit: self.unit.clone(), members: self.members.clone() }
+    }
+
+    /// Shows a shortest cycle that is not part of a known one, with a use for each of its edges.
+    pub(crate) fn finding(&self, known: &Known) -> Finding {
+        let rings: Vec<_> = self.level.edges().filter_map(|(from, to)| ring_through(&self.level, from, to)).collect();
+        let is_new = |ring: &&Vec<&str>| {
+            let members = ring.iter().map(|&name| name.to_owned()).collect();
+            !known.covers(&Violation::Cycle { unit: self.unit.clone(), members })
+        };
+        let ring = rings.iter().filter(is_new).min_by_key(|ring| ring.len());
+        let ring = ring.expect("some edge joins what no known cycle joins, or a known one would cover this");
+
+        let mut problem = match self.members.len() {
+            n if n == ring.len() => "these modules form a cycle:".to_owned(),
+            n => format!("{n} modules form cycles, such as:"),
+        };
+        let uses: Vec<_> = ring
+            .iter()
+            .zip(ring.iter().cycle().skip(1))
+            .filter_map(|(from, to)| Some((from, to, self.level.place(from, to)?)))
+            .collect();
+        for (from, to, place) in &uses {
+            let _ = write!(problem, "\n    {from} -> {to}  {place}");
+        }
+        if self.members.len() > ring.len() {
+            let members: Vec<_> = self.members.iter().map(String::as_str).collect();
+            let _ = write!(problem, "\n    all {}: {}", members.len(), members.join(", "));
+        }
+        let (_, _, first) = uses[0];
+        Finding::new(&first.file, first.line, problem, REMEDY)
+    }
+}
