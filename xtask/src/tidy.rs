@@ -1,17 +1,16 @@
 //! The rules of this repository that are neither rustc's nor clippy's.
 //!
 //! Every rule is a function from what was read to [`Finding`]s; none touches the file system or runs a program, so that
-//! each is tested with a few lines of text. What is *not* here: known vulnerabilities. They need a database that
-//! changes by the day, and `cargo deny check advisories` has it.
+//! each is tested with a few lines of text. What is *not* here: licences, sources and bans of dependencies, which
+//! cargo-deny checks.
 //!
 //! Reading order: [`finding`]; [`tree`], [`lexis`] and [`source`] (files, and what of them is code, comment or test),
-//! [`words`], [`shape`], [`clock`], [`frame`], [`refusals`] (rules on text); [`graph`] (what depends on what), [`layers`],
-//! [`deny`] (rules on crates); [`modules`] (which module names which), [`cycles`], [`methods`], [`shares`] (rules on
+//! [`words`], [`shape`], [`clock`], [`frame`], [`refusals`] (rules on text); [`graph`] (what depends on what), [`layers`]
+//! (a rule on crates); [`modules`] (which module names which), [`cycles`], [`methods`], [`shares`] (rules on
 //! structure), [`known`] (what of them the code is known to violate), [`structure`] (all of that together).
 
 mod clock;
 mod cycles;
-mod deny;
 mod finding;
 mod frame;
 mod graph;
@@ -35,11 +34,13 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Args;
 
-use deny::Policy;
 use finding::Finding;
 use graph::Graph;
 use source::Source;
 use tree::Tree;
+
+/// The platforms that we ship for, as rustc names them.
+const TARGETS: &[&str] = &["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -56,13 +57,11 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
     let tree = Tree::read(root)?;
-    let policy = tree.text(Path::new(deny::FILE));
-    let policy = Policy::parse(policy.context("deny.toml is missing")?)?;
-    let graph = Graph::load(root, policy.targets())?;
+    let graph = Graph::load(root, TARGETS)?;
     let (findings, summary) = if options.write_known {
         write_known(root, &tree, &graph, options.allow_growth)?
     } else {
-        let findings = check(&tree, &graph, &policy);
+        let findings = check(&tree, &graph);
         let summary = match findings.len() {
             0 => "nothing to report".to_owned(),
             n => format!("{n} findings"),
@@ -90,7 +89,7 @@ fn write_known(root: &Path, tree: &Tree, graph: &Graph, allow_growth: bool) -> a
     Ok((Vec::new(), format!("{} has {} violations", known::FILE, violations.len())))
 }
 
-fn check(tree: &Tree, graph: &Graph, policy: &Policy) -> Vec<Finding> {
+fn check(tree: &Tree, graph: &Graph) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.with_extension("rs") {
         let source = Source::new(path, text);
@@ -102,7 +101,6 @@ fn check(tree: &Tree, graph: &Graph, policy: &Policy) -> Vec<Finding> {
     findings.extend(frame::check(tree, &graph.member_names()));
     findings.extend(refusals::check(tree));
     findings.extend(layers::check(graph, tree));
-    findings.extend(deny::check(policy, graph, tree));
     findings.extend(structure::check(graph, tree));
     findings.sort();
     findings

@@ -32,8 +32,3 @@ impl fmt::Display for Finding {
 pub(crate) fn line_at(text: &str, byte: usize) -> usize {
     1 + text.bytes().take(byte).filter(|&byte| byte == b'\n').count()
 }
-
-/// The first line, from 1, that begins with `start`; 1 if none does.
-pub(crate) fn line_of(text: &str, start: &str) -> usize {
-    text.lines().position(|line| line.starts_with(start)).map_or(1, |index| index + 1)
-}

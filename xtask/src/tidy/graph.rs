@@ -12,8 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
-use semver::Version;
-
 use metadata::{Metadata, Node};
 pub(crate) use purpose::Use;
 
@@ -31,25 +29,11 @@ pub(crate) struct PackageIndex(usize);
 #[derive(Debug)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    pub(crate) version: Version,
-    /// An SPDX expression, as its author wrote it.
-    pub(crate) license: Option<String>,
-    /// `registry+URL` or `git+URL`; none for a path.
-    pub(crate) source: Option<String>,
     /// From the root of the workspace, for a member of it.
     pub(crate) manifest: PathBuf,
-    /// What the manifest asks of registries: name and requirement.
-    pub(crate) requirements: Vec<(String, String)>,
     /// What it ships, the library and the programs: a name, and the first file from the root of the workspace.
     pub(crate) units: Vec<(String, PathBuf)>,
     edges: Vec<Edge>,
-}
-
-/// A package, and the shortest chain that leads to it: from a member, which may be itself, to it.
-#[derive(Debug)]
-pub(crate) struct Reached<'a> {
-    pub(crate) package: &'a Package,
-    pub(crate) chain: Vec<&'a Package>,
 }
 
 #[derive(Debug)]
@@ -70,7 +54,7 @@ impl Package {
 
 impl Graph {
     /// Asks cargo about the workspace at `root`, as it is built for `targets`.
-    pub(crate) fn load(root: &Path, targets: &[String]) -> anyhow::Result<Self> {
+    pub(crate) fn load(root: &Path, targets: &[&str]) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(root).args(["metadata", "--format-version=1", "--locked"]);
         for target in targets {
@@ -93,20 +77,11 @@ impl Graph {
             .iter()
             .map(|package| Package {
                 name: package.name.clone(),
-                version: package.version.clone(),
-                license: package.license.clone(),
-                source: package.source.clone(),
                 manifest: package
                     .manifest_path
                     .strip_prefix(&metadata.workspace_root)
                     .unwrap_or(&package.manifest_path)
                     .to_owned(),
-                requirements: package
-                    .dependencies
-                    .iter()
-                    .filter(|dependency| dependency.source.is_some())
-                    .map(|dependency| (dependency.name.clone(), dependency.req.clone()))
-                    .collect(),
                 units: units(package, &metadata.workspace_root),
                 edges: Vec::new(),
             })
@@ -146,51 +121,24 @@ impl Graph {
 
     /// The shortest chain of normal dependencies from a member to a package that `wanted` accepts, both included.
     pub(crate) fn chain(&self, from: PackageIndex, wanted: impl Fn(&Package) -> bool) -> Option<Vec<&Package>> {
-        let came_from = self.walk(&[from], |uses, _| uses.contains(&Use::Normal));
-        let (found, _) = came_from.iter().find(|&&(index, _)| index != from && wanted(self.package(index)))?;
-        Some(self.back(*found, &came_from))
-    }
-
-    /// Every package that building and testing the members takes, by name and version.
-    pub(crate) fn reached(&self) -> Vec<Reached<'_>> {
-        // Nobody builds the tests of a dependency.
-        let is_built = |uses: &BTreeSet<Use>, from| self.members.contains(&from) || uses.iter().any(|&u| u != Use::Dev);
-        let came_from = self.walk(&self.members, is_built);
-        let mut reached: Vec<_> = came_from
-            .iter()
-            .map(|&(index, _)| Reached { package: self.package(index), chain: self.back(index, &came_from) })
-            .collect();
-        reached.sort_by_key(|one| (&one.package.name, &one.package.version));
-        reached
-    }
-
-    /// Breadth first, so that the first way to a package is a shortest one: each package with the one before it.
-    fn walk(
-        &self,
-        starts: &[PackageIndex],
-        follow: impl Fn(&BTreeSet<Use>, PackageIndex) -> bool,
-    ) -> Vec<(PackageIndex, Option<PackageIndex>)> {
-        let mut order: Vec<_> = starts.iter().map(|&index| (index, None)).collect();
-        let mut seen: BTreeSet<_> = starts.iter().copied().collect();
-        let mut open: VecDeque<_> = starts.iter().copied().collect();
-        while let Some(from) = open.pop_front() {
-            for edge in &self.package(from).edges {
-                if follow(&edge.uses, from) && seen.insert(edge.to) {
-                    order.push((edge.to, Some(from)));
+        // Breadth first, so that the first way to a package is a shortest one.
+        let mut before = HashMap::new();
+        let mut open = VecDeque::from([from]);
+        while let Some(at) = open.pop_front() {
+            if at != from && wanted(self.package(at)) {
+                let mut chain: Vec<_> =
+                    std::iter::successors(Some(at), |at| before.get(at).copied()).map(|at| self.package(at)).collect();
+                chain.reverse();
+                return Some(chain);
+            }
+            for edge in self.package(at).edges.iter().filter(|edge| edge.uses.contains(&Use::Normal)) {
+                if edge.to != from && !before.contains_key(&edge.to) {
+                    before.insert(edge.to, at);
                     open.push_back(edge.to);
                 }
             }
         }
-        order
-    }
-
-    fn back(&self, to: PackageIndex, came_from: &[(PackageIndex, Option<PackageIndex>)]) -> Vec<&Package> {
-        let before: HashMap<_, _> = came_from.iter().copied().collect();
-        let mut chain: Vec<_> = std::iter::successors(Some(to), |index| before.get(index).copied().flatten())
-            .map(|index| self.package(index))
-            .collect();
-        chain.reverse();
-        chain
+        None
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use semver::Version;
 use serde::Deserialize;
 
 use super::purpose::Kind;
@@ -20,9 +19,6 @@ pub(super) struct Metadata {
 pub(super) struct Package {
     pub(super) id: String,
     pub(super) name: String,
-    pub(super) version: Version,
-    pub(super) license: Option<String>,
-    pub(super) source: Option<String>,
     pub(super) manifest_path: PathBuf,
     pub(super) dependencies: Vec<Dependency>,
     pub(super) features: HashMap<String, Vec<String>>,
@@ -43,8 +39,6 @@ pub(super) struct Target {
 pub(super) struct Dependency {
     pub(super) name: String,
     pub(super) rename: Option<String>,
-    pub(super) source: Option<String>,
-    pub(super) req: String,
     pub(super) kind: Option<Kind>,
     pub(super) optional: bool,
 }
