@@ -1,25 +1,22 @@
 //! The edge half of Atoll: dials the proxy-servers and serves the streams that they open.
 //!
 //! Reading order: [`dial`] (tunnels), [`serve`] (streams), [`offers`] (the clusters that are served), then [`exchange`] for
-//! API requests to virtual clusters, or [`layer4`] for physical clusters and destinations. An exchange uses [`who`] (the
-//! caller), [`access`] (their rights), `policy` (how a cluster-scoped resource is served), [`host`] (the API server) and
-//! `translate` (bodies). `turns`, `heavy` and `seats` limit the load that a virtual cluster puts on the agent and the
-//! host. [`clusters`], [`namespaces`], `nodes`, `roles` and [`root`] know and keep what a virtual cluster
-//! consists of; `shared` and `discovery` do so for objects and kinds that several share; `own_rights` keeps the agent's own
-//! rights. [`gate`] is what the host itself refuses. [`app`] puts the parts together, and [`status`] reports on them.
+//! API requests to virtual clusters, or [`layer4`] for physical clusters and destinations. An exchange uses [`caller`] (who
+//! sends the request, and what they may do), [`virtual_cluster`] (what a virtual cluster consists of), [`host_client`] (the
+//! API server) and `translate` (bodies). [`app`] puts the parts together, and [`status`] reports on them.
 //!
 //! | term | meaning | module |
 //! |---|---|---|
-//! | slice | the nodes of a virtual cluster | `nodes` |
-//! | root namespace | the host namespace `atoll-root-CLUSTER`: rights in it are the cluster-wide rights of the virtual cluster | `root` |
-//! | mirror | the copy of a binding of the root namespace in each namespace of the virtual cluster | `root` |
-//! | founded | a virtual cluster whose root namespace, own namespaces and bindings exist | `root` |
+//! | slice | the nodes of a virtual cluster | `virtual_cluster::nodes` |
+//! | root namespace | the host namespace `atoll-root-CLUSTER`: rights in it are the cluster-wide rights of the virtual cluster | `virtual_cluster::root` |
+//! | mirror | the copy of a binding of the root namespace in each namespace of the virtual cluster | `virtual_cluster::root` |
+//! | founded | a virtual cluster whose root namespace, own namespaces and bindings exist | `virtual_cluster::root` |
 //! | birth | the creation of a Namespace, which is followed by that of its mirrors | `exchange` |
-//! | gate | the admission policies on the host | `gate` |
+//! | gate | the admission policies on the host | `virtual_cluster::gate` |
 //! | guard | the node selector and the tolerations that keep pods on the slice | `rewrite::guard` |
-//! | standing | the state of the policies, or of the whole process | `gate`, `app` |
-//! | shared | an object of the host that several virtual clusters see | `shared` |
-//! | overlay | the labels and annotations of one virtual cluster on a shared object | `shared` |
+//! | standing | the state of the policies, or of the whole process | `virtual_cluster::gate`, `app` |
+//! | shared | an object of the host that several virtual clusters see | `virtual_cluster::shared` |
+//! | overlay | the labels and annotations of one virtual cluster on a shared object | `virtual_cluster::shared` |
 //! | renamed | a custom object without a namespace, which has another name on the host | `exchange` |
 //! | lent | an object of the host that virtual clusters can only read, such as the Service `kubernetes` | `exchange` |
 //! | seal | the encryption of `continue` tokens | `seal` |

@@ -28,7 +28,10 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
-            .env("RUST_LOG", "info,proxy_server=debug,proxy_agent=debug,caller=debug,host_client=debug,virtual_cluster=debug")
+            .env(
+                "RUST_LOG",
+                "info,proxy_server=debug,proxy_agent=debug,caller=debug,host_client=debug,virtual_cluster=debug",
+            )
             .env_remove("HTTPS_PROXY")
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
