@@ -3,10 +3,12 @@
 //! Lines of the access log are gathered for a moment, so that a request costs no system call: hold the [`Logging`] that
 //! [`init`] returns until the process ends.
 //!
-//! Standard output belongs to what a command prints for its caller. What is *not* here: the access log (it is made of
-//! ordinary events of the binaries) and any export of traces.
+//! Standard output belongs to what a command prints for its caller. What is *not* here: the content of the access log (it
+//! is made of ordinary events of the binaries) and any export of traces.
 
+mod access;
 mod lines;
+mod stamp;
 
 use std::error::Error;
 use std::fmt;
@@ -20,8 +22,10 @@ use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
+use access::{AccessFormat, Form};
 use lines::Lines;
 pub use lines::{ACCESS, Logging};
+use stamp::Stamp;
 
 /// The variable that is read when no filter is given.
 pub const FILTER_VARIABLE: &str = "RUST_LOG";
@@ -123,7 +127,13 @@ fn text<W>(filter: EnvFilter, color: bool, writer: W) -> impl Subscriber + Send 
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(color).with_writer(writer).finish()
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(color)
+        .with_writer(writer)
+        .with_timer(Stamp::new())
+        .map_event_format(|general| AccessFormat::new(general, Form::Text, Stamp::new()))
+        .finish()
 }
 
 fn json<W>(filter: EnvFilter, writer: W) -> impl Subscriber + Send + Sync
@@ -136,6 +146,8 @@ where
         .with_writer(writer)
         .json()
         .flatten_event(true)
+        .with_timer(Stamp::new())
+        .map_event_format(|general| AccessFormat::new(general, Form::Json, Stamp::new()))
         .finish()
 }
 
