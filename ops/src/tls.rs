@@ -16,6 +16,7 @@ mod minted;
 mod peer;
 mod read_ahead;
 mod server;
+mod verified;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

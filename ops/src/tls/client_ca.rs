@@ -11,6 +11,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
 
 use super::peer::{PeerIdentity, UnreadableIdentity};
+use super::verified::VerifiedChains;
 use crate::files::Watched;
 use crate::pki::{self, CertificateFacts, PemError};
 
@@ -19,6 +20,7 @@ use crate::pki::{self, CertificateFacts, PemError};
 pub struct ClientCa {
     verifier: Arc<dyn ClientCertVerifier>,
     not_after: Option<SystemTime>,
+    verified: Arc<VerifiedChains>,
 }
 
 /// The file does not hold authorities' certificates.
@@ -66,7 +68,7 @@ impl ClientCa {
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), super::provider())
             .build()
             .map_err(|_| CaError::Empty)?;
-        Ok(Self { verifier, not_after: CertificateFacts::end(certificates) })
+        Ok(Self { verifier, not_after: CertificateFacts::end(certificates), verified: Arc::default() })
     }
 
     /// When the last of the authorities' own certificates ends, if that can be read. Nobody looks at it when a chain is
@@ -80,18 +82,30 @@ impl ClientCa {
     ///
     /// To be called once per connection *and cluster*, resumed sessions included: rustls restores the certificates of a
     /// resumed session without verifying them again.
+    ///
+    /// A chain that was accepted is not verified again for a few minutes.
     pub fn verify(
         &self,
         chain: &[CertificateDer<'_>],
         now: SystemTime,
     ) -> Result<PeerIdentity, ClientCertificateError> {
+        if let Some(identity) = self.verified.get(chain, now) {
+            return Ok(PeerIdentity::clone(&identity));
+        }
         let (leaf, intermediates) = chain.split_first().ok_or(ClientCertificateError::Missing)?;
         // A clock before 1970 makes every certificate "not yet valid".
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
         self.verifier
             .verify_client_cert(leaf, intermediates, UnixTime::since_unix_epoch(since_epoch))
             .map_err(ClientCertificateError::Untrusted)?;
-        Ok(PeerIdentity::read(chain)?)
+        let identity = Arc::new(PeerIdentity::read(chain)?);
+        self.verified.insert(Arc::clone(&identity), now);
+        Ok(Arc::unwrap_or_clone(identity))
+    }
+
+    #[cfg(test)]
+    pub(super) fn verified(&self) -> &VerifiedChains {
+        &self.verified
     }
 }
 

@@ -1,0 +1,137 @@
+use super::*;
+use crate::pki::{Authority, certificates_from_pem};
+use crate::tls::{ClientCa, ClientCertificateError};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const MINUTE: Duration = Duration::from_secs(60);
+
+type Chain = Vec<CertificateDer<'static>>;
+
+fn authority() -> Authority {
+    Authority::create("ca", DAY).unwrap()
+}
+
+fn ca(authority: &Authority) -> ClientCa {
+    ClientCa::from_pem(authority.certificate_pem().as_bytes()).unwrap()
+}
+
+fn chain(authority: &Authority, user: &str, lifetime: Duration) -> Chain {
+    let pair = authority.issue_client(user, &["team"], lifetime).unwrap();
+    certificates_from_pem(pair.certificate.as_bytes()).unwrap()
+}
+
+fn identity(chain: &Chain) -> Arc<PeerIdentity> {
+    Arc::new(PeerIdentity::read(chain).unwrap())
+}
+
+#[test]
+fn a_chain_is_verified_once_in_a_while() {
+    let (authority, now) = (authority(), SystemTime::now());
+    let (ca, jane) = (ca(&authority), chain(&authority, "jane", DAY));
+    let first = ca.verify(&jane, now).unwrap();
+    assert_eq!(ca.verified().len(), 1);
+    let known = |now| ca.verified().get(&jane, now);
+    assert_eq!(known(now).as_deref(), Some(&first));
+    assert_eq!(ca.verify(&jane, now).unwrap(), first);
+    assert!(known(now + MAX_AGE - MINUTE).is_some() && known(now + MAX_AGE).is_none());
+    assert!(known(now - MINUTE).is_none(), "the clock was set back");
+    // Verified again, it counts from then on.
+    ca.verify(&jane, now + MAX_AGE).unwrap();
+    assert!(known(now + MAX_AGE).is_some() && ca.verified().len() == 1);
+}
+
+#[test]
+fn an_entry_does_not_outlive_a_certificate_of_its_chain() {
+    let (authority, now) = (authority(), SystemTime::now());
+    let ca = ca(&authority);
+    let jane = chain(&authority, "jane", MINUTE);
+    let end = ca.verify(&jane, now).unwrap().not_after;
+    assert!(end < now + MAX_AGE && ca.verified().get(&jane, end).is_none());
+    let later = end + Duration::from_secs(2);
+    assert!(matches!(ca.verify(&jane, later), Err(ClientCertificateError::Untrusted(_))));
+    // The second certificate is not needed, but it is a part of the chain.
+    let mut long = chain(&authority, "john", DAY);
+    long.extend(jane);
+    ca.verify(&long, now).unwrap();
+    assert!(ca.verified().get(&long, now).is_some() && ca.verified().get(&long, end).is_none());
+}
+
+#[test]
+fn another_chain_is_not_taken_for_a_known_one() {
+    let (authority, now) = (authority(), SystemTime::now());
+    let (ca, jane) = (ca(&authority), chain(&authority, "jane", DAY));
+    ca.verify(&jane, now).unwrap();
+    let leaf = jane[0].to_vec();
+    for position in [0, leaf.len() / 2, leaf.len() - 1] {
+        let mut forged = leaf.clone();
+        forged[position] ^= 1;
+        let forged = [CertificateDer::from(forged)];
+        assert!(ca.verified().get(&forged, now).is_none() && ca.verify(&forged, now).is_err());
+    }
+    // The same bytes, cut elsewhere.
+    let (one, other) = leaf.split_at(leaf.len() / 2);
+    let cut = [CertificateDer::from(one), CertificateDer::from(other)];
+    assert!(ca.verified().get(&cut, now).is_none() && ca.verify(&cut, now).is_err());
+    let longer = [jane[0].clone(), jane[0].clone()];
+    assert!(ca.verified().get(&longer, now).is_none());
+    assert!(ca.verified().get(&[], now).is_none());
+}
+
+#[test]
+fn two_chains_of_one_hash_are_told_apart() {
+    let (authority, now, chains) = (authority(), SystemTime::now(), VerifiedChains::default());
+    let (jane, john) = (chain(&authority, "jane", DAY), chain(&authority, "john", DAY));
+    chains.insert(identity(&jane), now);
+    let entry = chains.entries().drain().next().unwrap().1;
+    chains.entries().insert(chains.hasher.hash_one(&*john), entry);
+    assert!(chains.get(&john, now).is_none());
+}
+
+#[test]
+fn each_authority_and_each_reload_begins_with_nothing() {
+    let (ours, theirs, now) = (authority(), authority(), SystemTime::now());
+    let jane = chain(&ours, "jane", DAY);
+    let before = ca(&ours);
+    before.verify(&jane, now).unwrap();
+    let reloaded = ca(&ours);
+    assert_eq!(reloaded.verified().len(), 0);
+    let exchanged = ca(&theirs);
+    assert!(matches!(exchanged.verify(&jane, now), Err(ClientCertificateError::Untrusted(_))));
+    // Refusals leave nothing behind.
+    assert_eq!(exchanged.verified().len(), 0);
+    assert!(before.verify(&chain(&theirs, "jane", DAY), now).is_err());
+    assert_eq!(before.verified().len(), 1);
+}
+
+#[test]
+fn the_cache_is_bounded_and_keeps_the_newest() {
+    let (authority, now, chains) = (authority(), SystemTime::now(), VerifiedChains::default());
+    let jane = chain(&authority, "jane", DAY);
+    // Made without signatures: the chain only has to be another one, and readable.
+    let numbered = |number: usize| {
+        let mut identity = PeerIdentity::read(&jane).unwrap();
+        identity.chain.extend(std::iter::repeat_n(jane[0].clone(), 1 + number % 2));
+        let mut last = jane[0].to_vec();
+        let end = last.len();
+        last[end - 4..].copy_from_slice(&u32::try_from(number).unwrap().to_be_bytes());
+        identity.chain.push(CertificateDer::from(last));
+        Arc::new(identity)
+    };
+    let at = |number: usize| now + Duration::from_millis(u64::try_from(number).unwrap());
+    for number in 0..MAX_CHAINS + 10 {
+        chains.insert(numbered(number), at(number));
+    }
+    assert_eq!(chains.len(), MAX_CHAINS);
+    let last = at(MAX_CHAINS + 10);
+    assert!(chains.get(&numbered(9).chain, last).is_none());
+    assert!(chains.get(&numbered(10).chain, last).is_some());
+    // One that is known takes the place of itself, and what is over makes room first.
+    chains.insert(numbered(10), last);
+    assert_eq!(chains.len(), MAX_CHAINS);
+    chains.insert(identity(&jane), last + MAX_AGE);
+    assert_eq!(chains.len(), 1);
+    let mut long = PeerIdentity::read(&jane).unwrap();
+    long.chain = std::iter::repeat_n(jane[0].clone(), 1 + MAX_BYTES / jane[0].len()).collect();
+    chains.insert(Arc::new(long), last + MAX_AGE);
+    assert_eq!(chains.len(), 1);
+}
