@@ -18,10 +18,11 @@ mod read_ahead;
 mod server;
 mod verified;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustls::crypto::CryptoProvider;
+use rustls::SupportedCipherSuite;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
 pub use client::{Identity, IdentityError, ServerCa, client_config};
 pub use client_ca::{CaError, ClientCa, ClientCertificateError};
@@ -36,9 +37,25 @@ pub const ALPN_HTTP1: &[u8] = b"http/1.1";
 /// ALPN's name of HTTP/2 over TLS (RFC 9113 section 3.2).
 pub const ALPN_H2: &[u8] = b"h2";
 
+/// AES-128 with SHA-256: fewer rounds than AES-256, and a digest for which processors have instructions, unlike SHA-384.
+/// Go's clients and servers prefer it, too (`cipherSuitesPreferenceOrder` in crypto/tls).
+const PREFERRED: [SupportedCipherSuite; 3] = [
+    aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256,
+    aws_lc_rs::cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+    aws_lc_rs::cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+];
+
 /// The cryptography of every configuration: aws-lc-rs.
+///
+/// The order of the cipher suites is that in which our clients prefer them: agents towards the proxy-server and their
+/// host. Our servers follow the order of the client, who may lack the instructions for AES.
 pub fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+    static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| {
+        let mut provider = aws_lc_rs::default_provider();
+        provider.cipher_suites.sort_by_key(|suite| !PREFERRED.contains(suite));
+        Arc::new(provider)
+    });
+    Arc::clone(&PROVIDER)
 }
 
 /// An X.509 date; dates before 1970 are 1970.

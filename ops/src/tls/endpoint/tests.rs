@@ -1,12 +1,13 @@
 use std::time::SystemTime;
 
-use rustls::{ClientConnection, HandshakeKind, ProtocolVersion};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{CipherSuite, ClientConnection, HandshakeKind, ProtocolVersion};
 
 use super::*;
 use crate::files::Watched;
 use crate::pki::Authority;
+use crate::tls::ClientCa;
 use crate::tls::handshake::{DAY, client, handshake, identity};
-use crate::tls::{ClientCa, ServerCa, client_config};
 
 fn world() -> (Authority, EndpointTls) {
     let serving = Authority::create("serving", DAY).unwrap();
@@ -15,6 +16,34 @@ fn world() -> (Authority, EndpointTls) {
     let known = |name: &str| ["a", "b"].contains(&name);
     let minted = MintedCertificates::new(Watched::fixed(authority), "atoll.internal", Vec::new(), known);
     (serving, EndpointTls::new(Arc::new(minted)).unwrap())
+}
+
+/// A client certificate and its key.
+fn pair(clients: &Authority, user: &str) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+    let pair = clients.issue_client(user, &["team"], DAY).unwrap();
+    let chain = crate::pki::certificates_from_pem(pair.certificate.as_bytes()).unwrap();
+    (chain, crate::pki::key_from_pem(pair.key.expose().as_bytes()).unwrap())
+}
+
+/// A client of one TLS version that has rustls' defaults.
+fn trusting(
+    serving: &Authority,
+    version: &'static rustls::SupportedProtocolVersion,
+) -> rustls::ConfigBuilder<rustls::ClientConfig, rustls::client::WantsClientCert> {
+    trusting_by(rustls::crypto::CryptoProvider::clone(&crate::tls::provider()), serving, version)
+}
+
+fn trusting_by(
+    provider: rustls::crypto::CryptoProvider,
+    serving: &Authority,
+    version: &'static rustls::SupportedProtocolVersion,
+) -> rustls::ConfigBuilder<rustls::ClientConfig, rustls::client::WantsClientCert> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(crate::pki::certificates_from_pem(serving.certificate_pem().as_bytes()).unwrap());
+    rustls::ClientConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .with_root_certificates(roots)
 }
 
 #[test]
@@ -49,21 +78,19 @@ fn a_certificate_without_its_key_fails_the_handshake() {
     }
 
     let (serving, endpoint) = world();
-    let name = ["localhost".try_into().unwrap()];
-    let victim = serving.issue_server(&name, DAY).unwrap();
-    let own = serving.issue_server(&name, DAY).unwrap();
+    let clients = Authority::create("clients", DAY).unwrap();
+    let certified = |user| {
+        let (chain, key) = pair(&clients, user);
+        CertifiedKey::from_der(chain, key, &crate::tls::provider()).unwrap()
+    };
+    let (victim, own) = (certified("jane"), certified("thief"));
+    // A chain that was just verified spares nobody the proof.
+    let ca = ClientCa::from_pem(clients.certificate_pem().as_bytes()).unwrap();
+    ca.verify(&victim.cert, SystemTime::now()).unwrap();
     let stolen = Arc::new(Thief(Arc::new(CertifiedKey::new(victim.cert, own.key))));
     let server = endpoint.cluster("a").unwrap().unwrap();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add_parsable_certificates(
-            crate::pki::certificates_from_pem(serving.certificate_pem().as_bytes()).unwrap(),
-        );
-        let client = rustls::ClientConfig::builder_with_provider(crate::tls::provider())
-            .with_protocol_versions(&[version])
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_client_cert_resolver(Arc::clone(&stolen) as _);
+        let client = trusting(&serving, version).with_client_cert_resolver(Arc::clone(&stolen) as _);
         let error = handshake(&Arc::new(client), &server, "a.atoll.internal").unwrap_err();
         assert!(matches!(error, rustls::Error::InvalidCertificate(_)), "{error}");
     }
@@ -73,17 +100,12 @@ fn a_certificate_without_its_key_fails_the_handshake() {
 fn a_session_is_resumed_at_its_own_endpoint_only() {
     let (serving, endpoint) = world();
     let clients = Authority::create("clients", DAY).unwrap();
-    let jane = identity(&clients, "jane", &[]);
-    for versions in [TlsVersions::Tls13, TlsVersions::Tls12And13] {
-        let server_ca = ServerCa::from_pem(serving.certificate_pem().as_bytes()).unwrap();
-        let config = |resumption: &rustls::client::Resumption| {
-            let mut config =
-                client_config(Watched::fixed(server_ca.clone()), Some(Watched::fixed(jane.clone())), &[], versions);
-            config.resumption = resumption.clone();
-            config
-        };
-        // rustls looks sessions up by name and by verifier; one configuration for all connections keeps both.
-        let client = Arc::new(config(&rustls::client::Resumption::in_memory_sessions(8)));
+    let (chain, key) = pair(&clients, "jane");
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        // Go and rustls keep tickets by default. rustls looks them up by name and by verifier, so that one configuration
+        // for all connections finds them.
+        let client = trusting(&serving, version).with_client_auth_cert(chain.clone(), key.clone_key()).unwrap();
+        let client = Arc::new(client);
         let connect = |cluster: &str| {
             let server = endpoint.cluster(cluster).unwrap().unwrap();
             handshake(&client, &server, "a.atoll.internal")
@@ -91,6 +113,7 @@ fn a_session_is_resumed_at_its_own_endpoint_only() {
         let kind = |connection: &ClientConnection| connection.handshake_kind();
 
         let (first, _) = connect("a").unwrap();
+        assert_eq!(first.protocol_version(), Some(version.version));
         assert_eq!(kind(&first), Some(HandshakeKind::Full));
         let (second, server) = connect("a").unwrap();
         assert_eq!(kind(&second), Some(HandshakeKind::Resumed));
@@ -114,6 +137,25 @@ fn protocols_and_versions_are_those_of_an_api_server() {
     assert_eq!(negotiate(&[ALPN_HTTP1, ALPN_H2]), (Some(ALPN_H2.to_vec()), ProtocolVersion::TLSv1_3));
     assert_eq!(negotiate(&[ALPN_HTTP1]).0.as_deref(), Some(ALPN_HTTP1));
     assert_eq!(negotiate(&[]).0, None);
+}
+
+#[test]
+fn the_client_chooses_the_cipher_and_ours_choose_the_fastest() {
+    let (serving, endpoint) = world();
+    let server = endpoint.cluster("a").unwrap().unwrap();
+    let cipher = |config: Arc<rustls::ClientConfig>| {
+        let (client, _) = handshake(&config, &server, "a.atoll.internal").unwrap();
+        client.negotiated_cipher_suite().unwrap().suite()
+    };
+    let ours = |versions| client(&serving, None, versions);
+    assert_eq!(cipher(ours(TlsVersions::Tls13)), CipherSuite::TLS13_AES_128_GCM_SHA256);
+    assert_eq!(cipher(ours(TlsVersions::Tls12And13)), CipherSuite::TLS13_AES_128_GCM_SHA256);
+    let old = Arc::new(trusting(&serving, &rustls::version::TLS12).with_no_client_auth());
+    assert_eq!(cipher(old), CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256);
+    let mut slow = rustls::crypto::CryptoProvider::clone(&crate::tls::provider());
+    slow.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_CHACHA20_POLY1305_SHA256);
+    let slow = Arc::new(trusting_by(slow, &serving, &rustls::version::TLS13).with_no_client_auth());
+    assert_eq!(cipher(slow), CipherSuite::TLS13_CHACHA20_POLY1305_SHA256);
 }
 
 #[test]
