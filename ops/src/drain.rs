@@ -1,7 +1,7 @@
 //! Tasks that end: everything a binary runs beside its main function is spawned through [`Tasks`], so that shutting
 //! down is "cancel, wait, give up at the deadline" and never leaves a connection cut off by chance.
 //!
-//! This is the one place that calls `tokio::spawn`. What is *not* here: what a task does when it is cancelled. A
+//! This is the one place that spawns on a runtime. What is *not* here: what a task does when it is cancelled. A
 //! listener stops accepting, a tunnel sends GOAWAY; each sees [`Tasks::cancelled`] and ends in its own way.
 
 mod running;
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
@@ -93,6 +94,14 @@ impl Tasks {
     where
         F: Future<Output = ()> + Send + 'static,
     {
+        self.spawn_on(&Handle::current(), name, future)
+    }
+
+    /// The same on another runtime than that of the caller.
+    pub fn spawn_on<F>(&self, runtime: &Handle, name: &'static str, future: F) -> JoinHandle<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         // Taken here and not in the task: a drain that begins before the first poll must wait for it too.
         let tracked: Vec<_> = self.scopes().map(|scope| (scope.tracker.token(), scope.running.enter(name))).collect();
         let dropping = self.scope.dropping.clone();
@@ -103,8 +112,7 @@ impl Tasks {
                 tracing::error!(task = name, panic = panic_text(&*panic), "task panicked");
             }
         };
-        #[expect(clippy::disallowed_methods, reason = "this is the wrapper that every other task goes through")]
-        tokio::spawn(task.instrument(Span::current()))
+        runtime.spawn(task.instrument(Span::current()))
     }
 
     /// Tells the tasks of this scope, and of those within it, to end. Returns at once.

@@ -94,6 +94,24 @@ impl Listener {
         }
         Err(failed(last))
     }
+
+    /// Registers the socket with the runtime of the caller, which has to run it then.
+    ///
+    /// # Errors
+    /// The runtime has no more room for sockets.
+    pub fn adopt(self) -> io::Result<Self> {
+        let Self { socket, local, slots } = self;
+        Ok(Self { socket: TcpListener::from_std(socket.into_std()?)?, local, slots })
+    }
+}
+
+/// Registers a connection with the runtime of the caller. A socket wakes the thread of the runtime that it is registered
+/// with, so a task of another runtime would wait for two threads.
+///
+/// # Errors
+/// The runtime has no more room for sockets.
+pub fn adopt(stream: TcpStream) -> io::Result<TcpStream> {
+    TcpStream::from_std(stream.into_std()?)
 }
 
 impl<L: Accept> Listener<L> {

@@ -1,5 +1,6 @@
 //! Bytes read from a socket before rustls asks for them.
 
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -33,6 +34,37 @@ impl<S> ReadAhead<S> {
     /// Around a socket that nothing was read from by others.
     pub fn new(io: S) -> Self {
         Self { io, buffer: BytesMut::new(), size: FIRST }
+    }
+
+    /// Around a socket from which these bytes were read already.
+    pub fn after(read: &[u8], io: S) -> Self {
+        Self { io, buffer: BytesMut::from(read), size: FIRST }
+    }
+
+    /// The same bytes from another form of the socket.
+    ///
+    /// # Errors
+    /// Those of `change`.
+    pub fn try_map<T>(self, change: impl FnOnce(S) -> io::Result<T>) -> io::Result<ReadAhead<T>> {
+        let Self { io, buffer, size } = self;
+        Ok(ReadAhead { io: change(io)?, buffer, size })
+    }
+}
+
+impl<S: AsyncRead + Unpin> ReadAhead<S> {
+    /// Reads more, and shows everything that rustls has not taken yet.
+    ///
+    /// # Errors
+    /// Those of the socket; `UnexpectedEof` if nothing more comes.
+    pub async fn peek_more(&mut self) -> io::Result<&[u8]> {
+        if self.buffer.len() >= MOST {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.buffer.reserve(FIRST);
+        if poll_fn(|cx| poll_read_buf(Pin::new(&mut self.io), cx, &mut self.buffer)).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(&self.buffer)
     }
 }
 
@@ -89,8 +121,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ReadAhead<S> {
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
-
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     use super::*;
@@ -140,5 +170,23 @@ mod tests {
             assert_eq!(ahead.buffer.capacity(), 0);
         };
         let (_far, ()) = tokio::join!(writer, reader);
+    }
+    #[tokio::test]
+    async fn what_was_shown_is_read_again() {
+        let (mut far, near) = duplex(100_000);
+        let mut ahead = ReadAhead::after(b"one ", near);
+        far.write_all(b"two ").await.unwrap();
+        assert_eq!(ahead.peek_more().await.unwrap(), b"one two ");
+        far.write_all(b"three").await.unwrap();
+        assert_eq!(ahead.peek_more().await.unwrap(), b"one two three");
+        drop(far);
+        assert_eq!(ahead.peek_more().await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        let mut moved = ahead.try_map(Ok).unwrap();
+        let mut read = String::new();
+        moved.read_to_string(&mut read).await.unwrap();
+        assert_eq!(read, "one two three");
+        let mut endless = ReadAhead::new(Endless(0));
+        while endless.peek_more().await.is_ok() {}
+        assert!(endless.buffer.len() <= MOST + FIRST);
     }
 }
