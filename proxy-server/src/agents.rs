@@ -17,6 +17,7 @@ use ::tunnel::Batched;
 use hyper_util::rt::TokioIo;
 use ops::drain::Tasks;
 use ops::files::Watched;
+use ops::listen::Slot;
 use ops::tls::{ClientCa, ReadAhead};
 use protocol::AgentId;
 use tokio::net::TcpStream;
@@ -27,6 +28,7 @@ use tracing::{Instrument, debug, info, info_span, warn};
 use crate::limits::Place;
 use crate::registry::Registry;
 use crate::tunnel::Tunnel;
+use crate::workers::Workers;
 
 /// The time from the first byte to the end of the TLS handshake, and again until the registration. An agent needs a few
 /// round trips. A silent peer must not hold a socket for long.
@@ -41,6 +43,8 @@ pub struct Agents {
     pub server_id: Arc<str>,
     /// The CA of the agents' certificates.
     pub agent_ca: Watched<ClientCa>,
+    /// The threads of tunnels.
+    pub workers: Workers,
     /// The tasks of tunnels.
     pub tasks: Tasks,
 }
@@ -67,8 +71,20 @@ enum AgentError {
 // === impl Agents ===
 
 impl Agents {
-    /// Serves one accepted connection to its end.
-    pub async fn serve(self, socket: TcpStream, place: Place, acceptor: TlsAcceptor) {
+    /// Moves an accepted connection to the worker with the fewest agents, which serves it to its end.
+    pub fn assign(&self, socket: TcpStream, place: Place, slot: Slot, acceptor: TlsAcceptor) {
+        let this = self.clone();
+        let (worker, assignment) = self.workers.least();
+        match worker.adopt(|| ops::listen::adopt(socket)) {
+            Ok(socket) => worker.spawn(&self.tasks, "agent", async move {
+                this.serve(socket, place, acceptor).await;
+                drop((assignment, slot));
+            }),
+            Err(error) => warn!(%error, "an agent's connection cannot move to its worker"),
+        }
+    }
+
+    async fn serve(self, socket: TcpStream, place: Place, acceptor: TlsAcceptor) {
         let peer = socket.peer_addr().map(|peer| peer.to_string()).unwrap_or_default();
         let span = info_span!("agent", %peer);
         async {

@@ -17,7 +17,7 @@ use std::time::Duration;
 use anyhow::Context;
 use ops::drain::{Drained, Tasks};
 use ops::files::Reloader;
-use ops::listen::{Connection, Listener};
+use ops::listen::{Connection, Listener, Slot};
 use ops::tls::{ALPN_HTTP1, ClientAuth, EndpointTls, TlsVersions, agent_listener_config, server_config};
 use ops::{machine, probes};
 use tokio::net::TcpStream;
@@ -33,12 +33,18 @@ use crate::endpoint::{Endpoint, TLS_PATIENCE};
 use crate::karmada::{Keeper, Wanted};
 use crate::limits::{Connections, Limits, Place};
 use crate::registry::{Clusters, Registry};
+use crate::workers::{Threads, Workers};
 
 /// Connections that a listener accepts above its limit, because some are still closing.
 const ENDING: usize = 256;
 
 /// The maximum number of tunnels of one agent: it may have replicas, each with several connections.
 const TUNNELS: usize = 64;
+
+/// The workers that accept from each listener; with fewer cores, some are the same.
+const PROXY: usize = 0;
+const ENDPOINT: usize = 1;
+const AGENTS: usize = 2;
 
 /// A proxy-server that is bound but not running yet.
 pub struct App {
@@ -55,6 +61,8 @@ pub struct App {
     observe: observe::Observe,
     reload: reload::Reload,
     keeper: Keeper,
+    workers: Workers,
+    threads: Threads,
     tasks: Tasks,
     drain: Duration,
 }
@@ -123,11 +131,13 @@ impl App {
             per_user: TUNNELS,
         });
 
-        let listeners = Listeners::bind(config, of_clients.all, of_agents).await?;
+        let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let (workers, threads) = Workers::start(cores).context("cannot start threads")?;
+        let listeners = Listeners::bind(config, of_clients.all, of_agents).await?.adopted_by(&workers)?;
         let client_cas = Arc::clone(&files.client_cas);
         let (of_registry, of_limits) = (Arc::clone(&registry), Arc::clone(&limits));
-        let endpoint =
-            Endpoint::new(of_registry, endpoint_tls, client_cas.clone(), of_limits, domain.clone(), tasks.child());
+        let served = (workers.clone(), tasks.child());
+        let endpoint = Endpoint::new(of_registry, endpoint_tls, client_cas.clone(), of_limits, domain.clone(), served);
         let (orders, wanted) = watch::channel(Wanted::of(config));
         let (departed, departures) = mpsc::channel(16);
         let serving_ca = files.serving_ca.clone();
@@ -140,6 +150,7 @@ impl App {
             registry: Arc::clone(&registry),
             server_id: format!("{:016x}", std::process::id()).into(),
             agent_ca: files.agent_ca,
+            workers: workers.clone(),
             tasks: tasks.child(),
         };
         let connect = Connect {
@@ -147,6 +158,7 @@ impl App {
             endpoint: endpoint.clone(),
             limits: Arc::clone(&limits),
             domain,
+            workers: workers.clone(),
             tasks: tasks.child(),
         };
         Ok(Self {
@@ -162,6 +174,8 @@ impl App {
             observe: observe::Observe::new(standing, metrics),
             reload,
             keeper,
+            workers,
+            threads,
             tasks,
             drain: config.drain.into(),
         })
@@ -170,7 +184,7 @@ impl App {
     /// Serves until `stop`. Then lets connections end for the time of `drain`, or until `hurry`.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { listeners, agents, agent_tls, agent_connections, limits, .. } = self;
-        let Self { connect, proxy_tls, endpoint, observe, reload, keeper, tasks, .. } = self;
+        let Self { connect, proxy_tls, endpoint, observe, reload, keeper, workers, threads, tasks, .. } = self;
         tasks.spawn("reload", {
             let cancelled = tasks.cancelled();
             async move {
@@ -190,52 +204,58 @@ impl App {
             }
         });
         observe.serve(listeners.probes, listeners.admin, &tasks);
-        tasks.spawn(
-            "agents",
-            listeners.agents.run(tasks.clone(), "agent", move |connection| {
-                let (agents, agent_tls) = (agents.clone(), agent_tls.clone());
-                with_place(&agent_connections, connection, |stream, place| agents.serve(stream, place, agent_tls))
-            }),
-        );
+        workers.at(AGENTS).spawn(&tasks, "agents", {
+            let accepting = tasks.clone();
+            listeners.agents.run(accepting, "agent", move |Connection { stream, client, slot }| {
+                if let Some(place) = agent_connections.admit(client.0.ip().into()) {
+                    agents.assign(stream, place, slot, agent_tls.clone());
+                } else {
+                    debug!(%client, "the limit of connections is reached");
+                }
+                std::future::ready(())
+            })
+        });
         let connections = Arc::clone(&limits.connections);
-        tasks.spawn(
-            "endpoint",
-            listeners.endpoint.run(tasks.clone(), "endpoint", move |connection| {
+        workers.at(ENDPOINT).spawn(&tasks, "endpoint", {
+            let accepting = tasks.clone();
+            listeners.endpoint.run(accepting, "endpoint", move |connection| {
                 let endpoint = endpoint.clone();
-                with_place(&connections, connection, |stream, place| async move {
-                    endpoint.serve_direct(stream, place).await;
-                })
-            }),
-        );
-        tasks.spawn(
-            "proxy",
-            listeners.proxy.run(tasks.clone(), "proxy", move |connection| {
+                with_place(&connections, connection, |stream, place, slot| endpoint.serve_direct(stream, place, slot))
+            })
+        });
+        workers.at(PROXY).spawn(&tasks, "proxy", {
+            let accepting = tasks.clone();
+            listeners.proxy.run(accepting, "proxy", move |connection| {
                 let (connect, tls) = (connect.clone(), proxy_tls.clone());
-                with_place(&limits.connections, connection, |stream, place| serve_proxy(connect, tls, stream, place))
-            }),
-        );
+                with_place(&limits.connections, connection, |stream, place, slot| async move {
+                    serve_proxy(connect, tls, stream, place).await;
+                    drop(slot);
+                })
+            })
+        });
         stop.await;
         info!(deadline = ?self.drain, "draining");
-        tasks.drain(self.drain, hurry).await
+        let drained = tasks.drain(self.drain, hurry).await;
+        drop(threads);
+        drained
     }
 }
 
 /// Serves a connection, if the limits have room for it.
-fn with_place<F: Future<Output = ()>, S: FnOnce(TcpStream, Place) -> F>(
+fn with_place<F: Future<Output = ()>, S: FnOnce(TcpStream, Place, Slot) -> F>(
     connections: &Arc<Connections>,
     connection: Connection,
     serve: S,
 ) -> impl Future<Output = ()> + use<F, S> {
     let Connection { stream, client, slot } = connection;
     let place = connections.admit(client.0.ip().into());
-    let serving = place.map(|place| serve(stream, place));
+    let serving = place.map(|place| serve(stream, place, slot));
     async move {
         if let Some(serving) = serving {
             serving.await;
         } else {
             debug!(%client, "the limit of connections is reached");
         }
-        drop(slot);
     }
 }
 
@@ -263,6 +283,19 @@ impl Listeners {
             agents: bind(&wanted.agents, of_agents).await.context("listeners.agents")?,
             probes: Listener::bind(&wanted.probes, probes::MAX_CONNECTIONS).await.context("listeners.probes")?,
             admin: Listener::bind(&wanted.admin, probes::MAX_CONNECTIONS).await.context("listeners.admin")?,
+        })
+    }
+
+    /// Lets workers accept clients and agents. Probes and the operator stay on the runtime of the caller.
+    fn adopted_by(self, workers: &Workers) -> anyhow::Result<Self> {
+        let Self { proxy, endpoint, agents, probes, admin } = self;
+        let by = |number, listener: Listener| workers.at(number).adopt(|| listener.adopt());
+        Ok(Self {
+            proxy: by(PROXY, proxy).context("listeners.proxy")?,
+            endpoint: by(ENDPOINT, endpoint).context("listeners.endpoint")?,
+            agents: by(AGENTS, agents).context("listeners.agents")?,
+            probes,
+            admin,
         })
     }
 

@@ -6,7 +6,9 @@
 
 mod refusal;
 mod route;
+mod upgraded;
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,8 +17,10 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use ops::drain::Tasks;
+use ops::tls::ReadAhead;
 use protocol::stream::{CLUSTER, FAULT};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
@@ -28,8 +32,10 @@ use crate::endpoint::Endpoint;
 use crate::limits::{Client, Limit, Limits, Place, StreamPlace};
 use crate::registry::Registry;
 use crate::tunnel::{Demand, Lease, OpenError, TunnelError};
+use crate::workers::{WorkerId, Workers};
 use refusal::ConnectRefusal;
 use route::Route;
+use upgraded::Upgraded;
 
 /// The parts that the proxy listener uses.
 #[derive(Clone, Debug)]
@@ -42,7 +48,9 @@ pub struct Connect {
     pub limits: Arc<Limits>,
     /// The domain in `<cluster>.<domain>`.
     pub domain: Arc<str>,
-    /// The tasks of connections after the response to CONNECT.
+    /// The threads of connections after the response to CONNECT.
+    pub workers: Workers,
+    /// The tasks of these connections.
     pub tasks: Tasks,
 }
 
@@ -107,16 +115,18 @@ impl Connect {
                 let upgrade = hyper::upgrade::on(request);
                 let endpoint = self.endpoint.clone();
                 let span = info_span!("endpoint", cluster = %cluster.name);
+                let worker = self.registry.worker_of(&cluster.name);
                 let serve = async move {
-                    match upgrade.await {
-                        Ok(io) => endpoint.serve_tunnelled(TokioIo::new(io), place, &cluster).await,
+                    match Upgraded::after(upgrade).await {
+                        Ok(Upgraded::Socket(io)) => endpoint.serve_tunnelled(io, place, &cluster).await,
+                        Ok(Upgraded::Other(io)) => endpoint.serve_tunnelled(ReadAhead::new(io), place, &cluster).await,
                         Err(error) => debug!(%error, "the client left after CONNECT"),
                     }
                 };
-                self.tasks.spawn("endpoint", serve.instrument(span));
+                self.spawn_at(worker, "endpoint", serve.instrument(span));
             }
             Route::Physical(cluster) => {
-                let passage = self.dial(&cluster).await?;
+                let (passage, worker) = self.dial(&cluster).await?;
                 place.pass().map_err(|limit| self.exceeded(&cluster, limit))?;
                 let upgrade = hyper::upgrade::on(request);
                 let span = info_span!("passage", cluster = %cluster.name);
@@ -124,13 +134,22 @@ impl Connect {
                     passage.run(upgrade).await;
                     drop(place);
                 };
-                self.tasks.spawn("passage", passed.instrument(span));
+                self.spawn_at(worker, "passage", passed.instrument(span));
             }
         }
         Ok(())
     }
 
-    async fn dial(&self, cluster: &Cluster) -> Result<Passage, ConnectRefusal> {
+    /// Continues with a connection on this worker. On another one than this, the task takes the socket over.
+    fn spawn_at(&self, worker: Option<WorkerId>, name: &'static str, serve: impl Future<Output = ()> + Send + 'static) {
+        match self.workers.elsewhere(worker) {
+            Some(worker) => worker.spawn(&self.tasks, name, serve),
+            None => drop(self.tasks.spawn(name, serve)),
+        }
+    }
+
+    /// A stream to the API server, and the worker of its tunnel.
+    async fn dial(&self, cluster: &Cluster) -> Result<(Passage, Option<WorkerId>), ConnectRefusal> {
         let stream = self.limits.streams.enter(&cluster.name, Client::Passage);
         let stream = stream.map_err(|limit| self.exceeded(cluster, limit))?;
         // First: if the cluster is removed after this, it has no tunnel either.
@@ -157,7 +176,8 @@ impl Connect {
             let fault = fault.map(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned());
             return Err(ConnectRefusal::Dial { cluster: cluster.name.clone(), fault });
         }
-        Ok(Passage { inbound: response.into_body(), outbound, end, _lease: lease, _stream: stream })
+        let passage = Passage { inbound: response.into_body(), outbound, end, _lease: lease, _stream: stream };
+        Ok((passage, tunnel.worker))
     }
 
     fn exceeded(&self, cluster: &Cluster, limit: Limit) -> ConnectRefusal {
@@ -169,11 +189,15 @@ impl Connect {
 // === impl Passage ===
 
 impl Passage {
-    async fn run(self, upgrade: hyper::upgrade::OnUpgrade) {
-        let io = match upgrade.await {
-            Ok(io) => TokioIo::new(io),
-            Err(error) => return debug!(%error, "the client left after CONNECT"),
-        };
+    async fn run(self, upgrade: OnUpgrade) {
+        match Upgraded::after(upgrade).await {
+            Ok(Upgraded::Socket(io)) => self.pipe(io).await,
+            Ok(Upgraded::Other(io)) => self.pipe(io).await,
+            Err(error) => debug!(%error, "the client left after CONNECT"),
+        }
+    }
+
+    async fn pipe(self, io: impl AsyncRead + AsyncWrite + Unpin) {
         let mut traffic = tunnel::pipe::Traffic::default();
         let result = tokio::select! {
             result = tunnel::pipe::pipe(io, self.inbound, self.outbound, &mut traffic) => result,

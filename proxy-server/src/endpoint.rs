@@ -14,6 +14,7 @@ mod body;
 mod caller;
 mod forward;
 mod head;
+mod hello;
 mod idle;
 mod refusal;
 mod route;
@@ -34,14 +35,16 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use ops::drain::Tasks;
+use ops::listen::Slot;
 use ops::tls::{EndpointTls, ReadAhead};
 use protocol::ClusterName;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::server::Acceptor;
 use tokio_rustls::server::TlsStream;
-use tracing::{Instrument, debug};
+use tracing::{Instrument, debug, warn};
 use tunnel::{Batched, Turns};
 
 use crate::client_cas::ClientCas;
@@ -49,6 +52,7 @@ use crate::config::Cluster;
 use crate::limits::{Limits, Place};
 use crate::registry::Registry;
 use crate::tunnel::CLIENT_WINDOW;
+use crate::workers::{WorkerId, Workers};
 use access_log::Logged;
 use idle::{Idle, Requests, Verdict};
 use who::Peer;
@@ -73,6 +77,7 @@ struct Shared {
     client_cas: Arc<ClientCas>,
     limits: Arc<Limits>,
     domain: Arc<str>,
+    workers: Workers,
     tasks: Tasks,
 }
 
@@ -102,28 +107,58 @@ impl Endpoint {
         client_cas: Arc<ClientCas>,
         limits: Arc<Limits>,
         domain: Arc<str>,
-        tasks: Tasks,
+        (workers, tasks): (Workers, Tasks),
     ) -> Self {
-        Self { shared: Arc::new(Shared { registry, tls, client_cas, limits, domain, tasks }) }
+        Self { shared: Arc::new(Shared { registry, tls, client_cas, limits, domain, workers, tasks }) }
     }
 
     /// Serves a connection that CONNECT bound to a cluster.
-    pub async fn serve_tunnelled<S>(&self, io: S, place: Place, cluster: &Cluster)
+    pub async fn serve_tunnelled<S>(&self, io: ReadAhead<S>, place: Place, cluster: &Cluster)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         self.serve(io, place, Some(cluster)).await;
     }
 
-    /// Serves a direct connection to the listener.
-    pub async fn serve_direct<S>(&self, io: S, place: Place)
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        self.serve(io, place, None).await;
+    /// Serves a direct connection to the listener, on a worker that has a tunnel of the cluster that SNI names.
+    pub async fn serve_direct(self, socket: TcpStream, place: Place, slot: Slot) {
+        let shared = &self.shared;
+        let mut io = ReadAhead::new(socket);
+        let mut worker = None;
+        if shared.workers.are_several() {
+            let named = tokio::select! {
+                named = timeout(TLS_PATIENCE, hello::server_name(&mut io)) => named,
+                () = place.evicted() => return debug!("closed in favour of a newer connection"),
+            };
+            worker = match named {
+                Ok(Ok(name)) => name.and_then(|name| self.worker_of(&name)),
+                Ok(Err(error)) => return debug!(%error, "the client left before TLS"),
+                Err(_) => return debug!("no TLS within {} s", TLS_PATIENCE.as_secs()),
+            };
+        }
+        let Some(worker) = shared.workers.elsewhere(worker) else {
+            self.serve(io, place, None).await;
+            return drop(slot);
+        };
+        match worker.adopt(|| io.try_map(ops::listen::adopt)) {
+            Ok(io) => worker.spawn(&shared.tasks, "endpoint", {
+                let this = self.clone();
+                async move {
+                    this.serve(io, place, None).await;
+                    drop(slot);
+                }
+            }),
+            Err(error) => warn!(%error, "a connection cannot move to another worker"),
+        }
     }
 
-    async fn serve<S>(&self, io: S, place: Place, connected: Option<&Cluster>)
+    /// The worker of the cluster whose endpoint has this host name.
+    fn worker_of(&self, host: &str) -> Option<WorkerId> {
+        let cluster = self.shared.tls.certificates().cluster_of(host)?.parse().ok()?;
+        self.shared.registry.worker_of(&cluster)
+    }
+
+    async fn serve<S>(&self, io: ReadAhead<S>, place: Place, connected: Option<&Cluster>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -148,13 +183,13 @@ impl Endpoint {
 
     async fn handshake<S>(
         &self,
-        io: S,
+        io: ReadAhead<S>,
         connected: Option<&Cluster>,
     ) -> std::io::Result<(TlsStream<ReadAhead<S>>, Option<ClusterName>, Peer)>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let hello = LazyConfigAcceptor::new(Acceptor::default(), ReadAhead::new(io)).await?;
+        let hello = LazyConfigAcceptor::new(Acceptor::default(), io).await?;
         let tls = &self.shared.tls;
         let (bound, config) = {
             let message = hello.client_hello();

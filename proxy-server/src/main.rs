@@ -10,8 +10,15 @@ use proxy_server::flags::Flags;
 use proxy_server::{App, ProxyServerConfiguration};
 use tracing::{error, info};
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    // Requests run on the threads of `proxy_server::workers`. One thread is enough for everything else.
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(run()),
+        Err(error) => refuse(&error),
+    }
+}
+
+async fn run() -> ExitCode {
     let flags = Flags::parse();
     let _logging = match log::init(flags.log_format, flags.log.as_deref(), log::Color::default()) {
         Ok(logging) => logging,

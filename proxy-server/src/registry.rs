@@ -20,7 +20,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Cluster, ProxyServerConfiguration};
 use crate::tunnel::Tunnel;
+use crate::workers::{self, WorkerId};
 use protocol::Authority;
+
+/// The number of streams that a tunnel on another worker seems to have in addition: a request through it wakes two
+/// threads, which costs about as much as the request itself.
+const REMOTE: usize = 32;
 
 /// The clusters of the configuration, and the tunnels that serve them.
 #[derive(Debug)]
@@ -160,20 +165,28 @@ impl Registry {
     }
 
     /// The tunnel of a cluster with the fewest streams. Among equal ones, they take turns, so that the requests of
-    /// clients that send one at a time are also distributed.
+    /// clients that send one at a time are also distributed. On a worker, a tunnel of another one has to have [`REMOTE`]
+    /// streams less to be taken.
     pub fn tunnel(&self, cluster: &ClusterName) -> Result<Arc<Tunnel>, NoAgent> {
         let served = self.served();
         let since = match served.get(cluster) {
             Some(Served::By { tunnels, .. }) => {
                 let turn = self.turn.fetch_add(1, Ordering::Relaxed) % tunnels.len().max(1);
                 let (behind, first) = tunnels.split_at(turn);
-                let least = first.iter().chain(behind).min_by_key(|tunnel| tunnel.streams());
+                let here = workers::here();
+                let cost = |tunnel: &Arc<Tunnel>| tunnel.streams() + if tunnel.worker == here { 0 } else { REMOTE };
+                let least = first.iter().chain(behind).min_by_key(|tunnel| cost(tunnel));
                 return Ok(Arc::clone(least.expect("a cluster without tunnels is served by nobody")));
             }
             Some(Served::Nobody { since }) => Some(*since),
             None => None,
         };
         Err(NoAgent { cluster: cluster.clone(), since })
+    }
+
+    /// A worker on which connections to this cluster find a tunnel.
+    pub fn worker_of(&self, cluster: &ClusterName) -> Option<WorkerId> {
+        self.tunnel(cluster).ok()?.worker
     }
 
     /// All tunnels of a cluster, for the status. At least one.
@@ -189,13 +202,13 @@ impl Registry {
     pub fn tunnels(&self) -> Vec<Arc<Tunnel>> {
         let mut all: Vec<Arc<Tunnel>> = Vec::new();
         for served in self.served().values() {
-            let Served::By { tunnels, .. } = served else { continue };
-            for tunnel in tunnels {
-                if !all.iter().any(|known| Arc::ptr_eq(known, tunnel)) {
-                    all.push(Arc::clone(tunnel));
-                }
+            if let Served::By { tunnels, .. } = served {
+                all.extend(tunnels.iter().cloned());
             }
         }
+        // Requests wait for the lock, so the rest is done without it.
+        let mut known = HashSet::new();
+        all.retain(|tunnel| known.insert(Arc::as_ptr(tunnel)));
         all
     }
 

@@ -17,6 +17,7 @@ use protocol::{AgentId, ProtocolVersion};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::workers::{self, WorkerId};
 pub use capacity::Demand;
 pub(crate) use capacity::UNREAD;
 use capacity::{Capacity, Taken};
@@ -43,6 +44,8 @@ pub struct Tunnel {
     pub since: SystemTime,
     /// Ends the tunnel.
     pub end: CancellationToken,
+    /// The worker whose thread drives it.
+    pub worker: Option<WorkerId>,
     /// Limits the bytes that its readers leave unread.
     pub budget: Arc<Budget>,
     requests: SendRequest<Bytes>,
@@ -95,7 +98,7 @@ pub struct TunnelError {
 // === impl Tunnel ===
 
 impl Tunnel {
-    /// A tunnel over an HTTP/2 connection, which another task drives.
+    /// A tunnel over an HTTP/2 connection, which another task of this worker drives.
     pub fn new(
         agent: AgentId,
         instance: String,
@@ -110,6 +113,7 @@ impl Tunnel {
             protocol,
             since: SystemTime::now(),
             end: CancellationToken::new(),
+            worker: workers::here(),
             budget: Budget::new(protocol::settings::BUFFER_BUDGET),
             requests,
             capacity: Capacity::new(),

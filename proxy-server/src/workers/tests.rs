@@ -1,0 +1,72 @@
+use tokio::sync::oneshot;
+
+use super::*;
+
+fn workers(count: usize) -> (Workers, Threads) {
+    Workers::start(NonZeroUsize::new(count).unwrap()).unwrap()
+}
+
+/// Where a task of this worker runs.
+async fn place(worker: &Worker) -> Option<WorkerId> {
+    let (sender, receiver) = oneshot::channel();
+    worker.spawn(&Tasks::new(), "test", async move { sender.send(here()).unwrap() });
+    receiver.await.unwrap()
+}
+
+#[tokio::test]
+async fn a_task_runs_on_the_thread_of_its_worker() {
+    let (workers, _threads) = workers(3);
+    assert_eq!(here(), None);
+    for number in 0..6 {
+        assert_eq!(place(workers.at(number)).await, Some(WorkerId(number % 3)));
+    }
+}
+
+#[tokio::test]
+async fn a_connection_moves_only_to_another_worker() {
+    let (workers, _threads) = workers(2);
+    assert!(workers.are_several());
+    assert!(workers.elsewhere(None).is_none(), "nobody knows where to");
+    assert_eq!(workers.elsewhere(Some(WorkerId(1))).map(|worker| worker.id), Some(WorkerId(1)));
+    let (sender, receiver) = oneshot::channel();
+    let of_worker = workers.clone();
+    workers.at(1).spawn(&Tasks::new(), "test", async move {
+        let moves = [0, 1].map(|number| of_worker.elsewhere(Some(WorkerId(number))).is_some());
+        sender.send(moves).unwrap();
+    });
+    assert_eq!(receiver.await.unwrap(), [true, false]);
+}
+
+#[test]
+fn agents_are_spread_evenly_also_after_some_have_left() {
+    let (workers, _threads) = workers(3);
+    let mut assigned: Vec<_> = (0..9).map(|_| workers.least().1).collect();
+    let counts = |workers: &Workers| [0, 1, 2].map(|number| workers.at(number).tunnels.load(Ordering::Relaxed));
+    assert_eq!(counts(&workers), [3, 3, 3]);
+    assigned.retain(|assignment| assignment.id != WorkerId(1));
+    assert_eq!(counts(&workers), [3, 0, 3]);
+    assigned.extend((0..3).map(|_| workers.least().1));
+    assert_eq!(counts(&workers), [3, 3, 3]);
+}
+
+#[tokio::test]
+async fn workers_end_with_their_threads_and_drop_what_runs() {
+    let (workers, threads) = workers(1);
+    let (held, dropped) = oneshot::channel::<()>();
+    workers.at(0).spawn(&Tasks::new(), "test", async move {
+        let _held = held;
+        std::future::pending::<()>().await;
+    });
+    place(workers.at(0)).await;
+    drop(threads);
+    assert!(dropped.await.is_err());
+}
+
+#[tokio::test]
+async fn a_panic_ends_one_task_and_not_its_worker() {
+    let (workers, _threads) = workers(1);
+    let tasks = Tasks::new();
+    workers.at(0).spawn(&tasks, "test", async { panic!("a mistake") });
+    assert_eq!(place(workers.at(0)).await, Some(WorkerId(0)));
+    tasks.drain(std::time::Duration::from_secs(60), std::future::pending::<()>()).await;
+}
