@@ -7,6 +7,7 @@
 //! Reading order: [`Authenticator::authenticate`], `credential` (credentials in headers), `token` (the user of a token),
 //! [`host_tokens`].
 
+mod callers;
 mod credential;
 pub mod host_tokens;
 mod token;
@@ -24,6 +25,7 @@ use host_client::Host;
 use crate::identity::host_user::{ACCOUNTS, ACCOUNTS_OF, AUTHENTICATED};
 use crate::identity::{ANONYMOUS, Account, Caller, HostUser, Inexpressible, Kind};
 use crate::reviews::{ReviewError, Reviews, TokenUser};
+use callers::Callers;
 use credential::Credentials;
 pub use host_tokens::{BadPrefix, HostTokens};
 use token::Tokens;
@@ -35,6 +37,7 @@ const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 #[derive(Debug)]
 pub struct Authenticator<R = Host> {
     tokens: Tokens<R>,
+    callers: Callers,
 }
 
 /// Nobody knows who asks.
@@ -54,11 +57,11 @@ pub enum Unauthenticated {
 impl<R: Reviews> Authenticator<R> {
     /// Asks `reviews` about tokens.
     pub fn new(reviews: R) -> Self {
-        Self { tokens: Tokens::new(reviews) }
+        Self { tokens: Tokens::new(reviews), callers: Callers::default() }
     }
 
-    /// Authenticator asks in the virtual cluster of `mapping`, which takes `host_tokens`. All that proves identity is removed from the
-    /// headers, used or not.
+    /// The caller in the virtual cluster of `mapping`, which takes `host_tokens`. All that proves identity is removed from
+    /// the headers, used or not.
     ///
     /// The order is kube-apiserver's (`pkg/kubeapiserver/authenticator/config.go`): a certificate, then each token. The
     /// first that is good counts, and a bad one beside it does no harm; only if all are bad is the request refused.
@@ -70,7 +73,8 @@ impl<R: Reviews> Authenticator<R> {
     ) -> Result<Caller, Unauthenticated> {
         let Credentials { certificate, tokens, mut any_bad } = Credentials::take(headers);
         if let Some(identity) = certificate {
-            if let Ok(caller) = Caller::of_certificate(mapping, identity) {
+            let made = |identity| Caller::of_certificate(mapping, identity);
+            if let Ok(caller) = self.callers.of_certificate(mapping, identity, made) {
                 return Ok(caller);
             }
             debug!("the certificate's names cannot be written in HTTP headers");
@@ -79,8 +83,9 @@ impl<R: Reviews> Authenticator<R> {
         let mut unanswered = None;
         for token in &tokens {
             match self.tokens.user(token).await {
-                Ok(Some(user)) => {
-                    if let Some(caller) = Caller::of_token(mapping, host_tokens, &user) {
+                Ok(Some((key, user))) => {
+                    let made = || Caller::of_token(mapping, host_tokens, &user);
+                    if let Some(caller) = self.callers.of_token(mapping, key, &user, made) {
                         return Ok(caller);
                     }
                     debug!(user = user.name, cluster = %mapping.cluster(), "the token's user is not of this cluster");

@@ -1,11 +1,11 @@
 //! A cache of answers. Equal questions at the same time are asked once.
 //!
-//! The number of entries is limited. Roughly, the least recently used entries go first: entries are in a young and an
-//! old half, and use moves an entry to the young half. When the young half is full, it becomes the old one, and the
-//! entries of the previous old half go. This is O(1) and needs no list.
+//! The number of entries is limited, and roughly the least recently used entries go first ([`Recent`]).
 //!
 //! Equal questions at the same time share one answer, including errors, so that a burst does not multiply the load on a
 //! slow host. If the task that asks is dropped, the next one that waits asks. What is *not* here: time limits.
+
+mod recent;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,18 +15,18 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+pub(crate) use recent::Recent;
+
 /// Answers of type `V` to questions of type `K`.
 pub(crate) struct Memo<K, V, E>
 where
     K: Copy + Eq + Hash,
 {
-    half: usize,
     state: Mutex<State<K, V, E>>,
 }
 
 struct State<K, V, E> {
-    young: HashMap<K, Known<V>>,
-    old: HashMap<K, Known<V>>,
+    known: Recent<K, Known<V>>,
     asked: HashMap<K, Asked<V, E>>,
     /// How often the cache was cleared. An answer to a question from before the last time is not cached.
     epoch: u64,
@@ -65,8 +65,8 @@ where
 impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
     /// Caches at most `capacity` answers.
     pub(crate) fn new(capacity: usize) -> Self {
-        let state = State { young: HashMap::new(), old: HashMap::new(), asked: HashMap::new(), epoch: 0 };
-        Self { half: (capacity / 2).max(1), state: Mutex::new(state) }
+        let state = State { known: Recent::new(capacity), asked: HashMap::new(), epoch: 0 };
+        Self { state: Mutex::new(state) }
     }
 
     /// The cached answer, or the result of `ask`. `keep` returns how long to cache it, counted from the time of the
@@ -102,7 +102,7 @@ impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
         if let (Ok(answer), Some(lifetime)) = (&answer, lifetime)
             && question.epoch == state.epoch
         {
-            state.remember(key, Known { answer: answer.clone(), until: asked_at + lifetime }, self.half);
+            state.known.insert(key, Known { answer: answer.clone(), until: asked_at + lifetime });
         }
         answer
     }
@@ -110,17 +110,14 @@ impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
     /// Forgets everything, including the answers to questions in flight.
     pub(crate) fn flush(&self) {
         let mut state = self.lock();
-        *state = State {
-            young: HashMap::new(),
-            old: HashMap::new(),
-            asked: HashMap::new(),
-            epoch: state.epoch.wrapping_add(1),
-        };
+        state.known.clear();
+        state.asked.clear();
+        state.epoch = state.epoch.wrapping_add(1);
     }
 
     fn known_or_asked(&self, key: K) -> Result<V, Waiting<'_, K, V, E>> {
         let mut state = self.lock();
-        if let Some(answer) = state.recall(key, self.half) {
+        if let Some(answer) = state.recall(key) {
             return Ok(answer);
         }
         let epoch = state.epoch;
@@ -135,7 +132,7 @@ impl<K: Copy + Eq + Hash, V, E> Memo<K, V, E> {
     #[cfg(test)]
     pub(crate) fn len(&self) -> (usize, usize) {
         let state = self.lock();
-        (state.young.len() + state.old.len(), state.asked.len())
+        (state.known.len(), state.asked.len())
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K, V, E>> {
@@ -147,34 +144,20 @@ impl<K: Copy + Eq + Hash, V, E> Memo<K, V, E> {
 /// Neither questions nor answers belong in logs.
 impl<K: Copy + Eq + Hash, V, E> fmt::Debug for Memo<K, V, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Memo").field("half", &self.half).finish_non_exhaustive()
+        f.debug_struct("Memo").finish_non_exhaustive()
     }
 }
 
 // === impl State ===
 
 impl<K: Copy + Eq + Hash, V: Clone, E> State<K, V, E> {
-    fn recall(&mut self, key: K, half: usize) -> Option<V> {
-        let now = Instant::now();
-        if let Some(known) = self.young.get(&key) {
-            if now < known.until {
-                return Some(known.answer.clone());
-            }
-            self.young.remove(&key);
-            return None;
+    fn recall(&mut self, key: K) -> Option<V> {
+        match self.known.get(&key) {
+            Some(known) if Instant::now() < known.until => return Some(known.answer.clone()),
+            Some(_) => self.known.remove(&key),
+            None => {}
         }
-        let known = self.old.remove(&key).filter(|known| now < known.until)?;
-        let answer = known.answer.clone();
-        self.remember(key, known, half);
-        Some(answer)
-    }
-
-    fn remember(&mut self, key: K, known: Known<V>, half: usize) {
-        if self.young.len() >= half {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.old.remove(&key);
-        self.young.insert(key, known);
+        None
     }
 }
 

@@ -16,7 +16,7 @@ pub const UID: HeaderName = HeaderName::from_static("x-atoll-uid");
 pub const CREDENTIAL: HeaderName = HeaderName::from_static("x-atoll-credential");
 
 /// The identity that a client certificate proved, with names of the virtual cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// The common name.
     pub user: String,

@@ -215,3 +215,37 @@ proptest! {
         }
     }
 }
+
+/// What is kept of earlier requests follows the namespace of a service account, and the host's latest answer.
+#[tokio::test(start_paused = true)]
+async fn known_callers_follow_their_namespaces() {
+    let account = user("system:serviceaccount:edge-ke:app", &["system:serviceaccounts:edge-ke"]);
+    let fake = Fake { tokens: [("t", account)].into(), ..Fake::default() };
+    let authn = Authenticator::new(Arc::new(fake));
+    let (member, gone) = (ke(), Mapping::new("ke".parse().unwrap(), Arc::default()));
+    let first = authn.authenticate(&member, None, &mut bearer("t")).await.unwrap();
+    assert_eq!(first.virtual_name(), "system:serviceaccount:edge:app");
+    assert_eq!(authn.authenticate(&member, None, &mut bearer("t")).await.unwrap(), first);
+    assert!(matches!(authn.authenticate(&gone, None, &mut bearer("t")).await, Err(Unauthenticated::Invalid)));
+    assert_eq!(authn.authenticate(&member, None, &mut bearer("t")).await.unwrap(), first);
+}
+
+/// A caller of one virtual cluster is never taken for that of another, and certificates that differ are different callers.
+#[tokio::test]
+async fn known_callers_are_of_one_cluster_and_one_certificate() {
+    let authn = Authenticator::new(Arc::new(Fake::default()));
+    let hz = Mapping::new("hz".parse().unwrap(), Arc::default());
+    for _ in 0..2 {
+        for (mapping, name, groups, prefix) in
+            [(&ke(), "jane", &["dev"][..], "vc:ke:"), (&hz, "jane", &["dev"], "vc:hz:"), (&ke(), "jane", &[], "vc:ke:")]
+        {
+            let caller = authn.authenticate(mapping, None, &mut certificate(name, groups)).await.unwrap();
+            assert_eq!(caller.host.name(), format!("{prefix}jane"));
+            assert_eq!(caller.host.groups().contains(&format!("{prefix}dev")), !groups.is_empty());
+            let mut headers = HeaderMap::new();
+            caller.host.write(&mut headers);
+            assert_eq!(headers["impersonate-user"], format!("{prefix}jane"));
+            assert_eq!(headers.get_all("impersonate-group").iter().count(), caller.host.groups().len());
+        }
+    }
+}

@@ -50,8 +50,9 @@ impl<R: Reviews> Tokens<R> {
     }
 
     /// The token's user; `None` if the host knows nobody.
-    pub(super) async fn user(&self, token: &Secret) -> Result<Option<Arc<TokenUser>>, ReviewError> {
+    pub(super) async fn user(&self, token: &Secret) -> Result<Option<(Key, Arc<TokenUser>)>, ReviewError> {
         let token = token.expose();
+        let key = Key::of_token(token);
         let ask = async || {
             let _turn = self.asking.acquire().await;
             Ok(self.reviews.token_review(token).await?.map(Arc::new))
@@ -60,7 +61,7 @@ impl<R: Reviews> Tokens<R> {
             Some(_) => lifetime(token, SystemTime::now()),
             None => Some(BAD),
         };
-        self.known.get(Key::of_token(token), ask, keep).await
+        Ok(self.known.get(key, ask, keep).await?.map(|user| (key, user)))
     }
 }
 

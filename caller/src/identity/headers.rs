@@ -2,7 +2,7 @@
 
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 
-use super::HostUser;
+use super::{HostUser, Inexpressible};
 
 pub(crate) const USER: HeaderName = HeaderName::from_static("impersonate-user");
 pub(crate) const GROUP: HeaderName = HeaderName::from_static("impersonate-group");
@@ -19,24 +19,38 @@ const OURS: [&str; 2] = ["impersonate-", "x-remote-"];
 impl HostUser {
     /// Makes a request one of this user's: removes every header of a client that says who somebody is, then sets ours,
     /// as client-go does (`transport/round_trippers.go`).
-    ///
-    /// Every group is written: groups in the request replace those that the host would imply.
     pub fn write(&self, headers: &mut HeaderMap) {
         strip(headers);
-        headers.insert(USER, value(self.name()));
-        for group in self.groups() {
-            headers.append(GROUP, value(group));
-        }
-        if let Some(uid) = self.uid() {
-            headers.insert(UID, value(uid));
-        }
-        for (key, values) in self.extra() {
-            let name = header_name(key).expect("the key was checked when the user was made");
-            for text in values {
-                headers.append(name.clone(), value(text));
-            }
+        headers.reserve(self.headers().len());
+        for (name, value) in self.headers() {
+            headers.append(name, value.clone());
         }
     }
+}
+
+/// The headers that say to the host on whose behalf a request is.
+///
+/// Every group is written: groups in the request replace those that the host would imply.
+pub(super) fn of(
+    name: &str,
+    groups: &[String],
+    uid: Option<&str>,
+    extra: &[(String, Vec<String>)],
+) -> Result<Vec<(HeaderName, HeaderValue)>, Inexpressible> {
+    let mut headers = vec![(USER, value(name)?)];
+    for group in groups {
+        headers.push((GROUP, value(group)?));
+    }
+    if let Some(uid) = uid {
+        headers.push((UID, value(uid)?));
+    }
+    for (key, values) in extra {
+        let name = header_name(key).ok_or(Inexpressible)?;
+        for text in values {
+            headers.push((name.clone(), value(text)?));
+        }
+    }
+    Ok(headers)
 }
 
 /// Removes what a client says about who it is, and what its `Connection` names (RFC 9110 section 7.6.1) together with
@@ -51,11 +65,6 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     for name in gone.iter().chain(&[CONNECTION]) {
         headers.remove(name);
     }
-}
-
-/// Whether a key of an extra field can be in a header's name.
-pub(crate) fn is_key(key: &str) -> bool {
-    header_name(key).is_some()
 }
 
 /// Percent-encodes what is no header name's (RFC 9110 section 5.6.2), and `%`, like client-go's `headerKeyEscape`; and,
@@ -74,6 +83,9 @@ fn header_name(key: &str) -> Option<HeaderName> {
     HeaderName::from_bytes(&name).ok()
 }
 
-fn value(text: &str) -> HeaderValue {
-    HeaderValue::from_bytes(text.as_bytes()).expect("the text was checked when the user was made")
+/// White space at an end would be cut off by the receiver (RFC 9110 section 5.5).
+fn value(text: &str) -> Result<HeaderValue, Inexpressible> {
+    let is_cut = text.starts_with([' ', '\t']) || text.ends_with([' ', '\t']);
+    let value = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| Inexpressible)?;
+    if is_cut { Err(Inexpressible) } else { Ok(value) }
 }

@@ -4,8 +4,9 @@
 //! name that begins with that cluster's `vc:<cluster>:`. Nothing else can be built, so nothing else can be impersonated.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use http::HeaderValue;
+use http::header::{HeaderName, HeaderValue};
 use rewrite::{ClusterName, HostNamespace, Mapping, VirtualNamespace};
 
 use super::{ANONYMOUS, attempt_group, headers};
@@ -19,14 +20,19 @@ pub const ACCOUNTS: &str = "system:serviceaccounts";
 /// The service accounts of one namespace (`ServiceAccountGroupPrefix`, ibidem).
 pub const ACCOUNTS_OF: &str = "system:serviceaccounts:";
 
-/// A user in the names of the host, every part of which can be written as an HTTP header.
+/// A user in the names of the host, every part of which can be written as an HTTP header. Clones are the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostUser {
+pub struct HostUser(Arc<Parts>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Parts {
     cluster: ClusterName,
     name: String,
     groups: Vec<String>,
     uid: Option<String>,
     extra: Vec<(String, Vec<String>)>,
+    /// The headers that say so to the host. Every request of the user has them, so they are made once.
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// A name, group, uid or extra field that HTTP cannot carry unchanged: control characters, or white space at an end,
@@ -47,40 +53,43 @@ struct Groups {
 impl HostUser {
     /// The virtual cluster that the user is of.
     pub fn cluster(&self) -> &ClusterName {
-        &self.cluster
+        &self.0.cluster
     }
 
     /// The same with the right to [attempt](super::ATTEMPT) a grant.
     #[must_use]
     pub fn attempting(&self) -> Self {
-        let mut attempting = self.clone();
-        attempting.groups.push(attempt_group(&self.cluster));
-        attempting
+        let Parts { cluster, name, groups, uid, extra, .. } = &*self.0;
+        let groups: Vec<_> = groups.iter().cloned().chain([attempt_group(cluster)]).collect();
+        let headers = headers::of(name, &groups, uid.as_deref(), extra);
+        let headers = headers.expect("the user has such headers already, and the group consists of visible ASCII");
+        let (cluster, name, uid, extra) = (cluster.clone(), name.clone(), uid.clone(), extra.clone());
+        Self(Arc::new(Parts { cluster, name, groups, uid, extra, headers }))
     }
 
     /// The name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.0.name
     }
 
     /// All groups.
     pub fn groups(&self) -> &[String] {
-        &self.groups
+        &self.0.groups
     }
 
     /// The uid, if there is one.
     pub fn uid(&self) -> Option<&str> {
-        self.uid.as_deref()
+        self.0.uid.as_deref()
     }
 
     /// What else is known, by key.
     pub fn extra(&self) -> &[(String, Vec<String>)] {
-        &self.extra
+        &self.0.extra
     }
 
     /// Whether the user is in `system:authenticated` of the host.
     pub fn is_authenticated(&self) -> bool {
-        self.groups.iter().any(|group| group == AUTHENTICATED)
+        self.0.groups.iter().any(|group| group == AUTHENTICATED)
     }
 
     /// Somebody whom a certificate or a token names: the prefix stands before the name and before each group, whatever
@@ -172,14 +181,13 @@ impl HostUser {
         uid: Option<String>,
         extra: Vec<(String, Vec<String>)>,
     ) -> Result<Self, Inexpressible> {
-        let uid = uid.filter(|uid| !uid.is_empty());
-        let texts = extra.iter().flat_map(|(_, values)| values).chain(&groups.ordered).chain(&uid).chain([&name]);
-        let keys = extra.iter().map(|(key, _)| key);
-        if texts.into_iter().all(|text| is_expressible(text)) && keys.into_iter().all(|key| headers::is_key(key)) {
-            Ok(Self { cluster: mapping.cluster().clone(), name, groups: groups.ordered, uid, extra })
-        } else {
-            Err(Inexpressible)
-        }
+        let (uid, groups) = (uid.filter(|uid| !uid.is_empty()), groups.ordered);
+        let headers = headers::of(&name, &groups, uid.as_deref(), &extra)?;
+        Ok(Self(Arc::new(Parts { cluster: mapping.cluster().clone(), name, groups, uid, extra, headers })))
+    }
+
+    pub(super) fn headers(&self) -> &[(HeaderName, HeaderValue)] {
+        &self.0.headers
     }
 }
 
@@ -204,8 +212,4 @@ pub(crate) fn member(mapping: &Mapping, namespace: &str) -> Option<HostNamespace
 /// With the prefix of the virtual cluster, which makes it nobody's on the host.
 fn own(mapping: &Mapping, name: &str) -> String {
     format!("{}{name}", mapping.identity_prefix())
-}
-
-fn is_expressible(text: &str) -> bool {
-    HeaderValue::from_bytes(text.as_bytes()).is_ok() && !text.starts_with([' ', '\t']) && !text.ends_with([' ', '\t'])
 }

@@ -36,7 +36,7 @@ async fn answers_are_remembered_good_ones_longer() {
     let fake = fake();
     let tokens = Tokens::new(Arc::clone(&fake));
     for _ in 0..2 {
-        assert_eq!(tokens.user(&"good".into()).await.unwrap().unwrap().name, "eve");
+        assert_eq!(tokens.user(&"good".into()).await.unwrap().unwrap().1.name, "eve");
         assert_eq!(tokens.user(&"bad".into()).await.unwrap(), None);
     }
     assert_eq!(fake.asked(), 2);

@@ -1,0 +1,113 @@
+//! The callers of recent requests, so that the next request of one does not make its names and headers again.
+//!
+//! An entry only saves work: whether a credential is valid is decided before, for each request. Each virtual cluster has a map
+//! of its own with a limit, so that none can evict the entries of others.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use protocol::identity::Identity;
+use rewrite::{ClusterName, Mapping, VirtualNamespace};
+
+use crate::identity::host_user::ACCOUNTS_OF;
+use crate::identity::{Account, Caller, Inexpressible};
+use crate::memo::Recent;
+use crate::reviews::TokenUser;
+use crate::reviews::key::Key;
+
+/// The number of callers that are kept for one virtual cluster, of certificates and of tokens each. With
+/// [`MAX_IDENTITY`], they have at most 2 MB.
+const CALLERS: usize = 256;
+
+/// A longer identity is not kept, in bytes. Most have less than 300.
+const MAX_IDENTITY: usize = 2 * 1024;
+
+/// Callers of all virtual clusters. There are only as many maps as virtual clusters that the agent has served.
+#[derive(Debug, Default)]
+pub(super) struct Callers(Mutex<HashMap<ClusterName, Known>>);
+
+#[derive(Debug)]
+struct Known {
+    by_certificate: Recent<Identity, Caller>,
+    by_token: Recent<Key, OfToken>,
+}
+
+/// The service account of a token.
+#[derive(Debug)]
+struct OfToken {
+    /// The answer of the host from which the caller was made. A later answer about the same token is another value.
+    user: Arc<TokenUser>,
+    /// The namespace as the virtual cluster names it.
+    namespace: VirtualNamespace,
+    caller: Caller,
+}
+
+// === impl Callers ===
+
+impl Callers {
+    /// The caller that a client certificate proves.
+    pub(super) fn of_certificate(
+        &self,
+        mapping: &Mapping,
+        identity: Identity,
+        make: impl FnOnce(Identity) -> Result<Caller, Inexpressible>,
+    ) -> Result<Caller, Inexpressible> {
+        let known = self.known(mapping, |known| known.by_certificate.get(&identity).cloned());
+        if let Some(caller) = known {
+            return Ok(caller);
+        }
+        let kept = (length(&identity) <= MAX_IDENTITY).then(|| identity.clone());
+        let caller = make(identity)?;
+        if let Some(identity) = kept {
+            self.known(mapping, |known| known.by_certificate.insert(identity, caller.clone()));
+        }
+        Ok(caller)
+    }
+
+    /// The caller that a valid token proves, if it is one of this virtual cluster.
+    pub(super) fn of_token(
+        &self,
+        mapping: &Mapping,
+        key: Key,
+        user: &Arc<TokenUser>,
+        make: impl FnOnce() -> Option<Caller>,
+    ) -> Option<Caller> {
+        let Some(namespace) = kept_namespace(mapping, user) else { return make() };
+        let known = self.known(mapping, |known| {
+            let of_token = known.by_token.get(&key)?;
+            let is_same = Arc::ptr_eq(&of_token.user, user) && of_token.namespace == *namespace;
+            is_same.then(|| of_token.caller.clone())
+        });
+        if known.is_some() {
+            return known;
+        }
+        let caller = make()?;
+        let of_token = OfToken { user: Arc::clone(user), namespace: namespace.clone(), caller: caller.clone() };
+        self.known(mapping, |known| known.by_token.insert(key, of_token));
+        Some(caller)
+    }
+
+    fn known<T>(&self, mapping: &Mapping, then: impl FnOnce(&mut Known) -> T) -> T {
+        // Every change is complete before anything can panic.
+        let mut clusters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = clusters.get_mut(mapping.cluster()) {
+            return then(known);
+        }
+        let known = Known { by_certificate: Recent::new(CALLERS), by_token: Recent::new(CALLERS) };
+        then(clusters.entry(mapping.cluster().clone()).or_insert(known))
+    }
+}
+
+/// The namespace of a service account, if its caller depends on no other one, and is not too long to be kept.
+fn kept_namespace<'m>(mapping: &'m Mapping, user: &TokenUser) -> Option<&'m VirtualNamespace> {
+    let account = Account::parse(&user.name)?;
+    let is_own = |group: &String| group.strip_prefix(ACCOUNTS_OF).is_none_or(|of| of == account.namespace);
+    let extra = user.extra.iter().flat_map(|(key, values)| values.iter().chain([key]));
+    let length: usize = user.groups.iter().chain(extra).map(String::len).sum();
+    (length <= MAX_IDENTITY && user.groups.iter().all(is_own)).then(|| mapping.member(account.namespace.as_bytes()))?
+}
+
+fn length(identity: &Identity) -> usize {
+    let Identity { user, groups, uid, credential } = identity;
+    groups.iter().chain(uid).chain(credential).chain([user]).map(String::len).sum()
+}
