@@ -1,5 +1,8 @@
 //! What processes use, as `/proc` tells it (proc_pid_stat(5), proc_pid_status(5)).
+//!
+//! A process counts with all its descendants: the master process of nginx forwards nothing, its workers do.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::str::FromStr;
@@ -15,7 +18,7 @@ pub(crate) struct NamedProcess {
     pub(crate) pid: u32,
 }
 
-/// What a process has used up to a moment.
+/// What a process and its descendants have used up to a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) cpu: Duration,
@@ -27,8 +30,16 @@ pub(crate) struct Usage {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Memory {
     pub(crate) rss_kb: u64,
-    /// The most there ever was.
+    /// The most there ever was; of several processes, the sum.
     pub(crate) peak_kb: u64,
+}
+
+/// What `/proc/PID/stat` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stat {
+    parent: u32,
+    /// User and system time of all threads, and of the descendants that have ended and were waited for.
+    cpu: Duration,
 }
 
 /// What a process spent on something that was done so many times.
@@ -61,14 +72,16 @@ impl NamedProcess {
     }
 
     pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
-        let read = |file: &str| {
-            let path = format!("/proc/{}/{file}", self.pid);
-            fs::read_to_string(&path).with_context(|| format!("{}: cannot read {path}", self.name))
-        };
-        let (stat, status) = (read("stat")?, read("status")?);
-        let cpu = cpu(&stat).with_context(|| format!("/proc/{}/stat has another form", self.pid))?;
-        let memory = Memory { rss_kb: kb(&status, "VmRSS"), peak_kb: kb(&status, "VmHWM") };
-        Ok(Usage { cpu, memory })
+        let all = stats().context("cannot read /proc")?;
+        let own = all.get(&self.pid).with_context(|| format!("{}: there is no process {}", self.name, self.pid))?;
+        let mut usage = Usage { cpu: own.cpu, memory: memory(self.pid) };
+        for pid in descendants(self.pid, &all) {
+            usage.cpu += all[&pid].cpu;
+            let Memory { rss_kb, peak_kb } = memory(pid);
+            usage.memory.rss_kb += rss_kb;
+            usage.memory.peak_kb += peak_kb;
+        }
+        Ok(usage)
     }
 }
 
@@ -106,14 +119,48 @@ impl fmt::Display for Cost {
     }
 }
 
-/// User and system time of all threads: fields 14 and 15.
-fn cpu(stat: &str) -> Option<Duration> {
-    // Field 2 is the program's name in brackets, which may hold brackets and spaces.
-    let after_name = &stat[stat.rfind(')')? + 1..];
-    let mut fields = after_name.split_ascii_whitespace().skip(11);
-    let mut ticks = || fields.next()?.parse::<u64>().ok();
-    let ticks = ticks()? + ticks()?;
-    Some(Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND))
+// === impl Stat ===
+
+impl Stat {
+    /// Field 4 is the parent. Fields 14 to 17 are the user and system time of the process, and those of its children that
+    /// were waited for.
+    fn parse(stat: &str) -> Option<Self> {
+        // Field 2 is the program's name in brackets, which may hold brackets and spaces.
+        let after_name = &stat[stat.rfind(')')? + 1..];
+        let mut fields = after_name.split_ascii_whitespace().skip(1);
+        let parent = fields.next()?.parse().ok()?;
+        let ticks: Vec<u64> = fields.skip(9).take(4).map_while(|field| field.parse().ok()).collect();
+        let ticks = (ticks.len() == 4).then(|| ticks.iter().sum::<u64>())?;
+        Some(Self { parent, cpu: Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND) })
+    }
+}
+
+/// All processes of this machine. One that ends meanwhile is left out.
+fn stats() -> std::io::Result<BTreeMap<u32, Stat>> {
+    let stat = |entry: fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        Some((pid, Stat::parse(&fs::read_to_string(entry.path().join("stat")).ok()?)?))
+    };
+    Ok(fs::read_dir("/proc")?.filter_map(|entry| stat(entry.ok()?)).collect())
+}
+
+fn descendants(of: u32, all: &BTreeMap<u32, Stat>) -> Vec<u32> {
+    let mut found = vec![of];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        // Nobody is its own ancestor, but `/proc` is not read in one moment.
+        let children = all.iter().filter(|(_, stat)| stat.parent == parent).map(|(pid, _)| *pid);
+        let new: Vec<u32> = children.filter(|pid| !found.contains(pid)).collect();
+        found.extend(new);
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+/// Nothing, of a process that is ending.
+fn memory(pid: u32) -> Memory {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    Memory { rss_kb: kb(&status, "VmRSS"), peak_kb: kb(&status, "VmHWM") }
 }
 
 /// 0 if there is no such line: a process that is ending has no memory.
@@ -137,11 +184,30 @@ mod tests {
 
     #[test]
     fn cpu_time_is_read_behind_any_name() {
-        let rest = "S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20 0 4 0 100";
+        let rest = "S 1 2 3 4 5 6 7 8 9 10 250 50 20 10 20 0 4 0 100";
         for name in ["proxy-agent", "a) R 1 (b", ""] {
-            assert_eq!(cpu(&format!("12 ({name}) {rest}")), Some(Duration::from_secs(3)), "{name}");
+            let stat = Stat { parent: 1, cpu: Duration::from_millis(3_300) };
+            assert_eq!(Stat::parse(&format!("12 ({name}) {rest}")), Some(stat), "{name}");
         }
-        assert_eq!(cpu("12 (cut) S 1 2"), None);
+        assert_eq!(Stat::parse("12 (cut) S 1 2"), None);
+    }
+
+    #[test]
+    fn children_and_their_children_are_descendants() {
+        let stat = |parent| Stat { parent, cpu: Duration::ZERO };
+        let all = BTreeMap::from([(1, stat(0)), (2, stat(1)), (3, stat(2)), (4, stat(2)), (5, stat(4)), (6, stat(1))]);
+        assert_eq!(descendants(2, &all), [3, 4, 5]);
+        assert!(descendants(5, &all).is_empty());
+    }
+
+    #[test]
+    fn a_child_counts() {
+        // It waits for an input that never comes.
+        let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let found = descendants(std::process::id(), &stats().unwrap()).contains(&child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found);
     }
 
     #[test]

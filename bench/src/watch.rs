@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// The number of watches that share an HTTP/2 connection.
     #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=200))]
     per_connection: u32,
-    /// Report the CPU time and memory of this process. Can be given several times.
+    /// Report the CPU time and memory of this process and its descendants. Can be given several times.
     #[arg(long = "process", value_name = "NAME=PID")]
     processes: Vec<NamedProcess>,
     /// Print JSON.
