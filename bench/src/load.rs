@@ -58,7 +58,7 @@ pub(crate) struct Args {
     /// The timeout of one request, including its connection.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     timeout: Duration,
-    /// Report the CPU time and memory of this process. Can be given several times.
+    /// Report the CPU time and memory of this process and its descendants. Can be given several times.
     #[arg(long = "process", value_name = "NAME=PID")]
     processes: Vec<NamedProcess>,
     /// The number of threads of this program.
@@ -115,7 +115,8 @@ pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> 
     drop((exchanges, stalled));
     tasks.drain(Duration::from_secs(2), std::future::pending::<()>()).await;
 
-    let report = Report::new(&args.label, &outcome, processes.iter().zip(before.into_iter().zip(after)));
+    let report =
+        Report::new(&args.label, target.agreed_tls(), &outcome, processes.iter().zip(before.into_iter().zip(after)));
     if args.json {
         serde_json::to_writer(&mut *out, &report)?;
         writeln!(out)?;

@@ -11,7 +11,7 @@ mod dial;
 mod kubeconfig;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
@@ -90,6 +90,8 @@ struct Way {
 struct Tls {
     name: ServerName<'static>,
     config: Arc<ClientConfig>,
+    /// What the first handshake agreed on, in words.
+    agreed: OnceLock<String>,
 }
 
 // === impl TargetArgs ===
@@ -199,6 +201,11 @@ impl Target {
         self.way.server.to_string()
     }
 
+    /// Version, cipher suite and key exchange that the first TLS handshake agreed on; `None` before it, and without TLS.
+    pub(crate) fn agreed_tls(&self) -> Option<&str> {
+        self.way.tls.as_ref()?.agreed.get().map(String::as_str)
+    }
+
     /// A connection, ready for the first byte of HTTP.
     pub(crate) async fn dial(&self) -> Result<BoxIo, Failed> {
         dial::dial(&self.way, self.version).await
@@ -220,7 +227,8 @@ impl Tls {
         let name = given.server_name.as_deref().unwrap_or(host).trim_matches(['[', ']']).to_owned();
         let name = ServerName::try_from(name).context("the server's name")?;
         // Sessions are not resumed: each connection is a whole handshake, as that of a new client is.
-        Ok(Self { name, config: Arc::new(client_config(ca, identity, &[alpn], TlsVersions::Tls12And13)) })
+        let config = Arc::new(client_config(ca, identity, &[alpn], TlsVersions::Tls12And13));
+        Ok(Self { name, config, agreed: OnceLock::new() })
     }
 }
 

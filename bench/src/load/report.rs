@@ -16,6 +16,9 @@ use crate::process::{Cost, NamedProcess, Usage};
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {
     label: String,
+    /// What the first handshake agreed on.
+    #[serde(default)]
+    tls: Option<String>,
     seconds: f64,
     requests: u64,
     requests_per_second: f64,
@@ -40,6 +43,7 @@ pub(super) struct Beside<'a>(&'a Report, &'a Report);
 impl Report {
     pub(super) fn new<'a>(
         label: &str,
+        tls: Option<&str>,
         outcome: &Outcome,
         usages: impl Iterator<Item = (&'a NamedProcess, (Usage, Usage))>,
     ) -> Self {
@@ -51,6 +55,7 @@ impl Report {
             .map(|(kind, (count, example))| (format!("{kind:?}"), format!("{count} x {example}")));
         Self {
             label: label.to_owned(),
+            tls: tls.map(str::to_owned),
             seconds,
             requests: outcome.answered(),
             requests_per_second: requests / seconds,
@@ -82,6 +87,9 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.label.is_empty() {
             writeln!(f, "{}", self.label)?;
+        }
+        if let Some(tls) = &self.tls {
+            writeln!(f, "  {tls}")?;
         }
         let Self { requests, seconds, errors, missed, .. } = self;
         writeln!(f, "  {requests} requests in {seconds:.1} s, {errors} errors, {missed} due and not sent")?;

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::{ClientConnection, HandshakeKind};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -70,11 +71,24 @@ async fn dial_unbounded(way: &Way, version: Version) -> Result<BoxIo, Failed> {
     let connecting = TlsConnector::from(Arc::clone(&tls.config)).connect(tls.name.clone(), io);
     let stream = connecting.await.map_err(Failed::Tls)?;
     // RFC 9113 section 3.2: over TLS, HTTP/2 is agreed upon by ALPN or not spoken.
-    let agreed = stream.get_ref().1.alpn_protocol();
-    if version == Version::Http2 && agreed != Some(ops::tls::ALPN_H2) {
+    let session = stream.get_ref().1;
+    if version == Version::Http2 && session.alpn_protocol() != Some(ops::tls::ALPN_H2) {
         return Err(Failed::Alpn);
     }
+    tls.agreed.get_or_init(|| agreed(session));
     Ok(Box::new(stream))
+}
+
+/// A handshake that needed a second `ClientHello` costs a round trip more (RFC 8446 section 4.1.4), so it is told.
+fn agreed(session: &ClientConnection) -> String {
+    let version = session.protocol_version().and_then(|version| version.as_str());
+    let suite = session.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str());
+    let exchange = session.negotiated_key_exchange_group().and_then(|group| group.name().as_str());
+    let mut words: Vec<&str> = [version, suite, exchange].into_iter().flatten().collect();
+    if session.handshake_kind() == Some(HandshakeKind::FullWithHelloRetryRequest) {
+        words.push("with HelloRetryRequest");
+    }
+    words.join(" ")
 }
 
 async fn tcp(to: &HostPort, allow_remote: bool) -> Result<TcpStream, Failed> {
