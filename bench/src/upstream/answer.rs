@@ -9,6 +9,13 @@ use kube_wire::{RequestInfo, ResourceRequest, Target, Verb};
 
 use crate::pods;
 
+/// The body of a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) body: Bytes,
+    pub(super) media_type: &'static str,
+}
+
 /// The answers that were made so far.
 #[derive(Debug)]
 pub(super) struct Answers {
@@ -24,6 +31,8 @@ struct Made {
     list: Option<Bytes>,
 }
 
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain";
 /// The object that is small.
 const SMALL: &str = "bench-small";
 /// What the selector of the lists has in it, however it is written.
@@ -39,12 +48,22 @@ impl Answers {
     }
 
     /// Nothing if it is the host's to answer.
-    pub(super) fn of(&self, method: &Method, uri: &Uri) -> Option<Bytes> {
+    pub(super) fn of(&self, method: &Method, uri: &Uri) -> Option<Answer> {
         let info = RequestInfo::parse(method, uri.path(), uri.query()).ok()?;
         let Target::Resource(request) = info.target() else { return None };
-        if request.resource() != "pods" || !request.group().is_empty() || request.subresource().is_some() {
+        if request.resource() != "pods" || !request.group().is_empty() {
             return None;
         }
+        match request.subresource() {
+            None => Some(Answer { body: self.pods(&info, request)?, media_type: JSON }),
+            Some("log") if request.name() == Some(SMALL) => {
+                Some(Answer { body: self.list(request.namespace()?), media_type: TEXT })
+            }
+            Some(_) => None,
+        }
+    }
+
+    fn pods(&self, info: &RequestInfo<'_>, request: &ResourceRequest<'_>) -> Option<Bytes> {
         match request.verb() {
             Verb::Get if request.name() == Some(SMALL) => self.small(request),
             Verb::List if info.query().all("labelSelector").flatten().any(|selector| selector.contains(LABEL)) => {
@@ -87,7 +106,7 @@ mod tests {
         let answers = Answers::new(4);
         let answer = answers.of(&Method::GET, &target.parse().unwrap())?;
         assert_eq!(answers.of(&Method::GET, &target.parse().unwrap()).as_ref(), Some(&answer));
-        Some(serde_json::from_slice(&answer).unwrap())
+        Some(serde_json::from_slice(&answer.body).unwrap())
     }
 
     fn namespaces(list: &Value) -> Vec<&str> {
@@ -106,6 +125,15 @@ mod tests {
     }
 
     #[test]
+    fn the_log_of_the_small_pod_is_as_long_as_a_list() {
+        let answers = Answers::new(4);
+        let of = |target: &str| answers.of(&Method::GET, &target.parse().unwrap()).unwrap();
+        let log = of("/api/v1/namespaces/x/pods/bench-small/log");
+        assert_eq!(log.body, of("/api/v1/namespaces/x/pods?labelSelector=app%3Dfrontend").body);
+        assert_eq!(log.media_type, "text/plain");
+    }
+
+    #[test]
     fn the_small_pod_is_as_large_as_it_is_said_to_be() {
         let small = pods::small(SMALL, "edge-ke-beijing");
         assert!((3_700..4_000).contains(&small.len()), "{}", small.len());
@@ -117,7 +145,8 @@ mod tests {
             "/api/v1/pods",
             "/api/v1/pods?labelSelector=app%3Dfrontend&watch=true",
             "/api/v1/namespaces/x/pods/other",
-            "/api/v1/namespaces/x/pods/bench-small/log",
+            "/api/v1/namespaces/x/pods/other/log",
+            "/api/v1/namespaces/x/pods/bench-small/exec",
             "/api/v1/namespaces/x/configmaps/bench-small",
             "/apis/metrics.k8s.io/v1beta1/namespaces/x/pods/bench-small",
             "/version",

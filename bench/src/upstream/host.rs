@@ -1,10 +1,11 @@
-//! The host cluster behind: what is not served from memory goes there as it came, over one HTTP/2 connection.
+//! The host cluster behind: what is not served from memory goes there over one HTTP/2 connection. The credential of the
+//! kubeconfig counts there: a token of it is passed through, and a certificate is used on this connection.
 
 use std::path::Path;
 
 use anyhow::Context as _;
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use http::{Request, Response, Version, header};
 use hyper::body::Incoming;
 use ops::drain::Tasks;
@@ -14,28 +15,39 @@ use tokio::sync::Mutex;
 use crate::client::Connection;
 use crate::target::{self, Target};
 
-/// A real host cluster.
+/// A host cluster.
 pub(super) struct HostCluster {
     target: Target,
+    /// Of the kubeconfig.
+    token: Option<String>,
     tasks: Tasks,
     open: Mutex<Option<Connection<Incoming>>>,
 }
+
+/// The bytes of a made-up token, before base64. Tokens of service accounts have about 900 characters, and agents send theirs
+/// with every request.
+const TOKEN_BYTES: usize = 675;
 
 // === impl HostCluster ===
 
 impl HostCluster {
     pub(super) fn open(kubeconfig: &Path, tasks: Tasks) -> anyhow::Result<Self> {
         let target = Target::of_kubeconfig(kubeconfig, target::Version::Http2)?;
-        Ok(Self { target, tasks, open: Mutex::default() })
+        let bearer = target.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = bearer.and_then(|bearer| bearer.strip_prefix("Bearer ")).map(str::to_owned);
+        Ok(Self { target, token, tasks, open: Mutex::default() })
     }
 
-    /// Sends a request with the credentials that it came with.
+    /// Sends a request with the token that it came with, or as the user of our certificate.
     pub(super) async fn forward(&self, mut request: Request<Incoming>) -> anyhow::Result<Response<Incoming>> {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         *request.uri_mut() = self.target.uri(path)?;
         *request.version_mut() = Version::HTTP_2;
         for name in [header::HOST, header::CONNECTION] {
             request.headers_mut().remove(name);
+        }
+        if self.token.is_none() {
+            request.headers_mut().remove(header::AUTHORIZATION);
         }
         let mut response = self.connection().await?.send(request).await.context("the host cluster")?;
         *response.version_mut() = Version::default();
@@ -50,11 +62,10 @@ impl HostCluster {
         open.as_ref().and_then(Connection::share).context("an HTTP/2 connection can be shared")
     }
 
-    /// A kubeconfig that leads here with the credential for there. JSON is YAML.
-    pub(super) fn kubeconfig(&self, url: &str, authority: &str) -> anyhow::Result<String> {
-        let bearer = self.target.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let token = bearer.and_then(|bearer| bearer.strip_prefix("Bearer "));
-        let token = token.context("--host: a certificate cannot be passed on; the user must have a token")?;
+    /// A kubeconfig that leads here with a token: that for there, or a made-up one. JSON is YAML.
+    pub(super) fn kubeconfig(&self, url: &str, authority: &str) -> String {
+        let made_up = || URL_SAFE_NO_PAD.encode((0..=u8::MAX).cycle().take(TOKEN_BYTES).collect::<Vec<u8>>());
+        let token = self.token.clone().unwrap_or_else(made_up);
         let cluster = json!({"server": url, "certificate-authority-data": STANDARD.encode(authority)});
         let name = "upstream";
         let kubeconfig = json!({
@@ -63,6 +74,6 @@ impl HostCluster {
             "users": [{"name": name, "user": {"token": token}}],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         });
-        Ok(kubeconfig.to_string())
+        kubeconfig.to_string()
     }
 }
