@@ -5,7 +5,7 @@
 //! starting clusters and proxies (`bench/hops` does it, with what an operator has), and judging the figures.
 //!
 //! Reading order: [`target`] and [`client`] (what is asked, and how), [`latencies`] and [`process`] (what is noted),
-//! [`load`], [`watch`], [`upstream`], [`micro`] ([`pods`]: what is listed).
+//! [`load`], [`watch`], [`upstream`], [`send`], [`micro`] ([`pods`]: what is listed).
 
 mod allocations;
 mod client;
@@ -14,6 +14,7 @@ mod load;
 mod micro;
 mod pods;
 mod process;
+mod send;
 mod target;
 mod upstream;
 mod watch;
@@ -43,6 +44,7 @@ enum Command {
     Load(Box<load::Args>),
     Watch(Box<watch::Args>),
     Upstream(upstream::Args),
+    Send(Box<send::Args>),
 }
 
 fn main() -> ExitCode {
@@ -61,6 +63,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Load(args) => runtime(args.threads())?.block_on(load::run(*args, &mut out))?,
         Command::Watch(args) => runtime(None)?.block_on(watch::run(*args, &mut out))?,
         Command::Upstream(args) => runtime(None)?.block_on(upstream::run(args, &mut out))?,
+        Command::Send(args) => runtime(Some(1))?.block_on(send::run(*args, &mut out))?,
     }
     Ok(out.flush()?)
 }
