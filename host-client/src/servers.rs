@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use ops::drain::Tasks;
 use ops::files::Watched;
+use ops::workers::PerWorker;
 use tokio::time::Instant;
 
 use super::address::Address;
@@ -33,8 +34,9 @@ pub(super) struct Servers(Vec<Server>);
 
 struct Server {
     common: Common,
-    brief: Pool,
-    lasting: Pool,
+    /// A connection and the requests on it are on the same worker.
+    brief: PerWorker<Pool>,
+    lasting: PerWorker<Pool>,
 }
 
 // === impl Servers ===
@@ -57,7 +59,8 @@ impl Servers {
                 counters: Arc::clone(counters),
                 tasks: tasks.clone(),
             };
-            Server { brief: Pool::new(common.clone(), 1), lasting: Pool::new(common.clone(), 0), common }
+            let pools = |warm| PerWorker::new(|| Pool::new(common.clone(), warm));
+            Server { brief: pools(1), lasting: pools(0), common }
         });
         Self(servers.collect())
     }
@@ -67,8 +70,8 @@ impl Servers {
         let mut attempts = Vec::new();
         for server in self.in_order() {
             let pool = match class {
-                Class::Brief => &server.brief,
-                Class::Lasting => &server.lasting,
+                Class::Brief => server.brief.here(),
+                Class::Lasting => server.lasting.here(),
             };
             match pool.permit().await {
                 Ok(permit) => return Ok((permit, &server.common.address)),
@@ -101,38 +104,32 @@ impl Servers {
         for server in &self.0 {
             let due = server.common.health.down_until().is_some_and(|due| now >= due);
             if due && !draining {
-                server.brief.probe();
+                server.brief.elsewhere().probe();
             }
-            server.brief.tend(now, draining);
-            server.lasting.tend(now, draining);
+            server.pools().for_each(|pool| pool.tend(now, draining));
         }
     }
 
     /// New requests go over new connections: the credentials have changed.
     pub(super) fn retire(&self) {
         for server in &self.0 {
-            server.brief.retire();
-            server.lasting.retire();
+            server.pools().for_each(Pool::retire);
         }
     }
 
     /// No new requests go here at all.
     pub(super) fn close(&self) {
         for server in &self.0 {
-            server.brief.close();
-            server.lasting.close();
+            server.pools().for_each(Pool::close);
         }
     }
 
     pub(super) fn statistics(&self) -> Vec<ServerStatistics> {
         let each = self.0.iter().map(|server| {
-            let (brief, lasting) = (server.brief.size(), server.lasting.size());
-            ServerStatistics {
-                address: server.common.address.clone(),
-                up: server.common.health.down_until().is_none(),
-                connections: brief.0 + lasting.0,
-                streams: brief.1 + lasting.1,
-            }
+            let sizes = server.pools().map(Pool::size);
+            let (connections, streams) = sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1));
+            let up = server.common.health.down_until().is_none();
+            ServerStatistics { address: server.common.address.clone(), up, connections, streams }
         });
         each.collect()
     }
@@ -144,6 +141,16 @@ impl Servers {
         servers.into_iter().map(|(_, server)| server).collect()
     }
 }
+
+// === impl Server ===
+
+impl Server {
+    fn pools(&self) -> impl Iterator<Item = &Pool> {
+        self.brief.iter().chain(&self.lasting)
+    }
+}
+
+// === impl Class ===
 
 impl Class {
     /// From the query, as an API server decides it: `watch` on a list, `follow` on a log. The deprecated path form

@@ -6,7 +6,7 @@
 //!
 //! In the order in which a `main` needs them: [`config`] reads the file ([`secret`] for what must not be shown), [`log`]
 //! starts logging, [`metrics`] makes the registry, [`listen`] binds, [`probes`] answers `/livez`, `/readyz` and
-//! `/metrics`, [`drain`] runs every task and ends them. Beside them: [`files`] follows files that change, [`pki`] issues
+//! `/metrics`, [`drain`] runs every task and ends them, and [`workers`] are the threads that serve requests. Beside them: [`files`] follows files that change, [`pki`] issues
 //! certificates, [`tls`] builds every rustls configuration, [`machine`] says how much memory there is, [`columns`] and
 //! [`date`] write for people.
 
@@ -23,3 +23,4 @@ pub mod pki;
 pub mod probes;
 pub mod secret;
 pub mod tls;
+pub mod workers;

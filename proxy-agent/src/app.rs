@@ -16,7 +16,9 @@ use ops::drain::{Drained, Tasks};
 use ops::files::{Reloader, Watched};
 use ops::listen::Listener;
 use ops::tls::{Identity, ServerCa, TlsVersions, client_config};
+use ops::workers::{Threads, Workers, cores};
 use protocol::{AgentId, Authority};
+use tokio::runtime::Handle;
 use tracing::info;
 
 use crate::config::ProxyAgentConfiguration;
@@ -40,6 +42,7 @@ pub struct App {
     servers: Vec<Authority>,
     reload: reload::Reload,
     standing: standing::Standing,
+    threads: Threads,
     tasks: Tasks,
     drain: Duration,
 }
@@ -84,7 +87,9 @@ impl App {
         let reload = reload::Reload::new(config, file, reloader, slices)?;
         let offers = reload.offers();
         let layer4 = Arc::new(layer4(config));
-        let streams = Streams { layer4, exchange, offers: offers.clone(), tasks: tasks.child() };
+        let main = Handle::current();
+        let streams = Streams { layer4, exchange, offers: offers.clone(), tasks: tasks.child(), main };
+        let (workers, threads) = Workers::start(cores()).context("cannot start threads")?;
         let dial = Dial {
             tls: Arc::new(tls),
             egress: Arc::new(egress),
@@ -94,6 +99,7 @@ impl App {
             streams,
             tasks: tasks.child(),
             up,
+            workers,
         };
         let probes = Listener::bind(&config.listeners.probes, MAX_CONNECTIONS).await.context("listeners.probes")?;
         let admin = Listener::bind(&config.listeners.admin, MAX_CONNECTIONS).await.context("listeners.admin")?;
@@ -106,6 +112,7 @@ impl App {
             servers: config.servers.iter().map(|server| (**server).clone()).collect(),
             reload,
             standing,
+            threads,
             tasks,
             drain: config.drain.into(),
         })
@@ -113,7 +120,7 @@ impl App {
 
     /// Keeps its tunnels until `stop`, then lets streams end for as long as the configuration says, or until `hurry`.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
-        let Self { probes, admin, dial, servers, reload, standing, tasks, .. } = self;
+        let Self { probes, admin, dial, servers, reload, standing, threads, tasks, .. } = self;
         observe::serve(probes, admin, standing, &tasks);
         let ending = tasks.clone();
         let until_stopped = move |task: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
@@ -131,7 +138,9 @@ impl App {
         }
         stop.await;
         info!(deadline = ?self.drain, "draining");
-        tasks.drain(self.drain, hurry).await
+        let drained = tasks.drain(self.drain, hurry).await;
+        drop(threads);
+        drained
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ops::drain::Tasks;
+use ops::workers::Workers;
 use protocol::{Authority, Refusal};
 use rustls::ClientConfig;
 use tokio::time::{Instant, sleep};
@@ -52,6 +53,8 @@ pub struct Dial {
     pub tasks: Tasks,
     /// Which are up, for readiness and status.
     pub up: Arc<crate::ready::Tunnels>,
+    /// The threads on which tunnels live.
+    pub workers: Workers,
 }
 
 /// Why an attempt came to nothing.
@@ -127,7 +130,12 @@ impl Dial {
                             let stop = CancellationToken::new();
                             let attempt = self.clone().keep_one(server.clone(), target, stop.clone());
                             let span = info_span!("tunnel", %server);
-                            self.tasks.spawn("tunnel", attempt.instrument(span));
+                            let (worker, assignment) = self.workers.least();
+                            let attempt = async move {
+                                attempt.await;
+                                drop(assignment);
+                            };
+                            worker.spawn(&self.tasks, "tunnel", attempt.instrument(span));
                             stop
                         });
                     }

@@ -1,4 +1,9 @@
 //! Serves the streams that the proxy-server opens on one tunnel.
+//!
+//! A tunnel is on one [worker](ops::workers), and so are the streams of which every step is short. Others run on the main
+//! runtime, whose threads may block ([`place`]).
+
+mod place;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -11,6 +16,7 @@ use http::{Request, Response};
 use ops::drain::Tasks;
 use protocol::stream::StreamKind;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, debug_span, warn};
 
@@ -29,6 +35,8 @@ pub struct Streams {
     pub offers: Current,
     /// Where streams live.
     pub tasks: Tasks,
+    /// The runtime for requests that may take long.
+    pub main: Handle,
 }
 
 // === impl Streams ===
@@ -48,6 +56,7 @@ impl Streams {
             budget.keep(|sweep| warn!(reset = sweep.reset, "streams with unread request data were reset"))
         );
         let mut stopping = false;
+        let here = Handle::current();
         // For streams that have no end of their own.
         let ending = CancellationToken::new();
         loop {
@@ -56,8 +65,10 @@ impl Streams {
                     // Never awaited here: the loop drives the connection for everybody.
                     Some(Ok((request, respond))) => {
                         let span = debug_span!("stream", id = respond.stream_id().as_u32());
+                        let is_brief = place::is_brief(&request);
                         let stream = self.clone().stream(request, respond, Arc::clone(&budget), ending.clone());
-                        self.tasks.spawn("stream", stream.instrument(span));
+                        let runtime = if is_brief { &here } else { &self.main };
+                        self.tasks.spawn_on(runtime, "stream", stream.instrument(span));
                     }
                     Some(Err(err)) => return Ok(err.to_string()),
                     None if stopping => return Ok("drained".into()),

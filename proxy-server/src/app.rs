@@ -131,7 +131,7 @@ impl App {
             per_user: TUNNELS,
         });
 
-        let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let cores = ops::workers::cores();
         let (workers, threads) = Workers::start(cores).context("cannot start threads")?;
         let listeners = Listeners::bind(config, of_clients.all, of_agents).await?.adopted_by(&workers)?;
         let client_cas = Arc::clone(&files.client_cas);

@@ -38,10 +38,10 @@ async fn a_connection_moves_only_to_another_worker() {
 }
 
 #[test]
-fn agents_are_spread_evenly_also_after_some_have_left() {
+fn connections_are_spread_evenly_also_after_some_have_left() {
     let (workers, _threads) = workers(3);
     let mut assigned: Vec<_> = (0..9).map(|_| workers.least().1).collect();
-    let counts = |workers: &Workers| [0, 1, 2].map(|number| workers.at(number).tunnels.load(Ordering::Relaxed));
+    let counts = |workers: &Workers| [0, 1, 2].map(|number| workers.at(number).assigned.load(Ordering::Relaxed));
     assert_eq!(counts(&workers), [3, 3, 3]);
     assigned.retain(|assignment| assignment.id != WorkerId(1));
     assert_eq!(counts(&workers), [3, 0, 3]);
@@ -69,4 +69,20 @@ async fn a_panic_ends_one_task_and_not_its_worker() {
     workers.at(0).spawn(&tasks, "test", async { panic!("a mistake") });
     assert_eq!(place(workers.at(0)).await, Some(WorkerId(0)));
     tasks.drain(std::time::Duration::from_secs(60), std::future::pending::<()>()).await;
+}
+
+#[tokio::test]
+async fn each_worker_has_a_value_of_its_own() {
+    let (workers, _threads) = Workers::start(cores()).unwrap();
+    let numbers = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&numbers);
+    let values = Arc::new(PerWorker::new(move || counted.fetch_add(1, Ordering::Relaxed)));
+    assert_eq!((*values.here(), *values.elsewhere()), (0, 0));
+    for number in 0..cores().get() {
+        let (sender, receiver) = oneshot::channel();
+        let values = Arc::clone(&values);
+        workers.at(number).spawn(&Tasks::new(), "test", async move { sender.send(*values.here()).unwrap() });
+        assert_eq!(receiver.await, Ok(number + 1));
+    }
+    assert_eq!(values.iter().count(), cores().get() + 1);
 }

@@ -1,0 +1,182 @@
+//! The threads that serve requests: one per core, each with a runtime of its own.
+//!
+//! A request passes through two connections of a proxy. If two threads poll them, every request wakes the other thread
+//! twice, and these wake-ups (futex, eventfd, epoll) cost more than the work between them. So a *worker* is one thread with a
+//! `current_thread` runtime, and a connection stays on one worker for its life. Whatever may take long, and nothing that a
+//! request waits for, stays on the main runtime.
+//!
+//! - **The place is only a preference.** Handles of connections can be used from any thread. A request whose connections are
+//!   on two workers costs what it costs with a multi-threaded runtime.
+//! - **Nothing on a worker blocks.** `block_in_place` would panic there.
+//! - **Panics and drain.** Tasks of workers are spawned through [`Tasks`] like all others: a panic ends one task, and a drain
+//!   waits for them all. A worker ends when the process does, or with its [`Threads`].
+
+use std::cell::Cell;
+use std::future::Future;
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use tokio::runtime::{Builder, Handle};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::drain::Tasks;
+
+/// All workers. Clones are the same ones.
+#[derive(Clone, Debug)]
+pub struct Workers(Arc<[Worker]>);
+
+/// Ends the workers when it is dropped. Tasks that are still running there are dropped.
+#[derive(Debug)]
+pub struct Threads {
+    _end: DropGuard,
+}
+
+/// One thread that serves requests.
+#[derive(Debug)]
+pub struct Worker {
+    id: WorkerId,
+    handle: Handle,
+    assigned: AtomicUsize,
+}
+
+/// The number of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerId(usize);
+
+/// One value for each worker, and one for all other threads.
+#[derive(Debug)]
+pub struct PerWorker<T>(Box<[T]>);
+
+/// Counts a connection for its worker until it is dropped.
+#[derive(Debug)]
+pub struct Assignment {
+    workers: Workers,
+    id: WorkerId,
+}
+
+thread_local! {
+    static HERE: Cell<Option<WorkerId>> = const { Cell::new(None) };
+}
+
+// === impl Workers ===
+
+impl Workers {
+    /// Starts `count` threads.
+    pub fn start(count: NonZeroUsize) -> io::Result<(Self, Threads)> {
+        let end = CancellationToken::new();
+        let threads = Threads { _end: end.clone().drop_guard() };
+        let workers = (0..count.get()).map(|number| Worker::start(WorkerId(number), end.clone()));
+        Ok((Self(workers.collect::<io::Result<_>>()?), threads))
+    }
+
+    /// The worker for a part that needs one: the same number is the same worker.
+    pub fn at(&self, number: usize) -> &Worker {
+        &self.0[number % self.0.len()]
+    }
+
+    /// The worker with this number, if a connection for it has to move there from this thread.
+    pub fn elsewhere(&self, id: Option<WorkerId>) -> Option<&Worker> {
+        let WorkerId(number) = id.filter(|id| Some(*id) != here())?;
+        self.0.get(number)
+    }
+
+    /// Whether connections can move at all.
+    pub fn are_several(&self) -> bool {
+        self.0.len() > 1
+    }
+
+    /// Assigns a long-lived connection to the worker that has fewest of them.
+    pub fn least(&self) -> (&Worker, Assignment) {
+        // Two that are assigned at the same time may get the same worker. Both counts are right afterwards.
+        let least = self.0.iter().min_by_key(|worker| worker.assigned.load(Ordering::Relaxed));
+        let worker = least.expect("there is at least one worker");
+        worker.assigned.fetch_add(1, Ordering::Relaxed);
+        (worker, Assignment { workers: self.clone(), id: worker.id })
+    }
+}
+
+/// The threads of a process that serve requests, unless it wants another number: one per core.
+pub fn cores() -> NonZeroUsize {
+    thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
+/// The worker whose thread this is.
+pub fn here() -> Option<WorkerId> {
+    HERE.get()
+}
+
+// === impl PerWorker ===
+
+impl<T> PerWorker<T> {
+    /// Values for as many workers as the process has cores.
+    pub fn new(mut value: impl FnMut() -> T) -> Self {
+        Self((0..=cores().get()).map(|_| value()).collect())
+    }
+
+    /// The value for this thread.
+    pub fn here(&self) -> &T {
+        // If there are more workers than cores, some share a value.
+        &self.0[here().map_or(0, |WorkerId(number)| 1 + number % (self.0.len() - 1))]
+    }
+
+    /// The value for the threads that are no workers.
+    pub fn elsewhere(&self) -> &T {
+        &self.0[0]
+    }
+
+    /// All values.
+    pub fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.0.iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a PerWorker<T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+// === impl Worker ===
+
+impl Worker {
+    fn start(id: WorkerId, end: CancellationToken) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        thread::Builder::new().name(format!("worker-{}", id.0)).spawn(move || {
+            HERE.set(Some(id));
+            runtime.block_on(end.cancelled());
+            // Returns although a blocking task may still run, which is never one of a request.
+            runtime.shutdown_background();
+        })?;
+        Ok(Self { id, handle, assigned: AtomicUsize::new(0) })
+    }
+
+    /// Runs a future as a task of this worker, and of `tasks`.
+    pub fn spawn<F>(&self, tasks: &Tasks, name: &'static str, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        tasks.spawn_on(&self.handle, name, future);
+    }
+
+    /// Lets this worker wait for a socket that `adopt` registers (see [`crate::listen::Listener::adopt`]).
+    pub fn adopt<T>(&self, adopt: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let _entered = self.handle.enter();
+        adopt()
+    }
+}
+
+impl Drop for Assignment {
+    fn drop(&mut self) {
+        self.workers.at(self.id.0).assigned.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;
