@@ -14,7 +14,9 @@ mod label;
 mod observed;
 mod value;
 
-use prometheus::core::Collector;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use prometheus::core::{Collector, Desc};
 use prometheus::{IntGauge, Opts, TextEncoder};
 
 pub use family::{Family, Kind};
@@ -45,6 +47,18 @@ pub struct Build {
 #[derive(Clone, Debug)]
 pub struct Registry {
     inner: prometheus::Registry,
+    descriptions: Arc<Mutex<Vec<Description>>>,
+}
+
+/// A metric as it was registered.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Description {
+    /// The name.
+    pub name: String,
+    /// The names of its labels, in alphabetical order.
+    pub labels: Vec<String>,
+    /// The help text.
+    pub help: String,
 }
 
 // === impl Registry ===
@@ -56,7 +70,7 @@ pub struct Registry {
 impl Registry {
     /// A registry with `atoll_build_info` and, on Linux, the `process_*` metrics (CPU, memory, file descriptors).
     pub fn new(build: Build) -> Self {
-        let registry = Self { inner: prometheus::Registry::new() };
+        let registry = Self { inner: prometheus::Registry::new(), descriptions: Arc::default() };
         let info = Opts::new("atoll_build_info", "Always 1; what is running is in the labels.")
             .const_label("component", build.component)
             .const_label("version", build.version);
@@ -109,6 +123,13 @@ impl Registry {
         self.family(name, help, buckets)
     }
 
+    /// All metrics, whether they have series or not, by name.
+    pub fn descriptions(&self) -> Vec<Description> {
+        let mut all = self.descriptions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        all.sort();
+        all
+    }
+
     /// All metrics as text of [`MEDIA_TYPE`].
     pub fn encode(&self) -> String {
         let mut text = String::new();
@@ -126,7 +147,20 @@ impl Registry {
     }
 
     fn register(&self, collector: impl Collector + 'static) {
+        let described = collector.desc().into_iter().map(Description::of).collect::<Vec<_>>();
+        self.descriptions.lock().unwrap_or_else(PoisonError::into_inner).extend(described);
         self.inner.register(Box::new(collector)).expect("metric names are literals, each registered once");
+    }
+}
+
+// === impl Description ===
+
+impl Description {
+    fn of(desc: &Desc) -> Self {
+        let constant = desc.const_label_pairs.iter().map(|pair| pair.name().to_owned());
+        let mut labels: Vec<_> = desc.variable_labels.iter().cloned().chain(constant).collect();
+        labels.sort();
+        Self { name: desc.fq_name.clone(), labels, help: desc.help.clone() }
     }
 }
 

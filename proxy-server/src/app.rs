@@ -33,6 +33,7 @@ use crate::endpoint::{Endpoint, TLS_PATIENCE};
 use crate::karmada::{Keeper, Wanted};
 use crate::limits::{Connections, Limits, Place};
 use crate::registry::{Clusters, Registry};
+use crate::request_metrics::RequestMetrics;
 use crate::workers::{Threads, Workers};
 
 /// Connections that a listener accepts above its limit, because some are still closing.
@@ -135,17 +136,18 @@ impl App {
         let (workers, threads) = Workers::start(cores).context("cannot start threads")?;
         let listeners = Listeners::bind(config, of_clients.all, of_agents).await?.adopted_by(&workers)?;
         let client_cas = Arc::clone(&files.client_cas);
-        let (of_registry, of_limits) = (Arc::clone(&registry), Arc::clone(&limits));
+        let requests = Arc::new(RequestMetrics::new(&metrics));
+        let (of_registry, charged) = (Arc::clone(&registry), (Arc::clone(&limits), Arc::clone(&requests)));
         let served = (workers.clone(), tasks.child());
-        let endpoint = Endpoint::new(of_registry, endpoint_tls, client_cas.clone(), of_limits, domain.clone(), served);
+        let endpoint = Endpoint::new(of_registry, endpoint_tls, client_cas.clone(), charged, domain.clone(), served);
         let (orders, wanted) = watch::channel(Wanted::of(config));
         let (departed, departures) = mpsc::channel(16);
         let serving_ca = files.serving_ca.clone();
         let ends = (wanted, departed);
         let keeper = Keeper::new(Arc::clone(&registry), serving_ca, reloader.clone(), tasks.child(), &metrics, ends);
         let standing = standing::Standing::new(&registry, &files, keeper.memberships());
-        let reload =
-            reload::Reload::new(config, file, reloader, Arc::clone(&registry), client_cas, (orders, departures))?;
+        let parts = reload::Parts { registry: Arc::clone(&registry), client_cas, requests };
+        let reload = reload::Reload::new(config, file, reloader, parts, (orders, departures))?;
         let agents = Agents {
             registry: Arc::clone(&registry),
             server_id: format!("{:016x}", std::process::id()).into(),
@@ -309,3 +311,6 @@ impl Listeners {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@ mod forward;
 mod head;
 mod hello;
 mod idle;
+mod record;
 mod refusal;
 mod route;
 mod upgrade;
@@ -51,6 +52,7 @@ use crate::client_cas::ClientCas;
 use crate::config::Cluster;
 use crate::limits::{Limits, Place};
 use crate::registry::Registry;
+use crate::request_metrics::RequestMetrics;
 use crate::tunnel::CLIENT_WINDOW;
 use crate::workers::{WorkerId, Workers};
 use access_log::Logged;
@@ -76,6 +78,7 @@ struct Shared {
     tls: EndpointTls,
     client_cas: Arc<ClientCas>,
     limits: Arc<Limits>,
+    metrics: Arc<RequestMetrics>,
     domain: Arc<str>,
     workers: Workers,
     tasks: Tasks,
@@ -105,11 +108,11 @@ impl Endpoint {
         registry: Arc<Registry>,
         tls: EndpointTls,
         client_cas: Arc<ClientCas>,
-        limits: Arc<Limits>,
+        (limits, metrics): (Arc<Limits>, Arc<RequestMetrics>),
         domain: Arc<str>,
         (workers, tasks): (Workers, Tasks),
     ) -> Self {
-        Self { shared: Arc::new(Shared { registry, tls, client_cas, limits, domain, workers, tasks }) }
+        Self { shared: Arc::new(Shared { registry, tls, client_cas, limits, metrics, domain, workers, tasks }) }
     }
 
     /// Serves a connection that CONNECT bound to a cluster.

@@ -37,6 +37,23 @@ fn a_registry_says_what_is_running() {
 }
 
 #[test]
+fn a_registry_describes_what_has_no_series_yet() {
+    let registry = registry();
+    registry.counters::<Fish>("atoll_fish_total", "Fish.");
+    registry.observe("atoll_tide", "Tide.", || 0);
+    let ours = registry.descriptions().into_iter().filter(|one| one.name.starts_with("atoll_"));
+    let ours: Vec<_> = ours.map(|Description { name, labels, help }| format!("{name} {labels:?} {help}")).collect();
+    assert_eq!(
+        ours,
+        [
+            r#"atoll_build_info ["component", "version"] Always 1; what is running is in the labels."#,
+            r#"atoll_fish_total ["reef", "shy"] Fish."#,
+            "atoll_tide [] Tide.",
+        ]
+    );
+}
+
+#[test]
 fn counters_gauges_and_histograms_are_exported() {
     let registry = registry();
     let counter = registry.counter("atoll_seen_total", "Seen.");

@@ -15,7 +15,7 @@ use crate::registry::Registry;
 /// The pages of both listeners.
 pub(super) struct Observe {
     standing: Standing,
-    metrics: Metrics,
+    pub(super) metrics: Metrics,
 }
 
 /// The metrics of tunnels. Other parts register their own.

@@ -23,6 +23,7 @@ use crate::client_cas::{ByCluster, ClientCas};
 use crate::config::{Cluster, ProxyServerConfiguration};
 use crate::karmada::{self, Wanted};
 use crate::registry::{Clusters, Registry};
+use crate::request_metrics::RequestMetrics;
 
 /// The pause between two attempts to read a missing file.
 const RETRY: Duration = Duration::from_secs(2);
@@ -36,11 +37,17 @@ pub(super) struct Reload {
     /// The configuration in force.
     running: ProxyServerConfiguration,
     reloader: Reloader,
-    registry: Arc<Registry>,
-    client_cas: Arc<ClientCas>,
+    parts: Parts,
     /// Clusters that have left the file, and are served until Karmada has released them.
     leaving: Vec<Located<Cluster>>,
     karmada: Orders,
+}
+
+/// What a new list of clusters is given to.
+pub(super) struct Parts {
+    pub(super) registry: Arc<Registry>,
+    pub(super) client_cas: Arc<ClientCas>,
+    pub(super) requests: Arc<RequestMetrics>,
 }
 
 /// The channel to Karmada's keeper, and the clusters that have left it.
@@ -54,8 +61,7 @@ impl Reload {
         config: &ProxyServerConfiguration,
         path: &Path,
         reloader: Reloader,
-        registry: Arc<Registry>,
-        client_cas: Arc<ClientCas>,
+        parts: Parts,
         karmada: Orders,
     ) -> anyhow::Result<Self> {
         if let Some(wanted) = &config.karmada {
@@ -66,7 +72,8 @@ impl Reload {
         let file = reloader.watch([path.to_owned()], parse).context("the configuration")?;
         let (seen, running) = (Arc::new(config.clone()), config.clone());
         let path = path.to_owned();
-        Ok(Self { file, path, seen, running, reloader, registry, client_cas, leaving: Vec::new(), karmada })
+        parts.requests.exchange(config.clusters.iter().map(|cluster| &cluster.name));
+        Ok(Self { file, path, seen, running, reloader, parts, leaving: Vec::new(), karmada })
     }
 
     /// Reloads files, for ever.
@@ -125,7 +132,7 @@ impl Reload {
         if let Some(wanted) = config.karmada.as_ref().filter(|_| config.karmada != self.running.karmada) {
             karmada::check(wanted.kubeconfig.to_path_buf(), &self.reloader).context("karmada.kubeconfig")?;
         }
-        self.client_cas.read(&served(config, leaving), &self.reloader)
+        self.parts.client_cas.read(&served(config, leaving), &self.reloader)
     }
 
     /// The members of Karmada that are not in this configuration any more. Without a section `karmada`, nothing would
@@ -175,8 +182,10 @@ impl Reload {
     /// The clusters of the file, and those that are leaving.
     fn serve(&mut self, client_cas: ByCluster) {
         // First, so that every cluster that requests can find has its authority.
-        self.client_cas.exchange(client_cas);
-        for tunnel in self.registry.reload(Clusters::of(&served(&self.running, &self.leaving))) {
+        self.parts.client_cas.exchange(client_cas);
+        let config = served(&self.running, &self.leaving);
+        self.parts.requests.exchange(config.clusters.iter().map(|cluster| &cluster.name));
+        for tunnel in self.parts.registry.reload(Clusters::of(&config)) {
             warn!(agent = %tunnel.agent, "no cluster is left to this agent; its tunnel is ended");
             tunnel.end.cancel();
         }

@@ -4,23 +4,24 @@
 //! the path, but neither the query, the headers nor bodies, which may contain credentials or commands. The user is that
 //! of the certificate; for bearer tokens, the agent names the user in its response.
 //!
-//! Reading order: [`Entry`] (the content), [`Logged`] (the body at whose end it is written).
+//! Reading order: [`Entry`] (the content), [`Logged`] (the body at whose end it is written, with the metrics).
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use kube_wire::{RequestInfo, Target};
 use ops::log::ACCESS;
-use protocol::identity;
 use protocol::stream::FAULT;
+use protocol::{ClusterName, identity};
 use tokio::time::Instant;
 use tracing::{Level, enabled, info};
 
 use super::body::{BodyError, ResponseBody};
 use super::idle::Running;
+use super::record::Record;
 use super::refusal::Refusal;
 
 /// The content of the line, which is written when this is dropped.
@@ -32,7 +33,7 @@ pub(super) struct Entry {
     resource: String,
     namespace: Option<String>,
     name: Option<String>,
-    cluster: Option<String>,
+    cluster: Option<ClusterName>,
     who: Option<String>,
     acting_as: Option<String>,
     status: u16,
@@ -52,11 +53,11 @@ enum End {
     Broken,
 }
 
-/// A body that ends the entry of its request.
+/// A body that ends the record of its request.
 #[derive(Debug)]
 pub(super) struct Logged {
     body: ResponseBody,
-    entry: Option<Box<Entry>>,
+    record: Record,
     /// The remaining bytes, if the length is known.
     left: Option<u64>,
     _running: Running,
@@ -66,13 +67,13 @@ pub(super) struct Logged {
 
 impl Entry {
     /// Begins the entry of a request. `None` if the log level excludes the line.
-    pub(super) fn begin<B>(request: &Request<B>) -> Option<Box<Self>> {
-        enabled!(target: ACCESS, Level::INFO).then(|| Box::new(Self::new(request)))
+    pub(super) fn begin<B>(request: &Request<B>, began: Instant) -> Option<Box<Self>> {
+        enabled!(target: ACCESS, Level::INFO).then(|| Box::new(Self::new(request, began)))
     }
 
-    fn new<B>(request: &Request<B>) -> Self {
+    fn new<B>(request: &Request<B>, began: Instant) -> Self {
         Self {
-            began: Instant::now(),
+            began,
             verb: request.method().as_str().to_lowercase(),
             resource: request.uri().path().to_owned(),
             namespace: None,
@@ -87,10 +88,10 @@ impl Entry {
         }
     }
 
-    /// Adds the cluster and what the request is for.
-    pub(super) fn routed(&mut self, cluster: &str, method: &Method, uri: &http::Uri) {
-        self.cluster = Some(cluster.to_owned());
-        let Ok(info) = RequestInfo::parse(method, uri.path(), uri.query()) else { return };
+    /// Adds the cluster and what the request is for, unless it cannot be parsed.
+    pub(super) fn routed(&mut self, cluster: &ClusterName, info: Option<&RequestInfo<'_>>) {
+        self.cluster = Some(cluster.clone());
+        let Some(info) = info else { return };
         info.verb().clone_into(&mut self.verb);
         match info.target() {
             Target::Resource(request) => {
@@ -128,9 +129,14 @@ impl Entry {
         self.fault = Some(refusal.fault().to_owned());
     }
 
+    /// Adds the status of the response.
+    pub(super) fn answered(&mut self, status: StatusCode) {
+        self.status = status.as_u16();
+    }
+
     /// The switched protocol has ended.
     pub(super) fn conversed(mut self: Box<Self>, traffic: &tunnel::pipe::Traffic, is_whole: bool) {
-        self.status = http::StatusCode::SWITCHING_PROTOCOLS.as_u16();
+        self.status = StatusCode::SWITCHING_PROTOCOLS.as_u16();
         self.bytes = traffic.from_tunnel;
         self.end = if is_whole { End::Whole } else { End::Broken };
     }
@@ -153,7 +159,7 @@ impl Drop for Entry {
             target: ACCESS,
             who = self.who.as_deref(),
             acting_as = self.acting_as.as_deref(),
-            cluster = self.cluster.as_deref(),
+            cluster = self.cluster.as_ref().map(ClusterName::as_str),
             verb = self.verb,
             resource = self.resource,
             namespace = self.namespace.as_deref(),
@@ -182,20 +188,12 @@ impl End {
 // === impl Logged ===
 
 impl Logged {
-    /// Attaches the entry to the response, if there is one.
-    pub(super) fn response(
-        response: Response<ResponseBody>,
-        entry: Option<Box<Entry>>,
-        running: Running,
-    ) -> Response<Self> {
-        let status = response.status().as_u16();
+    /// Attaches the record to the response.
+    pub(super) fn response(response: Response<ResponseBody>, mut record: Record, running: Running) -> Response<Self> {
+        record.answered(response.status());
         response.map(|body| {
             let left = body.size_hint().exact();
-            let mut entry = entry;
-            if let Some(entry) = &mut entry {
-                entry.status = status;
-            }
-            Self { body, entry, left, _running: running }
+            Self { body, record, left, _running: running }
         })
     }
 }
@@ -207,7 +205,7 @@ impl Body for Logged {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
-        if let Some(entry) = &mut this.entry {
+        if let Some(entry) = &mut this.record.entry {
             match &frame {
                 Some(Ok(frame)) => {
                     let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
@@ -234,7 +232,7 @@ impl Drop for Logged {
     fn drop(&mut self) {
         // hyper does not poll a body of known length for its end.
         let is_whole = self.left == Some(0) || self.body.is_end_stream();
-        if let Some(entry) = self.entry.as_mut().filter(|entry| is_whole && entry.end == End::Left) {
+        if let Some(entry) = self.record.entry.as_mut().filter(|entry| is_whole && entry.end == End::Left) {
             entry.end = End::Whole;
         }
     }
@@ -242,14 +240,16 @@ impl Drop for Logged {
 
 #[cfg(test)]
 mod tests {
+    use http::Method;
     use protocol::identity::name_caller;
 
     use super::*;
 
     fn entry(method: &Method, uri: &str) -> Entry {
         let request = Request::builder().method(method).uri(uri).body(()).unwrap();
-        let mut entry = Entry::new(&request);
-        entry.routed("ke-beijing", method, request.uri());
+        let mut entry = Entry::new(&request, Instant::now());
+        let info = RequestInfo::parse(method, request.uri().path(), request.uri().query());
+        entry.routed(&"ke-beijing".parse().unwrap(), info.ok().as_ref());
         entry
     }
 
@@ -286,14 +286,15 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_are_counted_to_the_end() {
-        let entry = Box::new(entry(&Method::GET, "/api"));
+        let mut record = Record::begin(&Request::new(()));
+        record.entry = Some(Box::new(entry(&Method::GET, "/api")));
         let body = ResponseBody::Whole(Some(Bytes::from_static(b"answer")));
         let running = super::super::idle::Requests::new().begin();
-        let mut logged = Logged::response(Response::new(body), Some(entry), running).into_body();
+        let mut logged = Logged::response(Response::new(body), record, running).into_body();
         let frame = std::future::poll_fn(|cx| Pin::new(&mut logged).poll_frame(cx)).await;
         assert!(frame.is_some_and(|frame| frame.is_ok()));
         // hyper does not poll again after the known length.
-        let state = logged.entry.as_ref().map(|entry| (entry.status, entry.bytes));
+        let state = logged.record.entry.as_ref().map(|entry| (entry.status, entry.bytes));
         assert_eq!((state, logged.left), (Some((200, 6)), Some(0)));
     }
 }

@@ -14,9 +14,9 @@ use protocol::stream::CLUSTER;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::access_log::Entry;
 use super::body::Held;
 use super::caller::Caller;
+use super::record::Record;
 use super::refusal::Refusal;
 use super::{Connection, Shared, head, route};
 use crate::config::Cluster;
@@ -47,16 +47,14 @@ pub(super) fn admit(
     shared: &Shared,
     connection: &Connection,
     request: &mut Request<()>,
-    entry: &mut Option<Box<Entry>>,
+    record: &mut Record,
 ) -> Result<(Admitted, Unanswered), Refusal> {
     let cluster = route::route(shared, connection, request)?;
-    if let Some(entry) = entry {
-        entry.routed(cluster.name.as_str(), request.method(), request.uri());
-    }
+    record.routed(&shared.metrics, &cluster.name, request.method(), request.uri());
     let end = shared.registry.end_of(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
     let identity = who(shared, connection, &cluster)?;
-    if let (Some(entry), Some(identity)) = (entry, &identity) {
-        entry.identified(&identity.user);
+    if let Some(identity) = &identity {
+        record.identified(&identity.user);
     }
     let limits = &shared.limits;
     let exceeded = |limit| {

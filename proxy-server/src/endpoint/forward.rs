@@ -10,9 +10,10 @@ use tokio::time::timeout;
 use tracing::debug;
 use tunnel::Inbound;
 
-use super::access_log::{Entry, Logged};
+use super::access_log::Logged;
 use super::admit::{Admitted, admit, unread_body};
 use super::body::ResponseBody;
+use super::record::Record;
 use super::refusal::Refusal;
 use super::upload::Upload;
 use super::{Connection, Shared, head, upgrade};
@@ -27,12 +28,12 @@ const PATIENCE: Duration = Duration::from_secs(75);
 pub(super) async fn forward(shared: &Shared, request: Request<Incoming>, connection: &Connection) -> Response<Logged> {
     let running = connection.requests.begin();
     let accept = request.headers().get(header::ACCEPT).cloned();
-    let mut entry = Entry::begin(&request);
+    let mut record = Record::begin(&request);
     let (head, body) = request.into_parts();
     let mut upload = Some(Upload::new(&head, body));
     let request = Request::from_parts(head, ());
     let mut unanswered = None;
-    let exchanged = exchange(shared, request, &mut upload, connection, &mut entry, &mut unanswered).await;
+    let exchanged = exchange(shared, request, &mut upload, connection, &mut record, &mut unanswered).await;
     if let Some(unanswered) = unanswered {
         unanswered.answered();
     }
@@ -40,16 +41,14 @@ pub(super) async fn forward(shared: &Shared, request: Request<Incoming>, connect
         Ok(response) => response,
         Err(refusal) => {
             debug!(%refusal, "refused");
-            if let Some(entry) = &mut entry {
-                entry.refused(&refusal);
-            }
+            record.refused(&refusal);
             refusal.into_response(accept.as_ref())
         }
     };
     if let Some(unwanted) = upload {
         unwanted.forget(&shared.tasks);
     }
-    Logged::response(response, entry, running)
+    Logged::response(response, record, running)
 }
 
 async fn exchange(
@@ -57,13 +56,13 @@ async fn exchange(
     mut request: Request<()>,
     upload: &mut Option<Upload>,
     connection: &Connection,
-    entry: &mut Option<Box<Entry>>,
+    record: &mut Record,
     unanswered: &mut Option<Unanswered>,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    let (mut admitted, waiting) = admit(shared, connection, &mut request, entry)?;
+    let (mut admitted, waiting) = admit(shared, connection, &mut request, record)?;
     *unanswered = Some(waiting);
     if upgrade::is_wanted(&request) {
-        return upgrade::exchange(shared, request, connection, admitted, entry).await;
+        return upgrade::exchange(shared, request, connection, admitted, record).await;
     }
     if admitted.is_anonymous() {
         // Agents read no body of such callers, so the body does not enter the tunnel.
@@ -78,9 +77,7 @@ async fn exchange(
     let (sender, answer) = admitted.open(shared, &tunnel, head, unread).await?;
     let upload = body.map(|body| body.send(sender, &shared.tasks));
     let (response, mut lease) = answered(answer, &admitted, || is_long_running(&method, &uri)).await?;
-    if let Some(entry) = entry {
-        entry.heard(response.headers());
-    }
+    record.heard(response.headers());
     admitted.heard(shared, connection, &response, &mut lease);
     let length = content_length(response.headers());
     let (mut parts, inbound) = response.into_parts();

@@ -8,9 +8,9 @@ use hyper_util::rt::TokioIo;
 use protocol::stream::METHOD;
 use tracing::debug;
 
-use super::access_log::Entry;
 use super::admit::Admitted;
 use super::body::ResponseBody;
+use super::record::Record;
 use super::refusal::Refusal;
 use super::{Connection, Shared, forward, head};
 
@@ -31,7 +31,7 @@ pub(super) async fn exchange(
     mut request: Request<()>,
     connection: &Connection,
     mut admitted: Admitted,
-    entry: &mut Option<Box<Entry>>,
+    record: &mut Record,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let token = request.headers().get(header::UPGRADE).cloned().ok_or(Refusal::BadTarget)?;
     let protocol = token.to_str().map_err(|_| Refusal::BadTarget)?;
@@ -49,9 +49,7 @@ pub(super) async fn exchange(
     // Nothing is sent before the protocol is switched. Afterwards, a pipe holds only what it has just read.
     let (outbound, answer) = admitted.open(shared, &tunnel, head, Some(0)).await?;
     let (response, mut lease) = forward::answered(answer, &admitted, || true).await?;
-    if let Some(entry) = entry {
-        entry.heard(response.headers());
-    }
+    record.heard(response.headers());
     admitted.heard(shared, connection, &response, &mut lease);
     let (mut parts, inbound) = response.into_parts();
     head::response(&mut parts.headers);
@@ -61,7 +59,7 @@ pub(super) async fn exchange(
         return Ok(Response::from_parts(parts, ResponseBody::tunnel(inbound, held, end)));
     }
     let switched = hyper::upgrade::on(&mut request);
-    let (entry, place) = (entry.take(), connection.place.clone());
+    let (entry, place) = (record.entry.take(), connection.place.clone());
     shared.tasks.spawn("upgraded", async move {
         // The connection and the request continue here.
         let _held = (held, place);

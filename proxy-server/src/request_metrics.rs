@@ -1,0 +1,181 @@
+//! The metrics of requests: how many of each cluster ended with which code, and how long they took.
+//!
+//! Only the clusters of the configuration have series, so clients cannot add any: a request that names no cluster, or an
+//! unknown one, is not counted. The handles of a cluster are found once and kept, because the counters are cheaper than
+//! their labels.
+//!
+//! Reading order: [`RequestMetrics`] (all clusters), [`OfCluster`] (one), [`Measured`] (one request).
+
+mod code;
+mod verb;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use http::StatusCode;
+use ops::metrics::{Counter, Family, Histogram, Registry, SECONDS};
+use protocol::ClusterName;
+use tokio::time::Instant;
+
+use code::Code;
+pub use verb::VerbClass;
+
+/// The metrics of all clusters.
+#[derive(Debug)]
+pub struct RequestMetrics {
+    families: Families,
+    clusters: ArcSwap<HashMap<ClusterName, Arc<OfCluster>>>,
+}
+
+/// The metrics of one cluster.
+#[derive(Debug)]
+pub struct OfCluster {
+    name: Arc<str>,
+    families: Families,
+    series: [OfVerb; VerbClass::ALL.len()],
+    /// The cluster has left the configuration. What still runs must not bring its series back.
+    is_gone: AtomicBool,
+}
+
+/// The handles of one class of verbs, made when they are first needed.
+#[derive(Debug, Default)]
+struct OfVerb {
+    totals: [OnceLock<Counter>; Code::COUNT],
+    duration: OnceLock<Histogram>,
+}
+
+#[derive(Clone, Debug)]
+struct Families {
+    totals: Family<Ended, Counter>,
+    durations: Family<Took, Histogram>,
+}
+
+/// One request, which is counted when this is dropped.
+#[derive(Debug)]
+pub struct Measured {
+    cluster: Arc<OfCluster>,
+    verb: VerbClass,
+    began: Instant,
+    code: Option<Code>,
+}
+
+ops::label_set! {
+    /// RequestMetrics that have ended.
+    struct Ended {
+        cluster: Arc<str>,
+        verb: VerbClass,
+        code: Code,
+    }
+}
+
+ops::label_set! {
+    /// The time that requests took.
+    struct Took {
+        cluster: Arc<str>,
+        verb: VerbClass,
+    }
+}
+
+// === impl RequestMetrics ===
+
+impl RequestMetrics {
+    /// Registers the metrics. No cluster has any yet.
+    pub fn new(metrics: &Registry) -> Self {
+        let totals = metrics.counters(
+            "atoll_requests_total",
+            "RequestMetrics to virtual clusters whose response has ended, by cluster, class of verb and status code.",
+        );
+        let durations = metrics.histograms(
+            "atoll_request_duration_seconds",
+            "Time from the head of a request to the end of its response, by cluster and class of verb.",
+            SECONDS,
+        );
+        Self { families: Families { totals, durations }, clusters: ArcSwap::default() }
+    }
+
+    /// Takes the clusters of a new configuration. The others lose their series.
+    pub fn exchange<'n>(&self, names: impl Iterator<Item = &'n ClusterName>) {
+        let before = self.clusters.load_full();
+        let of = |name: &ClusterName| match before.get(name) {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(OfCluster::new(name, self.families.clone())),
+        };
+        let clusters: HashMap<_, _> = names.map(|name| (name.clone(), of(name))).collect();
+        let gone = before.iter().filter(|(name, _)| !clusters.contains_key(*name));
+        let gone: Vec<_> = gone.map(|(_, cluster)| Arc::clone(cluster)).collect();
+        self.clusters.store(Arc::new(clusters));
+        for cluster in gone {
+            cluster.remove();
+        }
+    }
+
+    /// Begins to measure a request that began at `began`. `None` if the cluster is not in the configuration any more.
+    pub fn measure(&self, cluster: &ClusterName, verb: VerbClass, began: Instant) -> Option<Measured> {
+        let cluster = Arc::clone(self.clusters.load().get(cluster)?);
+        Some(Measured { cluster, verb, began, code: None })
+    }
+}
+
+// === impl OfCluster ===
+
+impl OfCluster {
+    fn new(name: &ClusterName, families: Families) -> Self {
+        let (name, series) = (name.as_str().into(), std::array::from_fn(|_| OfVerb::default()));
+        Self { name, families, series, is_gone: AtomicBool::new(false) }
+    }
+
+    fn count(&self, verb: VerbClass, code: Code, began: Instant) {
+        if self.is_gone.load(Ordering::Relaxed) {
+            return;
+        }
+        let series = &self.series[verb.index()];
+        series.totals[code.index()].get_or_init(|| self.families.totals.with(&self.ended(verb, code))).inc();
+        if verb.has_duration() {
+            let duration = series.duration.get_or_init(|| self.families.durations.with(&self.took(verb)));
+            duration.observe_since(began);
+        }
+    }
+
+    fn remove(&self) {
+        self.is_gone.store(true, Ordering::Relaxed);
+        for verb in VerbClass::ALL {
+            let series = &self.series[verb.index()];
+            for code in Code::all().filter(|code| series.totals[code.index()].get().is_some()) {
+                self.families.totals.remove(&self.ended(verb, code));
+            }
+            if series.duration.get().is_some() {
+                self.families.durations.remove(&self.took(verb));
+            }
+        }
+    }
+
+    fn ended(&self, verb: VerbClass, code: Code) -> Ended {
+        Ended { cluster: Arc::clone(&self.name), verb, code }
+    }
+
+    fn took(&self, verb: VerbClass) -> Took {
+        Took { cluster: Arc::clone(&self.name), verb }
+    }
+}
+
+// === impl Measured ===
+
+impl Measured {
+    /// The status of the response. A request without one is not counted: its client left before.
+    pub fn answered(&mut self, status: StatusCode) {
+        self.code = Some(Code::of(status));
+    }
+}
+
+impl Drop for Measured {
+    fn drop(&mut self) {
+        if let Some(code) = self.code {
+            self.cluster.count(self.verb, code, self.began);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+use ops::metrics::Build;
+
+use super::*;
+
+fn requests() -> (Registry, RequestMetrics) {
+    let metrics = Registry::new(Build { component: "test", version: "0" });
+    let requests = RequestMetrics::new(&metrics);
+    (metrics, requests)
+}
+
+fn name(text: &str) -> ClusterName {
+    text.parse().unwrap()
+}
+
+fn lines(metrics: &Registry) -> Vec<String> {
+    let ours =
+        |line: &&str| line.starts_with("atoll_requests") || line.starts_with("atoll_request_duration_seconds_count");
+    metrics.encode().lines().filter(ours).map(str::to_owned).collect()
+}
+
+fn send(requests: &RequestMetrics, cluster: &str, verb: VerbClass, code: u16) {
+    let mut measured = requests.measure(&name(cluster), verb, Instant::now()).unwrap();
+    measured.answered(StatusCode::from_u16(code).unwrap());
+}
+
+#[test]
+fn requests_are_counted_by_cluster_verb_and_code() {
+    let (metrics, requests) = requests();
+    requests.exchange([name("a"), name("b")].iter());
+    for code in [200, 200, 404, 599] {
+        send(&requests, "a", VerbClass::Get, code);
+    }
+    send(&requests, "b", VerbClass::Watch, 200);
+    assert_eq!(
+        lines(&metrics),
+        [
+            r#"atoll_request_duration_seconds_count{cluster="a",verb="get"} 4"#,
+            r#"atoll_requests_total{cluster="a",code="200",verb="get"} 2"#,
+            r#"atoll_requests_total{cluster="a",code="404",verb="get"} 1"#,
+            r#"atoll_requests_total{cluster="a",code="other",verb="get"} 1"#,
+            r#"atoll_requests_total{cluster="b",code="200",verb="watch"} 1"#,
+        ]
+    );
+}
+
+#[test]
+fn only_clusters_of_the_configuration_have_series() {
+    let (metrics, requests) = requests();
+    requests.exchange([name("a"), name("b")].iter());
+    assert!(requests.measure(&name("c"), VerbClass::Get, Instant::now()).is_none());
+    send(&requests, "a", VerbClass::Get, 200);
+    let mut running = requests.measure(&name("a"), VerbClass::List, Instant::now()).unwrap();
+    send(&requests, "b", VerbClass::Write, 201);
+    requests.exchange([name("b")].iter());
+    // A request of a cluster that has left ends after it.
+    running.answered(StatusCode::OK);
+    drop(running);
+    let of_b = |value: u32| {
+        [
+            r#"atoll_request_duration_seconds_count{cluster="b",verb="write"} "#.to_owned() + &value.to_string(),
+            r#"atoll_requests_total{cluster="b",code="201",verb="write"} "#.to_owned() + &value.to_string(),
+        ]
+    };
+    assert_eq!(lines(&metrics), of_b(1));
+    // The counters of a cluster that stays go on.
+    send(&requests, "b", VerbClass::Write, 201);
+    assert_eq!(lines(&metrics), of_b(2));
+    requests.exchange([name("a"), name("b")].iter());
+    send(&requests, "a", VerbClass::Get, 200);
+    assert!(lines(&metrics).contains(&r#"atoll_requests_total{cluster="a",code="200",verb="get"} 1"#.to_owned()));
+}
+
+#[test]
+fn a_request_without_a_response_is_not_counted() {
+    let (metrics, requests) = requests();
+    requests.exchange([name("a")].iter());
+    drop(requests.measure(&name("a"), VerbClass::Get, Instant::now()));
+    assert!(lines(&metrics).is_empty());
+}
