@@ -12,17 +12,24 @@
 //!   waits for them all. A worker ends when the process does, or with its [`Threads`].
 
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::drain::Tasks;
+
+/// The time for the threads to drop their tasks.
+const ENDING: Duration = Duration::from_secs(1);
 
 /// All workers. Clones are the same ones.
 #[derive(Clone, Debug)]
@@ -31,7 +38,9 @@ pub struct Workers(Arc<[Worker]>);
 /// Ends the workers when it is dropped. Tasks that are still running there are dropped.
 #[derive(Debug)]
 pub struct Threads {
-    _end: DropGuard,
+    end: DropGuard,
+    /// Closed when the last thread has ended.
+    ended: mpsc::Receiver<Infallible>,
 }
 
 /// One thread that serves requests.
@@ -66,9 +75,9 @@ thread_local! {
 impl Workers {
     /// Starts `count` threads.
     pub fn start(count: NonZeroUsize) -> io::Result<(Self, Threads)> {
-        let end = CancellationToken::new();
-        let threads = Threads { _end: end.clone().drop_guard() };
-        let workers = (0..count.get()).map(|number| Worker::start(WorkerId(number), end.clone()));
+        let (end, (running, ended)) = (CancellationToken::new(), mpsc::channel(1));
+        let threads = Threads { end: end.clone().drop_guard(), ended };
+        let workers = (0..count.get()).map(|number| Worker::start(WorkerId(number), end.clone(), running.clone()));
         Ok((Self(workers.collect::<io::Result<_>>()?), threads))
     }
 
@@ -108,6 +117,18 @@ pub fn here() -> Option<WorkerId> {
     HERE.get()
 }
 
+// === impl Threads ===
+
+impl Threads {
+    /// Ends the workers and waits until their tasks are dropped: requests that were cut off write their log lines then. A
+    /// thread that does not come back from a task is left behind.
+    pub async fn end(self) {
+        let Self { end, mut ended } = self;
+        drop(end);
+        let _ = timeout(ENDING, ended.recv()).await;
+    }
+}
+
 // === impl PerWorker ===
 
 impl<T> PerWorker<T> {
@@ -145,7 +166,7 @@ impl<'a, T> IntoIterator for &'a PerWorker<T> {
 // === impl Worker ===
 
 impl Worker {
-    fn start(id: WorkerId, end: CancellationToken) -> io::Result<Self> {
+    fn start(id: WorkerId, end: CancellationToken, running: mpsc::Sender<Infallible>) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         thread::Builder::new().name(format!("worker-{}", id.0)).spawn(move || {
@@ -153,6 +174,7 @@ impl Worker {
             runtime.block_on(end.cancelled());
             // Returns although a blocking task may still run, which is never one of a request.
             runtime.shutdown_background();
+            drop(running);
         })?;
         Ok(Self { id, handle, assigned: AtomicUsize::new(0) })
     }

@@ -238,7 +238,7 @@ impl App {
         stop.await;
         info!(deadline = ?self.drain, "draining");
         let drained = tasks.drain(self.drain, hurry).await;
-        drop(threads);
+        threads.end().await;
         drained
     }
 }
