@@ -387,7 +387,7 @@ impl Node {
     /// The member with this key, and its number.
     #[inline]
     fn member(&self, key: &Text<'_>) -> Option<(usize, &Self)> {
-        if !key.escaped && self.lengths & length_bit(key.raw.len()) == 0 {
+        if !key.has_escapes() && self.lengths & length_bit(key.raw.len()) == 0 {
             return None;
         }
         let number = self.members.iter().position(|(name, _)| key.is(name))?;

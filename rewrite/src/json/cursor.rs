@@ -96,17 +96,19 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads the string that is the next token.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the result must stay in registers, as in `skip::string`")]
     pub fn string(&mut self) -> Result<Text<'a>, Malformed> {
         self.expect(b'"')?;
         let start = self.at;
         let end = skip::string(self.text, start)?;
         self.at = end.at;
-        Ok(Text { raw: &self.text[start..end.at - 1], start, escaped: end.escaped })
+        Ok(Text { raw: &self.text[start..end.at - 1], start, escapes: end.escapes })
     }
 
     /// Reads the key of a member and the colon behind it.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as above")]
     pub fn key(&mut self) -> Result<Text<'a>, Malformed> {
         let key = self.string()?;
         self.expect(b':')?;

@@ -13,7 +13,9 @@ pub struct Malformed {
 }
 
 /// The kinds of [`Malformed`].
+// As wide as a word: see `Escapes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[repr(usize)]
 pub enum Defect {
     /// The text ends within a value.
     #[error("unexpected end")]

@@ -6,13 +6,14 @@
 use super::block;
 use super::fault::{Defect, Malformed};
 use super::nesting::Nesting;
+use super::text::Escapes;
 
 /// The end of a string.
 pub(super) struct StringEnd {
     /// The offset after the closing quote.
     pub(super) at: usize,
-    /// Whether there is a backslash in it.
-    pub(super) escaped: bool,
+    /// Whether there are escapes in it.
+    pub(super) escapes: Escapes,
 }
 
 /// Skips white space. Returns the next byte and its offset.
@@ -30,9 +31,13 @@ pub(super) fn space(text: &[u8], mut at: usize) -> Result<(usize, u8), Malformed
 }
 
 /// Skips a string whose opening quote is before `at`.
-#[inline]
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "a result of three words is returned in memory, which takes longer than most strings"
+)]
 pub(super) fn string(text: &[u8], mut at: usize) -> Result<StringEnd, Malformed> {
-    let mut escaped = false;
+    let mut escapes = Escapes::None;
     loop {
         while let Some(block) = text.get(at..).and_then(|rest| rest.first_chunk()) {
             let plain = block::plain_prefix(block);
@@ -42,9 +47,9 @@ pub(super) fn string(text: &[u8], mut at: usize) -> Result<StringEnd, Malformed>
             }
         }
         match text.get(at) {
-            Some(b'"') => return Ok(StringEnd { at: at + 1, escaped }),
+            Some(b'"') => return Ok(StringEnd { at: at + 1, escapes }),
             Some(b'\\') => {
-                escaped = true;
+                escapes = Escapes::Some;
                 at = escape(text, at)?;
             }
             Some(0..0x20) => return Err(Malformed { offset: at, defect: Defect::ControlCharacter }),

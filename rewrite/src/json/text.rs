@@ -8,10 +8,24 @@ use std::ops::Range;
 pub struct Text<'a> {
     /// The text between the quotes, with valid escapes.
     pub raw: &'a [u8],
-    /// Its range in the scanned text.
+    /// The offset of its first byte in the scanned text.
     pub start: usize,
-    /// Whether there is a backslash in it.
-    pub escaped: bool,
+    /// Whether there are escapes in it.
+    pub(super) escapes: Escapes,
+}
+
+/// Whether there is a backslash in a string.
+///
+/// It is as wide as a word. A `bool` would end a `Text` with padding, and a `Result<Text, _>` would be copied by two stores
+/// of different width. The wider load that follows would have to wait until both have left the store buffer, for each string
+/// of a text. [`Defect`](super::Defect) has the same width for the same reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(super) enum Escapes {
+    /// Each byte stands for itself.
+    None,
+    /// At least one.
+    Some,
 }
 
 // === impl Text ===
@@ -22,9 +36,15 @@ impl<'a> Text<'a> {
         self.start..self.start + self.raw.len()
     }
 
+    /// Whether there is a backslash in it.
+    #[inline]
+    pub fn has_escapes(&self) -> bool {
+        self.escapes == Escapes::Some
+    }
+
     /// Whether the decoded string is equal to `other`: `"n\u0061me"` is `name`, as for Go.
     pub fn is(&self, other: &str) -> bool {
-        if self.escaped { self.decode() == other } else { self.raw == other.as_bytes() }
+        if self.has_escapes() { self.decode() == other } else { self.raw == other.as_bytes() }
     }
 
     /// Whether Go's `encoding/json` matches this key with a field `name`, which ignores case (`foldRune` in
@@ -40,7 +60,7 @@ impl<'a> Text<'a> {
 
     /// The string as Go reads it: lone surrogates and invalid UTF-8 become U+FFFD (`unquote` in `decode.go`).
     pub fn decode(&self) -> Cow<'a, str> {
-        if !self.escaped {
+        if !self.has_escapes() {
             return String::from_utf8_lossy(self.raw);
         }
         let mut out = String::with_capacity(self.raw.len());
@@ -57,7 +77,7 @@ impl<'a> Text<'a> {
 
     /// The decoded string as bytes, without a copy if it has no escapes.
     pub fn bytes(&self) -> Cow<'a, [u8]> {
-        if self.escaped { Cow::Owned(self.decode().into_owned().into_bytes()) } else { Cow::Borrowed(self.raw) }
+        if self.has_escapes() { Cow::Owned(self.decode().into_owned().into_bytes()) } else { Cow::Borrowed(self.raw) }
     }
 }
 

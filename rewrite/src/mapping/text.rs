@@ -21,7 +21,7 @@ impl Mapping {
         if !self.may_name(message.raw) {
             return;
         }
-        if message.escaped && has_hidden_word_byte(message.raw) {
+        if message.has_escapes() && has_hidden_word_byte(message.raw) {
             // `\u0065dge` is not a run of word bytes, so the text is decoded, which copies it. Go writes no such text,
             // so this is rare.
             let decoded = message.decode();
@@ -31,7 +31,7 @@ impl Mapping {
             }
             return;
         }
-        self.each_name(message.raw, message.escaped, |range, new| {
+        self.each_name(message.raw, message.has_escapes(), |range, new| {
             let old = &message.raw[range.clone()];
             edits.rename(message.start + range.start..message.start + range.end, old, new);
         });
