@@ -1,7 +1,15 @@
 //! Skips tokens and whole values, which is most of the engine's work.
 //!
+//! A container without white space is skipped a block at a time (`compact`), and any other one token by token. Both check the
+//! whole grammar, so what is skipped needs no trust.
+//!
 //! Each function maps an offset to an offset, so that the offset stays in a register: each step of a scan depends on the
 //! previous one, and a memory access would take as long as the step.
+
+mod classes;
+mod compact;
+
+use compact::Skipped;
 
 use super::block;
 use super::fault::{Defect, Malformed};
@@ -60,8 +68,31 @@ pub(super) fn string(text: &[u8], mut at: usize) -> Result<StringEnd, Malformed>
     }
 }
 
-/// Skips one value inside of `depth` containers, without recursion, so that a hostile text cannot exhaust the stack.
+/// Skips one value inside of `depth` containers.
+#[inline]
 pub(super) fn value(text: &[u8], at: usize, depth: usize) -> Result<usize, Malformed> {
+    let (start, byte) = space(text, at)?;
+    match byte {
+        b'"' => Ok(string(text, start + 1)?.at),
+        b'{' | b'[' => container(text, start, depth),
+        _ => scalar(text, start),
+    }
+}
+
+/// Skips the container that begins at `start`.
+fn container(text: &[u8], start: usize, depth: usize) -> Result<usize, Malformed> {
+    if let Some([b'{', b'}'] | [b'[', b']']) = text[start..].first_chunk() {
+        return tokens(text, start, depth);
+    }
+    match compact::container(text, start, depth) {
+        Skipped::To(end) => Ok(end),
+        Skipped::Cut => Err(end(text)),
+        Skipped::Unknown => tokens(text, start, depth),
+    }
+}
+
+/// Skips one value token by token, without recursion, so that a hostile text cannot exhaust the stack.
+fn tokens(text: &[u8], at: usize, depth: usize) -> Result<usize, Malformed> {
     let mut nesting = Nesting::within(depth);
     let mut at = at;
     'value: loop {
@@ -194,3 +225,6 @@ fn unexpected(offset: usize) -> Malformed {
 fn end(text: &[u8]) -> Malformed {
     Malformed { offset: text.len(), defect: Defect::UnexpectedEnd }
 }
+
+#[cfg(test)]
+mod tests;
