@@ -20,9 +20,11 @@ pub mod index;
 pub mod object;
 pub mod role;
 pub mod text;
+mod unknown;
 
 pub use index::{Index, Owner};
 pub use object::RenamedKinds;
+pub(crate) use unknown::UnknownNames;
 
 /// The prefix of a name of the host that has no name in the virtual cluster. No name of a namespace or of a (mapped) user has
 /// this prefix, so it can be recognised and refused when a client sends it back.
@@ -45,6 +47,8 @@ pub struct Mapping {
     renamed: Arc<RenamedKinds>,
     /// The custom object of the current request: its name on the host, and in the virtual cluster.
     about: Option<(Bytes, Bytes)>,
+    /// Collects names that are not in the index.
+    unknown: Option<UnknownNames>,
     /// `vc:<cluster>:`, the prefix of this virtual cluster's users, groups and ClusterRoles on the host.
     identity_prefix: Bytes,
 }
@@ -89,6 +93,7 @@ impl Mapping {
             shared_roles: Arc::default(),
             renamed: Arc::default(),
             about: None,
+            unknown: None,
             identity_prefix,
         }
     }
@@ -141,11 +146,15 @@ impl Mapping {
     pub(crate) fn member_or_late(&self, host: &[u8]) -> Option<&VirtualNamespace> {
         match (self.index.owner(host), &self.late) {
             (Some(Owner::Virtual { cluster, name }), _) if *cluster == self.cluster => Some(name),
-            (None, Some(late)) => match late.owner(host)? {
-                Owner::Virtual { cluster, name } if *cluster == self.cluster => Some(name),
-                _ => None,
+            (Some(_), _) => None,
+            (None, late) => match late.as_ref().and_then(|late| late.owner(host)) {
+                Some(Owner::Virtual { cluster, name }) if *cluster == self.cluster => Some(name),
+                Some(_) => None,
+                None => {
+                    self.note_unknown(host);
+                    None
+                }
             },
-            _ => None,
         }
     }
 
@@ -160,10 +169,12 @@ impl Mapping {
             Some(Owner::Virtual { cluster, name }) if *cluster == self.cluster => Shown::As(name.to_bytes()),
             Some(_) => Shown::Foreign,
             None if !is_label(host) => Shown::Unchanged,
-            None => match self.written_as(host) {
-                Some(name) => Shown::As(name.to_bytes()),
-                None => Shown::Foreign,
-            },
+            None => {
+                if !self.knows(host) && self.asked(host).is_none() {
+                    self.note_unknown(host);
+                }
+                self.written_as(host).map_or(Shown::Foreign, |name| Shown::As(name.to_bytes()))
+            }
         }
     }
 

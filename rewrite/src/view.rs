@@ -43,7 +43,7 @@ pub(crate) use credential::Credential;
 pub use filter::{Filter, Lending, Lent};
 pub use list::{ListStream, StreamError};
 pub use protobuf::{DEFAULT_LIST_LIMIT, ProtoListStream, ProtoWatchStream, Unreadable};
-pub use watch::{Beginning, WatchStream};
+pub use watch::{Arrived, Beginning, Bookmark, WatchStream};
 
 use object::Reader;
 

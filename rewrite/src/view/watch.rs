@@ -17,10 +17,13 @@ use crate::json::{Cursor, Defect, Edits, Fate, Malformed};
 use crate::program::walk;
 use crate::{Mapping, Program, Sink};
 
+mod arrived;
 mod progress;
 
+pub(super) use arrived::Patience;
 pub(super) use progress::{END_OF_STATE, Progress};
 
+pub use arrived::{Arrived, Bookmark};
 pub use progress::Beginning;
 
 /// Shows a watch that arrives in chunks.
@@ -37,8 +40,26 @@ pub struct WatchStream {
     on_line: bool,
     /// The state for bookmarks, if there are any.
     progress: Option<Progress>,
+    patience: Patience,
+    waiting: Option<Waiting>,
     columns: Columns,
     edits: Edits,
+}
+
+/// A frame that waits for names, and what has arrived after it.
+struct Waiting {
+    frames: Bytes,
+    /// Whether `frames` is the one frame that began in an earlier chunk.
+    is_whole: bool,
+    rest: Bytes,
+}
+
+/// Why the frames of a window were not all handled.
+enum Stop {
+    /// The frame at this offset is incomplete.
+    Incomplete(usize),
+    /// The frame at this offset has names that the mapping does not know.
+    Unknown(usize),
 }
 
 /// The type of an event's object.
@@ -58,7 +79,9 @@ enum EventType {
 
 impl WatchStream {
     /// Shows the events of objects that pass `filter`, each by `program`.
-    pub fn new(view: View, program: Program, filter: Filter) -> Self {
+    pub fn new(mut view: View, program: Program, filter: Filter) -> Self {
+        let patience = Patience::default();
+        view.mapping = patience.watched(view.mapping);
         Self {
             view,
             program,
@@ -68,6 +91,8 @@ impl WatchStream {
             left_out: false,
             on_line: false,
             progress: None,
+            patience,
+            waiting: None,
             columns: Columns::default(),
             edits: Edits::new(),
         }
@@ -97,48 +122,107 @@ impl WatchStream {
     /// Uses newer names from the next frame on, because a watch outlives many namespaces.
     pub fn remap(&mut self, mapping: Mapping) {
         let kinds = self.view.mapping.renamed_kinds();
-        self.view.mapping = mapping.renaming(kinds);
+        self.view.mapping = self.patience.watched(mapping).renaming(kinds);
     }
 
-    /// Adds the next chunk, of any length, and writes what is complete to `sink`. Do not use the stream after an error.
+    /// Adds the next chunk, of any length, and writes what is complete to `sink`. Do not use the stream after an error. An
+    /// event in a namespace that the mapping does not know is hidden.
     pub fn push(&mut self, chunk: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
-        let mut chunk = chunk.clone();
-        if let Some(carry) = &mut self.carry {
-            let end = carry.fill(&chunk);
-            if carry.len() > self.limit {
-                return Err(StreamError::TooLong { limit: self.limit });
-            }
-            let Some(rest) = end else { return Ok(()) };
-            let frame = self.carry.take().expect("just filled").into_bytes();
-            if self.frames(&frame, sink)?.is_some() {
-                return Err(Malformed { offset: frame.len(), defect: Defect::UnexpectedEnd }.into());
-            }
-            chunk = chunk.slice(rest..);
-        }
-        if let Some(start) = self.frames(&chunk, sink)? {
-            if chunk.len() - start > self.limit {
-                return Err(StreamError::TooLong { limit: self.limit });
-            }
-            self.carry = Some(Carry::begin(&chunk[start..]));
-        }
-        Ok(())
+        self.chunk(chunk, None, sink)
     }
 
-    /// The bytes of a frame that has not arrived whole.
+    /// The same, but a frame with a namespace that the mapping does not know waits, and so does everything after it. If the
+    /// result names such namespaces, call [`resume`](Self::resume) before anything else.
+    pub fn read(&mut self, chunk: &Bytes, sink: &mut impl Sink) -> Result<Arrived, StreamError> {
+        let mut arrived = Arrived::default();
+        self.chunk(chunk, Some(&mut arrived), sink)?;
+        Ok(arrived)
+    }
+
+    /// Handles the frame that waits again, after [`remap`](Self::remap) or [`give_up`](Self::give_up), and what has arrived
+    /// after it. It may wait again.
+    pub fn resume(&mut self, sink: &mut impl Sink) -> Result<Arrived, StreamError> {
+        let mut arrived = Arrived::default();
+        if let Some(Waiting { frames, is_whole, rest }) = self.waiting.take() {
+            self.window(&frames, is_whole, &rest, Some(&mut arrived), sink)?;
+        }
+        Ok(arrived)
+    }
+
+    /// The names for which a frame waits will not become known: neither this frame nor a later one waits for them any more.
+    pub fn give_up(&mut self) {
+        if self.is_waiting() {
+            self.patience.give_up();
+        }
+    }
+
+    /// Whether a frame waits for [`resume`](Self::resume).
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// The bytes of frames that have not arrived whole, or that wait.
     pub fn held(&self) -> usize {
-        self.carry.as_ref().map_or(0, Carry::len)
+        let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.frames.len() + waiting.rest.len());
+        self.carry.as_ref().map_or(0, Carry::len) + waiting
     }
 
     /// Ends the watch: there are no more chunks. A watch may end at any time, but not within a frame.
     pub fn finish(&mut self) -> Result<(), StreamError> {
-        match &self.carry {
-            None => Ok(()),
-            Some(carry) => Err(Malformed { offset: carry.len(), defect: Defect::UnexpectedEnd }.into()),
+        match self.held() {
+            0 => Ok(()),
+            held => Err(Malformed { offset: held, defect: Defect::UnexpectedEnd }.into()),
         }
     }
 
-    /// Handles all frames of a window. Returns the start of an incomplete one.
-    fn frames(&mut self, window: &Bytes, sink: &mut impl Sink) -> Result<Option<usize>, Malformed> {
+    /// Handles a chunk. Without `arrived`, no frame waits.
+    fn chunk(&mut self, chunk: &Bytes, arrived: Option<&mut Arrived>, sink: &mut impl Sink) -> Result<(), StreamError> {
+        let Some(carry) = &mut self.carry else { return self.window(chunk, false, &Bytes::new(), arrived, sink) };
+        let end = carry.fill(chunk);
+        if carry.len() > self.limit {
+            return Err(StreamError::TooLong { limit: self.limit });
+        }
+        let Some(rest) = end else { return Ok(()) };
+        let frame = self.carry.take().expect("just filled").into_bytes();
+        self.window(&frame, true, &chunk.slice(rest..), arrived, sink)
+    }
+
+    /// Handles a window, which has exactly one frame if it `is_whole`, and then the `rest`.
+    fn window(
+        &mut self,
+        window: &Bytes,
+        is_whole: bool,
+        rest: &Bytes,
+        mut arrived: Option<&mut Arrived>,
+        sink: &mut impl Sink,
+    ) -> Result<(), StreamError> {
+        match self.frames(window, arrived.as_deref_mut(), sink)? {
+            None if rest.is_empty() => Ok(()),
+            None => self.window(rest, false, &Bytes::new(), arrived, sink),
+            Some(Stop::Unknown(start)) => {
+                self.waiting = Some(Waiting { frames: window.slice(start..), is_whole, rest: rest.clone() });
+                Ok(())
+            }
+            Some(Stop::Incomplete(_)) if is_whole => {
+                Err(Malformed { offset: window.len(), defect: Defect::UnexpectedEnd }.into())
+            }
+            Some(Stop::Incomplete(start)) if window.len() - start > self.limit => {
+                Err(StreamError::TooLong { limit: self.limit })
+            }
+            Some(Stop::Incomplete(start)) => {
+                self.carry = Some(Carry::begin(&window[start..]));
+                Ok(())
+            }
+        }
+    }
+
+    /// Handles the frames of a window, as far as possible.
+    fn frames(
+        &mut self,
+        window: &Bytes,
+        mut arrived: Option<&mut Arrived>,
+        sink: &mut impl Sink,
+    ) -> Result<Option<Stop>, Malformed> {
         let mut cursor = Cursor::new(window, 0, 0);
         loop {
             let behind = cursor.at();
@@ -153,11 +237,22 @@ impl WatchStream {
             let start = cursor.at();
             let begun = cursor.clone();
             self.edits.clear();
-            let verdict = match self.frame(&mut cursor) {
-                Ok(verdict) => verdict,
-                Err(Malformed { defect: Defect::UnexpectedEnd, .. }) => return Ok(Some(start)),
+            self.patience.begin();
+            let (event, verdict) = match self.frame(&mut cursor) {
+                Ok(frame) => frame,
+                Err(Malformed { defect: Defect::UnexpectedEnd, .. }) => return Ok(Some(Stop::Incomplete(start))),
                 Err(malformed) => return Err(malformed),
             };
+            // A Status names what the client has requested, whether it exists or not.
+            if let Some(arrived) = arrived.as_deref_mut().filter(|_| event != EventType::Error) {
+                arrived.unknown.extend_from_slice(self.patience.unknown());
+                if !arrived.unknown.is_empty() {
+                    return Ok(Some(Stop::Unknown(start)));
+                }
+                if event == EventType::Bookmark {
+                    arrived.bookmarks.push(progress::bookmark_in(&begun)?);
+                }
+            }
             self.columns.settle();
             if let Some(progress) = &mut self.progress {
                 progress.note(&begun)?;
@@ -170,7 +265,7 @@ impl WatchStream {
         }
     }
 
-    fn frame(&mut self, cursor: &mut Cursor<'_>) -> Result<Verdict, Malformed> {
+    fn frame(&mut self, cursor: &mut Cursor<'_>) -> Result<(EventType, Verdict), Malformed> {
         let named = cursor.look_up("type")?;
         let event = match named {
             Some(event) if event.is("BOOKMARK") => EventType::Bookmark,
@@ -211,7 +306,7 @@ impl WatchStream {
                 None => Verdict::Foreign,
             };
         }
-        Ok(verdict)
+        Ok((event, verdict))
     }
 }
 

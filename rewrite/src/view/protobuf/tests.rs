@@ -220,6 +220,42 @@ fn events_of_others_are_left_out_and_told_of() {
 }
 
 #[test]
+fn a_frame_waits_for_a_namespace_that_is_not_known_yet() {
+    // `namespace` is field 3 of `ObjectMeta`, `resourceVersion` field 6.
+    let pod = |field: u32, value: &str| {
+        let (mut metadata, mut pod) = (Writer::new(), Writer::new());
+        metadata.bytes(field, value.as_bytes());
+        pod.bytes(METADATA, &metadata.into_bytes());
+        Envelope { api_version: "v1", kind: "Pod", raw: &pod.into_bytes(), ..Envelope::default() }.encode()
+    };
+    let (waits, bookmark) = (frame("ADDED", &pod(3, "new-ke")), frame("BOOKMARK", &pod(6, "9")));
+    let text = [&waits[..], &bookmark].concat();
+    let mut watch = watch_of("pod");
+    let mut out: Vec<Bytes> = Vec::new();
+    let arrived = watch.read(&text, &mut out).unwrap();
+    assert_eq!((arrived.unknown, arrived.bookmarks), (vec![b"new-ke"[..].into()], vec![]));
+    assert!(out.is_empty() && watch.is_waiting() && watch.held() > 0);
+    assert_eq!(watch.finish(), Err(StreamError::Cut));
+
+    let mut index = crate::Index::new();
+    index.insert("new-ke".parse().unwrap(), "ke".parse().unwrap(), "new".parse().unwrap()).unwrap();
+    watch.remap(crate::Mapping::new("ke".parse().unwrap(), Arc::new(index)));
+    let arrived = watch.resume(&mut out).unwrap();
+    assert_eq!(out.concat(), [frame("ADDED", &pod(3, "new")), bookmark.clone()].concat());
+    let bookmarks = vec![crate::view::Bookmark { resource_version: "9".into(), ends_initial_events: false }];
+    assert_eq!(arrived, crate::view::Arrived { bookmarks, unknown: vec![] });
+    assert_eq!((watch.is_waiting(), watch.finish()), (false, Ok(())));
+
+    watch.remap(crate::view::tests::mapping());
+    assert_eq!(watch.read(&waits, &mut out).unwrap().unknown.len(), 1);
+    watch.give_up();
+    out.clear();
+    assert_eq!(watch.resume(&mut out), Ok(crate::view::Arrived::default()));
+    assert_eq!(watch.read(&text, &mut out).unwrap().bookmarks.len(), 1);
+    assert_eq!(out.concat(), bookmark, "nothing waits for it any more");
+}
+
+#[test]
 fn errors_of_a_watch_are_in_virtual_names() {
     let status = &sample("status");
     let shown = status.shown.as_ref().unwrap().1.clone();

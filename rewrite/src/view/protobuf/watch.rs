@@ -9,11 +9,11 @@ use kube_wire::proto::Writer;
 use kube_wire::watch::{EventType, FrameError, ProtobufFrames};
 
 use super::super::list::StreamError;
-use super::super::watch::{END_OF_STATE, Progress};
+use super::super::watch::{Arrived, Bookmark, END_OF_STATE, Patience, Progress};
 use super::entry::KEY;
 use super::object::ObjectReader;
 use super::{Content, Kind, METADATA, Unreadable};
-use crate::protobuf::Splice;
+use crate::protobuf::{Found, Splice};
 use crate::view::{Beginning, DEFAULT_ITEM_LIMIT, Filter, Verdict, View};
 use crate::{Mapping, Program, Sink};
 
@@ -34,15 +34,19 @@ pub struct ProtoWatchStream {
     frames: ProtobufFrames,
     /// The state for bookmarks, if there are any.
     progress: Option<Progress>,
+    patience: Patience,
+    /// A frame that waits for names. What has arrived after it is in `frames`.
+    waiting: Option<Bytes>,
 }
 
 // === impl ProtoWatchStream ===
 
 impl ProtoWatchStream {
     /// Shows the events of objects that pass `filter`, each by `program`.
-    pub fn new(view: View, program: &Program, filter: Filter) -> Result<Self, Unreadable> {
-        let frames = ProtobufFrames::new(DEFAULT_ITEM_LIMIT);
-        Ok(Self { view, kind: Kind::of(program)?, filter, frames, progress: None })
+    pub fn new(mut view: View, program: &Program, filter: Filter) -> Result<Self, Unreadable> {
+        let (frames, patience) = (ProtobufFrames::new(DEFAULT_ITEM_LIMIT), Patience::default());
+        view.mapping = patience.watched(view.mapping);
+        Ok(Self { view, kind: Kind::of(program)?, filter, frames, progress: None, patience, waiting: None })
     }
 
     /// Allows this many bytes for one frame instead of [`DEFAULT_ITEM_LIMIT`].
@@ -80,15 +84,73 @@ impl ProtoWatchStream {
     /// Uses newer names from the next frame on, because a watch outlives many namespaces.
     pub fn remap(&mut self, mapping: Mapping) {
         let kinds = self.view.mapping.renamed_kinds();
-        self.view.mapping = mapping.renaming(kinds);
+        self.view.mapping = self.patience.watched(mapping).renaming(kinds);
     }
 
-    /// Adds the next chunk, of any length, and writes what is complete to `sink`. Do not use the stream after an error.
+    /// Adds the next chunk, of any length, and writes what is complete to `sink`. Do not use the stream after an error. An
+    /// event in a namespace that the mapping does not know is hidden.
     pub fn push(&mut self, chunk: &[u8], sink: &mut impl Sink) -> Result<(), StreamError> {
         self.frames.push(chunk)?;
-        while let Some(frame) = self.frames.next_frame()? {
-            let frame = Bytes::copy_from_slice(frame);
-            if let Some(shown) = show(&self.view, &self.kind, self.filter, &frame)? {
+        self.frames(None, sink)
+    }
+
+    /// The same, but a frame with a namespace that the mapping does not know waits, and so does everything after it. If the
+    /// result names such namespaces, call [`resume`](Self::resume) before anything else.
+    pub fn read(&mut self, chunk: &[u8], sink: &mut impl Sink) -> Result<Arrived, StreamError> {
+        self.frames.push(chunk)?;
+        self.resume(sink)
+    }
+
+    /// Handles the frame that waits again, after [`remap`](Self::remap) or [`give_up`](Self::give_up), and what has arrived
+    /// after it. It may wait again.
+    pub fn resume(&mut self, sink: &mut impl Sink) -> Result<Arrived, StreamError> {
+        let mut arrived = Arrived::default();
+        self.frames(Some(&mut arrived), sink)?;
+        Ok(arrived)
+    }
+
+    /// The names for which a frame waits will not become known: neither this frame nor a later one waits for them any more.
+    pub fn give_up(&mut self) {
+        if self.is_waiting() {
+            self.patience.give_up();
+        }
+    }
+
+    /// Whether a frame waits for [`resume`](Self::resume).
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// The bytes of frames that have not arrived whole, or that wait.
+    pub fn held(&self) -> usize {
+        self.frames.held() + self.waiting.as_ref().map_or(0, Bytes::len)
+    }
+
+    /// Ends the watch: there are no more chunks. A watch may end at any time, but not within a frame.
+    pub fn finish(&self) -> Result<(), StreamError> {
+        match self.waiting {
+            Some(_) => Err(StreamError::Cut),
+            None => Ok(self.frames.finish()?),
+        }
+    }
+
+    /// Handles all frames that have arrived. Without `arrived`, no frame waits.
+    fn frames(&mut self, mut arrived: Option<&mut Arrived>, sink: &mut impl Sink) -> Result<(), StreamError> {
+        while let Some(frame) = self.next_frame()? {
+            self.patience.begin();
+            let shown = show(&self.view, &self.kind, self.filter, &frame)?;
+            // A Status names what the client has requested, whether it exists or not.
+            if let Some(arrived) = arrived.as_deref_mut().filter(|_| !is_of_type(&frame, EventType::Error)) {
+                arrived.unknown.extend_from_slice(self.patience.unknown());
+                if !arrived.unknown.is_empty() {
+                    self.waiting = Some(frame);
+                    break;
+                }
+                if is_of_type(&frame, EventType::Bookmark) {
+                    arrived.bookmarks.push(bookmark_in(&frame)?);
+                }
+            }
+            if let Some(shown) = shown {
                 sink.emit(ProtobufFrames::encode(&shown)?.into());
             }
             if let Some(progress) = &mut self.progress {
@@ -98,14 +160,12 @@ impl ProtoWatchStream {
         Ok(())
     }
 
-    /// The bytes of a frame that has not arrived whole.
-    pub fn held(&self) -> usize {
-        self.frames.held()
-    }
-
-    /// Ends the watch: there are no more chunks. A watch may end at any time, but not within a frame.
-    pub fn finish(&self) -> Result<(), StreamError> {
-        Ok(self.frames.finish()?)
+    /// The frame that waits, or else the next one.
+    fn next_frame(&mut self) -> Result<Option<Bytes>, StreamError> {
+        match self.waiting.take() {
+            Some(frame) => Ok(Some(frame)),
+            None => Ok(self.frames.next_frame()?.map(Bytes::copy_from_slice)),
+        }
     }
 }
 
@@ -162,17 +222,40 @@ fn note(progress: &mut Progress, frame: &[u8]) -> Result<(), Unreadable> {
     let inner = Splice::new(envelope.raw);
     let Some(metadata) = inner.only(&(0..envelope.raw.len()), METADATA)? else { return Ok(()) };
     if event == EventType::Bookmark.as_str().as_bytes() {
-        let mut marked = false;
-        let mut annotations = inner.fields(metadata.inside.clone());
-        while let Some(annotation) = annotations.next(|number| number == ANNOTATIONS)? {
-            marked |= inner.text(&annotation.inside, Some(KEY))? == END_OF_STATE.as_bytes();
-        }
-        progress.note_bookmark(marked);
+        progress.note_bookmark(ends_state(&inner, &metadata)?);
     }
     let version = inner.text(&metadata.inside, Some(RESOURCE_VERSION))?;
     let parts = [envelope.kind.as_bytes(), envelope.api_version.as_bytes(), version];
     progress.note_parts(parts.map(|part| Some(part).filter(|part| !part.is_empty())));
     Ok(())
+}
+
+/// Whether a frame, which has been read, is an event of this type.
+fn is_of_type(frame: &[u8], event: EventType) -> bool {
+    Splice::new(frame).text(&(0..frame.len()), Some(TYPE)).is_ok_and(|found| found == event.as_str().as_bytes())
+}
+
+/// The bookmark in a frame.
+fn bookmark_in(frame: &[u8]) -> Result<Bookmark, Unreadable> {
+    let splice = Splice::new(frame);
+    let Some(object) = splice.only(&(0..frame.len()), OBJECT)? else { return Ok(Bookmark::default()) };
+    let envelope = Envelope::decode(splice.text(&object.inside, Some(RAW))?)?;
+    let inner = Splice::new(envelope.raw);
+    let metadata = inner.only(&(0..envelope.raw.len()), METADATA)?;
+    let Some(metadata) = metadata else { return Ok(Bookmark::default()) };
+    let version = inner.text(&metadata.inside, Some(RESOURCE_VERSION))?;
+    let resource_version = Bytes::copy_from_slice(version);
+    Ok(Bookmark { resource_version, ends_initial_events: ends_state(&inner, &metadata)? })
+}
+
+/// Whether the `metadata` of a bookmark marks the end of the state.
+fn ends_state(inner: &Splice<'_>, metadata: &Found) -> Result<bool, Unreadable> {
+    let mut marked = false;
+    let mut annotations = inner.fields(metadata.inside.clone());
+    while let Some(annotation) = annotations.next(|number| number == ANNOTATIONS)? {
+        marked |= inner.text(&annotation.inside, Some(KEY))? == END_OF_STATE.as_bytes();
+    }
+    Ok(marked)
 }
 
 impl From<FrameError> for StreamError {

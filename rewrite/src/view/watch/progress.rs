@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 
+use super::arrived::Bookmark;
 use crate::json::{Cursor, Malformed};
 
 /// How a watch begins, according to the request.
@@ -50,9 +51,7 @@ impl Progress {
         }
         let Some(metadata) = object.member_at("metadata")? else { return Ok(()) };
         if is_bookmark {
-            let annotations = metadata.member_at("annotations")?;
-            let mark = annotations.map(|annotations| annotations.look_up(END_OF_STATE)).transpose()?.flatten();
-            self.note_bookmark(mark.is_some());
+            self.note_bookmark(ends_state(&metadata)?);
         }
         let texts = [object.look_up("kind")?, object.look_up("apiVersion")?, metadata.look_up("resourceVersion")?];
         self.note_parts(texts.map(|text| text.map(|text| text.raw)));
@@ -98,6 +97,22 @@ impl Progress {
         ];
         Some(frame.concat().into())
     }
+}
+
+/// The bookmark in a whole frame, which is the next value.
+pub(super) fn bookmark_in(frame: &Cursor<'_>) -> Result<Bookmark, Malformed> {
+    let object = frame.member_at("object")?;
+    let metadata = object.map(|object| object.member_at("metadata")).transpose()?.flatten();
+    let Some(metadata) = metadata else { return Ok(Bookmark::default()) };
+    let version = metadata.look_up("resourceVersion")?;
+    let resource_version = version.map_or(Bytes::new(), |version| version.bytes().into_owned().into());
+    Ok(Bookmark { resource_version, ends_initial_events: ends_state(&metadata)? })
+}
+
+/// Whether the `metadata` of a bookmark marks the end of the state.
+fn ends_state(metadata: &Cursor<'_>) -> Result<bool, Malformed> {
+    let annotations = metadata.member_at("annotations")?;
+    Ok(annotations.map(|annotations| annotations.look_up(END_OF_STATE)).transpose()?.flatten().is_some())
 }
 
 #[cfg(test)]

@@ -1,0 +1,75 @@
+//! What a watch tells its caller about the frames of a chunk.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+
+use crate::Mapping;
+use crate::mapping::UnknownNames;
+
+/// What a chunk of a watch contained, besides events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arrived {
+    /// The bookmarks of the host, in their order. The client gets them too.
+    pub bookmarks: Vec<Bookmark>,
+    /// Namespaces of the host that the mapping does not know, in a frame that waits. If it is empty, no frame waits.
+    pub unknown: Vec<Box<[u8]>>,
+}
+
+/// An event of the host that contains only a resource version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bookmark {
+    /// Its resource version, as the host writes it. Empty if there is none.
+    pub resource_version: Bytes,
+    /// Whether the state, with which the watch began, is complete (KEP-3157).
+    pub ends_initial_events: bool,
+}
+
+/// Decides which frames wait.
+#[derive(Debug, Default)]
+pub(in crate::view) struct Patience {
+    unknown: UnknownNames,
+    /// Names for which a frame waited in vain.
+    in_vain: HashSet<Box<[u8]>>,
+    /// The names for which a frame waits now.
+    awaited: Vec<Box<[u8]>>,
+    /// Whether that frame waits no longer.
+    has_given_up: bool,
+}
+
+/// The maximum number of names that a watch remembers, because nothing else limits how many names its events contain.
+const MAX_IN_VAIN: usize = 256;
+
+// === impl Patience ===
+
+impl Patience {
+    /// The same mapping, in a watch.
+    pub(in crate::view) fn watched(&self, mapping: Mapping) -> Mapping {
+        mapping.noting(self.unknown.clone())
+    }
+
+    /// A frame begins.
+    pub(in crate::view) fn begin(&mut self) {
+        self.unknown.clear();
+    }
+
+    /// The names for which the current frame must wait. Empty if there are none.
+    pub(in crate::view) fn unknown(&mut self) -> &[Box<[u8]>] {
+        self.awaited = self.unknown.take();
+        if std::mem::take(&mut self.has_given_up) {
+            self.awaited.clear();
+        }
+        self.awaited.retain(|name| !self.in_vain.contains(name));
+        &self.awaited
+    }
+
+    /// Does not wait for these names any more.
+    pub(in crate::view) fn give_up(&mut self) {
+        self.has_given_up = true;
+        let room = MAX_IN_VAIN.saturating_sub(self.in_vain.len());
+        self.in_vain.extend(self.awaited.drain(..).take(room));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::mapping::Index;
+use crate::schema::program_for;
+use crate::view::tests::{mapping, view};
+use crate::view::{Filter, StreamError, WatchStream};
+
+fn watch(resource: &str, filter: Filter) -> WatchStream {
+    WatchStream::new(view(), program_for("", "v1", resource), filter)
+}
+
+fn event(kind: &str, object: &serde_json::Value) -> String {
+    json!({"type": kind, "object": object}).to_string() + "\n"
+}
+
+fn pod(namespace: &str) -> String {
+    event("ADDED", &json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a", "namespace": namespace}}))
+}
+
+/// A namespace `new-ke` of the cluster, and no other.
+fn newer() -> Mapping {
+    let mut index = Index::new();
+    index.insert("new-ke".parse().unwrap(), "ke".parse().unwrap(), "new".parse().unwrap()).unwrap();
+    Mapping::new("ke".parse().unwrap(), std::sync::Arc::new(index))
+}
+
+/// What a text is shown as, and the names for which the watch waits then.
+fn read(watch: &mut WatchStream, text: &str) -> (String, Vec<String>) {
+    let mut out: Vec<Bytes> = Vec::new();
+    let arrived = watch.read(&Bytes::from(text.to_owned()), &mut out).unwrap();
+    (text_of(&out), names(arrived))
+}
+
+fn resume(watch: &mut WatchStream) -> (String, Vec<String>) {
+    let mut out: Vec<Bytes> = Vec::new();
+    let arrived = watch.resume(&mut out).unwrap();
+    (text_of(&out), names(arrived))
+}
+
+fn text_of(out: &[Bytes]) -> String {
+    String::from_utf8(out.concat()).unwrap()
+}
+
+fn names(arrived: Arrived) -> Vec<String> {
+    arrived.unknown.into_iter().map(|name| String::from_utf8(name.into()).unwrap()).collect()
+}
+
+fn nothing() -> (String, Vec<String>) {
+    (String::new(), Vec::new())
+}
+
+#[test]
+fn an_event_in_an_unknown_namespace_waits_for_it() {
+    let mut watch = watch("pods", Filter::ByNamespace);
+    let text = [pod("edge-ke"), pod("new-ke"), pod("edge-ke")].concat();
+    // Also in a frame that began in an earlier chunk.
+    let (first, second) = text.split_at(pod("edge-ke").len() + 20);
+    assert_eq!(read(&mut watch, first), (pod("edge"), vec![]));
+    assert_eq!(read(&mut watch, second), (String::new(), vec!["new-ke".to_owned()]));
+    assert!(watch.is_waiting() && watch.finish().is_err());
+    assert_eq!(watch.held(), text.len() - pod("edge-ke").len());
+
+    watch.remap(mapping());
+    assert_eq!(resume(&mut watch), (String::new(), vec!["new-ke".to_owned()]), "it is still unknown");
+    watch.remap(newer());
+    assert_eq!(resume(&mut watch), (pod("new"), vec!["edge-ke".to_owned()]));
+    watch.remap(mapping());
+    assert_eq!(resume(&mut watch), (pod("edge"), vec![]));
+    assert!(!watch.is_waiting() && watch.held() == 0 && watch.finish().is_ok());
+}
+
+#[test]
+fn a_watch_waits_for_a_name_only_once() {
+    let mut watch = watch("pods", Filter::ByNamespace);
+    let text = [pod("new-ke"), pod("newer-ke"), pod("edge-ke")].concat();
+    assert_eq!(read(&mut watch, &text), (String::new(), vec!["new-ke".to_owned()]));
+    watch.give_up();
+    assert_eq!(resume(&mut watch), (String::new(), vec!["newer-ke".to_owned()]));
+    watch.give_up();
+    assert_eq!(resume(&mut watch), (pod("edge"), vec![]));
+    assert_eq!(read(&mut watch, &text), (pod("edge"), vec![]));
+    watch.give_up();
+    assert_eq!(read(&mut watch, &pod("other-ke")), (String::new(), vec!["other-ke".to_owned()]), "nothing waited");
+}
+
+#[test]
+fn what_is_remembered_is_bounded_and_every_frame_goes_on() {
+    let mut watch = watch("pods", Filter::ByNamespace);
+    for number in 0..2 * MAX_IN_VAIN {
+        assert_eq!(read(&mut watch, &pod(&format!("n-{number}"))).1.len(), 1);
+        watch.give_up();
+        assert_eq!(resume(&mut watch), nothing());
+    }
+    assert_eq!(watch.patience.in_vain.len(), MAX_IN_VAIN);
+}
+
+#[test]
+fn references_wait_too() {
+    let object = |namespace: &str| {
+        let about = json!({"kind": "Pod", "name": "a", "namespace": namespace});
+        event("ADDED", &json!({"kind": "Event", "metadata": {"namespace": "edge-ke"}, "involvedObject": about}))
+    };
+    let mut watch = watch("events", Filter::Everything);
+    assert_eq!(read(&mut watch, &object("new-hz")).1, ["new-hz"]);
+    assert_eq!(read(&mut self::watch("events", Filter::Everything), &object("edge-hz")).1, [""; 0]);
+}
+
+#[test]
+fn namespaces_wait_for_themselves() {
+    let namespace = |name: &str| event("ADDED", &json!({"kind": "Namespace", "metadata": {"name": name}}));
+    let mut watch = watch("namespaces", Filter::ByName);
+    assert_eq!(read(&mut watch, &namespace("new-ke")), (String::new(), vec!["new-ke".to_owned()]));
+    watch.remap(newer());
+    assert_eq!(resume(&mut watch), (namespace("new"), vec![]));
+}
+
+#[test]
+fn nothing_waits_for_what_is_known_or_asked_for() {
+    let mut by_namespace = watch("pods", Filter::ByNamespace);
+    for known in ["edge-ke", "edge-hz", "kube-system"] {
+        assert_eq!(read(&mut by_namespace, &pod(known)).1, [""; 0], "{known}");
+    }
+    let mut named = watch("pods", Filter::Everything);
+    named.remap(mapping().asking_for("new".parse().unwrap()));
+    assert_eq!(read(&mut named, &pod("new-ke")), (pod("new"), vec![]));
+
+    let status = json!({"kind": "Status", "apiVersion": "v1", "details": {"kind": "namespaces", "name": "new-ke"}});
+    assert_eq!(read(&mut watch("namespaces", Filter::ByName), &event("ERROR", &status)).1, [""; 0]);
+}
+
+#[test]
+fn bookmarks_are_reported() {
+    let bookmark = |metadata: serde_json::Value| event("BOOKMARK", &json!({"kind": "Pod", "metadata": metadata}));
+    let text = [
+        bookmark(json!({"resourceVersion": "7"})),
+        pod("edge-ke"),
+        bookmark(json!({"resourceVersion": "9", "annotations": {"k8s.io/initial-events-end": "true"}})),
+        bookmark(json!({})),
+        "{\"type\":\"BOOKMARK\"}\n".to_owned(),
+    ];
+    let mut out: Vec<Bytes> = Vec::new();
+    let arrived = watch("pods", Filter::ByNamespace).read(&Bytes::from(text.concat()), &mut out).unwrap();
+    let expected = [("7", false), ("9", true), ("", false), ("", false)]
+        .map(|(version, ends_initial_events)| Bookmark { resource_version: version.into(), ends_initial_events });
+    assert_eq!(arrived, Arrived { bookmarks: expected.to_vec(), unknown: vec![] });
+}
+
+proptest! {
+    /// Whoever gives up at once sees what `push` writes.
+    #[test]
+    fn patience_changes_nothing_but_the_time(
+        namespaces in proptest::collection::vec(prop_oneof!["edge-ke", "edge-hz", "new-[a-c]", "bookmark"], 0..8),
+        space in "[ \n]{0,2}",
+        size in 1..300_usize,
+    ) {
+        let text: String = namespaces.iter().map(|namespace| match &**namespace {
+            "bookmark" => event("BOOKMARK", &json!({})) + &space,
+            _ => pod(namespace).trim_end().to_owned() + &space,
+        }).collect();
+        let (mut patient, mut hasty) = (watch("pods", Filter::ByNamespace), watch("pods", Filter::ByNamespace));
+        let (mut read, mut pushed): (Vec<Bytes>, Vec<Bytes>) = (Vec::new(), Vec::new());
+        for chunk in text.as_bytes().chunks(size).map(Bytes::copy_from_slice) {
+            let mut arrived = patient.read(&chunk, &mut read).unwrap();
+            while !arrived.unknown.is_empty() {
+                patient.give_up();
+                arrived = patient.resume(&mut read).unwrap();
+            }
+            hasty.push(&chunk, &mut pushed).unwrap();
+        }
+        prop_assert_eq!(text_of(&read), text_of(&pushed));
+        prop_assert_eq!(patient.finish(), hasty.finish().map_err(|error: StreamError| error));
+    }
+}
