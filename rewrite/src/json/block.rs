@@ -1,40 +1,21 @@
 //! Finds the end of a string, sixteen bytes at a time.
-//!
-//! It uses arithmetic on two words, without branches. For the short strings of Kubernetes objects, this is faster than vector
-//! instructions, whose result must be moved from a vector register, and than branches that depend on the length of the string.
+
+use wide::u8x16;
 
 /// The number of bytes of one step.
 pub(super) const LEN: usize = 16;
-
-/// Bytes in a word.
-const WORD: usize = 8;
-const LOW_BITS: u64 = u64::from_ne_bytes([0x01; WORD]);
-const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; WORD]);
 
 /// The number of leading bytes that are not `"`, `\` or a control character: a string may contain all others unescaped (RFC
 /// 8259, section 7).
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the innermost loop of the crate; a call costs as much as its body")]
 pub(super) fn plain_prefix(block: &[u8; LEN]) -> usize {
-    let both = u128::from_le_bytes(*block);
-    #[expect(clippy::cast_possible_truncation, reason = "one half each")]
-    let [low, high] = [both as u64, (both >> 64) as u64].map(special);
-    let in_low = low.trailing_zeros() as usize / 8;
-    let in_high = WORD + high.trailing_zeros() as usize / 8;
-    if low == 0 { in_high } else { in_low }
-}
-
-/// Sets the highest bit of the first special byte of a word, in memory order. It may also set the bits of later bytes.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "as above")]
-fn special(word: u64) -> u64 {
-    // `x - n` borrows into the high bit of a byte below `n` whose high bit was clear. A borrow can also mark the byte
-    // above one that is marked rightly, never the one below: the lowest mark, which is the first byte, is right.
-    let below = |word: u64, limit: u8| word.wrapping_sub(LOW_BITS * u64::from(limit)) & !word;
-    // One test for both: the flip moves the quote to 0x20, next to the control characters, which stay below it.
-    let quote_or_control = below(word ^ (LOW_BITS * 0x02), 0x21);
-    let backslash = below(word ^ (LOW_BITS * u64::from(b'\\')), 1);
-    (quote_or_control | backslash) & HIGH_BITS
+    let bytes = u8x16::new(*block);
+    let quotes = bytes.simd_eq(u8x16::splat(b'"'));
+    let backslashes = bytes.simd_eq(u8x16::splat(b'\\'));
+    let controls = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
+    // A bit behind the last one ends a block without any.
+    ((quotes | backslashes | controls).to_bitmask() | 1 << LEN).trailing_zeros() as usize
 }
 
 #[cfg(test)]

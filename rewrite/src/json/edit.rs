@@ -25,6 +25,9 @@ struct Edit {
     with: Bytes,
 }
 
+/// The number of edits that a body usually has at most: so many need one allocation.
+const USUAL: usize = 16;
+
 // === impl Edits ===
 
 impl Edits {
@@ -48,6 +51,9 @@ impl Edits {
     pub fn replace(&mut self, range: Range<usize>, with: Bytes) {
         if self.list.last().is_some_and(|last| range.start < last.end) {
             self.unordered = true;
+        }
+        if self.list.capacity() == 0 {
+            self.list.reserve(USUAL);
         }
         self.list.push(Edit { start: range.start, end: range.end, with });
     }

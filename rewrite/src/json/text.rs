@@ -61,7 +61,8 @@ impl<'a> Text<'a> {
     /// The string as Go reads it: lone surrogates and invalid UTF-8 become U+FFFD (`unquote` in `decode.go`).
     pub fn decode(&self) -> Cow<'a, str> {
         if !self.has_escapes() {
-            return String::from_utf8_lossy(self.raw);
+            // Almost all text is valid, and to find only that takes less time.
+            return str::from_utf8(self.raw).map_or_else(|_| String::from_utf8_lossy(self.raw), Cow::Borrowed);
         }
         let mut out = String::with_capacity(self.raw.len());
         let mut rest = self.raw;

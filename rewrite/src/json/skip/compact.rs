@@ -104,7 +104,7 @@ impl Scan {
         let (mut quotes, mut wrong) = (classes.quotes, 0);
         if classes.rare.is_some() || self.in_escape {
             let rare = classes.rare.unwrap_or_default();
-            quotes &= !self.escaped(text, base, rare.backslashes)?;
+            quotes &= !self.escaped(text, base, rare.backslashes, quotes)?;
             wrong = rare.controls;
         }
 
@@ -181,9 +181,21 @@ impl Scan {
         (elements & in_object) | (pairs & !in_object)
     }
 
-    /// The second bytes of escapes. Checks each escape.
+    /// The second bytes of escapes.
+    #[inline]
+    fn escaped(&mut self, text: &[u8], base: usize, backslashes: u64, quotes: u64) -> Result<u64, Skipped> {
+        // Most escapes are quotes, because of managed fields.
+        let behind = backslashes << 1;
+        let are_quotes = behind & (backslashes | !quotes) == 0;
+        if are_quotes && backslashes.leading_zeros() != 0 && !self.in_escape {
+            return Ok(behind);
+        }
+        self.any_escaped(text, base, backslashes)
+    }
+
+    /// The same for any escapes. Checks each of them.
     #[cold]
-    fn escaped(&mut self, text: &[u8], base: usize, mut backslashes: u64) -> Result<u64, Skipped> {
+    fn any_escaped(&mut self, text: &[u8], base: usize, mut backslashes: u64) -> Result<u64, Skipped> {
         let mut escaped = u64::from(self.in_escape);
         backslashes &= !escaped;
         self.in_escape = false;
