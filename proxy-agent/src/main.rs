@@ -12,6 +12,11 @@ use proxy_agent::flags::Flags;
 use proxy_agent::{App, ProxyAgentConfiguration};
 use tracing::{error, info};
 
+/// glibc returns large buffers to the kernel as soon as they are free, and gets them again with page faults for the next
+/// request. Its thresholds (`mallopt`) would help, but can be set only by unsafe code or by the environment.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let flags = Flags::parse();

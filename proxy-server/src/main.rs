@@ -10,6 +10,11 @@ use proxy_server::flags::Flags;
 use proxy_server::{App, ProxyServerConfiguration};
 use tracing::{error, info};
 
+/// glibc returns large buffers to the kernel as soon as they are free, and gets them again with page faults for the next
+/// request. Its thresholds (`mallopt`) would help, but can be set only by unsafe code or by the environment.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     // Requests run on the threads of `proxy_server::workers`. One thread is enough for everything else.
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
