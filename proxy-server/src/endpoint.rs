@@ -16,6 +16,7 @@ mod forward;
 mod head;
 mod hello;
 mod idle;
+mod logged;
 mod record;
 mod refusal;
 mod route;
@@ -55,8 +56,8 @@ use crate::registry::Registry;
 use crate::request_metrics::RequestMetrics;
 use crate::tunnel::CLIENT_WINDOW;
 use crate::workers::{WorkerId, Workers};
-use access_log::Logged;
 use idle::{Idle, Requests, Verdict};
+use logged::Logged;
 use who::Peer;
 
 /// The time limit for a TLS handshake.

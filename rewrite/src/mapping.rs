@@ -48,7 +48,7 @@ pub struct Mapping {
     /// The custom object of the current request: its name on the host, and in the virtual cluster.
     about: Option<(Bytes, Bytes)>,
     /// Collects names that are not in the index.
-    unknown: Option<UnknownNames>,
+    pub(crate) unknown: UnknownNames,
     /// `vc:<cluster>:`, the prefix of this virtual cluster's users, groups and ClusterRoles on the host.
     identity_prefix: Bytes,
 }
@@ -93,7 +93,7 @@ impl Mapping {
             shared_roles: Arc::default(),
             renamed: Arc::default(),
             about: None,
-            unknown: None,
+            unknown: UnknownNames::default(),
             identity_prefix,
         }
     }
@@ -151,7 +151,7 @@ impl Mapping {
                 Some(Owner::Virtual { cluster, name }) if *cluster == self.cluster => Some(name),
                 Some(_) => None,
                 None => {
-                    self.note_unknown(host);
+                    self.unknown.note(host);
                     None
                 }
             },
@@ -171,7 +171,7 @@ impl Mapping {
             None if !is_label(host) => Shown::Unchanged,
             None => {
                 if !self.knows(host) && self.asked(host).is_none() {
-                    self.note_unknown(host);
+                    self.unknown.note(host);
                 }
                 self.written_as(host).map_or(Shown::Foreign, |name| Shown::As(name.to_bytes()))
             }

@@ -6,12 +6,7 @@
 //!
 //! Reading order: [`Entry`] (the content), [`Logged`] (the body at whose end it is written, with the metrics).
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
-use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode};
-use http_body::{Body, Frame, SizeHint};
+use http::{HeaderMap, Request, StatusCode};
 use kube_wire::{RequestInfo, Target};
 use ops::log::ACCESS;
 use protocol::stream::FAULT;
@@ -19,9 +14,7 @@ use protocol::{ClusterName, identity};
 use tokio::time::Instant;
 use tracing::{Level, enabled, info};
 
-use super::body::{BodyError, ResponseBody};
-use super::idle::Running;
-use super::record::Record;
+use super::body::BodyError;
 use super::refusal::Refusal;
 
 /// The content of the line, which is written when this is dropped.
@@ -36,31 +29,21 @@ pub(super) struct Entry {
     cluster: Option<ClusterName>,
     who: Option<String>,
     acting_as: Option<String>,
-    status: u16,
-    bytes: u64,
+    pub(super) status: u16,
+    pub(super) bytes: u64,
     fault: Option<String>,
-    end: End,
+    pub(super) end: End,
 }
 
 /// How a response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     /// The client got all of it.
     Whole,
     /// The client left, as at the end of a watch.
     Left,
     /// The response broke off before it reached the client.
     Broken,
-}
-
-/// A body that ends the record of its request.
-#[derive(Debug)]
-pub(super) struct Logged {
-    body: ResponseBody,
-    record: Record,
-    /// The remaining bytes, if the length is known.
-    left: Option<u64>,
-    _running: Running,
 }
 
 // === impl Entry ===
@@ -71,7 +54,7 @@ impl Entry {
         enabled!(target: ACCESS, Level::INFO).then(|| Box::new(Self::new(request, began)))
     }
 
-    fn new<B>(request: &Request<B>, began: Instant) -> Self {
+    pub(super) fn new<B>(request: &Request<B>, began: Instant) -> Self {
         Self {
             began,
             verb: request.method().as_str().to_lowercase(),
@@ -141,7 +124,7 @@ impl Entry {
         self.end = if is_whole { End::Whole } else { End::Broken };
     }
 
-    fn broke(&mut self, error: &BodyError) {
+    pub(super) fn broke(&mut self, error: &BodyError) {
         self.end = End::Broken;
         self.fault = Some(error.fault().to_owned());
     }
@@ -181,59 +164,6 @@ impl End {
             Self::Whole => "whole",
             Self::Left => "left",
             Self::Broken => "broken",
-        }
-    }
-}
-
-// === impl Logged ===
-
-impl Logged {
-    /// Attaches the record to the response.
-    pub(super) fn response(response: Response<ResponseBody>, mut record: Record, running: Running) -> Response<Self> {
-        record.answered(response.status());
-        response.map(|body| {
-            let left = body.size_hint().exact();
-            Self { body, record, left, _running: running }
-        })
-    }
-}
-
-impl Body for Logged {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let this = self.get_mut();
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
-        if let Some(entry) = &mut this.record.entry {
-            match &frame {
-                Some(Ok(frame)) => {
-                    let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
-                    entry.bytes += bytes;
-                    this.left = this.left.map(|left| left.saturating_sub(bytes));
-                }
-                Some(Err(error)) => entry.broke(error),
-                None => entry.end = End::Whole,
-            }
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-impl Drop for Logged {
-    fn drop(&mut self) {
-        // hyper does not poll a body of known length for its end.
-        let is_whole = self.left == Some(0) || self.body.is_end_stream();
-        if let Some(entry) = self.record.entry.as_mut().filter(|entry| is_whole && entry.end == End::Left) {
-            entry.end = End::Whole;
         }
     }
 }
@@ -282,19 +212,5 @@ mod tests {
         impersonating.identified("admin");
         impersonating.heard(&headers);
         assert_eq!((impersonating.who.as_deref(), impersonating.acting_as.as_deref()), (Some("admin"), Some("jane")));
-    }
-
-    #[tokio::test]
-    async fn bytes_are_counted_to_the_end() {
-        let mut record = Record::begin(&Request::new(()));
-        record.entry = Some(Box::new(entry(&Method::GET, "/api")));
-        let body = ResponseBody::Whole(Some(Bytes::from_static(b"answer")));
-        let running = super::super::idle::Requests::new().begin();
-        let mut logged = Logged::response(Response::new(body), record, running).into_body();
-        let frame = std::future::poll_fn(|cx| Pin::new(&mut logged).poll_frame(cx)).await;
-        assert!(frame.is_some_and(|frame| frame.is_ok()));
-        // hyper does not poll again after the known length.
-        let state = logged.record.entry.as_ref().map(|entry| (entry.status, entry.bytes));
-        assert_eq!((state, logged.left), (Some((200, 6)), Some(0)));
     }
 }

@@ -10,9 +10,9 @@ use tokio::time::timeout;
 use tracing::debug;
 use tunnel::Inbound;
 
-use super::access_log::Logged;
 use super::admit::{Admitted, admit, unread_body};
 use super::body::ResponseBody;
+use super::logged::Logged;
 use super::record::Record;
 use super::refusal::Refusal;
 use super::upload::Upload;

@@ -5,52 +5,54 @@
 //! caller must be able to tell the two apart, and to try again.
 
 use std::mem::take;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Mapping;
+use crate::name::is_label;
 
-/// Collects host names of namespaces that are not in the index. Its clones share one collection.
+/// Collects host names of namespaces that are not in the index. Its clones share one collection. The default collects
+/// nothing.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UnknownNames(Arc<Mutex<Vec<Box<[u8]>>>>);
+pub(crate) struct UnknownNames(Option<Arc<Mutex<Names>>>);
+
+type Names = Vec<Box<[u8]>>;
 
 // === impl UnknownNames ===
 
 impl UnknownNames {
+    /// A new collection.
+    pub(crate) fn collecting() -> Self {
+        Self(Some(Arc::default()))
+    }
+
     /// The names since the last call, each of them once.
-    pub(crate) fn take(&self) -> Vec<Box<[u8]>> {
-        take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn take(&self) -> Names {
+        self.names().map(|mut names| take(&mut *names)).unwrap_or_default()
     }
 
     /// Forgets all names.
     pub(crate) fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-
-    #[cold]
-    fn note(&self, name: &[u8]) {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !names.iter().any(|known| **known == *name) {
-            names.push(name.into());
+        if let Some(mut names) = self.names() {
+            names.clear();
         }
-    }
-}
-
-// === impl Mapping ===
-
-impl Mapping {
-    /// The same names. Those that it does not know are added to `unknown`.
-    #[must_use]
-    pub(crate) fn noting(mut self, unknown: UnknownNames) -> Self {
-        self.unknown = Some(unknown);
-        self
     }
 
     /// A name was looked up that is not in the index.
-    pub(super) fn note_unknown(&self, host: &[u8]) {
-        if let Some(unknown) = &self.unknown
-            && crate::name::is_label(host)
-        {
-            unknown.note(host);
+    pub(super) fn note(&self, host: &[u8]) {
+        if self.0.is_some() && is_label(host) {
+            self.add(host);
         }
+    }
+
+    #[cold]
+    fn add(&self, host: &[u8]) {
+        if let Some(mut names) = self.names()
+            && !names.iter().any(|known| **known == *host)
+        {
+            names.push(host.into());
+        }
+    }
+
+    fn names(&self) -> Option<MutexGuard<'_, Names>> {
+        Some(self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

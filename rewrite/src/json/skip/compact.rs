@@ -16,7 +16,7 @@
 use std::mem::replace;
 
 use super::classes::{Classes, LEN};
-use super::{escape, scalar};
+use super::scalar::{escape, scalar};
 use crate::json::fault::{Defect, Malformed};
 use crate::json::nesting::MAX_DEPTH;
 

@@ -26,7 +26,7 @@ pub struct Bookmark {
 }
 
 /// Decides which frames wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::view) struct Patience {
     unknown: UnknownNames,
     /// Names for which a frame waited in vain.
@@ -42,10 +42,18 @@ const MAX_IN_VAIN: usize = 256;
 
 // === impl Patience ===
 
+impl Default for Patience {
+    fn default() -> Self {
+        let unknown = UnknownNames::collecting();
+        Self { unknown, in_vain: HashSet::new(), awaited: Vec::new(), has_given_up: false }
+    }
+}
+
 impl Patience {
     /// The same mapping, in a watch.
-    pub(in crate::view) fn watched(&self, mapping: Mapping) -> Mapping {
-        mapping.noting(self.unknown.clone())
+    pub(in crate::view) fn watched(&self, mut mapping: Mapping) -> Mapping {
+        mapping.unknown = self.unknown.clone();
+        mapping
     }
 
     /// A frame begins.

@@ -1,0 +1,98 @@
+//! The body of a response, which tells the record of its request how it ended.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::Response;
+use http_body::{Body, Frame, SizeHint};
+
+use super::access_log::End;
+use super::body::{BodyError, ResponseBody};
+use super::idle::Running;
+use super::record::Record;
+
+/// A body that ends the record of its request.
+#[derive(Debug)]
+pub(super) struct Logged {
+    body: ResponseBody,
+    record: Record,
+    /// The remaining bytes, if the length is known.
+    left: Option<u64>,
+    _running: Running,
+}
+
+// === impl Logged ===
+
+impl Logged {
+    /// Attaches the record to the response.
+    pub(super) fn response(response: Response<ResponseBody>, mut record: Record, running: Running) -> Response<Self> {
+        record.answered(response.status());
+        response.map(|body| {
+            let left = body.size_hint().exact();
+            Self { body, record, left, _running: running }
+        })
+    }
+}
+
+impl Body for Logged {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        if let Some(entry) = &mut this.record.entry {
+            match &frame {
+                Some(Ok(frame)) => {
+                    let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
+                    entry.bytes += bytes;
+                    this.left = this.left.map(|left| left.saturating_sub(bytes));
+                }
+                Some(Err(error)) => entry.broke(error),
+                None => entry.end = End::Whole,
+            }
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Logged {
+    fn drop(&mut self) {
+        // hyper does not poll a body of known length for its end.
+        let is_whole = self.left == Some(0) || self.body.is_end_stream();
+        if let Some(entry) = self.record.entry.as_mut().filter(|entry| is_whole && entry.end == End::Left) {
+            entry.end = End::Whole;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::super::access_log::Entry;
+    use super::*;
+
+    #[tokio::test]
+    async fn bytes_are_counted_to_the_end() {
+        let mut record = Record::begin(&Request::new(()));
+        record.entry = Some(Box::new(Entry::new(&Request::new(()), tokio::time::Instant::now())));
+        let body = ResponseBody::Whole(Some(Bytes::from_static(b"answer")));
+        let running = super::super::idle::Requests::new().begin();
+        let mut logged = Logged::response(Response::new(body), record, running).into_body();
+        let frame = std::future::poll_fn(|cx| Pin::new(&mut logged).poll_frame(cx)).await;
+        assert!(frame.is_some_and(|frame| frame.is_ok()));
+        // hyper does not poll again after the known length.
+        let state = logged.record.entry.as_ref().map(|entry| (entry.status, entry.bytes));
+        assert_eq!((state, logged.left), (Some((200, 6)), Some(0)));
+    }
+}
