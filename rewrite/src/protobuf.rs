@@ -11,9 +11,10 @@
 //!
 //! What is *not* here: how each place changes (`request/protobuf.rs`, `view/protobuf.rs`).
 //!
-//! Reading order: `descriptor`, `program`, `splice`, `toleration`, `lenient`, `weight`, `sample`.
+//! Reading order: `descriptor`, `program`, `splice`, `length`, `toleration`, `lenient`, `weight`, `sample`.
 
 pub(crate) mod descriptor;
+mod length;
 mod lenient;
 mod named;
 mod program;

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use kube_wire::envelope::EnvelopeError;
 use kube_wire::proto::{Reader, Value, WireError, Writer, varint_len};
 
+use super::length;
 use crate::Sink;
 use crate::json::Edits;
 
@@ -157,10 +158,9 @@ impl<'b> Splice<'b> {
 
     fn resize(&mut self, found: &Found, grown: isize) {
         let length = found.inside.len().saturating_add_signed(grown);
-        let mut varint = Writer::new();
-        varint.raw_varint(length as u64);
-        self.grown += grown + signed(varint_len(length as u64)) - signed(found.length.len());
-        self.edits.replace(found.length.clone(), varint.into_bytes().into());
+        let encoded = length::encoded(length);
+        self.grown += grown + signed(encoded.len()) - signed(found.length.len());
+        self.edits.replace(found.length.clone(), encoded);
     }
 
     /// Writes the changed body to `sink`. `body` is the whole body.
