@@ -11,23 +11,24 @@
 mod apply_namespace;
 mod authorise;
 mod body;
-mod burden;
+mod body_cost;
 mod cluster_scoped;
 mod control_plane;
 mod deletion;
 pub mod explain;
 mod generate;
 mod head;
-mod lent;
+mod host_error;
 mod list;
+mod log_metadata;
 mod mirrors;
 mod namespaced;
 mod node_ports;
 mod non_resource;
 mod object;
-mod own_words;
 mod patch;
 mod plan;
+mod projected;
 mod rbac;
 mod read;
 mod renamed;
@@ -35,7 +36,6 @@ mod review;
 mod sample;
 mod secured;
 mod shared;
-mod told;
 mod turn;
 mod upgrade;
 mod whole;
@@ -65,7 +65,7 @@ use crate::discovery::Discovery;
 use crate::nodes::Nodes;
 use crate::refusal::{Exhausted, Refusal};
 use crate::seal::Seal;
-use crate::translate::{Collector, ShownBody, Upstream, show, warnings};
+use crate::translate::{Collector, ShownBody, Upstream, transform_response, warnings};
 use authorise::Identified;
 use body::{Body, BodyUse};
 use caller::authz::{Authorizer, SETTLING_ATTEMPTS, SETTLING_PAUSE};
@@ -73,9 +73,9 @@ use caller::impersonation::acting_as;
 use caller::{Authenticator, Caller};
 use host_client::api::Api;
 use host_client::{Host, HostBody};
+use log_metadata::LogMetadata;
 use node_ports::Ports;
 use plan::{After, Plan};
-use told::Told;
 use turn::Turn;
 use virtual_cluster::clusters::{VirtualCluster, VirtualClusters};
 use virtual_cluster::gate::Gate;
@@ -94,11 +94,11 @@ const NAMESPACES_KNOWN: Duration = Duration::from_secs(5);
 /// Serves API requests. Cheap to clone.
 #[derive(Clone)]
 pub struct Exchange {
-    parts: Arc<Parts>,
+    services: Arc<Services>,
 }
 
-/// The agent's parts that requests use.
-pub(crate) struct Parts {
+/// What requests use of the agent.
+pub(crate) struct Services {
     pub(crate) host: Host,
     pub(crate) clusters: Arc<VirtualClusters>,
     pub(crate) authn: Authenticator,
@@ -119,8 +119,8 @@ pub(crate) struct Parts {
 }
 
 /// A request whose caller is authenticated.
-pub(crate) struct Asked<'a> {
-    pub(crate) parts: &'a Parts,
+pub(crate) struct ApiRequest<'a> {
+    pub(crate) services: &'a Services,
     pub(crate) cluster: &'a Arc<VirtualCluster>,
     /// One snapshot of the names, for the request and its response.
     pub(crate) mapping: Mapping,
@@ -153,9 +153,9 @@ impl std::fmt::Debug for Exchange {
 // === impl Exchange ===
 
 impl Exchange {
-    /// An exchange of these parts.
-    pub(crate) fn new(parts: Parts) -> Self {
-        Self { parts: Arc::new(parts) }
+    /// An exchange that uses these services.
+    pub(crate) fn new(services: Services) -> Self {
+        Self { services: Arc::new(services) }
     }
 
     /// Serves one stream of the tunnel.
@@ -167,18 +167,18 @@ impl Exchange {
     ) -> Result<(), h2::Error> {
         let accept = request.headers().get(header::ACCEPT).cloned();
         let bodiless = request.method() == Method::HEAD;
-        let mut told = Told::default();
-        let Some(cluster) = self.parts.clusters.get(cluster) else {
-            return refuse(not_served(cluster.as_str()), &told, accept.as_ref(), bodiless, respond);
+        let mut log_metadata = LogMetadata::default();
+        let Some(cluster) = self.services.clusters.get(cluster) else {
+            return refuse(not_served(cluster.as_str()), &log_metadata, accept.as_ref(), bodiless, respond);
         };
         let exchanged = tokio::select! {
-            exchanged = self.exchange(&cluster, request, &mut told, &mut respond) => exchanged,
+            exchanged = self.exchange(&cluster, request, &mut log_metadata, &mut respond) => exchanged,
             () = cluster.kept.end.cancelled() => Err(not_served(cluster.name.as_str())),
         };
         match exchanged {
             Ok(response) => {
                 let (mut parts, body) = response.into_parts();
-                told.write(&mut parts.headers);
+                log_metadata.write(&mut parts.headers);
                 let (bodiless, overdue) = (body.is_end_stream(), body.overdue());
                 let stream = respond.send_response(Response::from_parts(parts, ()), bodiless)?;
                 if bodiless {
@@ -196,7 +196,7 @@ impl Exchange {
             }
             Err(refusal) => {
                 debug!(%refusal, "refused");
-                refuse(refusal, &told, accept.as_ref(), bodiless, respond)
+                refuse(refusal, &log_metadata, accept.as_ref(), bodiless, respond)
             }
         }
     }
@@ -209,20 +209,20 @@ impl Exchange {
         respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
         let accept = request.headers().get(header::ACCEPT).cloned();
-        let mut told = Told::default();
-        let Some(cluster) = self.parts.clusters.get(cluster) else {
-            return refuse(not_served(cluster.as_str()), &told, accept.as_ref(), false, respond);
+        let mut log_metadata = LogMetadata::default();
+        let Some(cluster) = self.services.clusters.get(cluster) else {
+            return refuse(not_served(cluster.as_str()), &log_metadata, accept.as_ref(), false, respond);
         };
         let exchanged = tokio::select! {
-            exchanged = upgrade::exchange(&self.parts, &cluster, request, &mut told) => exchanged,
+            exchanged = upgrade::exchange(&self.services, &cluster, request, &mut log_metadata) => exchanged,
             () = cluster.kept.end.cancelled() => Err(not_served(cluster.name.as_str())),
         };
         match exchanged {
             Ok(switched) => tokio::select! {
-                carried = switched.carry(respond, &told) => carried,
+                carried = switched.carry(respond, &log_metadata) => carried,
                 () = cluster.kept.end.cancelled() => Ok(()),
             },
-            Err(refusal) => refuse(refusal, &told, accept.as_ref(), false, respond),
+            Err(refusal) => refuse(refusal, &log_metadata, accept.as_ref(), false, respond),
         }
     }
 
@@ -230,19 +230,19 @@ impl Exchange {
         &self,
         cluster: &Arc<VirtualCluster>,
         request: Request<Inbound>,
-        told: &mut Told,
+        log_metadata: &mut LogMetadata,
         respond: &mut SendResponse<Bytes>,
     ) -> Result<Response<Seated<ShownBody>>, Refusal> {
         let (head, body) = request.into_parts();
-        let _charge = burden::charge_head(cluster, &head)?;
-        self.parts.admit(cluster).await?;
+        let _charge = body_cost::charge_head(cluster, &head)?;
+        self.services.admit(cluster).await?;
         let query = head.uri.query();
         let info = RequestInfo::parse(&head.method, head.uri.path(), query).map_err(|error| Refusal::from(&error))?;
-        let identified = Asked::identify(&self.parts, cluster, info, head.headers).await?;
-        told.identified(identified.caller());
-        let asked = identified.authorise().await?;
-        let body = Body::receive(body, asked.body_use(), &cluster.kept.memory.bodies).await?;
-        let occupied = match asked.load() {
+        let identified = ApiRequest::identify(&self.services, cluster, info, head.headers).await?;
+        log_metadata.identified(identified.caller());
+        let api_request = identified.authorise().await?;
+        let body = Body::receive(body, api_request.body_use(), &cluster.kept.memory.bodies).await?;
+        let occupied = match api_request.load() {
             Some(load) => tokio::select! {
                 occupied = cluster.kept.seats.take(load) => Some(occupied.ok_or(Exhausted::Seats)?),
                 // The client has reset the request, so it does not get this refusal. Nothing has been sent to the host.
@@ -250,7 +250,7 @@ impl Exchange {
             },
             None => None,
         };
-        let response = asked.respond(&body, told).await?;
+        let response = api_request.respond(&body, log_metadata).await?;
         Ok(response.map(|body| match body.patience() {
             // The host has sent all of it, so it occupies no seats.
             Some(patience) => Seated::in_memory(body, patience),
@@ -291,21 +291,21 @@ fn gone(response: Response<HostBody>, said: &Bytes) -> Response<Upstream> {
 
 fn refuse(
     refusal: Refusal,
-    told: &Told,
+    log_metadata: &LogMetadata,
     accept: Option<&HeaderValue>,
     bodiless: bool,
     mut respond: SendResponse<Bytes>,
 ) -> Result<(), h2::Error> {
     let fault = refusal.fault();
     let (mut response, body) = refusal.into_response(accept);
-    told.write_refusal(response.headers_mut(), fault);
+    log_metadata.write_refusal(response.headers_mut(), fault);
     let mut stream = respond.send_response(response, bodiless)?;
     if bodiless { Ok(()) } else { stream.send_data(body, true) }
 }
 
-// === impl Parts ===
+// === impl Services ===
 
-impl Parts {
+impl Services {
     /// Refuses requests until the admission policies are in force, and until the owners of all namespaces are known.
     async fn admit(&self, cluster: &VirtualCluster) -> Result<(), Refusal> {
         let standing = self.gate.first_standing().await;
@@ -319,24 +319,24 @@ impl Parts {
     }
 }
 
-// === impl Asked ===
+// === impl ApiRequest ===
 
-impl<'a> Asked<'a> {
+impl<'a> ApiRequest<'a> {
     /// Authenticates the caller. Afterwards, the headers have no credentials, and none of the tunnel's own headers.
     pub(crate) async fn identify(
-        parts: &'a Parts,
+        services: &'a Services,
         cluster: &'a Arc<VirtualCluster>,
         info: RequestInfo<'a>,
         mut headers: HeaderMap,
     ) -> Result<Identified<'a>, Refusal> {
         let mapping = cluster.mapping();
-        let caller = parts.authn.authenticate(&mapping, cluster.host_tokens.as_ref(), &mut headers).await?;
-        let caller = acting_as(&parts.authz, &mapping, caller, &mut headers).await?;
+        let caller = services.authn.authenticate(&mapping, cluster.host_tokens.as_ref(), &mut headers).await?;
+        let caller = acting_as(&services.authz, &mapping, caller, &mut headers).await?;
         for name in [CLUSTER, METHOD] {
             headers.remove(name);
         }
         Ok(Identified::new(Self {
-            parts,
+            services,
             cluster,
             mapping,
             caller,
@@ -353,20 +353,20 @@ impl<'a> Asked<'a> {
         }))
     }
 
-    /// The response to an authorised request. If the agent refuses it, `told` gets the warnings for the client.
-    async fn respond(&self, body: &Body, told: &mut Told) -> Result<Response<ShownBody>, Refusal> {
-        self.carry_out(body).await.inspect_err(|_| told.warned(self.shown_warnings()))
+    /// The response to an authorised request. If the agent refuses it, `log_metadata` gets the warnings for the client.
+    async fn respond(&self, body: &Body, log_metadata: &mut LogMetadata) -> Result<Response<ShownBody>, Refusal> {
+        self.carry_out(body).await.inspect_err(|_| log_metadata.warned(self.shown_warnings()))
     }
 
     /// Carries out an authorised request. The stored warnings are only on a response of the host.
     async fn carry_out(&self, body: &Body) -> Result<Response<ShownBody>, Refusal> {
         let received = body.bytes();
-        let burden = self.burden(&received);
-        let _charge = self.charge(burden)?;
-        self.admit_received(&received, burden)?;
+        let cost = self.body_cost(&received);
+        let _charge = self.charge(cost)?;
+        self.admit_received(&received, cost)?;
         self.check_field_manager()?;
         for attempt in 0.. {
-            self.take_turn(burden.size).await?;
+            self.take_turn(cost.size).await?;
             let mut plan = self.cluster.kept.turns.in_turn(self.turn.is_working(), self.plan(body)).await?;
             self.turn.release_parsed();
             // A small patch of a large object becomes a large body.
@@ -385,7 +385,7 @@ impl<'a> Asked<'a> {
             if response.status().is_success() {
                 self.turn.end();
             }
-            let Plan { show: shown, mapping, lending, not_found, selecting, again, written, after, moved, .. } = plan;
+            let Plan { transform, mapping, projected, not_found, selecting, again, written, after, moved, .. } = plan;
             self.settle_overlay(moved, response.status()).await;
             if again && response.status() == StatusCode::CONFLICT && attempt < CONFLICTS {
                 self.turn.end();
@@ -396,7 +396,7 @@ impl<'a> Asked<'a> {
                 sleep(SETTLING_PAUSE * (attempt + 1)).await;
                 continue;
             }
-            if self.is_bodiless() && shown.looks_at(response.status()) {
+            if self.is_bodiless() && transform.looks_at(response.status()) {
                 return self.head(body, response).await;
             }
             self.note_write(response.status());
@@ -419,15 +419,15 @@ impl<'a> Asked<'a> {
             let response = self.count_refusal(self.warned(response)).await?;
             // The next body gets its turn only after a refusal has been counted.
             self.turn.end();
-            let response = self.overlaid(&shown, response);
+            let response = self.overlaid(&transform, response);
             let mut view = self.view(mapping);
-            if let Some(lending) = lending {
+            if let Some(lending) = projected {
                 view = view.lending(lending);
             }
             if let Some(selecting) = selecting {
                 view = view.selecting(selecting);
             }
-            return show(&view, shown, || not_found, response, self.answer_collector()).await;
+            return transform_response(&view, transform, || not_found, response, self.answer_collector()).await;
         }
         unreachable!("the last attempt returns")
     }
@@ -435,7 +435,7 @@ impl<'a> Asked<'a> {
     /// Whether a 403 of the host may be out of date, because its RBAC caches lag behind writes. Such a request had no
     /// effect.
     fn is_settling(&self, attempt: u32) -> bool {
-        attempt < SETTLING_ATTEMPTS && self.parts.authz.is_settling(&self.cluster.name)
+        attempt < SETTLING_ATTEMPTS && self.services.authz.is_settling(&self.cluster.name)
     }
 
     /// Whether a conflict can be one of versions. If the object still has the version of the last attempt, the conflict
@@ -453,7 +453,7 @@ impl<'a> Asked<'a> {
         let decides = request.group() == "rbac.authorization.k8s.io"
             || (request.group().is_empty() && request.resource() == "namespaces");
         if decides && status.is_success() && !request.verb().is_read() {
-            self.parts.authz.flush(&self.cluster.name);
+            self.services.authz.flush(&self.cluster.name);
         }
     }
 
@@ -461,7 +461,7 @@ impl<'a> Asked<'a> {
     fn note_own_write(&self, status: StatusCode) {
         let Target::Resource(request) = self.info.target() else { return };
         if status == StatusCode::FORBIDDEN && self.is_renamed() && !request.verb().is_read() {
-            self.parts.own_rights.doubt(request.group_resource());
+            self.services.own_rights.doubt(request.group_resource());
         }
     }
 
@@ -535,7 +535,7 @@ impl<'a> Asked<'a> {
     fn view(&self, mapping: Mapping) -> View {
         let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let view = View::new(named.into_iter().fold(mapping, Mapping::asking_for));
-        let view = view.hiding(Arc::clone(&self.cluster.guard)).presenting(self.parts.endpoint_ca.borrow());
+        let view = view.hiding(Arc::clone(&self.cluster.guard)).presenting(self.services.endpoint_ca.borrow());
         let view = if self.cluster.pod_security.is_some() { view.enforcing_pod_security() } else { view };
         if self.wants_bare_rows() { view.with_bare_rows() } else { view }
     }

@@ -1,9 +1,9 @@
 //! The edge half of Atoll: dials the proxy-servers and serves the streams that they open.
 //!
 //! Reading order: [`dial`] (tunnels), [`serve`] (streams), [`offers`] (the clusters that are served), then [`exchange`] for
-//! API requests to virtual clusters, or [`layer4`] for physical clusters and destinations. An exchange uses [`caller`] (who
-//! sends the request, and what they may do), [`virtual_cluster`] (what a virtual cluster consists of), [`host_client`] (the
-//! API server) and `translate` (bodies). [`app`] puts the parts together, and [`status`] reports on them.
+//! API requests to virtual clusters, or [`layer4`] for physical clusters and destinations. An exchange uses [`caller`]
+//! (authentication and authorisation), [`virtual_cluster`] (the components of a virtual cluster), [`host_client`] (the
+//! API server) and `translate` (bodies). [`app`] assembles the components, and [`status`] reports their state.
 //!
 //! | term | meaning | module |
 //! |---|---|---|
@@ -18,9 +18,9 @@
 //! | shared | an object of the host that several virtual clusters see | `virtual_cluster::shared` |
 //! | overlay | the labels and annotations of one virtual cluster on a shared object | `virtual_cluster::shared` |
 //! | renamed | a custom object without a namespace, which has another name on the host | `exchange` |
-//! | lent | an object of the host that virtual clusters can only read, such as the Service `kubernetes` | `exchange` |
+//! | projected | an object of the host that virtual clusters can only read, such as the Service `kubernetes` | `exchange` |
 //! | seal | the encryption of `continue` tokens | `seal` |
-//! | told | what a response tells the proxy-server for its log: the caller, and whose fault a refusal is | `exchange` |
+//! | log metadata | headers of a response for the proxy-server's access log: the caller, and whose fault a refusal is | `exchange` |
 
 pub mod app;
 pub mod config;

@@ -1,4 +1,4 @@
-//! Every refusal of an API request, and the one place that makes a `metav1.Status` of it.
+//! Every refusal of an API request. This is the only module that converts one to a `metav1.Status`.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) enum Refusal {
     /// A complete Status.
     #[error("{}", .0.message)]
     Status(Box<Status>),
-    /// The body or its media type cannot be mapped. See `exchange::own_words`.
+    /// The body or its media type cannot be mapped. See `exchange::host_error`.
     #[error("{}", .0.status.message)]
     Unmapped(Box<Unmapped>),
     /// The host did not answer.
@@ -39,21 +39,21 @@ pub(crate) enum Refusal {
 pub(crate) struct Unmapped {
     /// The agent's own Status.
     pub(crate) status: Status,
-    /// Which server may give a better one.
-    pub(crate) ask: Ask,
+    /// Which servers may return a better one.
+    pub(crate) scope: DryRunScope,
 }
 
-/// Which server may get such a request, so that the client gets the message of that server.
+/// Which servers may get such a request as a dry run, so that the client gets the error of that server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
-    /// Every server: the bytes do not match their media type, so no server can accept them.
-    Anybody,
+pub(crate) enum DryRunScope {
+    /// Every server: the body does not match its media type, so no server can accept it.
+    AnyServer,
     /// Only kube-apiserver, for its own resources: it stores nothing in a dry run.
     KubeApiserver,
     /// Every server, but without the body: the media type is wrong.
     WithoutBody,
     /// No server: the host would accept the request, but this virtual cluster does not.
-    Nobody,
+    Skip,
 }
 
 /// A limit that one virtual cluster has used up.
@@ -91,9 +91,9 @@ impl Exhausted {
 // === impl Unmapped ===
 
 impl Unmapped {
-    /// A refusal whose message a server may improve, as `ask` says.
-    pub(crate) fn refusal(status: Status, ask: Ask) -> Refusal {
-        Refusal::Unmapped(Box::new(Self { status, ask }))
+    /// A refusal whose message a server may improve, as `scope` says.
+    pub(crate) fn refusal(status: Status, scope: DryRunScope) -> Refusal {
+        Refusal::Unmapped(Box::new(Self { status, scope }))
     }
 }
 
@@ -109,33 +109,39 @@ impl Refusal {
     ) -> Self {
         let field = refusal.path.to_string();
         let invalid = |error: FieldError| Status::invalid(kind, name, &[error]);
-        let (status, ask) = match &refusal.reason {
-            Reason::Taken(taken) => (Status::conflict(resource, taken.name.as_str(), &taken.to_string()), Ask::Nobody),
+        let (status, scope) = match &refusal.reason {
+            Reason::Taken(taken) => {
+                (Status::conflict(resource, taken.name.as_str(), &taken.to_string()), DryRunScope::Skip)
+            }
             Reason::Conflict { wanted, guard } => {
                 let detail = format!("this cluster's nodes have {guard:?}");
-                (invalid(FieldError::invalid(field, wanted, detail)), Ask::Nobody)
+                (invalid(FieldError::invalid(field, wanted, detail)), DryRunScope::Skip)
             }
             Reason::PodSecurity { value, detail } => {
-                (invalid(FieldError::invalid(field, value, detail.as_str())), Ask::Nobody)
+                (invalid(FieldError::invalid(field, value, detail.as_str())), DryRunScope::Skip)
             }
             Reason::Protected => {
                 let detail = "managed by the operator of the host cluster";
-                (invalid(FieldError::forbidden(field, detail)), Ask::Nobody)
+                (invalid(FieldError::forbidden(field, detail)), DryRunScope::Skip)
             }
             reason @ Reason::TooManyPermissions { sum } => {
                 let value = Some(sum.to_string());
                 let error = FieldError { cause: CauseType::TooMany, field, value, detail: reason.to_string() };
-                (invalid(error), Ask::Nobody)
+                (invalid(error), DryRunScope::Skip)
             }
-            reason @ Reason::TooLong(_) => (invalid(FieldError::invalid(field, name, reason.to_string())), Ask::Nobody),
-            reason @ Reason::MixedNames => (invalid(FieldError::forbidden(field, reason.to_string())), Ask::Nobody),
-            Reason::Identity(_) => (Status::bad_request(refusal.to_string()), Ask::Nobody),
-            Reason::Malformed(_) => (Status::bad_request(refusal.to_string()), Ask::Anybody),
-            // In Kubernetes' own words already, and without the field.
-            Reason::NamespaceMismatch => (Status::bad_request(refusal.reason.to_string()), Ask::KubeApiserver),
-            _ => (Status::bad_request(refusal.to_string()), Ask::KubeApiserver),
+            reason @ Reason::TooLong(_) => {
+                (invalid(FieldError::invalid(field, name, reason.to_string())), DryRunScope::Skip)
+            }
+            reason @ Reason::MixedNames => {
+                (invalid(FieldError::forbidden(field, reason.to_string())), DryRunScope::Skip)
+            }
+            Reason::Identity(_) => (Status::bad_request(refusal.to_string()), DryRunScope::Skip),
+            Reason::Malformed(_) => (Status::bad_request(refusal.to_string()), DryRunScope::AnyServer),
+            // This is already Kubernetes' own error message. It does not name the field.
+            Reason::NamespaceMismatch => (Status::bad_request(refusal.reason.to_string()), DryRunScope::KubeApiserver),
+            _ => (Status::bad_request(refusal.to_string()), DryRunScope::KubeApiserver),
         };
-        Unmapped::refusal(status, ask)
+        Unmapped::refusal(status, scope)
     }
 
     /// Whose fault it is, as a word for the proxy-server's log.
@@ -224,21 +230,21 @@ mod tests {
     use super::*;
     use rewrite::json::FieldPath;
 
-    fn refused(reason: Reason) -> (Status, Ask) {
+    fn refused(reason: Reason) -> (Status, DryRunScope) {
         let refusal = rewrite::request::Refusal { path: FieldPath::of("spec"), reason };
         let resource = GroupResource { group: "apps", resource: "deployments" };
         let kind = GroupKind { group: "apps", kind: "Deployment" };
         let Refusal::Unmapped(unmapped) = Refusal::body(resource, kind, "web", &refusal) else { panic!("of a body") };
-        (unmapped.status, unmapped.ask)
+        (unmapped.status, unmapped.scope)
     }
 
     #[test]
     fn another_value_is_quoted_once() {
         let conflict = Reason::Conflict { wanted: "shanghai".to_owned(), guard: "beijing".to_owned() };
-        let (status, ask) = refused(conflict);
+        let (status, scope) = refused(conflict);
         let expected =
             r#"Deployment.apps "web" is invalid: spec: Invalid value: "shanghai": this cluster's nodes have "beijing""#;
-        assert_eq!((status.code, &*status.message, ask), (422, expected, Ask::Nobody));
+        assert_eq!((status.code, &*status.message, scope), (422, expected, DryRunScope::Skip));
         let cause = &status.details.unwrap().causes[0];
         assert_eq!(cause.message, r#"Invalid value: "shanghai": this cluster's nodes have "beijing""#);
     }
@@ -246,12 +252,12 @@ mod tests {
     #[test]
     fn only_what_nobody_can_read_is_shown_to_everybody() {
         let malformed = rewrite::json::Malformed { offset: 0, defect: rewrite::json::Defect::UnexpectedEnd };
-        assert_eq!(refused(Reason::Malformed(malformed)).1, Ask::Anybody);
+        assert_eq!(refused(Reason::Malformed(malformed)).1, DryRunScope::AnyServer);
         for reason in [Reason::Duplicate, Reason::Wrapped, Reason::WrongType { expected: "a string" }] {
-            assert_eq!(refused(reason).1, Ask::KubeApiserver);
+            assert_eq!(refused(reason).1, DryRunScope::KubeApiserver);
         }
-        let (status, ask) = refused(Reason::NamespaceMismatch);
-        assert_eq!(ask, Ask::KubeApiserver);
+        let (status, scope) = refused(Reason::NamespaceMismatch);
+        assert_eq!(scope, DryRunScope::KubeApiserver);
         // `EnsureObjectNamespaceMatchesRequestNamespace` in apiserver's `registry/rest/meta.go`.
         let expected = "the namespace of the provided object does not match the namespace sent on the request";
         assert_eq!((status.code, &*status.message), (400, expected));

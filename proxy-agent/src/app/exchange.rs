@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::config::{ProxyAgentConfiguration, TakenNodePorts};
 use crate::discovery::Discovery;
-use crate::exchange::{Exchange, Parts};
+use crate::exchange::{Exchange, Services};
 use crate::nodes::Nodes;
 use crate::seal::Seal;
 use caller::Authenticator;
@@ -110,7 +110,7 @@ pub(super) fn open(
         gate: gate.clone(),
         host: host.clone(),
     };
-    let exchange = Exchange::new(Parts {
+    let exchange = Exchange::new(Services {
         clusters,
         authz: Authorizer::new(host.clone()),
         authn: Authenticator::new(host.clone()),

@@ -16,12 +16,12 @@ use rewrite::{HostNamespace, VirtualNamespace};
 use serde_json::{Map, Value, json};
 use tracing::warn;
 
-use super::Asked;
+use super::ApiRequest;
 use super::object::Object;
 use super::patch::named;
 use super::plan::{After, As, Plan, program};
 use crate::refusal::Refusal;
-use crate::translate::{Show, Upstream};
+use crate::translate::{ResponseTransform, Upstream};
 use caller::reviews::Attributes;
 use host_client::{HostBody, full};
 use virtual_cluster::namespaces::{self, Annotations};
@@ -36,7 +36,7 @@ pub(crate) struct FirstApply {
     body: Bytes,
 }
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// An apply of a Namespace that the virtual cluster does not have. The caller is authorised to patch it.
     pub(super) async fn apply_namespace(
         &self,
@@ -46,7 +46,7 @@ impl Asked<'_> {
     ) -> Result<Plan, Refusal> {
         // As `createAuthorizerAttributes` in apiserver's `handlers/patch.go`.
         let create = Attributes { verb: "create", ..self.attributes(request) };
-        self.outside(self.parts.authz.demand(&self.mapping, &self.caller, &create)).await?;
+        self.outside(self.services.authz.demand(&self.mapping, &self.caller, &create)).await?;
         let options = WriteOptions::parse(self.info.query())?;
         let json = named(self, request, self.yaml(body)?)?;
         let own = Object::Json(json.clone()).name()?.name;
@@ -64,7 +64,7 @@ impl Asked<'_> {
             .host(name)
             .map_err(|taken| Status::conflict(request.group_resource(), name.as_str(), &taken.to_string()))?;
 
-        let show = Show::Object { program, filter: Filter::Everything, only: None };
+        let transform = ResponseTransform::Object { program, filter: Filter::Everything, only: None };
         let target = |dry: bool| {
             let mut query = self.info.query().borrowed();
             if dry {
@@ -75,7 +75,7 @@ impl Asked<'_> {
         let mut tried = self.upstream(Method::PATCH, &target(true), As::Agent, full(mapped.clone()))?;
         self.readable(&mut tried)?;
         if options.dry_run {
-            let mut plan = self.planned(request, tried, show);
+            let mut plan = self.planned(request, tried, transform);
             plan.mapping = self.mapping.clone().asking_for(name.clone());
             plan.after = After::Tried;
             return Ok(plan);
@@ -93,7 +93,7 @@ impl Asked<'_> {
         for key in [header::ACCEPT, header::CONTENT_TYPE] {
             first.headers_mut().insert(key, HeaderValue::from_static("application/json"));
         }
-        let mut plan = self.planned(request, first, show);
+        let mut plan = self.planned(request, first, transform);
         plan.mapping = self.mapping.clone().asking_for(name.clone());
         plan.after = After::FirstApply(FirstApply { name: name.to_string(), target: target(false), body: mapped });
         Ok(plan)

@@ -20,14 +20,14 @@ use kube_wire::status::Denied;
 use kube_wire::{ResourceRequest, Status, Target, Verb};
 use rewrite::{HostNamespace, VirtualNamespace};
 
-use super::{Asked, rbac};
+use super::{ApiRequest, rbac};
 use crate::refusal::Refusal;
 use caller::Caller;
 use caller::authz::Refused;
 use caller::reviews::Attributes;
 
 /// A request whose caller is authenticated, but not authorised yet.
-pub(crate) struct Identified<'a>(Asked<'a>);
+pub(crate) struct Identified<'a>(ApiRequest<'a>);
 
 /// The place on the host to which a request for a namespace goes.
 enum Place {
@@ -42,8 +42,8 @@ enum Place {
 // === impl Identified ===
 
 impl<'a> Identified<'a> {
-    pub(super) fn new(asked: Asked<'a>) -> Self {
-        Self(asked)
+    pub(super) fn new(api_request: ApiRequest<'a>) -> Self {
+        Self(api_request)
     }
 
     /// The caller.
@@ -52,20 +52,22 @@ impl<'a> Identified<'a> {
     }
 
     /// Continues the request if its caller is allowed to make it.
-    pub(crate) async fn authorise(self) -> Result<Asked<'a>, Refusal> {
-        let Self(mut asked) = self;
-        match asked.info.target() {
-            Target::NonResource(request) => asked.parts.authz.non_resource(&asked.caller, request).await?,
-            Target::Resource(_) => asked.authorise_resource().await?,
+    pub(crate) async fn authorise(self) -> Result<ApiRequest<'a>, Refusal> {
+        let Self(mut api_request) = self;
+        match api_request.info.target() {
+            Target::NonResource(request) => {
+                api_request.services.authz.non_resource(&api_request.caller, request).await?;
+            }
+            Target::Resource(_) => api_request.authorise_resource().await?,
         }
-        asked.learn_custom().await?;
-        Ok(asked)
+        api_request.learn_custom().await?;
+        Ok(api_request)
     }
 }
 
-// === impl Asked ===
+// === impl ApiRequest ===
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     async fn authorise_resource(&mut self) -> Result<(), Refusal> {
         let Some(request) = self.info.resource() else { return Ok(()) };
         if !self.caller.is_authenticated() {
@@ -112,7 +114,8 @@ impl Asked<'_> {
         }
         let of_all = Attributes { name: "", ..self.attributes_in(request, host) };
         // One answer about all objects serves every name. The host reviews the name itself.
-        let decision = self.outside(self.parts.authz.check(&self.caller.host, &of_all)).await.map_err(Refused::from)?;
+        let decision =
+            self.outside(self.services.authz.check(&self.caller.host, &of_all)).await.map_err(Refused::from)?;
         if !decision.allowed {
             self.allowed_in(request, host).await?;
         }
@@ -125,9 +128,11 @@ impl Asked<'_> {
         let everywhere = self.allowed_everywhere(request).await;
         let may_look = everywhere.is_ok() || {
             let there = self.attributes_in(request, host);
-            self.outside(self.parts.authz.check(&self.caller.host, &there)).await.is_ok_and(|decision| decision.allowed)
+            self.outside(self.services.authz.check(&self.caller.host, &there))
+                .await
+                .is_ok_and(|decision| decision.allowed)
         };
-        if may_look && self.parts.root.look_for(host).await {
+        if may_look && self.services.root.look_for(host).await {
             self.mapping = self.cluster.mapping();
             if self.mapping.member(host.as_ref()).is_some() {
                 return self.authorise_in(host).await;
@@ -164,7 +169,7 @@ impl Asked<'_> {
         namespace: &HostNamespace,
     ) -> Result<(), Refusal> {
         let attributes = self.attributes_in(request, namespace);
-        Ok(self.outside(self.parts.authz.demand(&self.mapping, &self.caller, &attributes)).await?)
+        Ok(self.outside(self.services.authz.demand(&self.mapping, &self.caller, &attributes)).await?)
     }
 
     /// Whether the caller may do this in the whole cluster: RBAC of the root namespace decides.
@@ -173,14 +178,14 @@ impl Asked<'_> {
         let role = request.name().filter(|_| role).map(|name| self.host_role(name));
         let attributes = self.attributes(request);
         let attributes = Attributes { name: role.as_deref().unwrap_or(attributes.name), ..attributes };
-        Ok(self.outside(self.parts.authz.demand(&self.mapping, &self.caller, &attributes)).await?)
+        Ok(self.outside(self.services.authz.demand(&self.mapping, &self.caller, &attributes)).await?)
     }
 
     /// Whether the caller may also create the object that an apply would create. An API server checks this once it knows
     /// that the object does not exist (`withAuthorization` in apiserver's `handlers/update.go`).
     pub(super) async fn may_create(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
         let attributes = Attributes { verb: Verb::Create.as_str(), ..self.attributes(request) };
-        Ok(self.outside(self.parts.authz.demand(&self.mapping, &self.caller, &attributes)).await?)
+        Ok(self.outside(self.services.authz.demand(&self.mapping, &self.caller, &attributes)).await?)
     }
 
     /// The attributes of this request, in the cluster scope.

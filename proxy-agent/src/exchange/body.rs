@@ -15,8 +15,8 @@ use tokio::time::timeout;
 
 use super::object::{Object, map_json};
 use super::plan::{group_kind, program};
-use super::{Asked, generate};
-use crate::refusal::{Ask, Exhausted, Refusal, Unmapped};
+use super::{ApiRequest, generate};
+use crate::refusal::{DryRunScope, Exhausted, Refusal, Unmapped};
 use crate::translate::{MAX_FORGOTTEN, MAX_REQUEST};
 use host_client::collect::{CollectError, collect_charged, drain};
 use host_client::{RequestBody, empty, full, stream};
@@ -100,7 +100,7 @@ pub(super) fn content_type(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
 }
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// The body for the host.
     pub(super) async fn body(
         &self,
@@ -138,7 +138,7 @@ impl Asked<'_> {
         let mapped = self.map_object(request, &self.new_namespace_mapper(), &object).await?;
         let name = VirtualNamespace::new(&own.name).map_err(|_| {
             let status = Status::bad_request("metadata.name is not the name of a namespace");
-            Unmapped::refusal(status, Ask::KubeApiserver)
+            Unmapped::refusal(status, DryRunScope::KubeApiserver)
         })?;
         Ok((full(mapped), name))
     }
@@ -219,11 +219,11 @@ impl Asked<'_> {
         report: &Report,
     ) -> Result<(), Refusal> {
         for node in &report.nodes {
-            if !self.outside(self.parts.nodes.belongs(self.cluster, node)).await? {
+            if !self.outside(self.services.nodes.belongs(self.cluster, node)).await? {
                 let field = program(request).node_field().unwrap_or_else(|| "spec.nodeName".to_owned());
                 let error = FieldError::invalid(field, node, "not a node of this cluster");
                 let status = Status::invalid(group_kind(request), name, &[error]);
-                return Err(Unmapped::refusal(status, Ask::Nobody));
+                return Err(Unmapped::refusal(status, DryRunScope::Skip));
             }
         }
         Ok(())
@@ -239,5 +239,5 @@ pub(super) fn same_name(request: &ResourceRequest<'_>, own: &str) -> Result<(), 
     }
     // `checkName` in apiserver's `handlers/rest.go`.
     let message = format!("the name of the object ({own}) does not match the name on the URL ({name})");
-    Err(Unmapped::refusal(Status::bad_request(message), Ask::KubeApiserver))
+    Err(Unmapped::refusal(Status::bad_request(message), DryRunScope::KubeApiserver))
 }

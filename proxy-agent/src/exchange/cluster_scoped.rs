@@ -19,13 +19,13 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::body::{Body, content_type};
+use super::host_error::Upstream as Place;
 use super::list::NOBODYS;
-use super::own_words::Upstream as Place;
 use super::plan::{After, As, Plan, program};
 use super::review::Kind;
-use super::{Asked, mirrors};
+use super::{ApiRequest, mirrors};
 use crate::refusal::Refusal;
-use crate::translate::{Show, Upstream, encoding};
+use crate::translate::{ResponseTransform, Upstream, encoding};
 use host_client::collect::MAX_OBJECT;
 use host_client::{HostBody, empty};
 use virtual_cluster::namespaces;
@@ -43,7 +43,7 @@ const LOCAL_APIS: &str = "kube-aggregator.kubernetes.io/automanaged=onstart";
 /// How long a request waits for the agent to know the host's nodes.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     pub(super) async fn cluster_scoped(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
         let class = policy::class(request.group_resource());
         if class == Class::Namespaces {
@@ -52,7 +52,7 @@ impl Asked<'_> {
         if let (Class::Review, Some(kind)) = (class, Kind::of(request)) {
             return self.review(request, kind, None, body).await;
         }
-        let known = self.parts.discovery.resource(request.group_version_resource()).await;
+        let known = self.services.discovery.resource(request.group_version_resource()).await;
         let known = known.map_err(|error| Refusal::from(Status::service_unavailable(error.to_string())))?;
         let Some(known) = known else { return self.unknown(request) };
         if known.namespaced {
@@ -81,7 +81,7 @@ impl Asked<'_> {
             }
             Class::Addresses => {
                 let mut plan = self.pass(request, Filter::ByParent, None).await?;
-                plan.lending = self.lent_everywhere(request).await?;
+                plan.projected = self.projected_everywhere(request).await?;
                 Ok(plan)
             }
             Class::LocalApis => {
@@ -112,8 +112,9 @@ impl Asked<'_> {
         let mut upstream = self.upstream(Method::GET, &target, As::Agent, empty())?;
         upstream.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         // This program finds no namespace in the object, so the filter always hides it.
-        let show = Show::Object { program: Program::default(), filter: Filter::ByNamespace, only: None };
-        Ok(Plan { not_found: Status::path_not_found(), ..self.planned(request, upstream, show) })
+        let transform =
+            ResponseTransform::Object { program: Program::default(), filter: Filter::ByNamespace, only: None };
+        Ok(Plan { not_found: Status::path_not_found(), ..self.planned(request, upstream, transform) })
     }
 
     /// All namespaces of the cluster: the host's response for all its namespaces, filtered while it streams.
@@ -121,7 +122,7 @@ impl Asked<'_> {
         if matches!(request.verb(), Verb::List | Verb::Watch) {
             let hidden = mirrors::hidden(request);
             let mut plan = self.pass(request, Filter::ByNamespace, hidden.as_ref()).await?;
-            plan.lending = self.lent_everywhere(request).await?;
+            plan.projected = self.projected_everywhere(request).await?;
             return Ok(plan);
         }
         // As an API server answers `DELETE /api/v1/pods`.
@@ -140,7 +141,7 @@ impl Asked<'_> {
             Err(refusal) => {
                 let (path, mapping) = (request.path().build(), &self.mapping);
                 let upstream = Place { path: &path, identity: As::Agent, namespace: None, mapping };
-                Err(self.in_own_words(request, &upstream, &Bytes::new(), refusal).await)
+                Err(self.prefer_host_error(request, &upstream, &Bytes::new(), refusal).await)
             }
         }
     }
@@ -164,12 +165,12 @@ impl Asked<'_> {
             whole_objects(&mut upstream)?;
         }
         let program = program(request);
-        let show = if listed {
-            self.list_show(request, program, filter)?
+        let transform = if listed {
+            self.list_transform(request, program, filter)?
         } else {
-            Show::Object { program, filter, only: only.cloned() }
+            ResponseTransform::Object { program, filter, only: only.cloned() }
         };
-        Ok(self.planned(request, upstream, show))
+        Ok(self.planned(request, upstream, transform))
     }
 
     /// Waits until the cluster's nodes are known, shortly after the agent has started.
@@ -199,7 +200,7 @@ impl Asked<'_> {
                     let nobody = SegmentName::new(NOBODYS).expect("a constant segment");
                     let path = request.path_with(None, Some(&nobody));
                     let upstream = Place { path: &path, identity, namespace: None, mapping };
-                    Err(self.in_own_words(request, &upstream, &body.bytes(), refusal).await)
+                    Err(self.prefer_host_error(request, &upstream, &body.bytes(), refusal).await)
                 }
             };
         };
@@ -211,7 +212,11 @@ impl Asked<'_> {
             let target = Self::target(&path, &query);
             let mut upstream = self.upstream(self.info.method().clone(), &target, As::Caller, empty())?;
             self.readable(&mut upstream)?;
-            return Ok(self.planned(request, upstream, self.list_show(request, program(request), Filter::ByName)?));
+            return Ok(self.planned(
+                request,
+                upstream,
+                self.list_transform(request, program(request), Filter::ByName)?,
+            ));
         }
         if request.verb() == Verb::Delete && request.subresource().is_none() && IMMORTAL.contains(&name) {
             return Err(forbidden(request, "this namespace may not be deleted"));
@@ -222,7 +227,7 @@ impl Asked<'_> {
             Err(refusal) => {
                 let (identity, mapping) = (As::Caller, &self.mapping);
                 let upstream = Place { path: &path, identity, namespace: Some(&host), mapping };
-                Err(self.in_own_words(request, &upstream, &body.bytes(), refusal).await)
+                Err(self.prefer_host_error(request, &upstream, &body.bytes(), refusal).await)
             }
         }
     }
@@ -249,8 +254,8 @@ impl Asked<'_> {
             }
         };
         self.readable(&mut upstream)?;
-        let show = Show::Object { program: program(request), filter: Filter::ByName, only: None };
-        let mut plan = self.planned(request, upstream, show);
+        let transform = ResponseTransform::Object { program: program(request), filter: Filter::ByName, only: None };
+        let mut plan = self.planned(request, upstream, transform);
         plan.again = again;
         let is_write = matches!(request.verb(), Verb::Update | Verb::Patch);
         if is_write && self.cluster.pod_security.is_some() && request.subresource() != Some("finalize") {
@@ -269,14 +274,15 @@ impl Asked<'_> {
                     Err(refusal) => {
                         let (identity, mapping) = (As::Agent, &self.mapping);
                         let upstream = Place { path: &path, identity, namespace: None, mapping };
-                        return Err(self.in_own_words(request, &upstream, &body.bytes(), refusal).await);
+                        return Err(self.prefer_host_error(request, &upstream, &body.bytes(), refusal).await);
                     }
                 };
                 let target = Self::target(&path, self.info.query());
                 let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, body)?;
                 self.readable(&mut upstream)?;
-                let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
-                let mut plan = self.planned(request, upstream, show);
+                let transform =
+                    ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None };
+                let mut plan = self.planned(request, upstream, transform);
                 plan.mapping = self.mapping.clone().asking_for(name);
                 self.has_room(request, Growth::Namespace)?;
                 if !is_dry {
@@ -290,7 +296,7 @@ impl Asked<'_> {
 
     /// Whether the quota has room for more mirrors.
     pub(super) fn has_room(&self, request: &ResourceRequest<'_>, growth: Growth<'_>) -> Result<(), Refusal> {
-        let room = self.parts.root.has_room(&self.cluster.name, growth);
+        let room = self.services.root.has_room(&self.cluster.name, growth);
         room.map_err(|full| forbidden(request, &full.to_string()))
     }
 
@@ -304,14 +310,14 @@ impl Asked<'_> {
         &self,
         request: &ResourceRequest<'_>,
         upstream: http::Request<host_client::RequestBody>,
-        show: Show,
+        transform: ResponseTransform,
     ) -> Plan {
         let name = request.path_name().unwrap_or_default();
         Plan {
             request: upstream,
-            show,
+            transform,
             mapping: self.mapping.clone(),
-            lending: None,
+            projected: None,
             otherwise: None,
             not_found: Status::not_found(request.group_resource(), name),
             selecting: None,
@@ -337,7 +343,7 @@ impl Asked<'_> {
         } else {
             serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?
         };
-        self.parts.root.birth(&created).await;
+        self.services.root.birth(&created).await;
         self.warn_of_pod_security(&created["metadata"]["labels"], &mut parts.headers);
         Ok(Response::from_parts(parts, Upstream::Whole(body)))
     }

@@ -7,7 +7,7 @@
 
 use kube_wire::{ResourceRequest, Verb};
 
-use super::Asked;
+use super::ApiRequest;
 use super::cluster_scoped::forbidden;
 use crate::refusal::Refusal;
 use virtual_cluster::gate::Standing;
@@ -15,10 +15,10 @@ use virtual_cluster::gate::Standing;
 const WHY: &str = "the host cluster may not enforce the admission policies that protect the fields of this status on which its \
                    control plane acts; ask the operator of the host cluster";
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Refuses a write of such a status.
     pub(super) fn demand_undirected(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
-        if directs(request) && matches!(self.parts.gate.standing(), Standing::Open | Standing::Unverified) {
+        if directs(request) && matches!(self.services.gate.standing(), Standing::Open | Standing::Unverified) {
             return Err(forbidden(request, WHY));
         }
         Ok(())

@@ -9,15 +9,15 @@ use kube_wire::proto::Reader;
 use kube_wire::query::{DeleteOptions, WriteOptions};
 use serde_json::{Map, Value, json};
 
-use super::Asked;
+use super::ApiRequest;
 use super::body::content_type;
 use super::patch::yaml_to_json;
-use crate::refusal::{Ask, Refusal, Unmapped};
+use crate::refusal::{DryRunScope, Refusal, Unmapped};
 
 /// A `DeleteOptions`, in JSON.
 pub(super) struct Deletion(Value);
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Whether the request is a dry run. The body of a delete may request it, too; other bodies have no options.
     pub(super) fn is_dry_run(&self, body: &Bytes) -> Result<bool, Refusal> {
         if self.info.method() == Method::DELETE {
@@ -35,7 +35,7 @@ impl Asked<'_> {
         }
         let bad = |error: String| {
             let status = Status::bad_request(format!("cannot decode the DeleteOptions: {error}"));
-            Unmapped::refusal(status, Ask::KubeApiserver)
+            Unmapped::refusal(status, DryRunScope::KubeApiserver)
         };
         let json = |json: &[u8]| {
             let options: Result<Map<String, Value>, _> = serde_json::from_slice(json);
@@ -52,7 +52,7 @@ impl Asked<'_> {
                 Deletion::of_protobuf(body).map_err(|error| bad(error.to_string()))
             }
             Ok(_) => Err(bad("it is neither JSON nor YAML nor protobuf".to_owned())),
-            Err(error) => Err(Unmapped::refusal(Status::unsupported_media_type(error), Ask::WithoutBody)),
+            Err(error) => Err(Unmapped::refusal(Status::unsupported_media_type(error), DryRunScope::WithoutBody)),
         }
     }
 }

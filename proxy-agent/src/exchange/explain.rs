@@ -1,10 +1,10 @@
-//! What the agent would do with a request, and what it would ask the host about it first.
+//! Explains what the agent would do with a request, and what it would ask the host before.
 //!
-//! Nothing is decided here: the request is planned by the code that plans all requests, for a host that is not there
-//! (`paper`) and that says yes to whatever it is asked. What it was asked is told ([`Question`]); where an answer of a
-//! real host could change the outcome, that is one of the questions.
+//! This module decides nothing: the code that plans all requests also plans this one. It uses `dry_run_host` instead of
+//! a real host. That host answers yes to every question and records it as a [`Question`]. If the answer of a real host
+//! could change the outcome, one of the recorded questions shows it.
 
-mod paper;
+mod dry_run_host;
 mod question;
 
 use std::future::pending;
@@ -23,18 +23,18 @@ use serde_json::json;
 
 use super::body::{Body, BodyUse};
 use super::plan::{After, Plan};
-use super::{Asked, Parts};
+use super::{ApiRequest, Services};
 use crate::config::{ProxyAgentConfiguration, TakenNodePorts};
 use crate::discovery::Discovery;
 use crate::nodes::Nodes;
 use crate::seal::Seal;
-use crate::translate::Show;
+use crate::translate::ResponseTransform;
 use caller::Authenticator;
 use caller::Authorizer;
+use dry_run_host::DryRunHost;
 use host_client::Host;
 use host_client::api::Following;
 use host_client::api::{Api, Change};
-use paper::Paper;
 pub use question::Question;
 use virtual_cluster::clusters::{ClusterError, VirtualClusters, engine_name};
 use virtual_cluster::gate::{Accepted, Gate};
@@ -136,15 +136,15 @@ pub enum ExplainError {
     Randomness,
 }
 
-/// An agent on paper.
+/// The services of an agent whose host is a [`DryRunHost`].
 struct Agent {
-    parts: Parts,
+    services: Services,
     namespaces: Arc<Namespaces>,
-    asked: Arc<Mutex<Vec<Question>>>,
+    questions: Arc<Mutex<Vec<Question>>>,
 }
 
-/// A host where nothing happens once this has been told.
-struct Quiet(Vec<Change>);
+/// A watch that delivers these changes, and no others. The last one comes first.
+struct StaticWatch(Vec<Change>);
 
 /// Cluster roles that every host has and every virtual cluster shares: those for users (`bootstrappolicy`).
 const SHARED_ROLES: [&str; 4] = ["cluster-admin", "system:basic-user", "system:discovery", "system:public-info-viewer"];
@@ -162,32 +162,32 @@ pub async fn explain(
         Ok(info) => info,
         Err(error) => return Ok(Explanation::refused(Vec::new(), Status::from(&error))),
     };
-    let paper = Paper::new(cluster, &info);
-    let namespaces = paper.namespaces();
-    let agent = Agent::new(config, paper)?;
-    let clusters = &agent.parts.clusters;
+    let dry_run_host = DryRunHost::new(cluster, &info);
+    let namespaces = dry_run_host.namespaces();
+    let agent = Agent::new(config, dry_run_host)?;
+    let clusters = &agent.services.clusters;
     let Some(virtual_cluster) = clusters.get(cluster) else { return Err(ExplainError::NoCluster(cluster.clone())) };
     let (nodes, roles) = (clusters.nodes(), clusters.roles());
-    let definitions = Arc::clone(&agent.parts.definitions);
+    let definitions = Arc::clone(&agent.services.definitions);
     let planned = async {
-        let identified = Asked::identify(&agent.parts, &virtual_cluster, info, head.headers).await?;
-        let asked = identified.authorise().await?;
-        let body = match asked.body_use() {
+        let identified = ApiRequest::identify(&agent.services, &virtual_cluster, info, head.headers).await?;
+        let api_request = identified.authorise().await?;
+        let body = match api_request.body_use() {
             BodyUse::Mapped => Body::Whole(body),
             BodyUse::Passed => Body::Stream(Mutex::new(None)),
             BodyUse::Ignored => Body::Whole(Bytes::new()),
         };
-        asked.plan(&body).await
+        api_request.plan(&body).await
     };
     let planned = tokio::select! {
         biased;
-        () = agent.namespaces.follow(Quiet::telling(namespaces)) => unreachable!("namespaces are followed for ever"),
-        () = nodes.follow(Quiet::nothing()) => unreachable!("nodes are followed for ever"),
-        () = roles.follow(Quiet::shared_roles()) => unreachable!("roles are followed for ever"),
-        () = definitions.follow(Quiet::nothing()) => unreachable!("definitions are followed for ever"),
+        () = agent.namespaces.follow(StaticWatch::telling(namespaces)) => unreachable!("namespaces are followed for ever"),
+        () = nodes.follow(StaticWatch::nothing()) => unreachable!("nodes are followed for ever"),
+        () = roles.follow(StaticWatch::shared_roles()) => unreachable!("roles are followed for ever"),
+        () = definitions.follow(StaticWatch::nothing()) => unreachable!("definitions are followed for ever"),
         planned = planned => planned,
     };
-    let questions = agent.asked.lock().map(|mut asked| std::mem::take(&mut *asked)).unwrap_or_default();
+    let questions = agent.questions.lock().map(|mut questions| std::mem::take(&mut *questions)).unwrap_or_default();
     Ok(match planned {
         Ok(plan) => Explanation { questions, outcome: Outcome::Sent(Box::new(Sent::of(plan).await)) },
         Err(refusal) => Explanation::refused(questions, refusal.into_status()),
@@ -225,7 +225,7 @@ impl Sent {
             target: head.uri.to_string(),
             headers: head.headers,
             body,
-            shown: Shown::of(&plan.show),
+            shown: Shown::of(&plan.transform),
             otherwise: plan.otherwise.map(|other| other.request.uri().to_string()),
             is_birth: plan.after == After::Birth,
         }
@@ -235,13 +235,13 @@ impl Sent {
 // === impl Shown ===
 
 impl Shown {
-    fn of(show: &Show) -> Self {
-        match show {
-            Show::Verbatim | Show::Proxied(_) => Self::Verbatim,
-            Show::Object { only, .. } => Self::Object(only.as_ref().map(ToString::to_string)),
-            Show::Review { .. } => Self::Review,
-            Show::List { filter, .. } => Self::List(Passing::of(*filter)),
-            Show::Watch { filter, .. } => Self::Watch(Passing::of(*filter)),
+    fn of(transform: &ResponseTransform) -> Self {
+        match transform {
+            ResponseTransform::Verbatim | ResponseTransform::Proxied(_) => Self::Verbatim,
+            ResponseTransform::Object { only, .. } => Self::Object(only.as_ref().map(ToString::to_string)),
+            ResponseTransform::Review { .. } => Self::Review,
+            ResponseTransform::List { filter, .. } => Self::List(Passing::of(*filter)),
+            ResponseTransform::Watch { filter, .. } => Self::Watch(Passing::of(*filter)),
         }
     }
 }
@@ -268,16 +268,16 @@ impl Passing {
 // === impl Agent ===
 
 impl Agent {
-    /// As `app` puts a real one together.
-    fn new(config: &ProxyAgentConfiguration, paper: Paper) -> Result<Self, ExplainError> {
-        let asked = paper.asked();
-        let host = Host::answered_by(Arc::new(move |request| paper.answer(request)), &Tasks::new());
+    /// Assembles the services as `app` does for a real agent.
+    fn new(config: &ProxyAgentConfiguration, dry_run_host: DryRunHost) -> Result<Self, ExplainError> {
+        let questions = dry_run_host.questions();
+        let host = Host::answered_by(Arc::new(move |request| dry_run_host.answer(request)), &Tasks::new());
         let names = config.virtual_clusters.iter().map(|cluster| engine_name(&cluster.name));
         let namespaces = Arc::new(Namespaces::new(names));
         let clusters = config.virtual_clusters.iter().map(|cluster| &**cluster);
         let clusters = Arc::new(VirtualClusters::new(clusters, &namespaces, config.reserved())?);
         let definitions = Arc::new(Definitions::default());
-        let parts = Parts {
+        let services = Services {
             authz: Authorizer::new(host.clone()),
             authn: Authenticator::new(host.clone()),
             root: Root::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
@@ -294,19 +294,19 @@ impl Agent {
             clusters,
             host,
         };
-        Ok(Self { parts, namespaces, asked })
+        Ok(Self { services, namespaces, questions })
     }
 }
 
-// === impl Quiet ===
+// === impl StaticWatch ===
 
-impl Quiet {
+impl StaticWatch {
     fn nothing() -> Self {
         Self::telling(Vec::new())
     }
 
     fn telling(objects: Vec<Change>) -> Self {
-        // Told from the end.
+        // `next` pops from the end.
         Self([Change::Synced].into_iter().chain(objects).collect())
     }
 
@@ -319,7 +319,7 @@ impl Quiet {
     }
 }
 
-impl Following for Quiet {
+impl Following for StaticWatch {
     async fn next(&mut self) -> Change {
         match self.0.pop() {
             Some(change) => change,

@@ -6,7 +6,7 @@ use kube_wire::Status;
 use rewrite::protobuf::ObjectName;
 use rewrite::{Mapping, VirtualNamespace};
 
-use crate::refusal::{Ask, Refusal, Unmapped};
+use crate::refusal::{DryRunScope, Refusal, Unmapped};
 
 /// `maxGeneratedNameLength` in apiserver's `pkg/storage/names/generate.go`.
 const LONGEST_BASE: usize = 58;
@@ -27,7 +27,7 @@ pub(super) fn name(mapping: &Mapping, own: &ObjectName) -> Result<Option<Virtual
     let bad = |_| {
         Unmapped::refusal(
             Status::bad_request("metadata.generateName is not a valid prefix of the name of a namespace"),
-            Ask::KubeApiserver,
+            DryRunScope::KubeApiserver,
         )
     };
     let mut made = None;

@@ -10,10 +10,10 @@ use rewrite::pod_security::asked_key;
 use rewrite::view::Filter;
 use rewrite::{Mapping, Program, VirtualNamespace};
 
-use super::Asked;
+use super::ApiRequest;
 use crate::refusal::Refusal;
 use crate::seal::Unopened;
-use crate::translate::{Arrivals, Show, beginning};
+use crate::translate::{Arrivals, ResponseTransform, beginning};
 use virtual_cluster::policy::{self, Class};
 
 /// The label that every Namespace has: its own name.
@@ -26,7 +26,7 @@ const NAMESPACE_FIELDS: [&str; 3] = ["metadata.namespace", "involvedObject.names
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You must \
                                 start a new list without the continue parameter.";
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// The query of a list, watch or deletecollection in host names, with `also` added to its label selector.
     pub(super) fn list_query(
         &self,
@@ -43,7 +43,7 @@ impl Asked<'_> {
         self.field_selector(request, &options, &mut mapped)?;
         if !options.continue_token.is_empty() {
             let list = self.list_id(request);
-            match self.parts.seal.open(&options.continue_token, &list) {
+            match self.services.seal.open(&options.continue_token, &list) {
                 Ok(token) => mapped.set("continue", &token),
                 Err(Unopened::Expired) => return Err(Status::expired(CONTINUE_EXPIRED).into()),
                 Err(Unopened::Nonsense) => {}
@@ -53,22 +53,22 @@ impl Asked<'_> {
     }
 
     /// How the response to a list or watch is shown.
-    pub(super) fn list_show(
+    pub(super) fn list_transform(
         &self,
         request: &ResourceRequest<'_>,
         program: Program,
         filter: Filter,
-    ) -> Result<Show, Refusal> {
+    ) -> Result<ResponseTransform, Refusal> {
         let options = ListOptions::parse(self.info.query())?;
         let watch = options.watch || request.has_watch_prefix();
         Ok(if watch {
             let asked = request.namespace().and_then(|namespace| VirtualNamespace::new(namespace).ok());
             let arrivals = Arrivals::new(Arc::clone(self.cluster), asked);
-            Show::Watch { program, filter, arrivals, bookmarks: beginning(&options) }
+            ResponseTransform::Watch { program, filter, arrivals, bookmarks: beginning(&options) }
         } else {
-            let (seal, token) = (Arc::clone(&self.parts.seal), self.list_id(request));
+            let (seal, token) = (Arc::clone(&self.services.seal), self.list_id(request));
             let (counted, turns) = (request.namespace().is_some(), Arc::clone(&self.cluster.kept.turns));
-            Show::List { program, filter, seal, token, counted, turns }
+            ResponseTransform::List { program, filter, seal, token, counted, turns }
         })
     }
 

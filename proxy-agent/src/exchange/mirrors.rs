@@ -6,7 +6,7 @@ use kube_wire::{ResourceRequest, Status, Verb};
 
 use rewrite::protobuf::ObjectName;
 
-use crate::refusal::{Ask, Refusal, Unmapped};
+use crate::refusal::{DryRunScope, Refusal, Unmapped};
 use virtual_cluster::root::{MIRROR_LABEL, MIRROR_PREFIX};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -53,7 +53,7 @@ fn reserved(name: &str) -> Refusal {
     let detail = format!("names that begin with {MIRROR_PREFIX:?} are reserved");
     let error = FieldError::invalid("metadata.name", name, detail);
     let kind = kube_wire::gvr::GroupKind { group: GROUP, kind: "RoleBinding" };
-    Unmapped::refusal(Status::invalid(kind, name, &[error]), Ask::Nobody)
+    Unmapped::refusal(Status::invalid(kind, name, &[error]), DryRunScope::Skip)
 }
 
 #[cfg(test)]

@@ -10,22 +10,22 @@ use rewrite::{HostNamespace, VirtualNamespace};
 
 use super::body::{Body, content_type};
 use super::cluster_scoped::forbidden;
+use super::host_error::Upstream;
 use super::list::NOBODYS;
-use super::own_words::Upstream;
 use super::plan::{After, As, Plan, program};
 use super::review::Kind;
-use super::{Asked, mirrors, node_ports};
+use super::{ApiRequest, mirrors, node_ports};
 use crate::refusal::Refusal;
-use crate::translate::{Proxied, Show};
+use crate::translate::{Proxied, ResponseTransform};
 use host_client::empty;
 use virtual_cluster::policy;
 use virtual_cluster::shared::Moved;
 
 const NAMESPACES: GroupResource<'_> = GroupResource { group: "", resource: "namespaces" };
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     pub(super) async fn namespaced(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
-        if !request.verb().is_read() && self.parts.discovery.is_reserved(request.group_resource()) {
+        if !request.verb().is_read() && self.services.discovery.is_reserved(request.group_resource()) {
             return Err(forbidden(request, policy::HIDDEN));
         }
         let name = request.namespace().unwrap_or_default();
@@ -36,7 +36,7 @@ impl Asked<'_> {
             if let Some(kind) = Kind::of(request) {
                 return self.review(request, kind, Some((&namespace, &host)), body).await;
             }
-            if let Some(plan) = self.lent(request, &host, body).await? {
+            if let Some(plan) = self.projected(request, &host, body).await? {
                 return Ok(plan);
             }
             let identity = if self.may_read_to_the_end(request, &host).await { As::Agent } else { As::Caller };
@@ -57,10 +57,10 @@ impl Asked<'_> {
     /// Whether this reads in a namespace that is being deleted, by a right to read everywhere. Such rights are bindings in
     /// the namespace, and those end a moment before it does.
     async fn may_read_to_the_end(&self, request: &ResourceRequest<'_>, host: &HostNamespace) -> bool {
-        if !request.verb().is_read() || request.subresource().is_some() || !self.parts.root.is_ending(host) {
+        if !request.verb().is_read() || request.subresource().is_some() || !self.services.root.is_ending(host) {
             return false;
         }
-        let decision = self.outside(self.parts.authz.check(&self.caller.host, &self.attributes(request))).await;
+        let decision = self.outside(self.services.authz.check(&self.caller.host, &self.attributes(request))).await;
         decision.is_ok_and(|decision| decision.allowed)
     }
 
@@ -78,9 +78,9 @@ impl Asked<'_> {
         self.readable(&mut upstream)?;
         Ok(Plan {
             request: upstream,
-            show: self.list_show(request, program(request), Filter::ByNamespace)?,
+            transform: self.list_transform(request, program(request), Filter::ByNamespace)?,
             mapping: self.mapping.clone(),
-            lending: None,
+            projected: None,
             otherwise: None,
             not_found: no_such(request, namespace),
             selecting: None,
@@ -118,7 +118,7 @@ impl Asked<'_> {
             Ok(plan) => plan,
             Err(refusal) => {
                 let upstream = Upstream { path: &path, identity, namespace: Some(host), mapping: &mapping };
-                return Err(self.in_own_words(request, &upstream, &body.bytes(), refusal).await);
+                return Err(self.prefer_host_error(request, &upstream, &body.bytes(), refusal).await);
             }
         };
         plan.mapping = mapping;
@@ -165,24 +165,24 @@ impl Asked<'_> {
                 self.upstream(self.info.method().clone(), &target, identity, body)?
             }
         };
-        let show = if request.is_proxy() {
-            Show::Proxied(Proxied::new(host.as_str(), namespace.as_str()))
+        let transform = if request.is_proxy() {
+            ResponseTransform::Proxied(Proxied::new(host.as_str(), namespace.as_str()))
         } else if is_opaque(request) {
-            Show::Verbatim
+            ResponseTransform::Verbatim
         } else {
             self.readable(&mut upstream)?;
             if listed {
-                self.list_show(request, program(request), Filter::ByNamespace)?
+                self.list_transform(request, program(request), Filter::ByNamespace)?
             } else {
-                Show::Object { program: program(request), filter: Filter::Everything, only: None }
+                ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None }
             }
         };
         Ok(Plan {
             request: upstream,
-            show,
+            transform,
             mapping: self.mapping.clone(),
-            lending: None,
-            otherwise: self.lent_instead(request).await?,
+            projected: None,
+            otherwise: self.projected_fallback(request).await?,
             not_found: no_such(request, namespace.as_str()),
             selecting: None,
             again,

@@ -22,7 +22,7 @@ use serde_json::Value;
 use super::object::Object;
 use super::patch::tree;
 use super::read::JSON;
-use super::{Asked, warning};
+use super::{ApiRequest, warning};
 use crate::refusal::Refusal;
 use crate::translate::{Upstream, encoding};
 use host_client::HostBody;
@@ -49,7 +49,7 @@ pub(super) fn concerns(request: &ResourceRequest<'_>) -> bool {
 /// Node ports of one Service that are replaced. The host names one at a time, and for each all its Services are read.
 const MOST_REPLACED: usize = 32;
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Reads what is known of the ports of the Service at `path`, before it is written.
     pub(super) async fn learn_node_ports(&self, request: &ResourceRequest<'_>, path: &str) -> Result<(), Refusal> {
         let live = if request.verb() == Verb::Create { None } else { self.live_service(request, path).await? };
@@ -93,7 +93,7 @@ impl Asked<'_> {
             let known = self.node_ports.lock().unwrap_or_else(PoisonError::into_inner);
             known.as_ref().map(Ports::taken).unwrap_or_default()
         };
-        let is_looked_at = if is_refused { self.parts.replaces_node_ports } else { !replaced.is_empty() };
+        let is_looked_at = if is_refused { self.services.replaces_node_ports } else { !replaced.is_empty() };
         if !is_looked_at {
             return Ok(Some(response.map(Upstream::Stream)));
         }

@@ -3,14 +3,14 @@
 use kube_wire::Status;
 use kube_wire::request_info::NonResourceRequest;
 
-use super::Asked;
+use super::ApiRequest;
 use super::plan::{After, As, Plan};
 use crate::refusal::Refusal;
-use crate::translate::Show;
+use crate::translate::ResponseTransform;
 use host_client::empty;
 use virtual_cluster::shared::Moved;
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Discovery and its kin say nothing about namespaces, so they pass as they are, in the agent's name, but for resources
     /// that only other virtual clusters have.
     pub(super) async fn non_resource(&self, request: &NonResourceRequest<'_>) -> Result<Plan, Refusal> {
@@ -19,9 +19,9 @@ impl Asked<'_> {
         let advertised = self.advertised(request, upstream.headers_mut()).await?;
         Ok(Plan {
             request: upstream,
-            show: Show::Verbatim,
+            transform: ResponseTransform::Verbatim,
             mapping: self.mapping.clone(),
-            lending: None,
+            projected: None,
             otherwise: None,
             not_found: Status::path_not_found(),
             selecting: None,

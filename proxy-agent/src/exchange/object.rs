@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::patch::yaml_to_json;
 use super::plan::{group_kind, proto_program};
-use crate::refusal::{Ask, Refusal, Unmapped};
+use crate::refusal::{DryRunScope, Refusal, Unmapped};
 use crate::translate::MAX_REQUEST;
 
 /// An object that a client sent.
@@ -55,7 +55,7 @@ impl Object {
             Ok(BodyType::Object(Encoding::Yaml)) => yaml_to_json(body).map(Self::Json),
             Ok(BodyType::Object(Encoding::Protobuf)) => Ok(Self::Protobuf(body.clone())),
             Ok(_) => Err(unsupported("this virtual cluster takes request bodies in JSON, YAML and protobuf")),
-            Err(error) => Err(Unmapped::refusal(Status::unsupported_media_type(error), Ask::WithoutBody)),
+            Err(error) => Err(Unmapped::refusal(Status::unsupported_media_type(error), DryRunScope::WithoutBody)),
         }
     }
 
@@ -63,7 +63,7 @@ impl Object {
     pub(super) fn name(&self) -> Result<ObjectName, Refusal> {
         let bad = |error: String| {
             let status = Status::bad_request(format!("the object's name cannot be read: {error}"));
-            Unmapped::refusal(status, Ask::KubeApiserver)
+            Unmapped::refusal(status, DryRunScope::KubeApiserver)
         };
         match self {
             Self::Json(json) => {
@@ -171,7 +171,7 @@ fn refused(request: &ResourceRequest<'_>, name: &str, refusal: &rewrite::request
 
 fn unsupported(message: &str) -> Refusal {
     let status = Status::failure(415, kube_wire::status::Reason::UnsupportedMediaType, message);
-    Unmapped::refusal(status, Ask::WithoutBody)
+    Unmapped::refusal(status, DryRunScope::WithoutBody)
 }
 
 // === impl Mapped ===

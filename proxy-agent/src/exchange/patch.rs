@@ -24,11 +24,11 @@ use rewrite::json::{Cursor, Edits, Fate, Malformed};
 use rewrite::json_patch::JsonPatch;
 use rewrite::yaml::{Duplicate, YamlError};
 
-use super::Asked;
+use super::ApiRequest;
 use super::body::{content_type, same_name};
 use super::node_ports::Form;
 use super::object::map_json;
-use crate::refusal::{Ask, Refusal, Unmapped};
+use crate::refusal::{DryRunScope, Refusal, Unmapped};
 pub(super) use apply::named;
 use directives::Directives;
 use host_client::{RequestBody, full};
@@ -65,7 +65,7 @@ pub(super) struct Patched {
     pub(super) again: bool,
 }
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Maps a patch of the object at `path`, which is in host names.
     pub(super) async fn patch(
         &self,
@@ -78,7 +78,7 @@ impl Asked<'_> {
             BodyType::JsonPatch => {
                 let patch = JsonPatch::parse(body).map_err(|_| {
                     let status = Status::bad_request("the body is not a JSON patch");
-                    Unmapped::refusal(status, Ask::KubeApiserver)
+                    Unmapped::refusal(status, DryRunScope::KubeApiserver)
                 })?;
                 let program = self.program(request);
                 // The host could apply many operations, or copies of large values, before anyone has seen the result.
@@ -125,7 +125,7 @@ impl Asked<'_> {
             BodyType::Object(_) | BodyType::ApplyCbor => {
                 let message = "this virtual cluster takes patches in JSON and YAML";
                 let status = Status::failure(415, kube_wire::status::Reason::UnsupportedMediaType, message);
-                Err(Unmapped::refusal(status, Ask::WithoutBody))
+                Err(Unmapped::refusal(status, DryRunScope::WithoutBody))
             }
         }
     }
@@ -133,7 +133,7 @@ impl Asked<'_> {
     /// The type of the patch.
     pub(super) fn patch_type(&self) -> Result<BodyType, Refusal> {
         BodyType::of_patch(content_type(&self.headers))
-            .map_err(|error| Unmapped::refusal(Status::unsupported_media_type(error), Ask::WithoutBody))
+            .map_err(|error| Unmapped::refusal(Status::unsupported_media_type(error), DryRunScope::WithoutBody))
     }
 
     /// Converts an object from YAML to JSON. Duplicate keys are an error or a warning, by `fieldValidation` (KEP-2885).
@@ -147,7 +147,7 @@ impl Asked<'_> {
                     "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
                     told.collect::<Vec<_>>().join("\n  ")
                 );
-                return Err(Unmapped::refusal(Status::bad_request(message), Ask::KubeApiserver));
+                return Err(Unmapped::refusal(Status::bad_request(message), DryRunScope::KubeApiserver));
             }
             "Ignore" => {}
             _ => self.warn(told),
@@ -220,16 +220,16 @@ fn converted(body: &Bytes) -> Result<(Bytes, Vec<Duplicate>), Refusal> {
     {
         return Ok((body.clone(), Vec::new()));
     }
-    let bad = |message: &dyn std::fmt::Display, ask| {
-        Unmapped::refusal(Status::bad_request(format!("error decoding YAML: {message}")), ask)
+    let bad = |message: &dyn std::fmt::Display, scope| {
+        Unmapped::refusal(Status::bad_request(format!("error decoding YAML: {message}")), scope)
     };
     let converted = rewrite::yaml::to_json(body).map_err(|error| match error {
         // The host might accept it.
-        YamlError::Ambiguous(_) | YamlError::TooLarge => bad(&error, Ask::Nobody),
-        error => bad(&error, Ask::KubeApiserver),
+        YamlError::Ambiguous(_) | YamlError::TooLarge => bad(&error, DryRunScope::Skip),
+        error => bad(&error, DryRunScope::KubeApiserver),
     })?;
     if !converted.json.starts_with(b"{") {
-        return Err(bad(&"the document is not an object", Ask::KubeApiserver));
+        return Err(bad(&"the document is not an object", DryRunScope::KubeApiserver));
     }
     Ok((converted.json.into(), converted.duplicates))
 }

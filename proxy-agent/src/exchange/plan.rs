@@ -1,4 +1,4 @@
-//! What a plan is: everything that was decided about a request.
+//! A plan: all decisions about a request.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
@@ -12,38 +12,38 @@ use protocol::stream::PREFIX;
 use rewrite::view::Lending;
 use rewrite::{Mapping, Program, ProtoProgram, schema};
 
-use super::Asked;
+use super::ApiRequest;
 use super::apply_namespace::FirstApply;
 use super::rbac::{GROUP, Written};
 use super::shared::Advertised;
-use crate::refusal::{Ask, Refusal, Unmapped};
-use crate::translate::Show;
+use crate::refusal::{DryRunScope, Refusal, Unmapped};
+use crate::translate::ResponseTransform;
 use host_client::RequestBody;
 use virtual_cluster::shared::{self, Moved};
 
-/// Everything that was decided.
+/// All decisions about a request.
 pub(crate) struct Plan {
-    /// In host names, with the identity it goes upstream as.
+    /// The request for the host, with host names and the headers of the caller's identity.
     pub(crate) request: Request<RequestBody>,
-    /// How the answer is shown.
-    pub(crate) show: Show,
-    /// The names that the answer is shown with.
+    /// How the response is transformed for the client.
+    pub(crate) transform: ResponseTransform,
+    /// The mapping for the names in the response.
     pub(crate) mapping: Mapping,
-    /// What the host lends to the answer.
-    pub(crate) lending: Option<Lending>,
-    /// What is done instead if there is no such object.
+    /// The projected objects in the response.
+    pub(crate) projected: Option<Lending>,
+    /// The plan to carry out if the host responds with 404.
     pub(crate) otherwise: Option<Box<Self>>,
-    /// What is said of an object that is not the cluster's.
+    /// The response if the object does not belong to the cluster.
     pub(crate) not_found: Status,
-    /// What is shown of cluster roles, if not all.
+    /// The cluster roles that the client sees; `None` for all.
     pub(crate) selecting: Option<LabelSelector>,
-    /// Whether a conflict is ours: the request is planned anew.
+    /// Whether the agent caused a conflict, so that the request is planned again.
     pub(crate) again: bool,
-    /// What is written of the cluster's RBAC.
+    /// The RBAC objects of the cluster that the request writes.
     pub(crate) written: Option<Written>,
-    /// What follows a success.
+    /// What the agent does after a successful response.
     pub(crate) after: After,
-    /// Where the overlay of a shared object is stored, and was.
+    /// The old and the new place of the overlay of a shared object.
     pub(crate) moved: Moved,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Plan {
 pub(crate) enum After {
     /// Nothing.
     Nothing,
-    /// A namespace was made: it gets its mirrors.
+    /// A namespace was created: write its mirrors.
     Birth,
     /// The labels of the Namespace at this path may have changed, so update what is enforced.
     Labelled(String),
@@ -60,22 +60,22 @@ pub(crate) enum After {
     FirstApply(FirstApply),
     /// A dry run of an apply that would create a namespace.
     Tried,
-    /// A Service was written, or could not be because a node port of it is taken.
+    /// A Service was written, or was refused because one of its node ports is taken.
     NodePorts,
-    /// What others had was updated, and so there is an object more in this cluster.
+    /// An update of an existing shared object created the object for this cluster.
     Made,
-    /// What others have was updated, and so it is gone in this cluster: what is said of that.
+    /// An update of a shared object removed it from this cluster. Respond with this body.
     Gone(Bytes),
-    /// A document that tells of resources: those of others are left out.
+    /// A document that lists resources: remove those of other clusters.
     Advertised(Advertised),
 }
 
-/// As whom a request goes upstream.
+/// The identity with which a request goes upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum As {
-    /// The host's RBAC decides.
+    /// The caller: the host's RBAC decides.
     Caller,
-    /// Authorised in the root namespace already.
+    /// The agent: the caller has been authorised in the root namespace.
     Agent,
 }
 
@@ -97,13 +97,13 @@ const LONGEST_TARGET: usize = 65_534;
 /// `TableOptions` in apimachinery's `pkg/apis/meta/v1/types.go`.
 const INCLUDE_OBJECT: &str = "includeObject";
 
-/// What the subresource `eviction` of a pod takes.
+/// The kind of the subresource `eviction` of a pod.
 const EVICTION: &str = "Eviction";
 
-// === impl Asked ===
+// === impl ApiRequest ===
 
-impl Asked<'_> {
-    /// As whom an object is written: of what is the cluster's own RBAC, the agent has asked what the caller may.
+impl ApiRequest<'_> {
+    /// The identity that writes the object. The agent has already authorised writes of the cluster's own RBAC objects.
     pub(super) fn acts_as(&self) -> As {
         let request = self.info.resource().map(|request| (request.group(), request.resource()));
         match request {
@@ -148,7 +148,7 @@ impl Asked<'_> {
     }
 
     /// Replaces `Accept` by its JSON part, or by its protobuf part if there is no other and the engine can read such
-    /// objects; and asks for the objects of table rows. What comes back can then be mapped.
+    /// objects. Also requests the objects of table rows. The response can then be mapped.
     pub(super) fn readable(&self, request: &mut Request<RequestBody>) -> Result<(), Refusal> {
         let accept = self.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let accept = Accept::parse(accept);
@@ -156,7 +156,7 @@ impl Asked<'_> {
             (Err(_), Target::Resource(resource)) if self.program(resource).has_protobuf() => accept.protobuf_only(),
             (json, _) => json,
         };
-        let only = only.map_err(|error| Unmapped::refusal(Status::not_acceptable(error), Ask::WithoutBody))?;
+        let only = only.map_err(|error| Unmapped::refusal(Status::not_acceptable(error), DryRunScope::WithoutBody))?;
         let value = HeaderValue::from_str(only.header())
             .map_err(|_| Refusal::from(Status::bad_request("the Accept header cannot be read")))?;
         request.headers_mut().insert(header::ACCEPT, value);
@@ -169,18 +169,18 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// Whether tables are to come without their objects. (Other answers have none to leave out.)
+    /// Whether the client requests table rows without their objects. Other responses have no such objects.
     pub(super) fn wants_bare_rows(&self) -> bool {
         matches!(self.info.query().first(INCLUDE_OBJECT), Ok(Some(value)) if value == "None")
     }
 
-    /// The path with a query behind it, if there is one.
+    /// The path, followed by the query if there is one.
     pub(super) fn target(path: &str, query: &Query<'_>) -> String {
         if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.as_str()) }
     }
 }
 
-/// An upstream target. It may be longer than the client's, because host names are longer, and parameters are added.
+/// An upstream target. It may be longer than the client's, because host names are longer and the agent adds parameters.
 pub(super) fn uri(target: &str) -> Result<Uri, Refusal> {
     target.parse().map_err(|_| {
         Refusal::from(if target.len() > LONGEST_TARGET {
@@ -192,9 +192,10 @@ pub(super) fn uri(target: &str) -> Result<Uri, Refusal> {
     })
 }
 
-/// Headers that an API server passes on to the server of a pod (`httputil.ReverseProxy`, behind `WithAuthentication` and
-/// `WithImpersonation` in apiserver's `pkg/endpoints/filters`): all but those about one connection (RFC 9110 section
-/// 7.6.1), the caller's credentials, and those by which it trusts others to name the caller. Handshakes are done again.
+/// Whether an API server forwards a header to the server of a pod (`httputil.ReverseProxy`, behind `WithAuthentication`
+/// and `WithImpersonation` in apiserver's `pkg/endpoints/filters`). It does not forward headers about one connection (RFC
+/// 9110 section 7.6.1), the caller's credentials, and headers by which trusted proxies name the caller. It makes a new
+/// handshake.
 fn is_end_to_end(name: &HeaderName) -> bool {
     const NEVER: [&str; 12] = [
         "authorization",
@@ -224,7 +225,7 @@ pub(super) fn program(request: &ResourceRequest<'_>) -> Program {
     if shared::Kind::of(request.group_resource()).is_some() { program.of_shared() } else { program }
 }
 
-/// The same for an object in protobuf that says it is of `api_version`. Nothing where the schema is not known.
+/// The same for an object in protobuf whose `apiVersion` is `api_version`. `None` if its schema is not known.
 pub(super) fn proto_program(request: &ResourceRequest<'_>, api_version: &str) -> Option<ProtoProgram> {
     let (group, version, kind) = kind(request)?;
     // The one subresource that takes two versions (`AcceptsGroupVersion` in pkg/registry/core/pod/storage/eviction.go).
@@ -232,8 +233,8 @@ pub(super) fn proto_program(request: &ResourceRequest<'_>, api_version: &str) ->
     schema::proto_program_for(group, version, kind)
 }
 
-/// The kind of the objects of a request, as Kubernetes names it when one of them is invalid. Of custom resources only the
-/// plural is known without asking.
+/// The kind of the objects of a request, as Kubernetes names it in a validation error. For custom resources, only the
+/// plural is known without a request to the host.
 pub(super) fn group_kind<'a>(request: &'a ResourceRequest<'_>) -> GroupKind<'a> {
     let (group, _, name) = kind(request).unwrap_or((request.group(), request.version(), request.resource()));
     GroupKind { group, kind: schema::kind_of(group, name).unwrap_or(name) }

@@ -29,12 +29,12 @@ use serde_json::Value;
 use tokio::time::timeout;
 use tunnel::Reservation;
 
-use super::Asked;
-use super::burden::weight;
-use super::own_words::Upstream;
+use super::ApiRequest;
+use super::body_cost::weight;
+use super::host_error::Upstream;
 use super::patch::Patched;
 use super::plan::{As, group_kind, uri};
-use crate::refusal::{Ask, Refusal, Unmapped};
+use crate::refusal::{DryRunScope, Refusal, Unmapped};
 use as_tried::{as_tried, without_managers};
 pub(super) use attempt::NOT_HELD;
 use caller::reviews::Attributes;
@@ -67,7 +67,7 @@ struct Tried {
     is_new: bool,
 }
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Waits until the agent knows the roles that every cluster has, which takes a moment after its start.
     pub(super) async fn known_roles(&self) -> Result<(), Refusal> {
         self.outside(timeout(PATIENCE, self.cluster.roles().synced())).await.map_err(|_| {
@@ -91,7 +91,7 @@ impl Asked<'_> {
             Ok(mapped) => mapped,
             Err(refusal) => {
                 let place = Upstream { path, identity: As::Agent, namespace: None, mapping: &self.mapping };
-                return Err(self.in_own_words(request, &place, body, refusal).await);
+                return Err(self.prefer_host_error(request, &place, body, refusal).await);
             }
         };
         // The host would take long to report 60,000 invalid subjects (`aggregate.Error` in apimachinery's
@@ -141,7 +141,7 @@ impl Asked<'_> {
             return Ok(());
         }
         let create = Attributes { verb: Verb::Create.as_str(), name: host, ..self.attributes(request) };
-        Ok(self.outside(self.parts.authz.demand(&self.mapping, &self.caller, &create)).await?)
+        Ok(self.outside(self.services.authz.demand(&self.mapping, &self.caller, &create)).await?)
     }
 
     /// The name in a new object. Names of the agent's own objects are refused.
@@ -154,7 +154,7 @@ impl Asked<'_> {
 
 fn reserved(kind: GroupKind<'_>, name: &str) -> Refusal {
     let error = FieldError::invalid("metadata.name", name, format!("names that begin with {RESERVED:?} are reserved"));
-    Unmapped::refusal(Status::invalid(kind, name, &[error]), Ask::Nobody)
+    Unmapped::refusal(Status::invalid(kind, name, &[error]), DryRunScope::Skip)
 }
 
 /// Refuses an object whose parsed form takes too much memory.
@@ -173,7 +173,7 @@ fn dry_run(write: &Request<RequestBody>) -> Result<Request<RequestBody>, Refusal
     query.set("dryRun", "All");
     let mut dry = Request::new(write.body().again());
     *dry.method_mut() = write.method().clone();
-    *dry.uri_mut() = uri(&Asked::target(write.uri().path(), &query))?;
+    *dry.uri_mut() = uri(&ApiRequest::target(write.uri().path(), &query))?;
     *dry.headers_mut() = write.headers().clone();
     dry.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     Ok(dry)

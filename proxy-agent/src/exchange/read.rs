@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use kube_wire::{ResourceRequest, Status};
 
-use super::Asked;
+use super::ApiRequest;
 use super::plan::As;
 use crate::refusal::Refusal;
 use host_client::collect::MAX_OBJECT;
@@ -14,7 +14,7 @@ use host_client::{HostBody, empty};
 
 pub(super) const JSON: &str = "application/json";
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Sends a GET that accepts `media_type`.
     pub(super) async fn read_from_host(
         &self,

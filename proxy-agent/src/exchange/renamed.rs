@@ -16,15 +16,15 @@ use rewrite::{Program, schema};
 use serde_json::{Map, Value, json};
 use tracing::warn;
 
-use super::Asked;
+use super::ApiRequest;
 use super::body::{Body, content_type, same_name};
 use super::cluster_scoped::forbidden;
 use super::generate;
-use super::own_words::Upstream as Place;
+use super::host_error::Upstream as Place;
 use super::patch::yaml_to_json;
 use super::plan::{As, Plan, group_kind, program};
-use crate::refusal::{Ask, Refusal, Unmapped};
-use crate::translate::Show;
+use crate::refusal::{DryRunScope, Refusal, Unmapped};
+use crate::translate::ResponseTransform;
 use host_client::{empty, full};
 use virtual_cluster::own_rights::Lack;
 use virtual_cluster::policy::{self, Class, Custom};
@@ -42,7 +42,7 @@ enum Holder {
     Other,
 }
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Determines whether the request is for cluster-scoped custom objects, and how the cluster is served them.
     pub(super) async fn learn_custom(&mut self) -> Result<(), Refusal> {
         self.learn_kinds();
@@ -51,7 +51,7 @@ impl Asked<'_> {
         if request.namespace().is_some() || request.group().is_empty() || is_listed {
             return Ok(());
         }
-        let known = self.parts.discovery.resource(request.group_version_resource()).await;
+        let known = self.services.discovery.resource(request.group_version_resource()).await;
         let known = known.map_err(|error| Refusal::from(Status::service_unavailable(error.to_string())))?;
         if known.is_some_and(|known| known.custom && !known.namespaced) {
             self.custom = Some(self.custom_of(request).await?);
@@ -64,17 +64,17 @@ impl Asked<'_> {
     async fn custom_of(&self, request: &ResourceRequest<'_>) -> Result<Custom, Refusal> {
         self.known_definitions().await?;
         let name = format!("{}.{}", request.resource(), request.group());
-        if let Some(custom) = self.parts.discovery.custom(&name) {
+        if let Some(custom) = self.services.discovery.custom(&name) {
             return Ok(custom);
         }
         // Another agent may have just created it.
         let definition = self.definition(&name).await?;
         let is_of_clusters = definition.is_some_and(|definition| definition.is_of_clusters());
-        Ok(self.parts.discovery.custom_of(&name, is_of_clusters))
+        Ok(self.services.discovery.custom_of(&name, is_of_clusters))
     }
 
     fn learn_kinds(&mut self) {
-        self.mapping = self.mapping.clone().renaming(self.parts.discovery.renamed());
+        self.mapping = self.mapping.clone().renaming(self.services.discovery.renamed());
     }
 
     /// Whether the request is about objects that have other names on the host.
@@ -115,7 +115,7 @@ impl Asked<'_> {
     /// Makes sure that the agent itself has the right to write.
     pub(super) async fn may_write_itself(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
         let scans = &self.cluster.kept.scans;
-        match self.outside(self.parts.own_rights.to_write(request.group_resource(), scans)).await {
+        match self.outside(self.services.own_rights.to_write(request.group_resource(), scans)).await {
             Ok(()) => Ok(()),
             Err(Lack::NotGiven) => Err(forbidden(request, policy::NOT_GIVEN)),
             Err(Lack::NotDue) => Err(forbidden(request, policy::HIDDEN)),
@@ -134,8 +134,8 @@ impl Asked<'_> {
         let sent = if request.verb() == Verb::DeleteCollection { full(body.clone()) } else { empty() };
         let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, sent)?;
         self.readable(&mut upstream)?;
-        let show = self.list_show(request, self.program(request), Filter::ByRole)?;
-        Ok(self.planned(request, upstream, show))
+        let transform = self.list_transform(request, self.program(request), Filter::ByRole)?;
+        Ok(self.planned(request, upstream, transform))
     }
 
     async fn new_renamed(&self, request: &ResourceRequest<'_>, body: &Bytes) -> Result<Plan, Refusal> {
@@ -155,8 +155,9 @@ impl Asked<'_> {
         let target = Self::target(&path, self.info.query());
         let mut upstream = self.upstream(Method::POST, &target, As::Agent, body)?;
         self.readable(&mut upstream)?;
-        let show = Show::Object { program: self.program(request), filter: Filter::ByRole, only: None };
-        let mut plan = self.planned(request, upstream, show);
+        let transform =
+            ResponseTransform::Object { program: self.program(request), filter: Filter::ByRole, only: None };
+        let mut plan = self.planned(request, upstream, transform);
         plan.mapping = self.mapping.clone().about_object(&name);
         Ok(plan)
     }
@@ -188,12 +189,12 @@ impl Asked<'_> {
         let query = if listed { self.list_query(request, None)? } else { self.info.query().borrowed().into_owned() };
         let mut upstream = self.upstream(Method::GET, &Self::target(&path, &query), As::Agent, empty())?;
         self.readable(&mut upstream)?;
-        let show = if listed {
-            self.list_show(request, self.program(request), Filter::ByRole)?
+        let transform = if listed {
+            self.list_transform(request, self.program(request), Filter::ByRole)?
         } else {
-            Show::Object { program: self.program(request), filter: Self::filter(request), only: None }
+            ResponseTransform::Object { program: self.program(request), filter: Self::filter(request), only: None }
         };
-        let mut plan = self.planned(request, upstream, show);
+        let mut plan = self.planned(request, upstream, transform);
         plan.mapping = self.mapping.clone().about_object(name);
         Ok(plan)
     }
@@ -228,8 +229,9 @@ impl Asked<'_> {
             Err(refusal) => return Err(self.renamed_refused(request, &path, body, refusal).await),
         };
         self.readable(&mut upstream)?;
-        let show = Show::Object { program: self.program(request), filter: Self::filter(request), only: None };
-        let mut plan = self.planned(request, upstream, show);
+        let transform =
+            ResponseTransform::Object { program: self.program(request), filter: Self::filter(request), only: None };
+        let mut plan = self.planned(request, upstream, transform);
         plan.mapping = self.mapping.clone().about_object(name);
         plan.again = again;
         Ok(plan)
@@ -265,7 +267,7 @@ impl Asked<'_> {
         refusal: Refusal,
     ) -> Refusal {
         let place = Place { path, identity: As::Agent, namespace: None, mapping: &self.mapping };
-        self.in_own_words(request, &place, body, refusal).await
+        self.prefer_host_error(request, &place, body, refusal).await
     }
 
     /// A `Scale` has no labels of its object.
@@ -278,7 +280,7 @@ impl Asked<'_> {
         let missing = || Refusal::from(Status::not_found(request.group_resource(), name));
         let host = self.mapping.object(name).map_err(|error| {
             let error = FieldError::invalid("metadata.name", name, error.to_string());
-            let refusal = Unmapped::refusal(Status::invalid(group_kind(request), name, &[error]), Ask::Nobody);
+            let refusal = Unmapped::refusal(Status::invalid(group_kind(request), name, &[error]), DryRunScope::Skip);
             if request.verb().is_read() || request.verb() == Verb::Delete { missing() } else { refusal }
         })?;
         let segment = SegmentName::new(host).map_err(|_| missing())?;

@@ -16,12 +16,12 @@ use kube_wire::{ResourceRequest, Verb};
 use rewrite::view::Filter;
 use rewrite::{HostNamespace, VirtualNamespace};
 
-use super::Asked;
+use super::ApiRequest;
 use super::body::Body;
-use super::own_words::Upstream;
+use super::host_error::Upstream;
 use super::plan::{As, Plan, group_kind, program};
 use crate::refusal::Refusal;
-use crate::translate::{Answer, Ruling, Show};
+use crate::translate::{Answer, ResponseTransform, Ruling};
 use caller::HostUser;
 use caller::authz::paths::PathClass;
 use caller::identity::host_user::{ACCOUNTS, AUTHENTICATED, UNAUTHENTICATED};
@@ -65,7 +65,7 @@ impl Kind {
     }
 }
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Handles a review. `namespace` is the namespace of a LocalSubjectAccessReview.
     pub(super) async fn review(
         &self,
@@ -86,7 +86,7 @@ impl Asked<'_> {
             Err(refusal) => {
                 let namespace = namespace.map(|(_, host)| host);
                 let upstream = Upstream { path: &path, identity, namespace, mapping: &self.mapping };
-                Err(self.in_own_words(request, &upstream, &body.bytes(), refusal).await)
+                Err(self.prefer_host_error(request, &upstream, &body.bytes(), refusal).await)
             }
         }
     }
@@ -120,8 +120,8 @@ impl Asked<'_> {
         let answer = Answer { ruling, root, about: report.about, host_tokens };
         // The answer about a token already has the user in virtual names.
         let program = if kind == Kind::Token { rewrite::schema::program_of_any() } else { program(request) };
-        let show = Show::Review { program, filter: Filter::Everything, answer };
-        let mut plan = self.planned(request, upstream, show);
+        let transform = ResponseTransform::Review { program, filter: Filter::Everything, answer };
+        let mut plan = self.planned(request, upstream, transform);
         if let Some((name, _)) = namespace {
             plan.mapping = plan.mapping.asking_for(name.clone());
         }
@@ -132,12 +132,12 @@ impl Asked<'_> {
     async fn ruling(&self, question: &Question) -> Result<Ruling, Refusal> {
         if let Some(attributes) = &question.resource {
             let (resource, subresource, verb) = (attributes.as_resource(), &*attributes.subresource, &*attributes.verb);
-            if self.parts.shared.load().let_do(resource, subresource, verb) {
+            if self.services.shared.load().let_do(resource, subresource, verb) {
                 return Ok(Ruling::Host);
             }
-            let withheld = match self.parts.discovery.known_custom(resource) {
+            let withheld = match self.services.discovery.known_custom(resource) {
                 Some(custom) => policy::withheld_custom(custom, verb),
-                None if self.parts.discovery.is_reserved(resource) => policy::withheld_custom(Custom::Hidden, verb),
+                None if self.services.discovery.is_reserved(resource) => policy::withheld_custom(Custom::Hidden, verb),
                 None => policy::withheld(resource, subresource, verb),
             };
             return Ok(withheld.map_or(Ruling::Host, Ruling::Withheld));
@@ -157,7 +157,7 @@ impl Asked<'_> {
                     }
                 };
                 let Some(user) = user else { return Ok(Ruling::Agent(false)) };
-                let rules = self.parts.authz.rules(user, &self.cluster.root).await;
+                let rules = self.services.authz.rules(user, &self.cluster.root).await;
                 let rules = rules.map_err(|error| Refusal::from(kube_wire::Status::from(&error)))?;
                 Ok(Ruling::Agent(rules.allow_path(verb, path)))
             }

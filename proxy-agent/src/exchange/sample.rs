@@ -24,7 +24,7 @@ use rewrite::{json, protobuf};
 use super::body::{BodyUse, content_type};
 use super::plan::uri;
 use super::rbac::NOT_HELD;
-use super::{Asked, warning};
+use super::{ApiRequest, warning};
 use crate::refusal::Refusal;
 use crate::translate::encoding;
 use host_client::collect::MAX_OBJECT;
@@ -147,9 +147,9 @@ impl Measures {
     }
 }
 
-// === impl Asked ===
+// === impl ApiRequest ===
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Sends a request to the host. If its body needs samples, the host validates them first.
     pub(super) async fn send(&self, request: Request<RequestBody>) -> Result<Response<HostBody>, Refusal> {
         let body = request.body().bytes();
@@ -200,7 +200,7 @@ impl Asked<'_> {
             return false;
         }
         let name = || format!("{}.{}", request.resource(), request.group());
-        !self.is_of_definitions() && (self.is_built_in() || self.parts.definitions.is_of_clusters(&name()).is_some())
+        !self.is_of_definitions() && (self.is_built_in() || self.services.definitions.is_of_clusters(&name()).is_some())
     }
 
     fn form(&self, method: &Method) -> Form {
@@ -301,7 +301,7 @@ impl Asked<'_> {
         }
         let mut dry = Request::new(full(sample));
         *dry.method_mut() = request.method().clone();
-        *dry.uri_mut() = uri(&Asked::target(request.uri().path(), &query))?;
+        *dry.uri_mut() = uri(&ApiRequest::target(request.uri().path(), &query))?;
         dry.headers_mut().clone_from(request.headers());
         dry.extensions_mut().clone_from(request.extensions());
         Ok(dry)

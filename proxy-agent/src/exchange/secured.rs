@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::plan::As;
 use super::read::JSON;
-use super::{Asked, warning};
+use super::{ApiRequest, warning};
 use crate::refusal::Refusal;
 use crate::translate::Upstream;
 use host_client::{HostBody, empty, full};
@@ -17,7 +17,7 @@ use virtual_cluster::pod_security::{self, correction};
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Sets the labels of the namespace at `path`, which is in host names. The response is the updated object, in the
     /// form that the client requested.
     pub(super) async fn secured(

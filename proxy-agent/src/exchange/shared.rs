@@ -40,15 +40,15 @@ use serde_json::{Map, Value};
 
 pub(super) use advertised::Advertised;
 
-use super::Asked;
+use super::ApiRequest;
 use super::body::{Body, content_type};
-use super::burden::weight;
+use super::body_cost::weight;
 use super::cluster_scoped::forbidden;
-use super::own_words::Upstream;
+use super::host_error::Upstream;
 use super::patch::{MAX_LIVE, too_many_parts};
 use super::plan::{As, Plan};
 use crate::refusal::Refusal;
-use crate::translate::Show;
+use crate::translate::ResponseTransform;
 use host_client::api::Api;
 use host_client::collect::MAX_OBJECT;
 use host_client::{HostBody, RequestBody, empty, full};
@@ -68,7 +68,7 @@ enum Written {
     Custom,
 }
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Handles a request that RBAC in the root namespace allows.
     pub(super) async fn shared(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
         let place = request.path().build();
@@ -85,7 +85,7 @@ impl Asked<'_> {
             Ok(plan) => Ok(plan),
             Err(refusal) => {
                 let upstream = Upstream { path: &place, identity: As::Agent, namespace: None, mapping: &self.mapping };
-                Err(self.in_own_words(request, &upstream, &body.bytes(), refusal).await)
+                Err(self.prefer_host_error(request, &upstream, &body.bytes(), refusal).await)
             }
         }
     }
@@ -100,7 +100,7 @@ impl Asked<'_> {
             Some(custom) => (custom == Custom::Shared).then_some(Written::Custom),
             None => Kind::of(request.group_resource()).map(Written::Kind),
         };
-        let is_listed = self.parts.shared.load().lets_write(request.group_resource());
+        let is_listed = self.services.shared.load().lets_write(request.group_resource());
         let is_there = match request.subresource() {
             None => true,
             Some("status") => written == Some(Written::Kind(Kind::CustomResourceDefinition)),
@@ -122,7 +122,7 @@ impl Asked<'_> {
         let target = Self::target(&request.path().build(), self.info.query());
         let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
         self.readable(&mut upstream)?;
-        Ok(self.planned(request, upstream, self.shown(request)))
+        Ok(self.planned(request, upstream, self.shared_transform(request)))
     }
 
     /// Lists the objects that the query selects, by the labels that the cluster sees.
@@ -133,8 +133,8 @@ impl Asked<'_> {
         let target = Self::target(&request.path().build(), &query);
         let mut upstream = self.upstream(method, &target, As::Agent, empty())?;
         self.readable(&mut upstream)?;
-        let show = self.list_show(request, self.program(request), Filter::Shared)?;
-        let mut plan = self.planned(request, upstream, show);
+        let transform = self.list_transform(request, self.program(request), Filter::Shared)?;
+        let mut plan = self.planned(request, upstream, transform);
         plan.selecting = Some(selector).filter(|selector| !selector.is_empty());
         Ok(plan)
     }
@@ -149,7 +149,7 @@ impl Asked<'_> {
 
     /// A client for the agent's own requests.
     fn api(&self) -> Api {
-        Api::new(self.parts.host.clone())
+        Api::new(self.services.host.clone())
     }
 
     /// The object at `path`, even if this cluster does not see it.
@@ -269,8 +269,8 @@ impl Asked<'_> {
     }
 
     /// How one object is shown.
-    fn shown(&self, request: &ResourceRequest<'_>) -> Show {
-        Show::Object { program: self.program(request), filter: Filter::Shared, only: None }
+    fn shared_transform(&self, request: &ResourceRequest<'_>) -> ResponseTransform {
+        ResponseTransform::Object { program: self.program(request), filter: Filter::Shared, only: None }
     }
 }
 

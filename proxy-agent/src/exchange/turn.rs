@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::yield_now;
 use tunnel::Reservation;
 
-use super::Asked;
+use super::ApiRequest;
 use crate::refusal::{Exhausted, Refusal};
 use host_client::{HostBody, HostError, RequestBody};
 use virtual_cluster::share::turns::Size;
@@ -58,7 +58,7 @@ impl Turn {
     }
 }
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Waits until the host may get a body of this size, and holds its permit until [`Turn::end`]. For a large body, also waits
     /// until it may be parsed, and lets the rest of the plan run in its turn. A small body waits for nothing. Refuses the
     /// request if the cluster must wait after refusals, which may have changed in the meantime.
@@ -111,7 +111,7 @@ impl Asked<'_> {
     pub(super) async fn send_unsampled(&self, request: Request<RequestBody>) -> Result<Response<HostBody>, HostError> {
         let sent = async {
             let is_parsing = self.turn.held.lock().unwrap_or_else(PoisonError::into_inner).parsed.take().is_some();
-            let response = self.parts.host.send(request).await;
+            let response = self.services.host.send(request).await;
             if is_parsing {
                 let permit = self.cluster.kept.turns.parsed_again().await;
                 self.turn.held.lock().unwrap_or_else(PoisonError::into_inner).parsed = permit;

@@ -1,7 +1,7 @@
-//! Requests that switch protocols: exec, attach, port-forward, and pods' own servers.
+//! Requests that switch protocols: exec, attach, port-forward, and requests to the servers of pods.
 //!
-//! The tunnel carries them as extended CONNECT, with the real method in a header; the API server gets an HTTP/1.1
-//! upgrade on a connection of its own. From its 101 on, bytes pass both ways.
+//! The tunnel carries them as extended CONNECT, with the method of the client in a header. The API server gets an
+//! HTTP/1.1 upgrade on a separate connection. After its response 101, bytes are forwarded in both directions.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use kube_wire::{RequestInfo, Status, Target};
 use protocol::stream::METHOD;
 use tracing::debug;
 
+use super::log_metadata::LogMetadata;
 use super::plan::Plan;
-use super::told::Told;
-use super::{Asked, Parts};
+use super::{ApiRequest, Services};
 use crate::exchange::body::Body;
 use crate::refusal::Refusal;
-use crate::translate::{ShownBody, show};
+use crate::translate::{ShownBody, transform_response};
 use host_client::{Conversation, Switched};
 use virtual_cluster::clusters::VirtualCluster;
 
@@ -35,21 +35,21 @@ const HANDSHAKE: [HeaderName; 6] = [
     HeaderName::from_static("x-stream-protocol-version"),
 ];
 
-/// What the host answered.
+/// The host's response.
 pub(super) enum Answer {
-    /// 101.
+    /// The host has switched protocols (101).
     Conversation { head: Response<()>, host: Conversation, client: Inbound },
-    /// Anything else.
+    /// Any other response.
     Response(Response<ShownBody>),
 }
 
 pub(super) async fn exchange(
-    parts: &Parts,
+    services: &Services,
     cluster: &Arc<VirtualCluster>,
     request: Request<Inbound>,
-    told: &mut Told,
+    log_metadata: &mut LogMetadata,
 ) -> Result<Answer, Refusal> {
-    parts.admit(cluster).await?;
+    services.admit(cluster).await?;
     let (head, client) = request.into_parts();
     let bad = |why: &str| Refusal::from(Status::bad_request(why));
     let method = head.headers.get(METHOD).and_then(|method| Method::from_bytes(method.as_bytes()).ok());
@@ -60,14 +60,14 @@ pub(super) async fn exchange(
 
     let info = RequestInfo::parse(&method, head.uri.path(), head.uri.query());
     let info = info.map_err(|error| Refusal::from(&error))?;
-    let identified = Asked::identify(parts, cluster, info, head.headers).await?;
-    told.identified(identified.caller());
-    let asked = identified.authorise().await?;
-    let connects = matches!(asked.info.target(), Target::Resource(request) if request.is_connect());
+    let identified = ApiRequest::identify(services, cluster, info, head.headers).await?;
+    log_metadata.identified(identified.caller());
+    let api_request = identified.authorise().await?;
+    let connects = matches!(api_request.info.target(), Target::Resource(request) if request.is_connect());
     if !connects {
         return Err(bad("only exec, attach, portforward and proxy switch protocols"));
     }
-    let Plan { mut request, show: shown, mapping, not_found, .. } = asked.plan(&Body::Whole(Bytes::new())).await?;
+    let Plan { mut request, transform, mapping, not_found, .. } = api_request.plan(&Body::Whole(Bytes::new())).await?;
     let headers = request.headers_mut();
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, token);
@@ -77,19 +77,25 @@ pub(super) async fn exchange(
     for (name, value) in &handshake {
         headers.append(name.clone(), value.clone());
     }
-    // A bearer token may come as a WebSocket protocol; `who` has taken it out of the client's list.
-    if let Some(protocols) = asked.headers.get(header::SEC_WEBSOCKET_PROTOCOL) {
+    // A bearer token may come as a WebSocket protocol. `authn` has removed it from the client's list.
+    if let Some(protocols) = api_request.headers.get(header::SEC_WEBSOCKET_PROTOCOL) {
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocols.clone());
     } else {
         headers.remove(header::SEC_WEBSOCKET_PROTOCOL);
     }
-    match parts.host.switch(request).await? {
+    match services.host.switch(request).await? {
         Switched::Upgraded(head, host) => Ok(Answer::Conversation { head, host, client }),
         Switched::Refused(response) => {
             let response = response.map(crate::translate::Upstream::Stream);
-            show(&asked.view(mapping), shown, || not_found, response, asked.answer_collector())
-                .await
-                .map(Answer::Response)
+            transform_response(
+                &api_request.view(mapping),
+                transform,
+                || not_found,
+                response,
+                api_request.answer_collector(),
+            )
+            .await
+            .map(Answer::Response)
         }
     }
 }
@@ -107,18 +113,22 @@ fn handshake(headers: &HeaderMap) -> HeaderMap {
 // === impl Answer ===
 
 impl Answer {
-    /// Tells the client, and carries what follows.
-    pub(super) async fn carry(self, mut respond: SendResponse<Bytes>, told: &Told) -> Result<(), h2::Error> {
+    /// Sends the response to the client, and then forwards bytes or the body.
+    pub(super) async fn carry(
+        self,
+        mut respond: SendResponse<Bytes>,
+        log_metadata: &LogMetadata,
+    ) -> Result<(), h2::Error> {
         match self {
             Self::Conversation { head, host, client } => {
                 let mut response = Response::new(());
-                // 101 is not a status of HTTP/2; 200 says the same of an extended CONNECT (RFC 8441 section 5).
+                // HTTP/2 has no status 101. The response to an accepted extended CONNECT is 200 (RFC 8441 section 5).
                 *response.status_mut() = StatusCode::OK;
                 *response.headers_mut() = head.headers().clone();
                 for name in [header::CONNECTION, header::UPGRADE] {
                     response.headers_mut().remove(name);
                 }
-                told.write(response.headers_mut());
+                log_metadata.write(response.headers_mut());
                 let outbound = respond.send_response(response, false)?;
                 let mut traffic = Traffic::default();
                 if let Err(error) = pipe(host, client, outbound, &mut traffic).await {
@@ -131,7 +141,7 @@ impl Answer {
                 let bodiless = body.is_end_stream();
                 // 200 would mean that the protocol was switched.
                 let mut head = Response::from_parts(parts, ());
-                told.write(head.headers_mut());
+                log_metadata.write(head.headers_mut());
                 if head.status() == StatusCode::OK {
                     *head.status_mut() = StatusCode::BAD_REQUEST;
                 }

@@ -9,7 +9,7 @@ use rewrite::VirtualNamespace;
 use rewrite::request::Request;
 use serde::Deserialize;
 
-use super::Asked;
+use super::ApiRequest;
 use super::read::JSON;
 use crate::refusal::Refusal;
 use virtual_cluster::namespaces;
@@ -28,7 +28,7 @@ struct Metadata {
     annotations: BTreeMap<String, String>,
 }
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// How an object is mapped that replaces the one that is there.
     pub(super) async fn whole_mapper(
         &self,

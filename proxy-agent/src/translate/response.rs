@@ -34,7 +34,7 @@ mod protobuf;
 mod watch;
 
 /// How to show a response.
-pub(crate) enum Show {
+pub(crate) enum ResponseTransform {
     /// Unchanged, unless it is a Status of a failure. For logs and discovery.
     Verbatim,
     /// Unchanged in all cases. For the response of a pod's server.
@@ -92,7 +92,7 @@ const ROOM_OF_WATCH: usize = 8192;
 
 /// Why a streamed response ended early.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ShowError {
+pub(crate) enum TransformError {
     /// The connection to the host failed.
     #[error("the host's answer broke off")]
     Host(#[source] HostBodyError),
@@ -103,15 +103,15 @@ pub(crate) enum ShowError {
 
 /// Shows a response. A failure of the host is a Status, regardless of the request. Bodies that must be read as a whole
 /// are charged to `collector`.
-pub(crate) async fn show(
+pub(crate) async fn transform_response(
     view: &View,
-    show: Show,
+    transform: ResponseTransform,
     not_found: impl FnOnce() -> Status,
     response: Response<Upstream>,
     collector: Collector<'_>,
 ) -> Result<Response<ShownBody>, Refusal> {
     let (mut parts, body) = response.into_parts();
-    if let Show::Proxied(proxied) = &show {
+    if let ResponseTransform::Proxied(proxied) = &transform {
         proxied.relocate(&mut parts.headers);
         let is_switching = parts.status == StatusCode::SWITCHING_PROTOCOLS;
         return if is_switching { Err(switching()) } else { Ok(Response::from_parts(parts, body.verbatim())) };
@@ -120,18 +120,21 @@ pub(crate) async fn show(
     let encoding = encoding(&parts.headers);
     let json = encoding == Some(Encoding::Json);
     let failed = parts.status.as_u16() >= 400;
-    let shown = match show {
+    let shown = match transform {
         _ if encoding == Some(Encoding::Protobuf) => {
-            protobuf::show(view, show, not_found, parts.status, body, &mut parts.headers, collector).await?
+            protobuf::transform_response(view, transform, not_found, parts.status, body, &mut parts.headers, collector)
+                .await?
         }
-        Show::List { .. } if parts.status == StatusCode::GONE && json => {
+        ResponseTransform::List { .. } if parts.status == StatusCode::GONE && json => {
             let body = body.collect(collector).await?;
-            match status(view, &Program::default(), Encoding::Json, &body).map(|status| show.sealed(status)) {
+            match status(view, &Program::default(), Encoding::Json, &body).map(|status| transform.sealed(status)) {
                 Some(status) => ShownBody::whole(status.to_json().into(), &mut parts.headers),
                 None => return Err(Refusal::Unreadable("its error is not a Status".to_owned())),
             }
         }
-        Show::Object { program, .. } | Show::List { program, .. } | Show::Watch { program, .. }
+        ResponseTransform::Object { program, .. }
+        | ResponseTransform::List { program, .. }
+        | ResponseTransform::Watch { program, .. }
             if failed && json && program.is_of_cluster_bindings() =>
         {
             let body = body.collect(collector).await?;
@@ -140,7 +143,9 @@ pub(crate) async fn show(
                 None => return Err(Refusal::Unreadable("its error is not a Status".to_owned())),
             }
         }
-        Show::Object { program, .. } if failed && json && parts.status == StatusCode::UNPROCESSABLE_ENTITY => {
+        ResponseTransform::Object { program, .. }
+            if failed && json && parts.status == StatusCode::UNPROCESSABLE_ENTITY =>
+        {
             let body = body.collect(collector).await?;
             let status = Status::from_json(&body).ok().and_then(|status| without_echo(view, &program, status));
             if let Some(status) = status {
@@ -157,29 +162,29 @@ pub(crate) async fn show(
             ShownBody::whole(collector.concat(&shown)?, &mut parts.headers)
         }
         _ if failed => body.verbatim(),
-        Show::Verbatim | Show::Proxied(_) => body.verbatim(),
+        ResponseTransform::Verbatim | ResponseTransform::Proxied(_) => body.verbatim(),
         _ if !json => {
             let media_type = parts.headers.get(header::CONTENT_TYPE).cloned();
             return Err(Refusal::Unreadable(format!("it is {media_type:?}, which was not asked for")));
         }
-        Show::Object { program, filter, only } => {
+        ResponseTransform::Object { program, filter, only } => {
             let body = body.collect(collector).await?;
             let shown = collector.work(body.len(), || object(view, &program, filter, only.as_ref(), &body))?;
             ShownBody::whole(collector.concat(&shown.ok_or_else(not_found)?)?, &mut parts.headers)
         }
-        Show::Review { program, filter, answer } => {
+        ResponseTransform::Review { program, filter, answer } => {
             let body = answer.apply(view.mapping(), &body.collect(collector).await?);
             let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
             let view = view.clone().answering(answer.about);
             let shown = whole(&view, &program, filter, not_found, &body)?;
             ShownBody::whole(collector.concat(&shown)?, &mut parts.headers)
         }
-        Show::List { program, filter, seal, token, counted, turns } => {
+        ResponseTransform::List { program, filter, seal, token, counted, turns } => {
             let list = ListStream::new(view.clone(), program, filter).sealing(move |plain| seal.seal(plain, &token));
             let list = if counted { list.counted() } else { list };
             stream(body, Engine::List(list.deferring(LARGE_LENGTH), turns), &mut parts.headers)?
         }
-        Show::Watch { program, filter, arrivals, bookmarks } => {
+        ResponseTransform::Watch { program, filter, arrivals, bookmarks } => {
             let events = Events::Json(WatchStream::new(view.clone(), program, filter));
             stream(body, Engine::watch(events, arrivals, bookmarks), &mut parts.headers)?
         }
@@ -259,9 +264,9 @@ pub(crate) fn warnings(view: &View, headers: &mut HeaderMap) {
     }
 }
 
-// === impl Show ===
+// === impl ResponseTransform ===
 
-impl Show {
+impl ResponseTransform {
     /// Whether objects that virtual clusters share are shown.
     pub(crate) fn is_of_shared(&self) -> bool {
         match self {
@@ -352,13 +357,13 @@ impl ShownBody {
 
 impl Body for ShownBody {
     type Data = Bytes;
-    type Error = ShowError;
+    type Error = TransformError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ShowError>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, TransformError>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Pieces(pieces) => Poll::Ready(pieces.pop_front().map(|piece| Ok(Frame::data(piece)))),
-            Self::Verbatim(body) => Pin::new(body).poll_frame(cx).map_err(ShowError::Host),
+            Self::Verbatim(body) => Pin::new(body).poll_frame(cx).map_err(TransformError::Host),
             Self::Stream(stream) => stream.poll_frame(cx),
         }
     }
@@ -405,7 +410,7 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
         Self { upstream, out: engine.output(), engine, ready: VecDeque::new(), ended: false }
     }
 
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ShowError>>> {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, TransformError>>> {
         loop {
             if let Some(bytes) = self.ready.pop_front() {
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
@@ -432,7 +437,7 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
                     }
                     Err(WatchError::Stream(error)) => {
                         self.ended = true;
-                        return Poll::Ready(Some(Err(ShowError::Stream(error))));
+                        return Poll::Ready(Some(Err(TransformError::Stream(error))));
                     }
                 }
                 continue;
@@ -450,7 +455,7 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
                 }
                 Some(Err(error)) => {
                     self.ended = true;
-                    return Poll::Ready(Some(Err(ShowError::Host(error))));
+                    return Poll::Ready(Some(Err(TransformError::Host(error))));
                 }
                 None => {
                     self.ended = true;
@@ -460,23 +465,23 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
                         Engine::Watch(_) => Ok(()),
                     };
                     if let Err(error) = finished {
-                        return Poll::Ready(Some(Err(ShowError::Stream(error))));
+                        return Poll::Ready(Some(Err(TransformError::Stream(error))));
                     }
                 }
             }
         }
     }
 
-    fn push(&mut self, mut chunk: Bytes) -> Result<(), ShowError> {
+    fn push(&mut self, mut chunk: Bytes) -> Result<(), TransformError> {
         match &mut self.engine {
             Engine::List(list, turns) => {
                 let out = &mut self.out;
                 // In parts of this length, only an object that spans several parts waits for its turn.
                 while !chunk.is_empty() {
                     let part = chunk.split_to(chunk.len().min(LARGE_LENGTH));
-                    list.push(&part, out).map_err(ShowError::Stream)?;
+                    list.push(&part, out).map_err(TransformError::Stream)?;
                     if list.is_waiting() {
-                        turns.run(|| list.resume(out)).map_err(ShowError::Stream)?;
+                        turns.run(|| list.resume(out)).map_err(TransformError::Stream)?;
                     }
                 }
                 self.ready.extend(self.out.drain());

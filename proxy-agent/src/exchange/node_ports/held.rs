@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::ports::Ports;
-use crate::exchange::Asked;
+use crate::exchange::ApiRequest;
 use crate::exchange::read::JSON;
 use crate::refusal::Refusal;
 
@@ -28,7 +28,7 @@ struct Metadata {
     more: String,
 }
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Whether another Service of the virtual cluster shows this node port. Asked only where the host has refused it.
     pub(super) async fn shows_node_port(&self, port: u16) -> Result<bool, Refusal> {
         let own = self.info.resource().and_then(|request| Some((request.namespace()?, request.path_name()?)));

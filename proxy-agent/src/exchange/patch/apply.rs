@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::super::Asked;
+use super::super::ApiRequest;
 use super::super::node_ports::Form;
 use super::super::read::JSON;
 use super::last_applied::as_stored;
@@ -88,42 +88,49 @@ struct Live {
 
 /// Maps an apply for the host.
 pub(super) async fn apply(
-    asked: &Asked<'_>,
+    api_request: &ApiRequest<'_>,
     request: &ResourceRequest<'_>,
     namespace: Option<&VirtualNamespace>,
     path: &str,
     body: &Bytes,
 ) -> Result<Patched, Refusal> {
-    let json = named(asked, request, asked.yaml(body)?)?;
-    let json = asked.with_node_ports(Form::Apply, &as_stored(asked, request, path, json).await?);
-    let mapper = asked.apply_mapper(request, namespace).await?;
+    let json = named(api_request, request, api_request.yaml(body)?)?;
+    let json = api_request.with_node_ports(Form::Apply, &as_stored(api_request, request, path, json).await?);
+    let mapper = api_request.apply_mapper(request, namespace).await?;
     let guarded = request.subresource().is_none() && GUARDED.contains(&(request.group(), request.resource()));
-    let live = if guarded { live(asked, request, path).await? } else { None };
+    let live = if guarded { live(api_request, request, path).await? } else { None };
     let Some(live) = live else {
-        return asked.sent(path, full(asked.map(request, &asked.program(request), mapper, &json).await?));
+        return api_request
+            .sent(path, full(api_request.map(request, &api_request.program(request), mapper, &json).await?));
     };
-    let options = WriteOptions::parse(asked.info.query())?;
+    let options = WriteOptions::parse(api_request.info.query())?;
     let manager = &options.field_manager;
     let mapper = mapper.partial();
-    let again = asked.is_new_version(&live.metadata.resource_version);
-    let guarded = live.in_this_version(live.with_guard(&asked.cluster.guard, manager, parsed(&json)?));
+    let again = api_request.is_new_version(&live.metadata.resource_version);
+    let guarded = live.in_this_version(live.with_guard(&api_request.cluster.guard, manager, parsed(&json)?));
     if let Some(without) = without_selector(request, &json)
         && !options.force
-        && live.is_hidden(asked)
+        && live.is_hidden(api_request)
         && live.is_owned_by_others(SELECTOR, manager)
     {
         // The host reports any other conflict.
         let without = Bytes::from(without.to_string());
-        let without = asked.map(request, &asked.program(request), mapper.clone(), &without).await?;
-        resolve::try_apply(asked, request, path, without).await?;
+        let without = api_request.map(request, &api_request.program(request), mapper.clone(), &without).await?;
+        resolve::try_apply(api_request, request, path, without).await?;
         // Then only the hidden field is taken over, and only in the version that was read.
-        let mapped = asked.map(request, &asked.program(request), mapper, &guarded).await?;
-        let mut query = asked.info.query().borrowed();
+        let mapped = api_request.map(request, &api_request.program(request), mapper, &guarded).await?;
+        let mut query = api_request.info.query().borrowed();
         query.set("force", "true");
-        let request = asked.upstream(Method::PATCH, &Asked::target(path, &query), asked.acts_as(), full(mapped))?;
+        let request = api_request.upstream(
+            Method::PATCH,
+            &ApiRequest::target(path, &query),
+            api_request.acts_as(),
+            full(mapped),
+        )?;
         return Ok(Patched { request, again });
     }
-    let patched = asked.sent(path, full(asked.map(request, &asked.program(request), mapper, &guarded).await?))?;
+    let patched = api_request
+        .sent(path, full(api_request.map(request, &api_request.program(request), mapper, &guarded).await?))?;
     Ok(Patched { again, ..patched })
 }
 
@@ -131,11 +138,11 @@ pub(super) async fn apply(
 /// engine adds the labels where there is metadata. Without them, the host would remove them from the object (`prune` in
 /// structured-merge-diff's `merge/update.go`).
 pub(in crate::exchange) fn named(
-    asked: &Asked<'_>,
+    api_request: &ApiRequest<'_>,
     request: &ResourceRequest<'_>,
     json: Bytes,
 ) -> Result<Bytes, Refusal> {
-    let is_labelled = LABELLED.contains(&(request.group(), request.resource())) || asked.is_renamed();
+    let is_labelled = LABELLED.contains(&(request.group(), request.resource())) || api_request.is_renamed();
     let Some(name) = request.path_name().filter(|_| is_labelled) else { return Ok(json) };
     let mut object = parsed(&json)?;
     let Some(metadata) = made_at(&mut object, "/metadata") else { return Ok(json) };
@@ -153,13 +160,17 @@ fn parsed(json: &[u8]) -> Result<Value, Refusal> {
     serde_json::from_slice(json).map_err(|error| bad(error).into())
 }
 
-async fn live(asked: &Asked<'_>, request: &ResourceRequest<'_>, path: &str) -> Result<Option<Live>, Refusal> {
-    let response = asked.read_from_host(path, JSON).await?;
+async fn live(
+    api_request: &ApiRequest<'_>,
+    request: &ResourceRequest<'_>,
+    path: &str,
+) -> Result<Option<Live>, Refusal> {
+    let response = api_request.read_from_host(path, JSON).await?;
     if response.status() != StatusCode::OK {
         return Ok(None);
     }
     let unreadable = |error: String| Refusal::Unreadable(error);
-    let body = asked.collected(response).await?;
+    let body = api_request.collected(response).await?;
     let object: Part = serde_json::from_slice(&body).map_err(|error| unreadable(error.to_string()))?;
     let pointer = pod_spec(request.resource());
     let pod = object.at(pointer);
@@ -196,8 +207,8 @@ fn made(value: &mut Value) -> Option<&mut Map<String, Value>> {
 
 impl Live {
     /// Whether the node selector contains only the guard, so that clients do not see it.
-    fn is_hidden(&self, asked: &Asked<'_>) -> bool {
-        let guard = asked.cluster.node_selector.labels.requirements();
+    fn is_hidden(&self, api_request: &ApiRequest<'_>) -> bool {
+        let guard = api_request.cluster.node_selector.labels.requirements();
         !self.keys.is_empty() && self.keys.iter().all(|key| guard.iter().any(|guarded| guarded.key() == key))
     }
 

@@ -12,7 +12,7 @@ use rewrite::name::LAST_APPLIED_ANNOTATION as KEY;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::Asked;
+use super::super::ApiRequest;
 use super::super::plan::As;
 use super::resolve::{read, shown_text};
 use crate::refusal::Refusal;
@@ -37,7 +37,7 @@ struct Annotations {
 
 /// The apply with the stored annotation, if its annotation is what the client was shown.
 pub(super) async fn as_stored(
-    asked: &Asked<'_>,
+    api_request: &ApiRequest<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     json: Bytes,
@@ -48,11 +48,12 @@ pub(super) async fn as_stored(
     let Ok(mut apply) = serde_json::from_slice::<Value>(&json) else { return Ok(json) };
     let Some(given) = annotation(&apply).map(str::to_owned) else { return Ok(json) };
     // If there is no object, or it cannot be read, there is nothing to compare with.
-    let Ok(live) = read(asked, request, asked.upstream(Method::GET, path, As::Agent, empty())?).await else {
+    let Ok(live) = read(api_request, request, api_request.upstream(Method::GET, path, As::Agent, empty())?).await
+    else {
         return Ok(json);
     };
     let Some(stored) = annotated(&live)?.filter(|stored| *stored != given) else { return Ok(json) };
-    if annotated(&shown_text(asked, request, &live)?)?.as_ref() != Some(&given) {
+    if annotated(&shown_text(api_request, request, &live)?)?.as_ref() != Some(&given) {
         return Ok(json);
     }
     apply["metadata"]["annotations"][KEY] = stored.into();

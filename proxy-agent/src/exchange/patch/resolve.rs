@@ -10,9 +10,9 @@ use rewrite::json_patch::JsonPatch;
 use rewrite::view::Filter;
 use serde_json::Value;
 
-use super::super::Asked;
+use super::super::ApiRequest;
+use super::super::host_error::Upstream;
 use super::super::node_ports::Form;
-use super::super::own_words::Upstream;
 use super::pod_spec;
 use crate::refusal::Refusal;
 use host_client::{RequestBody, empty, full};
@@ -26,28 +26,30 @@ const MANAGED: &str = "/metadata/managedFields";
 
 /// Applies a JSON patch to the virtual object.
 pub(super) async fn by_json_patch(
-    asked: &Asked<'_>,
+    api_request: &ApiRequest<'_>,
     request: &ResourceRequest<'_>,
     namespace: Option<&VirtualNamespace>,
     path: &str,
     patch: &JsonPatch,
 ) -> Result<Bytes, Refusal> {
-    if !are_plain(asked.info.query())? {
+    if !are_plain(api_request.info.query())? {
         // The agent sends a PUT next. An empty patch gets the host's error for invalid parameters of a patch.
-        let upstream = Upstream { path, identity: asked.acts_as(), namespace: None, mapping: &asked.mapping };
-        if let Some(said) = asked.dry_run(request, &upstream, full(Bytes::from_static(b"[]"))).await? {
+        let upstream =
+            Upstream { path, identity: api_request.acts_as(), namespace: None, mapping: &api_request.mapping };
+        if let Some(said) = api_request.dry_run(request, &upstream, full(Bytes::from_static(b"[]"))).await? {
             return Err(said.into());
         }
     }
-    let live = read(asked, request, asked.upstream(Method::GET, path, asked.acts_as(), empty())?).await?;
+    let live =
+        read(api_request, request, api_request.upstream(Method::GET, path, api_request.acts_as(), empty())?).await?;
     let does_not_apply = |_| Refusal::from(Status::patch_does_not_apply());
-    let mut object = patch.apply(shown_text(asked, request, &live)?).map_err(does_not_apply)?;
+    let mut object = patch.apply(shown_text(api_request, request, &live)?).map_err(does_not_apply)?;
     if !patch.pointers().any(is_of_managed) {
         // A PUT without managed fields keeps those of the host, which include hidden fields (`fieldManager.Update` in
         // apimachinery's `pkg/util/managedfields/internal/fieldmanager.go`).
         object = without(object, MANAGED);
     }
-    mapped(asked, request, namespace, object).await
+    mapped(api_request, request, namespace, object).await
 }
 
 /// Whether a JSON pointer is of managed fields, or of what contains them.
@@ -67,7 +69,7 @@ fn are_plain(query: &Query<'_>) -> Result<bool, Refusal> {
 /// Removes a directive for the node selector from a strategic merge patch if the client sees no node selector. The
 /// directive has no effect then (`dropDirectives` in apimachinery's strategicpatch), but would affect the guard.
 pub(super) async fn without_moot_directive(
-    asked: &Asked<'_>,
+    api_request: &ApiRequest<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     patch: &Bytes,
@@ -78,8 +80,9 @@ pub(super) async fn without_moot_directive(
     if spec.get("nodeSelector").is_none_or(|selector| selector.get("$patch").is_none()) {
         return Ok(patch.clone());
     }
-    let live = read(asked, request, asked.upstream(Method::GET, path, asked.acts_as(), empty())?).await?;
-    let live = tree(&shown_text(asked, request, &live)?)?;
+    let live =
+        read(api_request, request, api_request.upstream(Method::GET, path, api_request.acts_as(), empty())?).await?;
+    let live = tree(&shown_text(api_request, request, &live)?)?;
     if live.pointer(pod).is_some_and(|spec| !spec["nodeSelector"].is_null()) {
         return Ok(patch.clone());
     }
@@ -89,53 +92,59 @@ pub(super) async fn without_moot_directive(
 
 /// Lets the host apply a mapped patch in a dry run, and returns the result.
 pub(super) async fn by_dry_run(
-    asked: &Asked<'_>,
+    api_request: &ApiRequest<'_>,
     request: &ResourceRequest<'_>,
     namespace: Option<&VirtualNamespace>,
     path: &str,
     patch: Bytes,
 ) -> Result<Bytes, Refusal> {
-    let mut query = asked.info.query().borrowed();
+    let mut query = api_request.info.query().borrowed();
     query.set("dryRun", "All");
-    let dry = asked.upstream(Method::PATCH, &Asked::target(path, &query), asked.acts_as(), full(patch))?;
-    let result = read(asked, request, dry).await?;
-    mapped(asked, request, namespace, shown_text(asked, request, &result)?).await
+    let dry =
+        api_request.upstream(Method::PATCH, &ApiRequest::target(path, &query), api_request.acts_as(), full(patch))?;
+    let result = read(api_request, request, dry).await?;
+    mapped(api_request, request, namespace, shown_text(api_request, request, &result)?).await
 }
 
 /// Lets the host try a mapped apply. Its refusal is the response for the client.
 pub(super) async fn try_apply(
-    asked: &Asked<'_>,
+    api_request: &ApiRequest<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     apply: Bytes,
 ) -> Result<(), Refusal> {
-    let mut query = asked.info.query().borrowed();
+    let mut query = api_request.info.query().borrowed();
     query.set("dryRun", "All");
-    let dry = asked.upstream(Method::PATCH, &Asked::target(path, &query), asked.acts_as(), full(apply))?;
-    read(asked, request, dry).await.map(drop)
+    let dry =
+        api_request.upstream(Method::PATCH, &ApiRequest::target(path, &query), api_request.acts_as(), full(apply))?;
+    read(api_request, request, dry).await.map(drop)
 }
 
 /// Reads an object from the host. Any other response of the host is the response for the client.
 pub(super) async fn read(
-    asked: &Asked<'_>,
+    api_request: &ApiRequest<'_>,
     about: &ResourceRequest<'_>,
     mut request: Request<RequestBody>,
 ) -> Result<Bytes, Refusal> {
     request.headers_mut().insert(header::ACCEPT, http::HeaderValue::from_static("application/json"));
-    let response = asked.send(request).await?;
+    let response = api_request.send(request).await?;
     if response.status() == StatusCode::OK {
-        let object = asked.collected(response).await?;
-        asked.take_turn(Size::of(object.len(), weight(&object))).await?;
+        let object = api_request.collected(response).await?;
+        api_request.take_turn(Size::of(object.len(), weight(&object))).await?;
         return Ok(object);
     }
-    Err(asked.refused(about, response).await)
+    Err(api_request.refused(about, response).await)
 }
 
 /// The object in virtual names.
-pub(super) fn shown_text(asked: &Asked<'_>, request: &ResourceRequest<'_>, object: &Bytes) -> Result<Bytes, Refusal> {
-    let view = asked.view(asked.mapping.clone());
+pub(super) fn shown_text(
+    api_request: &ApiRequest<'_>,
+    request: &ResourceRequest<'_>,
+    object: &Bytes,
+) -> Result<Bytes, Refusal> {
+    let view = api_request.view(api_request.mapping.clone());
     let mut pieces: Vec<Bytes> = Vec::new();
-    view.object(&asked.program(request), Filter::Everything, object, &mut pieces)
+    view.object(&api_request.program(request), Filter::Everything, object, &mut pieces)
         .map_err(|error| Refusal::Unreadable(error.to_string()))?;
     Ok(pieces.concat().into())
 }
@@ -163,12 +172,12 @@ fn without(object: Bytes, pointer: &str) -> Bytes {
 
 /// The patched object in host names.
 async fn mapped(
-    asked: &Asked<'_>,
+    api_request: &ApiRequest<'_>,
     request: &ResourceRequest<'_>,
     namespace: Option<&VirtualNamespace>,
     object: Bytes,
 ) -> Result<Bytes, Refusal> {
-    let json = asked.with_node_ports(Form::Whole, &object);
-    let mapper = asked.whole_mapper(request, namespace).await?;
-    asked.map(request, &asked.program(request), mapper, &json).await
+    let json = api_request.with_node_ports(Form::Whole, &object);
+    let mapper = api_request.whole_mapper(request, namespace).await?;
+    api_request.map(request, &api_request.program(request), mapper, &json).await
 }

@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Asked, GROUP};
+use super::{ApiRequest, GROUP};
 use crate::refusal::Refusal;
 use caller::authz::{SETTLING_ATTEMPTS, SETTLING_PAUSE};
 use caller::identity::ATTEMPT;
@@ -52,13 +52,13 @@ struct Attempt<'a> {
 /// `host` is its name on the host, and `name` that in the virtual cluster. `aggregates` is whether it aggregates rules
 /// of other roles, which requires all rights.
 pub(super) async fn may_grant(
-    asked: &Asked<'_>,
+    api_request: &ApiRequest<'_>,
     request: &ResourceRequest<'_>,
     (host, name): (&str, &str),
     rules: &Value,
     aggregates: bool,
 ) -> Result<(), Refusal> {
-    if allowed(asked, "escalate", "clusterroles", host).await? {
+    if allowed(api_request, "escalate", "clusterroles", host).await? {
         return Ok(());
     }
     let everything = json!([
@@ -71,37 +71,37 @@ pub(super) async fn may_grant(
 
     let mut missing = String::new();
     if !resources.is_empty() {
-        if allowed(asked, "escalate", "roles", ATTEMPT).await? {
+        if allowed(api_request, "escalate", "roles", ATTEMPT).await? {
             // The host would not compare the rules of the attempt.
             let sentence = "cannot check whether you hold the rights that it grants, because you may escalate roles \
                             but not clusterroles: ask for the verb \"escalate\" on clusterroles too";
             return Err(Status::forbidden_because(request.group_resource(), name, sentence).into());
         }
         let role = Attempt { rules: Some(&resources), ..Attempt::of("Role") };
-        if let Some(said) = attempt(asked, request, "roles", &role).await? {
+        if let Some(said) = attempt(api_request, request, "roles", &role).await? {
             missing.push_str(not_held(said, request, name)?.trim_end());
         }
     }
     if !paths.is_empty() {
-        let held = asked.parts.authz.rules(&asked.caller.host, &asked.cluster.root).await;
+        let held = api_request.services.authz.rules(&api_request.caller.host, &api_request.cluster.root).await;
         let held = held.map_err(|error| Refusal::from(Status::from(&error)))?;
         for lacking in lacking(&held, &paths) {
             let line = if missing.is_empty() { "" } else { "\n" };
             write!(missing, "{line}{lacking}").expect("writing to a string");
         }
     }
-    if missing.is_empty() { Ok(()) } else { Err(not_granted(asked, request, name, &missing)) }
+    if missing.is_empty() { Ok(()) } else { Err(not_granted(api_request, request, name, &missing)) }
 }
 
 /// Refuses a ClusterRoleBinding to a role that its writer may not bind.
 pub(super) async fn may_bind(
-    asked: &Asked<'_>,
+    api_request: &ApiRequest<'_>,
     request: &ResourceRequest<'_>,
     name: &str,
     binding: &Value,
 ) -> Result<(), Refusal> {
     let role = binding["roleRef"]["name"].as_str().unwrap_or_default();
-    if allowed(asked, "bind", "clusterroles", role).await? {
+    if allowed(api_request, "bind", "clusterroles", role).await? {
         return Ok(());
     }
     let binding = Attempt {
@@ -109,11 +109,11 @@ pub(super) async fn may_bind(
         role_ref: Some(&binding["roleRef"]),
         ..Attempt::of("RoleBinding")
     };
-    match attempt(asked, request, "rolebindings", &binding).await? {
+    match attempt(api_request, request, "rolebindings", &binding).await? {
         None => Ok(()),
         Some(said) => {
             let missing = not_held(said, request, name)?;
-            Err(not_granted(asked, request, name, &missing))
+            Err(not_granted(api_request, request, name, &missing))
         }
     }
 }
@@ -128,26 +128,26 @@ impl Attempt<'_> {
     }
 }
 
-async fn allowed(asked: &Asked<'_>, verb: &str, resource: &str, name: &str) -> Result<bool, Refusal> {
-    let namespace = &asked.cluster.root;
+async fn allowed(api_request: &ApiRequest<'_>, verb: &str, resource: &str, name: &str) -> Result<bool, Refusal> {
+    let namespace = &api_request.cluster.root;
     let attributes = Attributes { verb, group: GROUP, version: "v1", resource, subresource: "", name, namespace };
-    let decision = asked.outside(asked.parts.authz.check(&asked.caller.host, &attributes)).await;
+    let decision = api_request.outside(api_request.services.authz.check(&api_request.caller.host, &attributes)).await;
     decision.map(|decision| decision.allowed).map_err(|error| Refusal::from(Status::from(&error)))
 }
 
 /// Makes an attempt, and returns the host's refusal, if any. It is repeated soon after a write, because the host's
 /// caches may not have the role or the rights yet.
 async fn attempt(
-    asked: &Asked<'_>,
+    api_request: &ApiRequest<'_>,
     about: &ResourceRequest<'_>,
     resource: &str,
     object: &Attempt<'_>,
 ) -> Result<Option<Status>, Refusal> {
     let object = Bytes::from(serde_json::to_vec(object).expect("values are JSON"));
-    let root = &asked.cluster.root;
+    let root = &api_request.cluster.root;
     let target = format!("/apis/{GROUP}/v1/namespaces/{root}/{resource}/{ATTEMPT}?dryRun=All");
     let mut headers = HeaderMap::new();
-    asked.caller.host.attempting().write(&mut headers);
+    api_request.caller.host.attempting().write(&mut headers);
     for name in [header::ACCEPT, header::CONTENT_TYPE] {
         headers.insert(name, HeaderValue::from_static("application/json"));
     }
@@ -156,17 +156,18 @@ async fn attempt(
         *request.method_mut() = Method::PUT;
         *request.uri_mut() = target.parse().expect("labels and constants make a target");
         *request.headers_mut() = headers.clone();
-        let response = asked.send(request).await?;
+        let response = api_request.send(request).await?;
         let status = response.status();
         if status.is_success() {
             return Ok(None);
         }
         let may_change = matches!(status, StatusCode::FORBIDDEN | StatusCode::NOT_FOUND);
-        if may_change && tried < SETTLING_ATTEMPTS && asked.parts.authz.is_settling(&asked.cluster.name) {
+        if may_change && tried < SETTLING_ATTEMPTS && api_request.services.authz.is_settling(&api_request.cluster.name)
+        {
             sleep(SETTLING_PAUSE * (tried + 1)).await;
             continue;
         }
-        let said = asked.status(about, &asked.mapping, response).await;
+        let said = api_request.status(about, &api_request.mapping, response).await;
         return Ok(Some(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status"))));
     }
     unreachable!("the last attempt returns")
@@ -185,14 +186,14 @@ fn not_held(said: Status, request: &ResourceRequest<'_>, name: &str) -> Result<S
     Err(Status::forbidden_because(request.group_resource(), name, why).into())
 }
 
-fn not_granted(asked: &Asked<'_>, request: &ResourceRequest<'_>, name: &str, missing: &str) -> Refusal {
-    let groups = asked.caller.host.groups().iter().filter_map(|group| match asked.mapping.seen(group) {
+fn not_granted(api_request: &ApiRequest<'_>, request: &ResourceRequest<'_>, name: &str, missing: &str) -> Refusal {
+    let groups = api_request.caller.host.groups().iter().filter_map(|group| match api_request.mapping.seen(group) {
         Seen::Own(group) => Some(group),
         // A counterpart on the host of one of the client's groups.
         Seen::Foreign => None,
     });
     let groups: Vec<_> = groups.map(|group| format!("{group:?}")).collect();
-    let user = asked.caller.virtual_name();
+    let user = api_request.caller.virtual_name();
     let sentence = format!("user {user:?} (groups=[{}]) {NOT_HELD}{missing}", groups.join(" "));
     Status::forbidden_because(request.group_resource(), name, &sentence).into()
 }

@@ -11,13 +11,13 @@ use rewrite::view::Filter;
 use serde_json::Value;
 
 use super::{GROUP, Written, attempt};
-use crate::exchange::Asked;
+use crate::exchange::ApiRequest;
 use crate::exchange::body::Body;
 use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::namespaced::segment;
 use crate::exchange::plan::{As, Plan, group_kind, program};
 use crate::refusal::Refusal;
-use crate::translate::Show;
+use crate::translate::ResponseTransform;
 use host_client::{empty, full};
 use virtual_cluster::root::{CLUSTER_ADMIN, Growth, INTERNAL_LABEL, PROTECTED_LABEL};
 
@@ -31,7 +31,7 @@ const MAX_BYTES: usize = 512 << 10;
 /// The refusal of a write to the administrators' binding.
 const PROTECTED: &str = "it grants the administrators of this virtual cluster their rights, and cannot be changed";
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Handles a request for ClusterRoleBindings.
     pub(in crate::exchange) async fn cluster_bindings(
         &self,
@@ -58,8 +58,9 @@ impl Asked<'_> {
                 let target = Self::target(&self.binding_path(request)?, self.info.query());
                 let mut upstream = self.upstream(Method::DELETE, &target, As::Agent, full(body.bytes()))?;
                 self.readable(&mut upstream)?;
-                let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
-                let mut plan = self.planned(request, upstream, show);
+                let transform =
+                    ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None };
+                let mut plan = self.planned(request, upstream, transform);
                 plan.written = (!self.is_dry_run(&body.bytes())?).then(|| Written::Binding(name.to_owned()));
                 Ok(plan)
             }
@@ -69,8 +70,8 @@ impl Asked<'_> {
                 let target = Self::target(&self.binding_path(request)?, &query);
                 let mut upstream = self.upstream(Method::DELETE, &target, As::Agent, full(body.bytes()))?;
                 self.readable(&mut upstream)?;
-                let show = self.list_show(request, program(request), Filter::Everything)?;
-                let mut plan = self.planned(request, upstream, show);
+                let transform = self.list_transform(request, program(request), Filter::Everything)?;
+                let mut plan = self.planned(request, upstream, transform);
                 plan.written = (!self.is_dry_run(&body.bytes())?).then_some(Written::Bindings);
                 Ok(plan)
             }
@@ -97,12 +98,12 @@ impl Asked<'_> {
         let target = Self::target(&self.binding_path(request)?, &query);
         let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;
         self.readable(&mut upstream)?;
-        let show = if listed {
-            self.list_show(request, program(request), Filter::Everything)?
+        let transform = if listed {
+            self.list_transform(request, program(request), Filter::Everything)?
         } else {
-            Show::Object { program: program(request), filter: Filter::Everything, only: None }
+            ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None }
         };
-        Ok(self.planned(request, upstream, show))
+        Ok(self.planned(request, upstream, transform))
     }
 
     async fn write_binding(&self, request: &ResourceRequest<'_>, name: &str, body: &Body) -> Result<Plan, Refusal> {
@@ -114,7 +115,7 @@ impl Asked<'_> {
             return Err(Status::invalid(kind, name, &errors).into());
         }
         if let Some(message) = excess(&tried.result)
-            && (tried.is_new || self.parts.root.is_growth(&self.cluster.name, &tried.result))
+            && (tried.is_new || self.services.root.is_growth(&self.cluster.name, &tried.result))
         {
             return Err(Status::request_entity_too_large(&message).into());
         }
@@ -122,8 +123,8 @@ impl Asked<'_> {
         self.may_make(request, name, tried.is_new).await?;
         self.has_room(request, Growth::Binding(&tried.result))?;
         self.readable(&mut tried.request)?;
-        let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
-        let mut plan = self.planned(request, tried.request, show);
+        let transform = ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None };
+        let mut plan = self.planned(request, tried.request, transform);
         plan.again = tried.again;
         plan.written = if self.is_dry_run(&body.bytes())? {
             None

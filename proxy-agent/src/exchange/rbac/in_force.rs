@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use crate::exchange::Asked;
+use crate::exchange::ApiRequest;
 
 /// The objects that were written.
 pub(in crate::exchange) enum Written {
@@ -14,11 +14,11 @@ pub(in crate::exchange) enum Written {
     Bindings,
 }
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Ensures that the written object is in force. Call it before the client gets the response.
     pub(in crate::exchange) async fn put_in_force(&self, written: Option<Written>, status: StatusCode) {
         let Some(written) = written.filter(|_| status.is_success()) else { return };
-        let (root, cluster) = (&self.parts.root, &self.cluster.name);
+        let (root, cluster) = (&self.services.root, &self.cluster.name);
         match written {
             Written::Role => {}
             Written::Binding(name) => root.written(cluster, &name).await,
@@ -26,6 +26,6 @@ impl Asked<'_> {
         }
         root.in_force(cluster).await;
         // Reviews in the meantime may not have used the new rights.
-        self.parts.authz.flush(cluster);
+        self.services.authz.flush(cluster);
     }
 }

@@ -12,12 +12,12 @@ use rewrite::view::Filter;
 use serde_json::Value;
 
 use super::{Written, attempt};
-use crate::exchange::Asked;
+use crate::exchange::ApiRequest;
 use crate::exchange::body::Body;
 use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::plan::{As, Plan, group_kind, program};
 use crate::refusal::Refusal;
-use crate::translate::Show;
+use crate::translate::ResponseTransform;
 use host_client::{empty, full};
 use virtual_cluster::roles::Role;
 
@@ -30,7 +30,7 @@ const MAX_BYTES: usize = 512 << 10;
 const SHARED: &str =
     "all virtual clusters of the host share this role of Kubernetes; create a ClusterRole with another name";
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Handles a request for ClusterRoles.
     pub(in crate::exchange) async fn cluster_roles(
         &self,
@@ -61,8 +61,9 @@ impl Asked<'_> {
                 let path = Self::target(&self.role_path(request, name)?, self.info.query());
                 let mut upstream = self.upstream(Method::DELETE, &path, As::Agent, full(body.bytes()))?;
                 self.readable(&mut upstream)?;
-                let show = Show::Object { program: program(request), filter: Filter::Everything, only: None };
-                let mut plan = self.planned(request, upstream, show);
+                let transform =
+                    ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None };
+                let mut plan = self.planned(request, upstream, transform);
                 plan.written = (!self.is_dry_run(&body.bytes())?).then_some(Written::Role);
                 Ok(plan)
             }
@@ -94,12 +95,12 @@ impl Asked<'_> {
         let query = if listed { self.list_query(request, None)? } else { self.info.query().borrowed().into_owned() };
         let mut upstream = self.upstream(Method::GET, &Self::target(&path, &query), As::Agent, empty())?;
         self.readable(&mut upstream)?;
-        let show = if listed {
-            self.list_show(request, program(request), Filter::ByRole)?
+        let transform = if listed {
+            self.list_transform(request, program(request), Filter::ByRole)?
         } else {
-            Show::Object { program: program(request), filter: Filter::ByRole, only: None }
+            ResponseTransform::Object { program: program(request), filter: Filter::ByRole, only: None }
         };
-        Ok(self.planned(request, upstream, show))
+        Ok(self.planned(request, upstream, transform))
     }
 
     /// A list or watch of the cluster's own and shared roles, or a deletion of its own. The agent applies the label
@@ -122,7 +123,7 @@ impl Asked<'_> {
         let target = Self::target(&request.path().build(), &query);
         let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, sent)?;
         self.readable(&mut upstream)?;
-        let mut plan = self.planned(request, upstream, self.list_show(request, program(request), Filter::ByRole)?);
+        let mut plan = self.planned(request, upstream, self.list_transform(request, program(request), Filter::ByRole)?);
         plan.selecting = selecting;
         plan.written =
             (request.verb() == Verb::DeleteCollection && !self.is_dry_run(&body.bytes())?).then_some(Written::Role);
@@ -152,8 +153,8 @@ impl Asked<'_> {
         attempt::may_grant(self, request, (&host, name), &tried.result["rules"], aggregates).await?;
         self.may_make(request, &host, tried.is_new).await?;
         self.readable(&mut tried.request)?;
-        let show = Show::Object { program: program(request), filter: Filter::ByRole, only: None };
-        let mut plan = self.planned(request, tried.request, show);
+        let transform = ResponseTransform::Object { program: program(request), filter: Filter::ByRole, only: None };
+        let mut plan = self.planned(request, tried.request, transform);
         plan.again = tried.again;
         plan.written = (!self.is_dry_run(&body.bytes())?).then_some(Written::Role);
         Ok(plan)

@@ -12,7 +12,7 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::exchange::object::Object;
-use crate::refusal::{Ask, Refusal, Unmapped};
+use crate::refusal::{DryRunScope, Refusal, Unmapped};
 use caller::authz::paths::PathClass;
 
 /// The maximum number of groups in a review.
@@ -56,7 +56,7 @@ struct Groups {
 /// The common fields of all specifications.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Asked {
+struct ReviewedAttributes {
     #[serde(rename = "resourceAttributes")]
     resource: Option<Attributes>,
     #[serde(rename = "nonResourceAttributes")]
@@ -98,7 +98,7 @@ impl Question {
     pub(super) fn read(object: &Object, about: About, kind: GroupKind<'_>) -> Result<Self, Refusal> {
         let bad = |error: String| {
             let status = Status::bad_request(format!("the review cannot be read: {error}"));
-            Unmapped::refusal(status, Ask::KubeApiserver)
+            Unmapped::refusal(status, DryRunScope::KubeApiserver)
         };
         let question = match object {
             Object::Json(json) => Self::of_json(json, about).map_err(|error| bad(error.to_string()))?,
@@ -107,15 +107,15 @@ impl Question {
         match &question.subject {
             Some(Subject { groups: Groups { named, .. }, .. }) if *named > MAX_GROUPS => {
                 let error = FieldError::too_many("spec.groups", *named as u64, MAX_GROUPS as u64);
-                Err(Unmapped::refusal(Status::invalid(kind, "", &[error]), Ask::Nobody))
+                Err(Unmapped::refusal(Status::invalid(kind, "", &[error]), DryRunScope::Skip))
             }
             _ => Ok(question),
         }
     }
 
     fn of_json(json: &[u8], about: About) -> Result<Self, serde_json::Error> {
-        let Review { spec } = serde_json::from_slice::<Review<Asked>>(json)?;
-        let Asked { resource, path } = spec.unwrap_or_default();
+        let Review { spec } = serde_json::from_slice::<Review<ReviewedAttributes>>(json)?;
+        let ReviewedAttributes { resource, path } = spec.unwrap_or_default();
         let subject = match about {
             About::Caller => None,
             About::Named => serde_json::from_slice::<Review<Subject>>(json)?.spec,

@@ -8,7 +8,7 @@ use kube_wire::media::Accept;
 use kube_wire::request_info::NonResourceRequest;
 use serde_json::Value;
 
-use super::Asked;
+use super::ApiRequest;
 use crate::refusal::Refusal;
 use crate::translate::{Collector, Upstream};
 use document::{Document, Redaction};
@@ -24,7 +24,7 @@ pub(in crate::exchange) struct Advertised {
     hidden: Redaction,
 }
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// What must be removed from the response; `None` if it can pass unchanged.
     pub(in crate::exchange) async fn advertised(
         &self,
@@ -33,8 +33,8 @@ impl Asked<'_> {
     ) -> Result<Option<Advertised>, Refusal> {
         let Some(document) = Document::of(request.path()) else { return Ok(None) };
         self.known_definitions().await?;
-        let unserved = self.parts.discovery.hidden();
-        let hidden = Redaction(self.parts.definitions.hidden_from(self.cluster.name.as_str(), &unserved));
+        let unserved = self.services.discovery.hidden();
+        let hidden = Redaction(self.services.definitions.hidden_from(self.cluster.name.as_str(), &unserved));
         if !hidden.concerns(&document) {
             return Ok(None);
         }

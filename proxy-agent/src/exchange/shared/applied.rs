@@ -14,7 +14,7 @@ use kube_wire::{ResourceRequest, Status};
 use rewrite::name::MANAGER_PREFIX;
 use serde_json::Value;
 
-use super::Asked;
+use super::ApiRequest;
 use super::wanted::{APPLY, CONTENT_TYPE, Wanted, check_metadata};
 use crate::exchange::object::map_json;
 use crate::exchange::patch::{tree, yaml_to_json};
@@ -22,7 +22,7 @@ use crate::exchange::plan::As;
 use crate::refusal::Refusal;
 use host_client::full;
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// The result of an apply.
     pub(super) async fn wanted_by_apply(
         &self,

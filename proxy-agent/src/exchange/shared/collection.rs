@@ -6,7 +6,7 @@ use kube_wire::query::ListOptions;
 use kube_wire::{ResourceRequest, Status};
 use serde_json::value::RawValue;
 
-use super::{Asked, Written};
+use super::{ApiRequest, Written};
 use crate::exchange::CONFLICTS;
 use crate::exchange::body::Body;
 use crate::exchange::plan::Plan;
@@ -15,7 +15,7 @@ use host_client::api::HostApi as _;
 use host_client::api::{ApiError, Selection, Shape};
 use virtual_cluster::shared::HostObject;
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Deletes the selected objects. The response lists those that remain, because they have finalizers. An object of
     /// the operator stays: the agent deletes the others, and then refuses the request.
     pub(super) async fn leave_collection(

@@ -7,14 +7,14 @@ use kube_wire::{Status, Target};
 use rewrite::schema;
 use tokio::time::timeout;
 
-use super::Asked;
+use super::ApiRequest;
 use crate::refusal::Refusal;
 use virtual_cluster::shared::{DEFINITIONS, HostObject};
 
 /// The time that a request waits until the agent knows the host's definitions.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Refuses a resource that is not served in this cluster, like an API server that does not serve it.
     pub(in crate::exchange) async fn defined(&self) -> Result<(), Refusal> {
         let Target::Resource(request) = self.info.target() else { return Ok(()) };
@@ -23,7 +23,7 @@ impl Asked<'_> {
             return Ok(());
         }
         self.known_definitions().await?;
-        if !self.parts.definitions.hide(resource, self.cluster.name.as_str()) {
+        if !self.services.definitions.hide(resource, self.cluster.name.as_str()) {
             return Ok(());
         }
         // The cluster may have created the definition a moment ago, through another agent. The right to read in a
@@ -43,7 +43,7 @@ impl Asked<'_> {
 
     /// Waits until the agent knows which clusters have which definitions, which takes a moment after its start.
     pub(in crate::exchange) async fn known_definitions(&self) -> Result<(), Refusal> {
-        self.outside(timeout(PATIENCE, self.parts.definitions.synced())).await.map_err(|_| {
+        self.outside(timeout(PATIENCE, self.services.definitions.synced())).await.map_err(|_| {
             Status::service_unavailable("the resources of this cluster are not known yet").with_retry_after(1).into()
         })
     }

@@ -7,7 +7,7 @@ use http::Method;
 use kube_wire::status::{Details, Outcome};
 use kube_wire::{ResourceRequest, Status};
 
-use super::{Asked, Written};
+use super::{ApiRequest, Written};
 use crate::exchange::body::Body;
 use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::deletion::Deletion;
@@ -18,7 +18,7 @@ use virtual_cluster::shared::{HostObject, Kind};
 /// The refusal to delete an object of the operator.
 const OPERATORS: &str = "the operator of the host cluster created it for all virtual clusters";
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     pub(super) async fn leave_shared(
         &self,
         request: &ResourceRequest<'_>,
@@ -94,7 +94,7 @@ impl Asked<'_> {
         let options = deletion.of(live.text("uid"), live.text("resourceVersion"));
         let mut upstream = self.put_upstream(Method::DELETE, path, &query, &options)?;
         self.readable(&mut upstream)?;
-        let mut plan = self.planned(request, upstream, self.shown(request));
+        let mut plan = self.planned(request, upstream, self.shared_transform(request));
         plan.again = true;
         Ok(plan)
     }
@@ -116,7 +116,7 @@ impl Asked<'_> {
         }
         let mut upstream = self.put_upstream(Method::PUT, path, &query, live.value())?;
         upstream.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static("application/json"));
-        let mut plan = self.planned(request, upstream, self.shown(request));
+        let mut plan = self.planned(request, upstream, self.shared_transform(request));
         plan.again = true;
         if !deletion.is_dry_run() {
             plan.moved.from = live.stored().map(|stored| stored.id.clone());

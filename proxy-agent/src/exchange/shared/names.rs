@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use kube_wire::{ResourceRequest, Status};
 use serde_json::Value;
 
-use super::Asked;
+use super::ApiRequest;
 use crate::refusal::Refusal;
 use host_client::api::ApiError;
 
@@ -21,7 +21,7 @@ struct Names {
     kinds: BTreeSet<String>,
 }
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Refuses a definition that the host could not serve because of one that the virtual cluster does not see.
     pub(super) async fn free_names(&self, request: &ResourceRequest<'_>, definition: &Value) -> Result<(), Refusal> {
         let spec = &definition["spec"];
@@ -42,7 +42,7 @@ impl Asked<'_> {
     /// The names in a group that the host serves for definitions of other virtual clusters only.
     async fn hidden_names(&self, group: &str) -> Result<Names, ApiError> {
         let mut names = Names::default();
-        let hidden = self.parts.definitions.hidden_in(group, self.cluster.name.as_str());
+        let hidden = self.services.definitions.hidden_in(group, self.cluster.name.as_str());
         if hidden.is_empty() {
             return Ok(names);
         }

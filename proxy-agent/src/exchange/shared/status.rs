@@ -8,7 +8,7 @@ use http::Method;
 use kube_wire::{ResourceRequest, Status, Verb};
 use serde_json::Value;
 
-use super::Asked;
+use super::ApiRequest;
 use super::write::{OPERATORS, precondition};
 use crate::exchange::body::Body;
 use crate::exchange::cluster_scoped::forbidden;
@@ -24,7 +24,7 @@ const OTHERS: &str = "other virtual clusters of this host share it, so none of t
 const HOSTS_CONDITIONS: [&str; 5] =
     ["Established", "NamesAccepted", "NonStructuralSchema", "Terminating", "KubernetesAPIApprovalPolicyConformant"];
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     pub(super) async fn write_status(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
         let (cluster, body) = (self.cluster.name.as_str(), body.bytes());
         let name = request.path_name().unwrap_or_default();
@@ -52,7 +52,7 @@ impl Asked<'_> {
         }
         let mut upstream = self.put_upstream(Method::PUT, &path, &self.write_query()?, object.value())?;
         self.readable(&mut upstream)?;
-        let mut plan = self.planned(request, upstream, self.shown(request));
+        let mut plan = self.planned(request, upstream, self.shared_transform(request));
         plan.again = true;
         Ok(plan)
     }

@@ -7,17 +7,17 @@ use kube_wire::{ResourceRequest, Status};
 use rewrite::pointer::{Pointer, Pointers};
 use tracing::debug;
 
-use super::Asked;
+use super::ApiRequest;
 use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::plan::group_kind;
 use crate::refusal::Refusal;
-use crate::translate::{Overlaid, Read, Show, Upstream};
+use crate::translate::{Overlaid, Read, ResponseTransform, Upstream};
 use host_client::HostBodyError;
 use host_client::api::ApiError;
 use virtual_cluster::policy;
 use virtual_cluster::shared::{HostObject, MAX_IN_PLACE, MAX_OVERLAY, Moved, overlays};
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// The same object with the cluster's overlay in place.
     pub(super) async fn load_overlay(&self, mut object: HostObject) -> Result<HostObject, Refusal> {
         let name = &self.cluster.name;
@@ -58,14 +58,14 @@ impl Asked<'_> {
             return Ok(Moved::default());
         }
         if is_dry_run {
-            let id = self.parts.overlays.try_out(name, &overlay);
+            let id = self.services.overlays.try_out(name, &overlay);
             object.point(name.as_str(), &Pointer { id, wish });
             return Ok(Moved::default());
         }
         let mut path = request.path();
         path.name = None;
         let path = format!("{}/{}", path.build(), object.text("name"));
-        let id = self.parts.overlays.store(&self.api(), name, &path, &overlay).await;
+        let id = self.services.overlays.store(&self.api(), name, &path, &overlay).await;
         let id = id.map_err(|error| match error.status() {
             // The host's message would name the agent's account, which lacks a right that it should have.
             Some(status) if status.code == 403 => forbidden(request, policy::NOT_GIVEN),
@@ -89,11 +89,15 @@ impl Asked<'_> {
     }
 
     /// The host's response with overlays inserted, if the response can have overlays.
-    pub(in crate::exchange) fn overlaid(&self, shown: &Show, response: Response<Upstream>) -> Response<Upstream> {
-        if !shown.is_of_shared() {
+    pub(in crate::exchange) fn overlaid(
+        &self,
+        transform: &ResponseTransform,
+        response: Response<Upstream>,
+    ) -> Response<Upstream> {
+        if !transform.is_of_shared() {
             return response;
         }
-        let (overlays, api, name) = (self.parts.overlays.clone(), self.api(), self.cluster.name.clone());
+        let (overlays, api, name) = (self.services.overlays.clone(), self.api(), self.cluster.name.clone());
         let read: Read = Box::new(move |id| {
             let (overlays, api, name) = (overlays.clone(), api.clone(), name.clone());
             Box::pin(async move {

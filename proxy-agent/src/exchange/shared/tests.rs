@@ -19,10 +19,10 @@ use super::*;
 use crate::config::ProxyAgentConfiguration;
 use crate::discovery::Discovery;
 use crate::exchange::plan::After;
-use crate::exchange::{Parts, made};
+use crate::exchange::{Services, made};
 use crate::nodes::Nodes;
 use crate::seal::Seal;
-use crate::translate::{Upstream as Answered, show};
+use crate::translate::{Upstream as Answered, transform_response};
 use caller::Authenticator;
 use caller::Authorizer;
 use host_client::Host;
@@ -50,14 +50,14 @@ virtualClusters:
 ";
 
 struct World {
-    parts: Parts,
+    services: Services,
     memory: Arc<Memory>,
 }
 
 /// A watch that has no events after the initial list.
-struct Told(bool);
+struct EmptyWatch(bool);
 
-impl Following for Told {
+impl Following for EmptyWatch {
     async fn next(&mut self) -> Change {
         if std::mem::replace(&mut self.0, true) { std::future::pending().await } else { Change::Synced }
     }
@@ -73,7 +73,7 @@ impl World {
         let clusters = config.virtual_clusters.iter().map(|cluster| &**cluster);
         let clusters = Arc::new(VirtualClusters::new(clusters, &namespaces, Reserved::default()).unwrap());
         let definitions = Arc::new(Definitions::default());
-        let parts = Parts {
+        let services = Services {
             authz: Authorizer::new(host.clone()),
             authn: Authenticator::new(host.clone()),
             root: Root::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
@@ -90,23 +90,24 @@ impl World {
             clusters,
             host,
         };
-        Self { parts, memory }
+        Self { services, memory }
     }
 
     /// Makes a request like the exchange, which plans it again after a conflict that the plan allows.
     async fn ask(&self, cluster: &str, method: Method, path: &str, body: &Value) -> (u16, Value) {
         let patch = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
-        let virtual_cluster = self.parts.clusters.get(&cluster.parse().unwrap()).unwrap();
+        let virtual_cluster = self.services.clusters.get(&cluster.parse().unwrap()).unwrap();
         let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
         for attempt in 0.. {
             let info = RequestInfo::parse(&method, path, None).unwrap();
-            let asked = Asked::identify(&self.parts, &virtual_cluster, info, headers(patch)).await.unwrap();
-            let asked = asked.authorise().await.unwrap();
-            let plan = match asked.plan(&Body::Whole(body.clone())).await {
+            let api_request =
+                ApiRequest::identify(&self.services, &virtual_cluster, info, headers(patch)).await.unwrap();
+            let api_request = api_request.authorise().await.unwrap();
+            let plan = match api_request.plan(&Body::Whole(body.clone())).await {
                 Ok(plan) => plan,
                 Err(refusal) => return status_of(refusal),
             };
-            let response = self.parts.host.send(plan.request).await.unwrap();
+            let response = self.services.host.send(plan.request).await.unwrap();
             if plan.again && response.status() == StatusCode::CONFLICT && attempt < 3 {
                 continue;
             }
@@ -115,8 +116,16 @@ impl World {
                 After::Gone(said) => response.map(|_| Answered::Whole(said)),
                 _ => response.map(Answered::Stream),
             };
-            let view = asked.view(plan.mapping);
-            return match show(&view, plan.show, || plan.not_found, response, asked.answer_collector()).await {
+            let view = api_request.view(plan.mapping);
+            return match transform_response(
+                &view,
+                plan.transform,
+                || plan.not_found,
+                response,
+                api_request.answer_collector(),
+            )
+            .await
+            {
                 Ok(shown) => {
                     let code = shown.status().as_u16();
                     let body = shown.into_body().collect().await.unwrap().to_bytes();
@@ -168,8 +177,8 @@ fn class(owner: &str, value: i64) -> Value {
 }
 
 async fn known(world: &World) {
-    let roles = world.parts.clusters.roles();
-    let _ = tokio::time::timeout(std::time::Duration::ZERO, roles.follow(Told(false))).await;
+    let roles = world.services.clusters.roles();
+    let _ = tokio::time::timeout(std::time::Duration::ZERO, roles.follow(EmptyWatch(false))).await;
 }
 
 #[tokio::test]
@@ -247,7 +256,7 @@ async fn what_is_too_large_is_refused() {
 async fn what_is_not_listed_is_not_written() {
     let world = World::new();
     known(&world).await;
-    world.parts.shared.exchange(&virtual_cluster::shared::config::SharedObjects::default());
+    world.services.shared.exchange(&virtual_cluster::shared::config::SharedObjects::default());
     assert_eq!(world.create("ke", 1).await, 403);
     assert_eq!(world.memory.writes(), 0);
 }
@@ -258,21 +267,23 @@ async fn a_refusal_has_the_warnings() {
     let world = World::new();
     known(&world).await;
     assert_eq!(world.create("ke", 1).await, 201);
-    let cluster = world.parts.clusters.get(&"hz".parse().unwrap()).unwrap();
+    let cluster = world.services.clusters.get(&"hz".parse().unwrap()).unwrap();
     let info = RequestInfo::parse(&Method::POST, CLASSES, None).unwrap();
-    let asked = Asked::identify(&world.parts, &cluster, info, headers("application/yaml")).await.unwrap();
-    let asked = asked.authorise().await.unwrap();
+    let api_request = ApiRequest::identify(&world.services, &cluster, info, headers("application/yaml")).await.unwrap();
+    let api_request = api_request.authorise().await.unwrap();
     let class = class("hz", 2).to_string();
     let yaml = format!("# not JSON\n{}, \"value\": 2}}", class.strip_suffix('}').unwrap());
-    let mut told = crate::exchange::told::Told::default();
-    let Err(refusal) = asked.respond(&Body::Whole(yaml.into()), &mut told).await else { panic!("it is not refused") };
+    let mut log_metadata = crate::exchange::log_metadata::LogMetadata::default();
+    let Err(refusal) = api_request.respond(&Body::Whole(yaml.into()), &mut log_metadata).await else {
+        panic!("it is not refused")
+    };
     assert_eq!(status_of(refusal).0, 409);
     let mut refused = HeaderMap::new();
-    told.write_refusal(&mut refused, "client");
+    log_metadata.write_refusal(&mut refused, "client");
     let warnings: Vec<_> = refused.get_all(header::WARNING).iter().map(|said| said.to_str().unwrap()).collect();
     assert!(matches!(warnings[..], [said] if said.starts_with("299 - ") && said.contains("value")), "{warnings:?}");
     // A warning of the host has names of the host.
     let of_host = Response::builder().header(header::WARNING, "299 - \"role vc:hz:a is unused\"");
-    asked.warn_like(&of_host.body(()).unwrap());
-    assert_eq!(asked.shown_warnings()[1], "299 - \"role a is unused\"");
+    api_request.warn_like(&of_host.body(()).unwrap());
+    assert_eq!(api_request.shown_warnings()[1], "299 - \"role a is unused\"");
 }

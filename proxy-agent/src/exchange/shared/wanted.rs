@@ -14,12 +14,12 @@ use rewrite::protobuf::ObjectMetadata;
 use rewrite::view::{Filter, Verdict};
 use serde_json::{Map, Value, json};
 
-use super::Asked;
+use super::ApiRequest;
 use crate::exchange::body::same_name;
 use crate::exchange::object::{Object, map_json};
 use crate::exchange::patch::{MAX_LIVE, tree};
 use crate::exchange::plan::{As, group_kind};
-use crate::refusal::{Ask, Refusal, Unmapped};
+use crate::refusal::{DryRunScope, Refusal, Unmapped};
 use host_client::full;
 use virtual_cluster::shared::{HostObject, merge};
 
@@ -36,7 +36,7 @@ pub(super) struct Wanted {
 /// The prefix of directives in strategic merge patches.
 const DIRECTIVE: &str = "$";
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// The result of a create or an update.
     pub(super) async fn wanted(
         &self,
@@ -68,8 +68,9 @@ impl Asked<'_> {
         body: &Bytes,
     ) -> Result<Wanted, Refusal> {
         let mut object = self.seen(request, live)?;
-        let unreadable =
-            |what: &str| Unmapped::refusal(Status::bad_request(format!("the body is not {what}")), Ask::KubeApiserver);
+        let unreadable = |what: &str| {
+            Unmapped::refusal(Status::bad_request(format!("the body is not {what}")), DryRunScope::KubeApiserver)
+        };
         match kind {
             BodyType::JsonPatch => {
                 let patch = JsonPatch::parse(body).map_err(|_| unreadable("a JSON patch"))?;
@@ -92,7 +93,7 @@ impl Asked<'_> {
             _ => {
                 let message = "this virtual cluster takes patches in JSON and YAML";
                 let status = Status::failure(415, kube_wire::status::Reason::UnsupportedMediaType, message);
-                return Err(Unmapped::refusal(status, Ask::WithoutBody));
+                return Err(Unmapped::refusal(status, DryRunScope::WithoutBody));
             }
         }
         same_name(request, object["metadata"]["name"].as_str().unwrap_or_default())?;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::applied::managed;
 use super::wanted::Wanted;
-use super::{Asked, Written};
+use super::{ApiRequest, Written};
 use crate::exchange::body::Body;
 use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::plan::{After, Plan};
@@ -36,7 +36,7 @@ pub(super) const OPERATORS: &str =
 /// The refusal to create an object that is still being deleted.
 const GOING: &str = "an object of this name is being deleted on the host: try again";
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     pub(super) async fn write_shared(
         &self,
         request: &ResourceRequest<'_>,
@@ -122,7 +122,7 @@ impl Asked<'_> {
         let path = collection(request);
         let mut upstream = self.put_upstream(Method::POST, &path, &self.write_query()?, object.value())?;
         self.readable(&mut upstream)?;
-        let mut plan = self.planned(request, upstream, self.shown(request));
+        let mut plan = self.planned(request, upstream, self.shared_transform(request));
         plan.moved = moved;
         // Another cluster may create it in the meantime.
         plan.again = true;
@@ -200,7 +200,7 @@ impl Asked<'_> {
         }
         let mut upstream = self.put_upstream(Method::PUT, path, &query, object.value())?;
         self.readable(&mut upstream)?;
-        let mut plan = self.planned(request, upstream, self.shown(request));
+        let mut plan = self.planned(request, upstream, self.shared_transform(request));
         plan.moved = moved;
         plan.again = true;
         Ok(plan)
@@ -274,7 +274,7 @@ impl Asked<'_> {
     /// Refuses a specification that acts on the whole host.
     fn objected(&self, request: &ResourceRequest<'_>, written: Written, wanted: &Wanted) -> Result<(), Refusal> {
         let Written::Kind(kind) = written else { return Ok(()) };
-        match objection(kind, &wanted.result, &self.parts.shared.load()) {
+        match objection(kind, &wanted.result, &self.services.shared.load()) {
             Some(why) => Err(forbidden(request, &why)),
             None => Ok(()),
         }

@@ -14,15 +14,15 @@ use rewrite::{Program, View};
 
 use super::super::labelled::Labelled;
 use super::events::Events;
-use super::{Collector, Engine, Show, ShownBody, Upstream, stream};
+use super::{Collector, Engine, ResponseTransform, ShownBody, Upstream, stream};
 use crate::refusal::Refusal;
 use crate::translate::echo::status;
 use host_client::HostBody;
 
 /// Shows a response.
-pub(super) async fn show(
+pub(super) async fn transform_response(
     view: &View,
-    show: Show,
+    transform: ResponseTransform,
     not_found: impl FnOnce() -> Status,
     status: StatusCode,
     body: Upstream,
@@ -30,11 +30,11 @@ pub(super) async fn show(
     collector: Collector<'_>,
 ) -> Result<ShownBody, Refusal> {
     if status.as_u16() >= 400 {
-        return failure(view, &show, body, headers, collector).await;
+        return failure(view, &transform, body, headers, collector).await;
     }
-    let shown = match show {
-        Show::Verbatim | Show::Proxied(_) => return Ok(body.verbatim()),
-        Show::Object { program, filter, only } => {
+    let shown = match transform {
+        ResponseTransform::Verbatim | ResponseTransform::Proxied(_) => return Ok(body.verbatim()),
+        ResponseTransform::Object { program, filter, only } => {
             let body = body.collect(collector).await?;
             if let Some(only) = only {
                 let labelled = Labelled::of_protobuf(&body).map_err(unreadable)?;
@@ -44,13 +44,13 @@ pub(super) async fn show(
             }
             collector.work(body.len(), || whole(view, &program, filter, &body))?
         }
-        Show::Review { program, filter, answer } => {
+        ResponseTransform::Review { program, filter, answer } => {
             let body = Bytes::from(
                 answer.apply_protobuf(view.mapping(), &body.collect(collector).await?).map_err(unreadable)?,
             );
             whole(&view.clone().answering(answer.about), &program, filter, &body)?
         }
-        Show::List { program, filter, seal, token, counted, turns: _ } => {
+        ResponseTransform::List { program, filter, seal, token, counted, turns: _ } => {
             let list = ProtoListStream::new(view.clone(), program, filter);
             let list = list.sealing(move |plain| seal.seal(plain, &token));
             let list = if counted { list.counted() } else { list };
@@ -61,7 +61,7 @@ pub(super) async fn show(
             };
             return Ok(ShownBody::in_pieces(collect(list, upstream, collector).await?, headers));
         }
-        Show::Watch { program, filter, arrivals, bookmarks } => {
+        ResponseTransform::Watch { program, filter, arrivals, bookmarks } => {
             let watch = ProtoWatchStream::new(view.clone(), &program, filter).map_err(unreadable)?;
             let events = Events::Protobuf(watch);
             return stream(body, Engine::watch(events, arrivals.in_protobuf(), bookmarks), headers);
@@ -76,17 +76,17 @@ pub(super) async fn show(
 /// Reads a refusal of the host, which is a Status.
 async fn failure(
     view: &View,
-    show: &Show,
+    transform: &ResponseTransform,
     body: Upstream,
     headers: &mut HeaderMap,
     collector: Collector<'_>,
 ) -> Result<ShownBody, Refusal> {
     let body = body.collect(collector).await?;
     let nothing = Program::default();
-    let program = if let Show::Object { program, .. } = show { program } else { &nothing };
-    match (status(view, program, Encoding::Protobuf, &body), show) {
-        (Some(status), show) => Ok(ShownBody::whole(show.sealed(status).to_protobuf().into(), headers)),
-        (None, Show::Verbatim) => Ok(Upstream::Whole(body).verbatim()),
+    let program = if let ResponseTransform::Object { program, .. } = transform { program } else { &nothing };
+    match (status(view, program, Encoding::Protobuf, &body), transform) {
+        (Some(status), transform) => Ok(ShownBody::whole(transform.sealed(status).to_protobuf().into(), headers)),
+        (None, ResponseTransform::Verbatim) => Ok(Upstream::Whole(body).verbatim()),
         (None, _) => Err(Refusal::Unreadable("its error is not a Status".into())),
     }
 }

@@ -52,9 +52,9 @@ impl Body for Written {
 
 impl Body for Stream<Written> {
     type Data = Bytes;
-    type Error = ShowError;
+    type Error = TransformError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ShowError>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, TransformError>>> {
         self.get_mut().poll_frame(cx)
     }
 }
@@ -175,7 +175,7 @@ async fn the_way_to_the_rest_of_an_expired_list_is_sealed() {
         let host = Response::builder().status(StatusCode::GONE).header(header::CONTENT_TYPE, media_type);
         let host = host.body(Upstream::Whole(said.into())).unwrap();
         let (program, filter) = (program_for("", "v1", "pods"), Filter::ByNamespace);
-        let list = Show::List {
+        let list = ResponseTransform::List {
             program,
             filter,
             seal: Arc::clone(&seal),
@@ -184,7 +184,9 @@ async fn the_way_to_the_rest_of_an_expired_list_is_sealed() {
             turns: Arc::default(),
         };
         let view = View::new(ke());
-        let shown = show(&view, list, || unreachable!(), host, Collector::new(&memory, &turns, true)).await.unwrap();
+        let shown = transform_response(&view, list, || unreachable!(), host, Collector::new(&memory, &turns, true))
+            .await
+            .unwrap();
         let shown = shown.into_body().collect().await.unwrap().to_bytes();
         let mut shown = match encoding {
             Encoding::Json => Status::from_json(&shown),

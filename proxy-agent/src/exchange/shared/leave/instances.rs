@@ -9,7 +9,7 @@ use kube_wire::{ResourceRequest, Status};
 use rewrite::name::CLUSTER_LABEL;
 use tokio::time::{Instant, sleep};
 
-use crate::exchange::Asked;
+use crate::exchange::ApiRequest;
 use crate::refusal::Refusal;
 use caller::HostUser;
 use caller::identity::host_user::AUTHENTICATED;
@@ -27,7 +27,7 @@ const AGAIN: Duration = Duration::from_millis(200);
 const REMAINING: &str =
     "its custom resources are being deleted, and some still have finalizers: try again when those are gone";
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// Whether a definition has custom resources that none of its virtual clusters created, so that somebody else uses
     /// it.
     pub(in crate::exchange::shared) async fn is_used_outside(&self, definition: &HostObject) -> Result<bool, Refusal> {

@@ -1,6 +1,7 @@
-//! What the proxy-server's log hears from here with an answer: as whom the request was made, and whose fault a refusal is.
-//! The proxy-server takes both off before the client gets the answer. A refusal of the agent also
-//! gets the warnings about the request from here.
+//! Response headers for the proxy-server's access log: the name of the caller, and whose fault a refusal is.
+//!
+//! The proxy-server removes both before it sends the response to the client. This module also adds the warnings about
+//! the request to a refusal of the agent.
 
 use http::{HeaderMap, HeaderValue, header};
 use protocol::identity::name_caller;
@@ -8,30 +9,30 @@ use protocol::stream::FAULT;
 
 use caller::Caller;
 
-/// What is known of one request, so far.
+/// What is known about one request so far.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct LogMetadata {
     caller: Option<String>,
     /// Warnings for the client, in virtual names.
     warnings: Vec<HeaderValue>,
 }
 
-// === impl Told ===
+// === impl LogMetadata ===
 
-impl Told {
-    /// It is known who asks.
+impl LogMetadata {
+    /// Records the authenticated caller.
     pub(super) fn identified(&mut self, caller: &Caller) {
         self.caller = Some(caller.virtual_name().to_owned());
     }
 
-    /// The agent refuses the request, for which there are these warnings.
+    /// Records the warnings for a request that the agent refuses.
     pub(super) fn warned(&mut self, warnings: Vec<HeaderValue>) {
         self.warnings = warnings;
     }
 
-    /// Says it with an answer of the host's.
+    /// Adds the headers to a response of the host.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
-        // An answer of the host's has no such header of its own: whatever it says there is not ours.
+        // Only the agent may set this header, so a value from the host is removed.
         headers.remove(FAULT);
         match &self.caller {
             Some(caller) => name_caller(headers, caller),
@@ -39,8 +40,8 @@ impl Told {
         }
     }
 
-    /// Says it with a refusal of ours. Like an API server, adds the warnings also to a failure (apiserver's
-    /// `pkg/endpoints/filters/warning.go`).
+    /// Adds the headers to a refusal of the agent. Like an API server, also adds the warnings to a failure
+    /// (apiserver's `pkg/endpoints/filters/warning.go`).
     pub(super) fn write_refusal(&self, headers: &mut HeaderMap, fault: &'static str) {
         self.write(headers);
         headers.insert(FAULT, HeaderValue::from_static(fault));

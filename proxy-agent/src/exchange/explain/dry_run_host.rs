@@ -1,4 +1,4 @@
-//! The host that is not there: it says yes, and remembers what it was asked.
+//! A host for dry runs: it answers yes to every question, and records the questions.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,13 +19,13 @@ use virtual_cluster::clusters::engine_name;
 use virtual_cluster::nodes;
 use virtual_cluster::shared::DEFINITIONS;
 
-/// What is written on it.
-pub(super) struct Paper {
+/// A host that exists only in memory.
+pub(super) struct DryRunHost {
     /// The namespace in the request's path, as the host would store it. It is assumed to exist.
     namespace: Option<Value>,
     /// The resource that the request names.
     resource: Option<Discovered>,
-    asked: Arc<Mutex<Vec<Question>>>,
+    questions: Arc<Mutex<Vec<Question>>>,
 }
 
 struct Discovered {
@@ -36,9 +36,9 @@ struct Discovered {
     guessed: bool,
 }
 
-// === impl Paper ===
+// === impl DryRunHost ===
 
-impl Paper {
+impl DryRunHost {
     pub(super) fn new(cluster: &ClusterName, info: &RequestInfo<'_>) -> Self {
         let request = match info.target() {
             Target::Resource(request) => Some(request),
@@ -52,15 +52,15 @@ impl Paper {
             let metadata = json!({"name": host.as_str(), "uid": "0", "resourceVersion": "1", "labels": labels});
             json!({"metadata": metadata, "status": {"phase": "Active"}})
         });
-        Self { namespace, resource: request.map(Discovered::of), asked: Arc::default() }
+        Self { namespace, resource: request.map(Discovered::of), questions: Arc::default() }
     }
 
-    /// What it was asked, as that grows.
-    pub(super) fn asked(&self) -> Arc<Mutex<Vec<Question>>> {
-        Arc::clone(&self.asked)
+    /// The questions that it has received. The list grows.
+    pub(super) fn questions(&self) -> Arc<Mutex<Vec<Question>>> {
+        Arc::clone(&self.questions)
     }
 
-    /// The namespaces of the host, as a watch would tell them.
+    /// The namespaces of the host, as a watch would deliver them.
     pub(super) fn namespaces(&self) -> Vec<Change> {
         self.namespace.iter().cloned().map(Change::Applied).collect()
     }
@@ -102,7 +102,7 @@ impl Paper {
         }
     }
 
-    /// Aggregated discovery (KEP-3352) of nothing but the one resource.
+    /// Aggregated discovery (KEP-3352) of the resource that the request names, and of no other.
     fn discovery(&self, path: &str) -> Response<Bytes> {
         let mut items = Vec::new();
         if let Some(found) = self.resource.as_ref().filter(|found| found.group.is_empty() == (path == "/api")) {
@@ -121,7 +121,7 @@ impl Paper {
     }
 
     fn note(&self, question: Question) {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(question);
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner).push(question);
     }
 }
 
@@ -131,7 +131,7 @@ impl Discovered {
     fn of(request: &ResourceRequest<'_>) -> Self {
         let (group, resource) = (request.group(), request.resource());
         let known = is_namespaced(group, resource);
-        // Without a namespace in the path, what is named or made is in none; a list may be of all namespaces.
+        // A path without a namespace names or creates an object without one. A list may be of all namespaces.
         let is_list = matches!(request.verb(), kube_wire::Verb::List | kube_wire::Verb::Watch);
         Self {
             group: group.to_owned(),
@@ -144,9 +144,9 @@ impl Discovered {
 }
 
 fn access(spec: &Value) -> Question {
-    let asked = &spec["resourceAttributes"];
-    let mut resource = text(&asked["resource"]);
-    for (separator, part) in [(".", &asked["group"]), ("/", &asked["subresource"])] {
+    let attributes = &spec["resourceAttributes"];
+    let mut resource = text(&attributes["resource"]);
+    for (separator, part) in [(".", &attributes["group"]), ("/", &attributes["subresource"])] {
         if let Some(part) = part.as_str().filter(|part| !part.is_empty()) {
             resource.push_str(separator);
             resource.push_str(part);
@@ -154,14 +154,14 @@ fn access(spec: &Value) -> Question {
     }
     Question::Access {
         user: text(&spec["user"]),
-        verb: text(&asked["verb"]),
+        verb: text(&attributes["verb"]),
         resource,
-        name: text(&asked["name"]),
-        namespace: text(&asked["namespace"]),
+        name: text(&attributes["name"]),
+        namespace: text(&attributes["namespace"]),
     }
 }
 
-/// What comes of a dry run: the object that is there has version 1, and becomes what is sent.
+/// The result of a dry run. The existing object has version 1, and the request replaces its content.
 fn tried(mut object: Value) -> Value {
     if !object.is_object() {
         object = json!({});

@@ -15,7 +15,7 @@ use rewrite::{field_manager, json, protobuf, schema, yaml};
 use serde::de::IgnoredAny;
 use tunnel::Reservation;
 
-use super::Asked;
+use super::ApiRequest;
 use super::body::{BodyUse, content_type};
 use super::plan::group_kind;
 use crate::refusal::{Exhausted, Refusal};
@@ -45,7 +45,7 @@ const MAX_CUSTOM: usize = heavy::MAX;
 
 /// The cost of a body, for the agent and the host.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Burden {
+pub(super) struct BodyCost {
     /// A rough upper estimate of the memory of its parsed form, in bytes.
     pub(super) weight: usize,
     /// Its size class, which decides whether it waits for a turn.
@@ -84,7 +84,7 @@ fn field_error(field: &str, defect: Defect) -> FieldError {
     }
 }
 
-impl Asked<'_> {
+impl ApiRequest<'_> {
     /// The kind of response, if it occupies seats at the host while it streams.
     pub(super) fn load(&self) -> Option<Load> {
         match self.info.target() {
@@ -99,22 +99,20 @@ impl Asked<'_> {
     }
 
     /// The cost of this body.
-    pub(super) fn burden(&self, body: &[u8]) -> Burden {
+    pub(super) fn body_cost(&self, body: &[u8]) -> BodyCost {
         let content_type = content_type(&self.headers);
         let body_type = BodyType::of_patch(content_type).or_else(|_| BodyType::of_object(content_type));
         let is_yaml = matches!(body_type, Ok(BodyType::ApplyYaml | BodyType::Object(Encoding::Yaml)));
         // YAML that is also JSON is weighed as JSON. A longer body is large in any case, so it is not parsed to find out.
         let is_estimated = is_yaml && body.len() <= LARGE_LENGTH && serde_json::from_slice::<IgnoredAny>(body).is_err();
         let weight = if is_estimated { yaml::weight(body) } else { weight(body) };
-        Burden { weight, size: Size::of(body.len(), weight), is_yaml }
+        BodyCost { weight, size: Size::of(body.len(), weight), is_yaml }
     }
 
     /// Charges the parsed form of a body to the cluster's memory. Large bodies wait for their turn instead.
-    pub(super) fn charge(&self, burden: Burden) -> Result<Option<Reservation>, Refusal> {
-        match burden.size {
-            Size::Small | Size::Medium if burden.weight > UNCHARGED => {
-                self.collector().reserve(burden.weight).map(Some)
-            }
+    pub(super) fn charge(&self, cost: BodyCost) -> Result<Option<Reservation>, Refusal> {
+        match cost.size {
+            Size::Small | Size::Medium if cost.weight > UNCHARGED => self.collector().reserve(cost.weight).map(Some),
             _ => Ok(None),
         }
     }
@@ -122,12 +120,12 @@ impl Asked<'_> {
     /// Counts a received body towards the rate limit, because a plan may send it to the host in dry runs. Refuses long
     /// DeleteOptions. A YAML body is counted after its conversion to JSON. DeleteOptions go to the host unchanged, so they are
     /// counted here.
-    pub(super) fn admit_received(&self, body: &[u8], burden: Burden) -> Result<(), Refusal> {
+    pub(super) fn admit_received(&self, body: &[u8], cost: BodyCost) -> Result<(), Refusal> {
         let is_delete = self.info.method() == Method::DELETE;
         if is_delete && body.len() > MAX_DELETE_OPTIONS {
             return Err(Status::request_entity_too_large(&format!("limit is {MAX_DELETE_OPTIONS}")).into());
         }
-        if burden.is_yaml && !is_delete { Ok(()) } else { self.admit_weight(burden.weight, body) }
+        if cost.is_yaml && !is_delete { Ok(()) } else { self.admit_weight(cost.weight, body) }
     }
 
     /// Counts a body in JSON or protobuf that goes to the host. A body that goes there several times, in different

@@ -5,17 +5,17 @@
 //! So the agent sends the request to the host unchanged, with the same identity, as a dry run (KEP-576), which stores
 //! nothing. It passes on only a refusal. If the host accepts the dry run, the agent refuses the request itself.
 //!
-//! Aggregated API servers need not support dry runs. They get only what no server can accept: see [`Ask`]. The agent
-//! does not send a large body: its dry run costs the host as much as an accepted body.
+//! Aggregated API servers need not support dry runs. They get only what no server can accept: see [`DryRunScope`]. The
+//! agent does not send a large body: its dry run costs the host as much as an accepted body.
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use kube_wire::{ResourceRequest, Status};
 use rewrite::{HostNamespace, Mapping, schema};
 
-use super::Asked;
+use super::ApiRequest;
 use super::plan::As;
-use crate::refusal::{Ask, Refusal, Unmapped};
+use crate::refusal::{DryRunScope, Refusal, Unmapped};
 use crate::translate::{as_cluster_binding, encoding, status};
 use host_client::collect::MAX_OBJECT;
 use host_client::{HostBody, RequestBody, empty, full};
@@ -30,15 +30,15 @@ pub(super) struct Upstream<'u> {
     pub(super) path: &'u str,
     /// As whom.
     pub(super) identity: As,
-    /// Where the caller is authorised by the host; `None` if that was asked before.
+    /// The namespace in which the host authorises the caller; `None` if the agent has checked this before.
     pub(super) namespace: Option<&'u HostNamespace>,
     /// The mapping for the names in the response.
     pub(super) mapping: &'u Mapping,
 }
 
-impl Asked<'_> {
-    /// The refusal for the client of a request that failed with `refusal`.
-    pub(super) async fn in_own_words(
+impl ApiRequest<'_> {
+    /// Replaces `refusal` by the host's error for the same request, if the host refuses it too.
+    pub(super) async fn prefer_host_error(
         &self,
         request: &ResourceRequest<'_>,
         upstream: &Upstream<'_>,
@@ -46,17 +46,17 @@ impl Asked<'_> {
         refusal: Refusal,
     ) -> Refusal {
         let Refusal::Unmapped(unmapped) = refusal else { return refusal };
-        let Unmapped { status, ask } = *unmapped;
-        let body = match ask {
-            Ask::Anybody | Ask::KubeApiserver if self.burden(body).size == Size::Large => {
+        let Unmapped { status, scope } = *unmapped;
+        let body = match scope {
+            DryRunScope::AnyServer | DryRunScope::KubeApiserver if self.body_cost(body).size == Size::Large => {
                 return self.may_not(request, upstream).await.unwrap_or_else(|| status.into());
             }
-            Ask::Nobody => return self.may_not(request, upstream).await.unwrap_or_else(|| status.into()),
-            Ask::KubeApiserver if schema::kind_of(request.group(), request.resource()).is_none() => {
+            DryRunScope::Skip => return self.may_not(request, upstream).await.unwrap_or_else(|| status.into()),
+            DryRunScope::KubeApiserver if schema::kind_of(request.group(), request.resource()).is_none() => {
                 return self.may_not(request, upstream).await.unwrap_or_else(|| status.into());
             }
-            Ask::Anybody | Ask::KubeApiserver => full(body.clone()),
-            Ask::WithoutBody => empty(),
+            DryRunScope::AnyServer | DryRunScope::KubeApiserver => full(body.clone()),
+            DryRunScope::WithoutBody => empty(),
         };
         match self.dry_run(request, upstream, body).await {
             // The path has host names and the body virtual names, so the namespaces always differ.
@@ -70,7 +70,10 @@ impl Asked<'_> {
     /// The refusal if the caller has no right to do this. An API server checks this first.
     async fn may_not(&self, request: &ResourceRequest<'_>, upstream: &Upstream<'_>) -> Option<Refusal> {
         let attributes = self.attributes_in(request, upstream.namespace?);
-        self.outside(self.parts.authz.demand(&self.mapping, &self.caller, &attributes)).await.err().map(Refusal::from)
+        self.outside(self.services.authz.demand(&self.mapping, &self.caller, &attributes))
+            .await
+            .err()
+            .map(Refusal::from)
     }
 
     /// The host's refusal of a dry run of this request. A delete is sent without its body: the body's DeleteOptions
