@@ -1,11 +1,11 @@
 //! `atoll demo`: both halves in one process, to show virtual clusters; and a host cluster, if the user names none.
 //!
-//! It does what an operator does, with the files that an operator writes: certificates, two configurations, and an account
-//! for the agent. Then it runs [`proxy_server::App`] and [`proxy_agent::App`], which connect over TCP and TLS as in
-//! production. `atoll kubeconfig` and the binaries can use the files in its directory.
+//! It does what an operator does, with the files that an operator writes: certificates, two configurations, and an
+//! account for the agent. Then it runs [`proxy_server::App`] and [`proxy_agent::App`], which connect over TCP and TLS
+//! as in production. `atoll kubeconfig` and the binaries can use the files in its directory.
 //!
-//! Reading order: [`Args`], [`run`], `host` (the cluster to divide), `ports` and `files` (the preparations), `ready` (what
-//! must work before it prints `ready`; it uses `client`), `words` (what is printed).
+//! Reading order: [`Args`], [`run`], `host` (the cluster to divide), `ports` and `files` (the preparations), `ready`
+//! (what must work before it prints `ready`; it uses `client`), `words` (what is printed).
 
 mod client;
 mod files;
@@ -31,7 +31,7 @@ use ports::{PortBase, Ports};
 /// The log filter for both halves without `RUST_LOG`: only messages that require an action.
 const LOG: &str = "warn";
 /// The same for a toy, about which the demo has already warned that nothing on it is secure.
-const LOG_ON_A_TOY: &str = "warn,virtual_cluster::gate=error";
+const LOG_ON_A_TOY: &str = "warn,virtual_cluster::admission_policies=error";
 
 /// The identity of the agent.
 const AGENT: &str = "demo";
@@ -50,10 +50,10 @@ const SLICES: [Slice; 2] =
 /// Try Atoll: two virtual clusters on one host cluster, in one process.
 ///
 /// Runs a proxy-server and a proxy-agent, and a host cluster to divide: dev-apiserver, a toy in memory that has no
-/// requirements and runs no containers; or, with --kubeconfig, an existing cluster. Nodes with the label location=beijing
-/// belong to ke-beijing, and nodes with location=hangzhou to ke-hangzhou; their pods tolerate the taint
-/// node-role.kubernetes.io/edge. Writes certificates, configurations and kubeconfigs to DIR. Prints `ready` on a line of
-/// its own when everything works. Ctrl-C stops it.
+/// requirements and runs no containers; or, with --kubeconfig, an existing cluster. Nodes with the label
+/// location=beijing belong to ke-beijing, and nodes with location=hangzhou to ke-hangzhou; their pods tolerate the
+/// taint node-role.kubernetes.io/edge. Writes certificates, configurations and kubeconfigs to DIR. Prints `ready` on a
+/// line of its own when everything works. Ctrl-C stops it.
 ///
 /// On an existing cluster, it creates namespaces with the label atoll.dev/virtual-cluster or atoll.dev/root, and
 /// admission policies with the label atoll.dev/gate. It does not change other namespaces. The policies apply to the

@@ -22,7 +22,7 @@ use proxy_agent::config;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use virtual_cluster::root::{MIRROR_FINALIZER, MIRROR_LABEL, ROOT_LABEL as ROOT};
+use virtual_cluster::provisioner::{MIRROR_FINALIZER, MIRROR_LABEL, ROOT_LABEL as ROOT};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
@@ -37,8 +37,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// List or remove the namespaces of virtual clusters on their host.
 ///
-/// When you remove a virtual cluster from the configurations, its namespaces stay on the host with all their objects. Both
-/// commands use only the API server of the host; proxy-server and proxy-agent need not run.
+/// When you remove a virtual cluster from the configurations, its namespaces stay on the host with all their objects.
+/// Both commands use only the API server of the host; proxy-server and proxy-agent need not run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     atoll namespaces list --host-kubeconfig /etc/kubernetes/admin.conf\n  \
@@ -67,11 +67,12 @@ struct ListArgs {
 
 /// Delete all namespaces of a virtual cluster on its host, with everything in them, and its ClusterRoles.
 ///
-/// First remove the cluster from the proxy-agent's configuration: an agent that serves it would create them again. Waits
-/// until they are deleted.
+/// First remove the cluster from the proxy-agent's configuration: an agent that serves it would create them again.
+/// Waits until they are deleted.
 ///
-/// Other cluster-scoped objects stay: custom resources with the label atoll.dev/virtual-cluster=NAME, and its annotations
-/// overlay.atoll.dev/NAME on shared objects such as definitions and classes. A new virtual cluster of that name gets them.
+/// Other cluster-scoped objects stay: custom resources with the label atoll.dev/virtual-cluster=NAME, and its
+/// annotations overlay.atoll.dev/NAME on shared objects such as definitions and classes. A new virtual cluster of that
+/// name gets them.
 #[derive(Debug, clap::Args)]
 struct RemoveArgs {
     #[command(flatten)]
@@ -223,8 +224,8 @@ async fn roles(api: &Api, cluster: &ClusterName) -> anyhow::Result<Vec<String>> 
     Ok(roles.iter().filter_map(name).filter(|name| name.starts_with(&prefix)).collect())
 }
 
-/// Removes the finalizers from the mirrors of ClusterRoleBindings in a namespace that is being deleted. An agent does this
-/// when only they are left, but perhaps no agent runs any more.
+/// Removes the finalizers from the mirrors of ClusterRoleBindings in a namespace that is being deleted. An agent does
+/// this when only they are left, but perhaps no agent runs any more.
 async fn release(api: &Api, namespace: &str) -> anyhow::Result<()> {
     let bindings = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings");
     let selection = Selection { labels: MIRROR_LABEL.to_owned(), shape: Shape::Metadata, ..Selection::default() };

@@ -77,11 +77,11 @@ use log_metadata::LogMetadata;
 use node_ports::Ports;
 use plan::{After, Plan};
 use turn::Turn;
+use virtual_cluster::admission_policies::AdmissionPolicies;
 use virtual_cluster::clusters::{VirtualCluster, VirtualClusters};
-use virtual_cluster::gate::Gate;
 use virtual_cluster::own_rights::OwnRights;
 use virtual_cluster::policy::Custom;
-use virtual_cluster::root::Root;
+use virtual_cluster::provisioner::Provisioner;
 use virtual_cluster::share::seats::Seated;
 use virtual_cluster::shared::{Definitions, Overlays, Rules};
 
@@ -103,8 +103,8 @@ pub(crate) struct Services {
     pub(crate) clusters: Arc<VirtualClusters>,
     pub(crate) authn: Authenticator,
     pub(crate) authz: Authorizer,
-    pub(crate) root: Root<Api>,
-    pub(crate) gate: Gate<Api>,
+    pub(crate) provisioner: Provisioner<Api>,
+    pub(crate) admission_policies: AdmissionPolicies<Api>,
     pub(crate) discovery: Arc<Discovery>,
     pub(crate) nodes: Nodes,
     pub(crate) shared: Rules,
@@ -308,7 +308,7 @@ fn refuse(
 impl Services {
     /// Refuses requests until the admission policies are in force, and until the owners of all namespaces are known.
     async fn admit(&self, cluster: &VirtualCluster) -> Result<(), Refusal> {
-        let standing = self.gate.first_standing().await;
+        let standing = self.admission_policies.first_standing().await;
         let not_yet = |reason: &dyn std::fmt::Display| {
             let message = format!("cluster {} is not served yet: {reason}", cluster.name);
             Refusal::from(Status::service_unavailable(message).with_retry_after(1))
@@ -403,7 +403,7 @@ impl<'a> ApiRequest<'a> {
             self.note_own_write(response.status());
             self.put_in_force(written, response.status()).await;
             let response = match &after {
-                After::Birth => self.birth(response).await?,
+                After::PostCreate => self.post_create(response).await?,
                 After::NodePorts => match self.node_ports_given(response).await? {
                     Some(response) => response,
                     None => continue,
@@ -514,8 +514,8 @@ impl<'a> ApiRequest<'a> {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
     }
 
-    /// The response with the stored warnings, each once (`AddWarning` in apiserver's `filters/warning.go`). They stay stored,
-    /// because the agent may still refuse to show the response.
+    /// The response with the stored warnings, each once (`AddWarning` in apiserver's `filters/warning.go`). They stay
+    /// stored, because the agent may still refuse to show the response.
     fn warned<B>(&self, mut response: Response<B>) -> Response<B> {
         for warning in self.warnings.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             if !response.headers().get_all(header::WARNING).iter().any(|said| said == warning) {

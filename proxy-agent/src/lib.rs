@@ -1,20 +1,20 @@
 //! The edge half of Atoll: dials the proxy-servers and serves the streams that they open.
 //!
-//! Reading order: [`dial`] (tunnels), [`serve`] (streams), [`offers`] (the clusters that are served), then [`exchange`] for
-//! API requests to virtual clusters, or [`layer4`] for physical clusters and destinations. An exchange uses [`caller`]
-//! (authentication and authorisation), [`virtual_cluster`] (the components of a virtual cluster), [`host_client`] (the
-//! API server) and `translate` (bodies). [`app`] assembles the components, and [`status`] reports their state.
+//! Reading order: [`dial`] (tunnels), [`serve`] (streams), [`offers`] (the clusters that are served), then [`exchange`]
+//! for API requests to virtual clusters, or [`layer4`] for physical clusters and destinations. An exchange uses
+//! [`caller`] (authentication and authorisation), [`virtual_cluster`] (the components of a virtual cluster),
+//! [`host_client`] (the API server) and `translate` (bodies). [`app`] assembles the components, and [`status`] reports
+//! their state.
 //!
 //! | term | meaning | module |
 //! |---|---|---|
 //! | slice | the nodes of a virtual cluster | `virtual_cluster::nodes` |
-//! | root namespace | the host namespace `atoll-root-CLUSTER`: rights in it are the cluster-wide rights of the virtual cluster | `virtual_cluster::root` |
-//! | mirror | the copy of a binding of the root namespace in each namespace of the virtual cluster | `virtual_cluster::root` |
-//! | founded | a virtual cluster whose root namespace, own namespaces and bindings exist | `virtual_cluster::root` |
-//! | birth | the creation of a Namespace, which is followed by that of its mirrors | `exchange` |
-//! | gate | the admission policies on the host | `virtual_cluster::gate` |
+//! | root namespace | the host namespace `atoll-root-CLUSTER`: rights in it are the cluster-wide rights of the virtual cluster | `virtual_cluster::provisioner` |
+//! | mirror | the copy of a binding of the root namespace in each namespace of the virtual cluster | `virtual_cluster::provisioner` |
+//! | provisioned | a virtual cluster whose root namespace, own namespaces and bindings exist | `virtual_cluster::provisioner` |
+//! | post-create | the work after the creation of a Namespace: its mirrors are written | `virtual_cluster::provisioner` |
 //! | guard | the node selector and the tolerations that keep pods on the slice | `rewrite::guard` |
-//! | standing | the state of the policies, or of the whole process | `virtual_cluster::gate`, `app` |
+//! | standing | the state of the policies, or of the whole process | `virtual_cluster::admission_policies`, `app` |
 //! | shared | an object of the host that several virtual clusters see | `virtual_cluster::shared` |
 //! | overlay | the labels and annotations of one virtual cluster on a shared object | `virtual_cluster::shared` |
 //! | renamed | a custom object without a namespace, which has another name on the host | `exchange` |

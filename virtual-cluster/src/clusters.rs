@@ -1,10 +1,10 @@
 //! The virtual clusters of this agent, as validated configuration.
 //!
 //! What is *not* here: what exists on the host ([`namespaces`](crate::namespaces)), and what creates it
-//! ([`root`](crate::root)).
+//! ([`provisioner`](crate::provisioner)).
 //!
-//! Reading order: [`VirtualClusters`], [`VirtualCluster`], `toleration`, `address_range`, [`host_api`] (what the agent's own
-//! loops ask of the host).
+//! Reading order: [`VirtualClusters`], [`VirtualCluster`], `toleration`, `address_range`, [`host_api`] (what the
+//! agent's own loops ask of the host).
 
 mod address_range;
 mod toleration;
@@ -332,8 +332,8 @@ impl VirtualCluster {
         self.nodes.names().len()
     }
 
-    /// Waits until the namespaces of the host are known, shortly after the agent has started. Before that, a namespace of
-    /// somebody else could seem not to exist.
+    /// Waits until the namespaces of the host are known, shortly after the agent has started. Before that, a namespace
+    /// of somebody else could seem not to exist.
     pub async fn namespaces_known(&self) {
         self.namespaces.synced().await;
     }

@@ -1,8 +1,9 @@
 //! The namespaces of the host and their owners: the index for all mappings.
 //!
-//! One list and watch of the host's Namespaces feeds it, and so do the responses to the agent's own creations, so that a
-//! namespace is in it before its creator gets a response. Namespaces without an owner are in it too, because the agent
-//! must recognise names that are taken. What is *not* here: creating anything on the host ([`root`](crate::root)).
+//! One list and watch of the host's Namespaces feeds it, and so do the responses to the agent's own creations, so that
+//! a namespace is in it before its creator gets a response. Namespaces without an owner are in it too, because the
+//! agent must recognise names that are taken. What is *not* here: creating anything on the host
+//! ([`provisioner`](crate::provisioner)).
 //!
 //! Reading order: [`Namespaces`], `record` (what a Namespace object says), `ledger` (which of two states is the later
 //! one), [`Subscription`], [`annotations`] (what admission policies read).
@@ -28,7 +29,7 @@ use host_client::api::Change;
 use host_client::api::Following;
 use ledger::{Ledger, Source};
 pub use record::{NotANamespace, Phase};
-pub use subscription::{Subscription, Told};
+pub use subscription::{NamespaceEvent, Subscription};
 
 /// The path of all Namespaces.
 pub const PATH: &str = "/api/v1/namespaces";
@@ -139,7 +140,8 @@ impl Namespaces {
         self.lock().members(cluster)
     }
 
-    /// The keys of the labels by which the virtual clusters of the host, also those of other agents, select their nodes.
+    /// The keys of the labels by which the virtual clusters of the host, also those of other agents, select their
+    /// nodes.
     pub fn node_labels(&self) -> BTreeSet<String> {
         self.lock().node_labels()
     }

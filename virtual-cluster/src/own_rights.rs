@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     use crate::policy::Custom;
-    use crate::root::testing::FakeHost;
+    use crate::provisioner::testing::FakeHost;
     use host_client::api::Change;
 
     static SCANS: Semaphore = Semaphore::const_new(1);
@@ -321,11 +321,11 @@ mod tests {
         host.put(DEFINITION, definition());
         let customs = Customs::new(customs.map(|(name, custom)| (name.to_owned(), custom)));
         let rights = OwnRights::new(host.clone(), customs, Arc::new(Definitions::default()));
-        told(&host, &rights);
+        deliver(&host, &rights);
         (host, rights)
     }
 
-    fn told(host: &FakeHost, rights: &OwnRights<FakeHost>) {
+    fn deliver(host: &FakeHost, rights: &OwnRights<FakeHost>) {
         rights.definitions.take(&Change::Applied(host.lock().objects[DEFINITION].clone()));
     }
 
@@ -406,7 +406,7 @@ mod tests {
         {
             let (host, rights) = configured([("gears.example.com", custom)]);
             host.edit(DEFINITION, |definition| definition["metadata"]["labels"] = json!({}));
-            told(&host, &rights);
+            deliver(&host, &rights);
             assert_eq!(rights.to_write(GEARS, &SCANS).await.is_ok(), is_written, "{custom:?}");
             assert_eq!(host.lock().objects.contains_key(ROLE), is_written, "{custom:?}");
         }
@@ -429,7 +429,7 @@ mod tests {
         assert_eq!(host.lock().objects[DEFINITION]["metadata"]["labels"], json!({}));
         // This is permanent.
         host.remove("/apis/example.com/v1/gears/plain");
-        told(&host, &rights);
+        deliver(&host, &rights);
         assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotDue)));
     }
 
@@ -445,7 +445,7 @@ mod tests {
             sleep(LOOKED_THROUGH[0]).await;
             assert!(host.lock().objects.contains_key(ROLE));
             host.edit(DEFINITION, |definition| definition["metadata"]["labels"] = json!({}));
-            told(&host, &rights);
+            deliver(&host, &rights);
             host.until(|state| !state.objects.contains_key(ROLE)).await;
         };
         tokio::select! {

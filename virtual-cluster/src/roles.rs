@@ -34,8 +34,8 @@ use sum::Snapshot;
 /// The path of all ClusterRoles.
 pub const PATH: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 
-/// The label of `rbac.authorization.k8s.io` objects that an API server makes and repairs by itself (`bootstrappolicy`), and
-/// its value.
+/// The label of `rbac.authorization.k8s.io` objects that an API server makes and repairs by itself (`bootstrappolicy`),
+/// and its value.
 const BOOTSTRAPPING: (&str, &str) = ("kubernetes.io/bootstrapping", "rbac-defaults");
 
 /// Keeps what is known of ClusterRoles.
@@ -291,12 +291,12 @@ mod tests {
 
     impl Roles {
         /// Those of a host that has just these.
-        pub fn told(roles: impl IntoIterator<Item = Value>) -> Arc<Self> {
-            let told = Self::default();
+        pub fn with(roles: impl IntoIterator<Item = Value>) -> Arc<Self> {
+            let known = Self::default();
             for change in roles.into_iter().map(Change::Applied).chain([Change::Synced]) {
-                told.take(&change);
+                known.take(&change);
             }
-            Arc::new(told)
+            Arc::new(known)
         }
     }
 

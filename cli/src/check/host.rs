@@ -33,8 +33,8 @@ use rewrite::name::{CLUSTER_LABEL, METADATA_NAME_LABEL, is_own_key};
 use rewrite::request::ProtectedKeys;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
-use virtual_cluster::gate;
-use virtual_cluster::root::MIRROR_LABEL;
+use virtual_cluster::admission_policies;
+use virtual_cluster::provisioner::MIRROR_LABEL;
 
 use super::certificate::chain;
 use super::report::Report;
@@ -135,7 +135,7 @@ impl Questions<'_> {
         if self.host.unsafe_direct_access || self.config.virtual_clusters.is_empty() {
             return;
         }
-        match gate::is_served(&self.api).await {
+        match admission_policies::is_served(&self.api).await {
             Ok(true) => {}
             Ok(false) => self.report.mistake(
                 self.host,
@@ -228,8 +228,8 @@ impl Questions<'_> {
         }
     }
 
-    /// Lists bindings before namespaces, so that a binding whose namespace is missing was left behind, and is not merely
-    /// newer.
+    /// Lists bindings before namespaces, so that a binding whose namespace is missing was left behind, and is not
+    /// merely newer.
     async fn bindings_and_namespaces(&mut self) -> Namespaces {
         let place = self.host.place();
         let without_mirrors = format!("!{MIRROR_LABEL}");

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use virtual_cluster::gate;
+use virtual_cluster::admission_policies;
 
 use super::files::{Files, Way};
 use super::host::Host;
@@ -122,7 +122,7 @@ pub(super) fn ended(host: &Host, files: &Files, out: &mut dyn Write) -> anyhow::
             }
             // The second command fails on a host without that kind.
             for kind in ["validatingadmissionpolic", "mutatingadmissionpolic"] {
-                let label = gate::LABEL;
+                let label = admission_policies::LABEL;
                 writeln!(out, "  kubectl --kubeconfig {host} delete {kind}ies,{kind}ybindings -l {label}")?;
             }
         }

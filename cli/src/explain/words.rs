@@ -68,7 +68,7 @@ fn sent_upstream(
     if let Some(otherwise) = &sent.otherwise {
         line(out, "if there is none", &format!("requests {otherwise}, which {cluster} can read on the host"))?;
     }
-    if sent.is_birth {
+    if sent.is_namespace_creation {
         line(out, "then", &format!("creates the bindings in the namespace that every namespace of {cluster} has"))?;
     }
     line(out, "shows", &shows(cluster, &sent.shown))

@@ -18,12 +18,12 @@ use caller::Authenticator;
 use caller::Authorizer;
 use host_client::Host;
 use host_client::api::{Api, Selection, Shape};
+use virtual_cluster::admission_policies::{Accepted, AdmissionPolicies};
 use virtual_cluster::clusters::{ByName, ClusterError, VirtualClusters};
-use virtual_cluster::gate::{Accepted, Gate};
 use virtual_cluster::namespaces::{self, Namespaces};
 use virtual_cluster::own_rights::OwnRights;
+use virtual_cluster::provisioner::Provisioner;
 use virtual_cluster::roles;
-use virtual_cluster::root::Root;
 use virtual_cluster::shared::overlays::orphans;
 use virtual_cluster::shared::{Definitions, Rules, handover};
 
@@ -35,9 +35,9 @@ const ANNOTATING: Duration = Duration::from_secs(10);
 pub(super) struct Slices {
     pub(super) clusters: Arc<VirtualClusters>,
     pub(super) namespaces: Arc<Namespaces>,
-    pub(super) root: Root<Api>,
+    pub(super) provisioner: Provisioner<Api>,
     pub(super) host: Host,
-    pub(super) gate: Gate<Api>,
+    pub(super) admission_policies: AdmissionPolicies<Api>,
     pub(super) shared: Rules,
 }
 
@@ -57,12 +57,12 @@ pub(super) fn open(
     let listed = config.virtual_clusters.iter().map(|cluster| &**cluster);
     let clusters = VirtualClusters::new(listed, &namespaces, config.reserved())?;
     let clusters = Arc::new(clusters);
-    let root = Root::new(api.clone(), Arc::clone(&namespaces), &clusters);
+    let provisioner = Provisioner::new(api.clone(), Arc::clone(&namespaces), &clusters);
     let accepted = Accepted {
         unsafe_direct_access: configured.unsafe_direct_access,
         unverified_policies: configured.unverified_policies,
     };
-    let gate = Gate::new(api.clone(), accepted, Arc::clone(&namespaces));
+    let admission_policies = AdmissionPolicies::new(api.clone(), accepted, Arc::clone(&namespaces));
 
     let reflector = api.reflect(namespaces::PATH, Selection::default());
     let followed = Arc::clone(&namespaces);
@@ -89,11 +89,11 @@ pub(super) fn open(
     let discovery = Arc::new(Discovery::new(host.clone(), config.customs(), Arc::clone(&definitions)));
     let kept = Arc::clone(&discovery);
     keep(tasks, "discovery", async move { kept.keep().await });
-    keep(tasks, "root", root.clone().run());
-    let (annotating, kept) = (root.clone(), gate.clone());
+    keep(tasks, "root", provisioner.clone().run());
+    let (annotating, kept) = (provisioner.clone(), admission_policies.clone());
     keep(tasks, "gate", async move {
-        // The policies refuse pods in namespaces without annotations, and those of an earlier version have none. What cannot
-        // be annotated does not keep the others waiting.
+        // The policies refuse pods in namespaces without annotations, and those of an earlier version have none. What
+        // cannot be annotated does not keep the others waiting.
         let _ = timeout(ANNOTATING, annotating.annotated()).await;
         kept.run().await;
     });
@@ -106,16 +106,16 @@ pub(super) fn open(
         shared: rules.clone(),
         clusters: Arc::clone(&clusters),
         namespaces,
-        root: root.clone(),
-        gate: gate.clone(),
+        provisioner: provisioner.clone(),
+        admission_policies: admission_policies.clone(),
         host: host.clone(),
     };
     let exchange = Exchange::new(Services {
         clusters,
         authz: Authorizer::new(host.clone()),
         authn: Authenticator::new(host.clone()),
-        root,
-        gate,
+        provisioner,
+        admission_policies,
         discovery,
         nodes: Nodes::new(host.clone()),
         shared: rules,
@@ -143,8 +143,8 @@ impl Slices {
         // In this order, what is not ours any more is not asked for when it is let go.
         self.clusters.exchange(clusters);
         self.namespaces.serve(self.clusters.names());
-        self.root.enforce(self.clusters.levels());
-        self.root.serve(self.clusters.annotations());
+        self.provisioner.enforce(self.clusters.levels());
+        self.provisioner.serve(self.clusters.annotations());
     }
 }
 

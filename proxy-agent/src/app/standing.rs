@@ -15,8 +15,8 @@ use crate::status::{
     AgentStatus, CertificateStatus, HostServerStatus, HostStatus, KIND, PhysicalClusterStatus, TunnelStatus,
     VirtualClusterStatus,
 };
-use virtual_cluster::gate;
-use virtual_cluster::root::Founding;
+use virtual_cluster::admission_policies;
+use virtual_cluster::provisioner::ProvisionState;
 
 /// The status of a cluster whose host has no admission policies.
 const DIRECT_ACCESS: &str = "unsafe: its tokens can leave the virtual cluster when they are used directly at the host";
@@ -91,23 +91,25 @@ fn tunnel(way: WayState) -> TunnelStatus {
 
 impl Slices {
     fn status(&self) -> Vec<VirtualClusterStatus> {
-        let gate = self.gate.standing();
+        let standing = self.admission_policies.standing();
         let mut clusters: Vec<_> = self
             .clusters
             .all()
             .iter()
             .map(|cluster| {
-                let founding = self.root.founding(&cluster.name).unwrap_or(Founding::Pending);
-                let message = match (&founding, &gate) {
-                    (Founding::Pending, _) => Some("not founded yet".to_owned()),
-                    (Founding::Failed(why), _) => Some(why.to_string()),
-                    (Founding::Founded, gate::Standing::Open) => Some(DIRECT_ACCESS.to_owned()),
-                    (Founding::Founded, gate::Standing::Unverified) => Some(UNVERIFIED.to_owned()),
-                    (Founding::Founded, gate) => gate.admits().err().map(str::to_owned),
+                let state = self.provisioner.provision_state(&cluster.name).unwrap_or(ProvisionState::Pending);
+                let message = match (&state, &standing) {
+                    (ProvisionState::Pending, _) => Some("not founded yet".to_owned()),
+                    (ProvisionState::Failed(why), _) => Some(why.to_string()),
+                    (ProvisionState::Provisioned, admission_policies::Standing::Open) => Some(DIRECT_ACCESS.to_owned()),
+                    (ProvisionState::Provisioned, admission_policies::Standing::Unverified) => {
+                        Some(UNVERIFIED.to_owned())
+                    }
+                    (ProvisionState::Provisioned, standing) => standing.admits().err().map(str::to_owned),
                 };
                 VirtualClusterStatus {
                     name: cluster.name.to_string(),
-                    ready: founding == Founding::Founded && gate.admits().is_ok(),
+                    ready: state == ProvisionState::Provisioned && standing.admits().is_ok(),
                     node_selector: cluster.node_selector.text.to_string(),
                     nodes: cluster.count_nodes(),
                     namespaces: self.namespaces.members(&cluster.name).len(),

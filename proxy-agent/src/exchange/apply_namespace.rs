@@ -1,8 +1,8 @@
 //! Server-side apply of a Namespace that does not exist, which creates it.
 //!
-//! An apply cannot require that the object does not exist, and must never take over a namespace of somebody else. So the
-//! agent first creates the namespace, with only the labels and annotations of the virtual cluster; the host refuses this
-//! if the name is taken. Then it sends the apply, with the client's field manager. It sends the apply as a dry run
+//! An apply cannot require that the object does not exist, and must never take over a namespace of somebody else. So
+//! the agent first creates the namespace, with only the labels and annotations of the virtual cluster; the host refuses
+//! this if the name is taken. Then it sends the apply, with the client's field manager. It sends the apply as a dry run
 //! before, so that a refusal leaves nothing behind.
 
 use bytes::Bytes;
@@ -25,7 +25,7 @@ use crate::translate::{ResponseTransform, Upstream};
 use caller::reviews::Attributes;
 use host_client::{HostBody, full};
 use virtual_cluster::namespaces::{self, Annotations};
-use virtual_cluster::root::Growth;
+use virtual_cluster::provisioner::Growth;
 
 /// The apply that follows the creation of the namespace.
 #[derive(Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl ApiRequest<'_> {
             return Ok(applied.map(Upstream::Stream));
         }
         *applied.status_mut() = StatusCode::CREATED;
-        self.birth(applied).await
+        self.post_create(applied).await
     }
 
     /// The answer to a dry run of such an apply.

@@ -122,7 +122,8 @@ impl ApiRequest<'_> {
         self.demand_undirected(request)
     }
 
-    /// Looks up a namespace that the index does not have, if the caller may make the request there or in all namespaces.
+    /// Looks up a namespace that the index does not have, if the caller may make the request there or in all
+    /// namespaces.
     async fn authorise_in_unknown(&mut self, host: &HostNamespace) -> Result<(), Refusal> {
         let Some(request) = self.info.resource() else { return Ok(()) };
         let everywhere = self.allowed_everywhere(request).await;
@@ -132,7 +133,7 @@ impl ApiRequest<'_> {
                 .await
                 .is_ok_and(|decision| decision.allowed)
         };
-        if may_look && self.services.root.look_for(host).await {
+        if may_look && self.services.provisioner.look_for(host).await {
             self.mapping = self.cluster.mapping();
             if self.mapping.member(host.as_ref()).is_some() {
                 return self.authorise_in(host).await;
@@ -181,8 +182,8 @@ impl ApiRequest<'_> {
         Ok(self.outside(self.services.authz.demand(&self.mapping, &self.caller, &attributes)).await?)
     }
 
-    /// Whether the caller may also create the object that an apply would create. An API server checks this once it knows
-    /// that the object does not exist (`withAuthorization` in apiserver's `handlers/update.go`).
+    /// Whether the caller may also create the object that an apply would create. An API server checks this once it
+    /// knows that the object does not exist (`withAuthorization` in apiserver's `handlers/update.go`).
     pub(super) async fn may_create(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
         let attributes = Attributes { verb: Verb::Create.as_str(), ..self.attributes(request) };
         Ok(self.outside(self.services.authz.demand(&self.mapping, &self.caller, &attributes)).await?)

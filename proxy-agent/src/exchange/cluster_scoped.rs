@@ -1,5 +1,5 @@
-//! Cluster-scoped requests, and requests in all namespaces: authorised in the root namespace (see `authorise`), then sent
-//! with the agent's identity.
+//! Cluster-scoped requests, and requests in all namespaces: authorised in the root namespace (see `authorise`), then
+//! sent with the agent's identity.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ use host_client::collect::MAX_OBJECT;
 use host_client::{HostBody, empty};
 use virtual_cluster::namespaces;
 use virtual_cluster::policy::{self, Class, Custom};
-use virtual_cluster::root::Growth;
+use virtual_cluster::provisioner::Growth;
 use virtual_cluster::shared::{self, Moved};
 
 /// Namespaces that no API server deletes (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).
@@ -286,7 +286,7 @@ impl ApiRequest<'_> {
                 plan.mapping = self.mapping.clone().asking_for(name);
                 self.has_room(request, Growth::Namespace)?;
                 if !is_dry {
-                    plan.after = After::Birth;
+                    plan.after = After::PostCreate;
                 }
                 Ok(plan)
             }
@@ -296,7 +296,7 @@ impl ApiRequest<'_> {
 
     /// Whether the quota has room for more mirrors.
     pub(super) fn has_room(&self, request: &ResourceRequest<'_>, growth: Growth<'_>) -> Result<(), Refusal> {
-        let room = self.services.root.has_room(&self.cluster.name, growth);
+        let room = self.services.provisioner.has_room(&self.cluster.name, growth);
         room.map_err(|full| forbidden(request, &full.to_string()))
     }
 
@@ -329,7 +329,7 @@ impl ApiRequest<'_> {
     }
 
     /// Creates the initial objects of a new namespace, before its creator gets the response.
-    pub(super) async fn birth(&self, response: Response<HostBody>) -> Result<Response<Upstream>, Refusal> {
+    pub(super) async fn post_create(&self, response: Response<HostBody>) -> Result<Response<Upstream>, Refusal> {
         if !response.status().is_success() {
             return Ok(response.map(Upstream::Stream));
         }
@@ -343,7 +343,7 @@ impl ApiRequest<'_> {
         } else {
             serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?
         };
-        self.services.root.birth(&created).await;
+        self.services.provisioner.post_create(&created).await;
         self.warn_of_pod_security(&created["metadata"]["labels"], &mut parts.headers);
         Ok(Response::from_parts(parts, Upstream::Whole(body)))
     }

@@ -1,16 +1,16 @@
 //! Statuses that direct the host's control plane, on a host that is not known to enforce admission policies.
 //!
 //! On other hosts, admission policies protect the relevant fields, and the rest of these statuses stays writable
-//! (`gate::policies` explains which fields). Without policies, anybody who reaches the host's API server can write them,
-//! but not through the endpoint. The agent refuses the whole subresource, because only the host knows what a patch would
-//! store.
+//! (`virtual_cluster::admission_policies` explains which fields). Without policies, anybody who reaches the host's API
+//! server can write them, but not through the endpoint. The agent refuses the whole subresource, because only the host
+//! knows what a patch would store.
 
 use kube_wire::{ResourceRequest, Verb};
 
 use super::ApiRequest;
 use super::cluster_scoped::forbidden;
 use crate::refusal::Refusal;
-use virtual_cluster::gate::Standing;
+use virtual_cluster::admission_policies::Standing;
 
 const WHY: &str = "the host cluster may not enforce the admission policies that protect the fields of this status on which its \
                    control plane acts; ask the operator of the host cluster";
@@ -18,7 +18,9 @@ const WHY: &str = "the host cluster may not enforce the admission policies that 
 impl ApiRequest<'_> {
     /// Refuses a write of such a status.
     pub(super) fn demand_undirected(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
-        if directs(request) && matches!(self.services.gate.standing(), Standing::Open | Standing::Unverified) {
+        if directs(request)
+            && matches!(self.services.admission_policies.standing(), Standing::Open | Standing::Unverified)
+        {
             return Err(forbidden(request, WHY));
         }
         Ok(())

@@ -36,12 +36,12 @@ use host_client::Host;
 use host_client::api::Following;
 use host_client::api::{Api, Change};
 pub use question::Question;
+use virtual_cluster::admission_policies::{Accepted, AdmissionPolicies};
 use virtual_cluster::clusters::{ClusterError, VirtualClusters, engine_name};
-use virtual_cluster::gate::{Accepted, Gate};
 use virtual_cluster::namespaces::Namespaces;
 use virtual_cluster::own_rights::OwnRights;
 use virtual_cluster::policy;
-use virtual_cluster::root::Root;
+use virtual_cluster::provisioner::Provisioner;
 use virtual_cluster::shared::{Definitions, Rules};
 
 /// What would become of a request.
@@ -78,7 +78,7 @@ pub struct Sent {
     /// What is asked instead if there is no such object.
     pub otherwise: Option<String>,
     /// Whether a success is followed by the bindings that every namespace of the cluster has.
-    pub is_birth: bool,
+    pub is_namespace_creation: bool,
 }
 
 /// What the client sees of the host's answer.
@@ -227,7 +227,7 @@ impl Sent {
             body,
             shown: Shown::of(&plan.transform),
             otherwise: plan.otherwise.map(|other| other.request.uri().to_string()),
-            is_birth: plan.after == After::Birth,
+            is_namespace_creation: plan.after == After::PostCreate,
         }
     }
 }
@@ -280,8 +280,12 @@ impl Agent {
         let services = Services {
             authz: Authorizer::new(host.clone()),
             authn: Authenticator::new(host.clone()),
-            root: Root::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
-            gate: Gate::new(Api::new(host.clone()), Accepted::default(), Arc::clone(&namespaces)),
+            provisioner: Provisioner::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
+            admission_policies: AdmissionPolicies::new(
+                Api::new(host.clone()),
+                Accepted::default(),
+                Arc::clone(&namespaces),
+            ),
             discovery: Arc::new(Discovery::new(host.clone(), config.customs(), Arc::clone(&definitions))),
             nodes: Nodes::new(host.clone()),
             shared: Rules::new(&config.shared_objects),

@@ -1,4 +1,4 @@
-//! Mirrors of cluster role bindings: clients neither see nor name them (see [`virtual_cluster::root`]).
+//! Mirrors of cluster role bindings: clients neither see nor name them (see [`virtual_cluster::provisioner`]).
 
 use kube_wire::selector::LabelSelector;
 use kube_wire::status::FieldError;
@@ -7,7 +7,7 @@ use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::protobuf::ObjectName;
 
 use crate::refusal::{DryRunScope, Refusal, Unmapped};
-use virtual_cluster::root::{MIRROR_LABEL, MIRROR_PREFIX};
+use virtual_cluster::provisioner::{MIRROR_LABEL, MIRROR_PREFIX};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

@@ -43,8 +43,8 @@ impl ApiRequest<'_> {
             return self.present(request, &namespace, &host, identity, body).await;
         }
         if matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection) {
-            // An empty list or a silent watch, and the host says it best. Nobody can have rights there, so it is asked in the
-            // agent's name, and nothing is shown unless the namespace becomes one of this virtual cluster's.
+            // An empty list or a silent watch, and the host says it best. Nobody can have rights there, so it is asked
+            // in the agent's name, and nothing is shown unless the namespace becomes one of this virtual cluster's.
             return self.present(request, &namespace, &host, As::Agent, body).await;
         }
         if BodyType::of_patch(content_type(&self.headers)) == Ok(BodyType::ApplyYaml) && request.verb() == Verb::Patch {
@@ -54,10 +54,10 @@ impl ApiRequest<'_> {
         Err(no_such(request, name).into())
     }
 
-    /// Whether this reads in a namespace that is being deleted, by a right to read everywhere. Such rights are bindings in
-    /// the namespace, and those end a moment before it does.
+    /// Whether this reads in a namespace that is being deleted, by a right to read everywhere. Such rights are bindings
+    /// in the namespace, and those end a moment before it does.
     async fn may_read_to_the_end(&self, request: &ResourceRequest<'_>, host: &HostNamespace) -> bool {
-        if !request.verb().is_read() || request.subresource().is_some() || !self.services.root.is_ending(host) {
+        if !request.verb().is_read() || request.subresource().is_some() || !self.services.provisioner.is_ending(host) {
             return false;
         }
         let decision = self.outside(self.services.authz.check(&self.caller.host, &self.attributes(request))).await;

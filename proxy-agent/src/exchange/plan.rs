@@ -53,7 +53,7 @@ pub(crate) enum After {
     /// Nothing.
     Nothing,
     /// A namespace was created: write its mirrors.
-    Birth,
+    PostCreate,
     /// The labels of the Namespace at this path may have changed, so update what is enforced.
     Labelled(String),
     /// A namespace was created for an apply, which follows.
@@ -193,9 +193,9 @@ pub(super) fn uri(target: &str) -> Result<Uri, Refusal> {
 }
 
 /// Whether an API server forwards a header to the server of a pod (`httputil.ReverseProxy`, behind `WithAuthentication`
-/// and `WithImpersonation` in apiserver's `pkg/endpoints/filters`). It does not forward headers about one connection (RFC
-/// 9110 section 7.6.1), the caller's credentials, and headers by which trusted proxies name the caller. It makes a new
-/// handshake.
+/// and `WithImpersonation` in apiserver's `pkg/endpoints/filters`). It does not forward headers about one connection
+/// (RFC 9110 section 7.6.1), the caller's credentials, and headers by which trusted proxies name the caller. It makes a
+/// new handshake.
 fn is_end_to_end(name: &HeaderName) -> bool {
     const NEVER: [&str; 12] = [
         "authorization",

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use caller::Caller;
 use caller::authn::HostTokens;
 use caller::reviews::TokenUser;
-use virtual_cluster::root::MIRROR_PREFIX;
+use virtual_cluster::provisioner::MIRROR_PREFIX;
 
 mod protobuf;
 

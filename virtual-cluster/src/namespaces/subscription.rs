@@ -10,7 +10,7 @@ pub struct Subscription(broadcast::Receiver<HostNamespace>);
 
 /// What has changed. Look it up in [`Namespaces`](super::Namespaces): there may be later changes already.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum NamespaceEvent {
     /// This namespace: it is new, is ending, or is gone.
     Changed(HostNamespace),
     /// More than is remembered.
@@ -25,10 +25,10 @@ impl Subscription {
     }
 
     /// The next change; `None` when the index is gone. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Option<Told> {
+    pub async fn next(&mut self) -> Option<NamespaceEvent> {
         match self.0.recv().await {
-            Ok(host) => Some(Told::Changed(host)),
-            Err(RecvError::Lagged(_)) => Some(Told::Everything),
+            Ok(host) => Some(NamespaceEvent::Changed(host)),
+            Err(RecvError::Lagged(_)) => Some(NamespaceEvent::Everything),
             Err(RecvError::Closed) => None,
         }
     }

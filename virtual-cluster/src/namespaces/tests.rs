@@ -38,7 +38,7 @@ async fn nothing_is_shown_before_everything_was_told() {
     let namespaces = Namespaces::new([cluster()]);
     let (host, events) = mpsc::channel(8);
     let script = async {
-        let mut told = namespaces.subscribe();
+        let mut events = namespaces.subscribe();
         host.send(Change::Applied(namespace("edge", 3))).await.unwrap();
         host.send(Change::Applied(json!({"metadata": {"name": "default", "uid": "d", "resourceVersion": "1"}})))
             .await
@@ -64,10 +64,10 @@ async fn nothing_is_shown_before_everything_was_told() {
         settle().await;
         assert!(namespaces.member(&born.host).is_none());
 
-        let changed = |name| Some(Told::Changed(HostNamespace::new(name).unwrap()));
-        assert_eq!(told.next().await, changed("edge-vc"));
+        let changed = |name| Some(NamespaceEvent::Changed(HostNamespace::new(name).unwrap()));
+        assert_eq!(events.next().await, changed("edge-vc"));
         for _ in 0..3 {
-            assert_eq!(told.next().await, changed("born-vc"));
+            assert_eq!(events.next().await, changed("born-vc"));
         }
     };
     tokio::select! {
@@ -79,10 +79,10 @@ async fn nothing_is_shown_before_everything_was_told() {
 #[tokio::test]
 async fn who_is_too_slow_looks_at_everything() {
     let namespaces = Namespaces::new([cluster()]);
-    let mut told = namespaces.subscribe();
+    let mut events = namespaces.subscribe();
     for version in 1..=u64::try_from(BACKLOG).unwrap() + 1 {
         namespaces.learn(&namespace(&format!("n{version}"), version)).unwrap();
     }
-    assert_eq!(told.next().await, Some(Told::Everything));
-    assert!(matches!(told.next().await, Some(Told::Changed(_))));
+    assert_eq!(events.next().await, Some(NamespaceEvent::Everything));
+    assert!(matches!(events.next().await, Some(NamespaceEvent::Changed(_))));
 }

@@ -171,8 +171,8 @@ impl State {
     }
 }
 
-/// Writes the rules of a role, if it is still the one that was looked at: somebody who may not grant these rules may have
-/// put another one in its place, which takes in nothing. That change triggers another run.
+/// Writes the rules of a role, if it is still the one that was looked at: somebody who may not grant these rules may
+/// have put another one in its place, which takes in nothing. That change triggers another run.
 async fn write(api: &impl HostApi, stale: &Stale, rules: &[Rule]) -> Result<(), ApiError> {
     let Ok(name) = SegmentName::new(format!("vc:{}:{}", stale.cluster, stale.name)) else { return Ok(()) };
     let path =
@@ -198,7 +198,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::root::testing::FakeHost;
+    use crate::provisioner::testing::FakeHost;
 
     const PATH: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/vc:ke:sum";
 
@@ -243,7 +243,7 @@ mod tests {
         let [sum, part] = roles(1);
         let sum = stored(&host, sum);
         host.lock().failing = 8;
-        let roles = Roles::told([sum, part.clone()]);
+        let roles = Roles::with([sum, part.clone()]);
         assert_eq!(settled(&host, &roles).await, [1, 2, 4, 8, 16, 32, 60, 60]);
         assert_eq!(host.lock().objects[PATH]["rules"], part["rules"]);
     }
@@ -252,7 +252,7 @@ mod tests {
     async fn another_role_of_the_name_stays_as_it_is() {
         let host = FakeHost::new();
         let [sum, part] = roles(1);
-        let roles = Roles::told([stored(&host, sum), part.clone()]);
+        let roles = Roles::with([stored(&host, sum), part.clone()]);
         // The change is not told yet.
         host.edit(PATH, |role| role["metadata"]["annotations"] = json!({}));
         assert!(settled(&host, &roles).await.is_empty());
@@ -264,7 +264,7 @@ mod tests {
         let host = FakeHost::new();
         let [sum, part] = roles(10_001);
         host.put(PATH, sum.clone());
-        let roles = Roles::told([sum, part]);
+        let roles = Roles::with([sum, part]);
         assert!(settled(&host, &roles).await.is_empty());
         assert_eq!(host.lock().objects[PATH]["rules"], json!([]));
     }

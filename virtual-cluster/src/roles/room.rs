@@ -1,7 +1,7 @@
 //! How much the ClusterRoles of a virtual cluster may take in the agent's memory.
 //!
-//! The agent knows all of them, to aggregate them. Clients make as many as they like, so they are weighed, and the write
-//! that would make them too many is refused, as by a quota.
+//! The agent knows all of them, to aggregate them. Clients make as many as they like, so they are weighed, and the
+//! write that would make them too many is refused, as by a quota.
 
 use rewrite::ClusterName;
 
@@ -73,7 +73,7 @@ mod tests {
     fn what_would_be_too_much_has_no_room() {
         let (ke, other): (ClusterName, ClusterName) = ("ke".parse().unwrap(), "other".parse().unwrap());
         let large = MOST / 4;
-        let roles = Roles::told([role("a", large), role("b", large), role("c", large)]);
+        let roles = Roles::with([role("a", large), role("b", large), role("c", large)]);
         let weight = |bytes| Role::of(&role("d", bytes)).weight;
         assert_eq!(roles.has_room(&ke, "d", weight(large / 2)), Ok(()));
         assert!(roles.has_room(&ke, "d", weight(large)).is_err());
@@ -81,7 +81,7 @@ mod tests {
         // One that is there counts once, and may always become smaller.
         assert_eq!(roles.has_room(&ke, "c", weight(large + large / 2)), Ok(()));
         assert!(roles.has_room(&ke, "c", weight(2 * large)).is_err());
-        let full = Roles::told([role("a", MOST), role("b", MOST)]);
+        let full = Roles::with([role("a", MOST), role("b", MOST)]);
         assert_eq!(full.has_room(&ke, "b", weight(MOST)), Ok(()));
         assert!(full.has_room(&ke, "b", weight(MOST + 1)).is_err());
     }

@@ -75,7 +75,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::root::testing::FakeHost;
+    use crate::provisioner::testing::FakeHost;
     use crate::shared::DEFINITIONS;
     use host_client::api::Change;
 
@@ -93,14 +93,14 @@ mod tests {
         };
         host.put(&path, definition(json!([{"manager": "atoll:ke:kubectl", "fieldsV1": {"f:spec": {}}}])));
         let definitions = Definitions::default();
-        let told = |host: &FakeHost| definitions.take(&Change::Applied(host.lock().objects[&path].clone()));
-        told(&host);
+        let deliver = |host: &FakeHost| definitions.take(&Change::Applied(host.lock().objects[&path].clone()));
+        deliver(&host);
         let changed = async {
             sleep(PAUSE * 2).await;
             assert_eq!(host.lock().objects[&path]["metadata"]["labels"], json!({"atoll.dev/shared": ""}));
             host.put(&path, definition(json!([{"manager": "helm", "fieldsV1": {"f:spec": {}}}])));
             host.lock().meddling = 2;
-            told(&host);
+            deliver(&host);
             host.until(|state| state.objects[&path]["metadata"]["labels"] == json!({})).await;
         };
         tokio::select! {

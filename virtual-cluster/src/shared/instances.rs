@@ -49,8 +49,8 @@ impl Instances {
 
     /// Whether there are any that the operator has made: in namespaces of no virtual cluster, or without the label of a
     /// virtual cluster where there are no namespaces. Those of clusters that do not have the definition are none of the
-    /// operator's: a token of such a cluster can make one directly at the host, one can be made while the cluster leaves the
-    /// definition, and nobody must take it away from those that have it.
+    /// operator's: a token of such a cluster can make one directly at the host, one can be made while the cluster
+    /// leaves the definition, and nobody must take it away from those that have it.
     pub async fn any_outside(&self, api: &impl HostApi, definition: &HostObject) -> Result<bool, ApiError> {
         let found = if definition.owners().all(|owner| ClusterName::new(owner).is_err()) {
             api.any(&self.path(), "", |_: Partial| true).await
@@ -91,7 +91,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::root::testing::FakeHost;
+    use crate::provisioner::testing::FakeHost;
 
     fn definition(scope: &str, owners: &[&str]) -> HostObject {
         let owners = owners.iter().map(|owner| (format!("overlay.atoll.dev/{owner}"), json!("{}")));

@@ -1,8 +1,9 @@
 //! Overlays that are too large for an annotation.
 //!
-//! The annotations of an object are limited to 256 KiB in total, which the operator and all virtual clusters share. So a
-//! large overlay is a ConfigMap in the root namespace of its virtual cluster, and the annotation is a [`Pointer`] to it.
-//! Such a ConfigMap never changes. A new overlay is a new ConfigMap, so a write to the object switches to it atomically.
+//! The annotations of an object are limited to 256 KiB in total, which the operator and all virtual clusters share. So
+//! a large overlay is a ConfigMap in the root namespace of its virtual cluster, and the annotation is a [`Pointer`] to
+//! it. Such a ConfigMap never changes. A new overlay is a new ConfigMap, so a write to the object switches to it
+//! atomically.
 //!
 //! The write that replaces a pointer deletes its ConfigMap; if this fails, [`orphans`] does.
 
@@ -24,8 +25,8 @@ use host_client::api::HostApi;
 /// The maximum length of an overlay in an annotation, in bytes: 500 virtual clusters then need half of the limit.
 pub const MAX_IN_PLACE: usize = 256;
 
-/// The maximum length of an overlay, in bytes. Labels and annotations of one object are rarely longer than 256 KiB, and a
-/// ConfigMap has room for them and the keys that each manager applies (`MaxSecretSize` in core/validation).
+/// The maximum length of an overlay, in bytes. Labels and annotations of one object are rarely longer than 256 KiB, and
+/// a ConfigMap has room for them and the keys that each manager applies (`MaxSecretSize` in core/validation).
 pub const MAX_OVERLAY: usize = 512 * 1024;
 
 /// The label of the ConfigMaps.
@@ -173,7 +174,7 @@ fn shown(overlay: &Overlay) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::root::testing::FakeHost;
+    use crate::provisioner::testing::FakeHost;
 
     #[tokio::test]
     async fn what_is_stored_is_read_until_it_is_removed() {

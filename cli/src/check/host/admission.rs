@@ -3,7 +3,7 @@
 use ops::config::Place;
 use rewrite::name::CLUSTER_LABEL;
 use serde_json::Value;
-use virtual_cluster::gate;
+use virtual_cluster::admission_policies;
 
 use super::selector::{Labels, can_select_tenants, keys_of_objects, keys_of_tenants};
 use crate::check::weakness::{Check, Weakness};
@@ -27,8 +27,8 @@ struct Selecting<'o> {
     objects: &'o Value,
 }
 
-/// The weaknesses of an object of one of the kinds. `namespaces` are the labels of namespaces that virtual clusters have,
-/// or could have.
+/// The weaknesses of an object of one of the kinds. `namespaces` are the labels of namespaces that virtual clusters
+/// have, or could have.
 pub(super) fn weaknesses(
     place: Option<Place>,
     kind: &str,
@@ -37,7 +37,7 @@ pub(super) fn weaknesses(
     namespaces: &[Labels],
 ) -> Vec<Weakness> {
     let metadata = &object["metadata"];
-    if metadata["labels"].get(gate::LABEL).is_some() {
+    if metadata["labels"].get(admission_policies::LABEL).is_some() {
         return Vec::new();
     }
     let name = metadata["name"].as_str().unwrap_or_default();
@@ -147,7 +147,7 @@ mod tests {
         for field in ["matchConstraints", "matchResources"] {
             let mut object = json!({"metadata": {"name": "p"}, "spec": {field: inject}});
             assert_eq!(said("X", &object).len(), 1);
-            object["metadata"]["labels"] = json!({gate::LABEL: ""});
+            object["metadata"]["labels"] = json!({admission_policies::LABEL: ""});
             assert_eq!(said("X", &object), [""; 0]);
         }
         assert_eq!(said("X", &json!({"metadata": {"name": "p"}, "spec": {}})), [""; 0]);

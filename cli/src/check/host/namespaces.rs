@@ -7,7 +7,7 @@ use rewrite::name::{CLUSTER_LABEL, METADATA_NAME_LABEL, NAMESPACE_LABEL, endings
 use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
 use serde_json::Value;
 use virtual_cluster::config::VirtualCluster;
-use virtual_cluster::root::ROOT_LABEL;
+use virtual_cluster::provisioner::ROOT_LABEL;
 
 use super::selector::Labels;
 use crate::check::weakness::{Check, Weakness, some};

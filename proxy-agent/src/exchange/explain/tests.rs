@@ -110,7 +110,7 @@ async fn an_object_is_mapped_and_guarded() {
 async fn a_namespace_is_made_in_the_agent_s_name() {
     let said = explained("POST", "/api/v1/namespaces", r#"{"metadata":{"name":"edge"}}"#).await;
     let Outcome::Sent(sent) = &said.outcome else { panic!("{said:?}") };
-    assert!(sent.is_birth && String::from_utf8_lossy(&sent.body).contains("edge-ke-beijing"));
+    assert!(sent.is_namespace_creation && String::from_utf8_lossy(&sent.body).contains("edge-ke-beijing"));
 }
 
 #[tokio::test]

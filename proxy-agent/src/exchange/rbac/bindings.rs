@@ -19,7 +19,7 @@ use crate::exchange::plan::{As, Plan, group_kind, program};
 use crate::refusal::Refusal;
 use crate::translate::ResponseTransform;
 use host_client::{empty, full};
-use virtual_cluster::root::{CLUSTER_ADMIN, Growth, INTERNAL_LABEL, PROTECTED_LABEL};
+use virtual_cluster::provisioner::{CLUSTER_ADMIN, Growth, INTERNAL_LABEL, PROTECTED_LABEL};
 
 /// The maximum number of subjects of a ClusterRoleBinding. Each namespace has a copy of all subjects. A larger binding
 /// from before this limit can be changed if it does not grow.
@@ -115,7 +115,7 @@ impl ApiRequest<'_> {
             return Err(Status::invalid(kind, name, &errors).into());
         }
         if let Some(message) = excess(&tried.result)
-            && (tried.is_new || self.services.root.is_growth(&self.cluster.name, &tried.result))
+            && (tried.is_new || self.services.provisioner.is_growth(&self.cluster.name, &tried.result))
         {
             return Err(Status::request_entity_too_large(&message).into());
         }

@@ -18,13 +18,13 @@ impl ApiRequest<'_> {
     /// Ensures that the written object is in force. Call it before the client gets the response.
     pub(in crate::exchange) async fn put_in_force(&self, written: Option<Written>, status: StatusCode) {
         let Some(written) = written.filter(|_| status.is_success()) else { return };
-        let (root, cluster) = (&self.services.root, &self.cluster.name);
+        let (provisioner, cluster) = (&self.services.provisioner, &self.cluster.name);
         match written {
             Written::Role => {}
-            Written::Binding(name) => root.written(cluster, &name).await,
-            Written::Bindings => root.look_again(cluster).await,
+            Written::Binding(name) => provisioner.written(cluster, &name).await,
+            Written::Bindings => provisioner.look_again(cluster).await,
         }
-        root.in_force(cluster).await;
+        provisioner.in_force(cluster).await;
         // Reviews in the meantime may not have used the new rights.
         self.services.authz.flush(cluster);
     }

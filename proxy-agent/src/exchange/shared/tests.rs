@@ -29,12 +29,12 @@ use host_client::Host;
 use host_client::api::Following;
 use host_client::api::{Api, Change};
 use memory::{CLASSES, Memory};
+use virtual_cluster::admission_policies::{Accepted, AdmissionPolicies};
 use virtual_cluster::clusters::VirtualClusters;
-use virtual_cluster::gate::{Accepted, Gate};
 use virtual_cluster::namespaces::Namespaces;
 use virtual_cluster::namespaces::annotations::Reserved;
 use virtual_cluster::own_rights::OwnRights;
-use virtual_cluster::root::Root;
+use virtual_cluster::provisioner::Provisioner;
 use virtual_cluster::shared::{Definitions, Rules};
 
 const CONFIG: &str = "\
@@ -76,8 +76,12 @@ impl World {
         let services = Services {
             authz: Authorizer::new(host.clone()),
             authn: Authenticator::new(host.clone()),
-            root: Root::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
-            gate: Gate::new(Api::new(host.clone()), Accepted::default(), Arc::clone(&namespaces)),
+            provisioner: Provisioner::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
+            admission_policies: AdmissionPolicies::new(
+                Api::new(host.clone()),
+                Accepted::default(),
+                Arc::clone(&namespaces),
+            ),
             discovery: Arc::new(Discovery::new(host.clone(), config.customs(), Arc::clone(&definitions))),
             replaces_node_ports: true,
             nodes: Nodes::new(host.clone()),

@@ -34,8 +34,8 @@ pub async fn keep(api: impl HostApi, clusters: impl Fn() -> Vec<ClusterName>) {
     }
 }
 
-/// Deletes the orphans among the suspects, by path, and returns those that are found for the first time. It searches only
-/// root namespaces, because only the agent writes there.
+/// Deletes the orphans among the suspects, by path, and returns those that are found for the first time. It searches
+/// only root namespaces, because only the agent writes there.
 async fn sweep(
     api: &impl HostApi,
     clusters: &[ClusterName],
@@ -89,7 +89,7 @@ mod tests {
 
     use super::super::{Overlays, path};
     use super::*;
-    use crate::root::testing::FakeHost;
+    use crate::provisioner::testing::FakeHost;
     use crate::shared::object::Overlay;
 
     #[tokio::test(start_paused = true)]

@@ -1,0 +1,310 @@
+//! Admission policies on the host. They apply to tokens of a virtual cluster that are used directly at the host, and
+//! also to requests through the endpoint.
+//!
+//! The token of a service account is a token of the host, so its holder can bypass the endpoint. RBAC restricts the
+//! token to the namespaces of the virtual cluster. There, it could still set the label of another cluster on the
+//! Namespace, or assign a pod to a node of another site. Policies of the host refuse that (KEP-3488,
+//! ValidatingAdmissionPolicy, since 1.30). If the host has MutatingAdmissionPolicy (KEP-3962, since 1.36), one policy
+//! adds the node selector to every pod, including pods that a controller of the host creates for a custom resource.
+//!
+//! Requests through an endpoint have the group `vc:<cluster>:system:authenticated`, which only the agent sets. The
+//! host's own controllers and administrators have rights in all namespaces. Everybody else is refused.
+//!
+//! One set of policies serves all virtual clusters of the host, because an API server matches every request against
+//! every policy. Annotations of the Namespaces hold the settings of each virtual cluster
+//! ([`annotations`](crate::namespaces::annotations)).
+//!
+//! Level-triggered like [`provisioner`](crate::provisioner): policies are applied again when one changes, and several
+//! agents may do the same work at once.
+//!
+//! Reading order: [`AdmissionPolicies`], `policies` (their content), `policy` (their form), `served` (what the host
+//! supports), `probe` (whether they are in force), `changes` (changes by others), `former` (policies of earlier
+//! versions).
+
+mod changes;
+mod former;
+mod policies;
+mod policy;
+mod probe;
+mod served;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{info, warn};
+
+use crate::namespaces::{NamespaceEvent, Namespaces, Subscription};
+use changes::Changes;
+use host_client::api::ApiError;
+use host_client::api::HostApi;
+use probe::{Revision, Verdict};
+use served::Served;
+
+/// The label of the policies and their bindings on the host.
+pub const LABEL: &str = "atoll.dev/gate";
+
+/// The interval in which everything is applied again, even without a change.
+const PERIOD: Duration = Duration::from_secs(600);
+/// The shortest time between two passes. Agents of two versions may overwrite each other's policies.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The time that clients wait for the first verdict.
+const FIRST_LOOK: Duration = Duration::from_secs(5);
+/// The longest pause after failures.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Keeps the policies of the host in force. Clones share their state.
+pub struct AdmissionPolicies<A> {
+    shared: Arc<Shared<A>>,
+}
+
+struct Shared<A> {
+    api: A,
+    accepted: Accepted,
+    namespaces: Arc<Namespaces>,
+    standing: watch::Sender<Standing>,
+}
+
+/// The shortcomings of the host that the configuration accepts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Accepted {
+    /// The host does not enforce the policies.
+    pub unsafe_direct_access: bool,
+    /// The agent cannot verify whether the host enforces them.
+    pub unverified_policies: bool,
+}
+
+/// The state of the policies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Not checked yet, or not in force yet.
+    Pending,
+    /// The host enforced the policies when the agent checked it. An API server loads a changed policy after about a
+    /// second (apiserver's admission/plugin/policy/generic), and enforces the previous one until then.
+    Shut {
+        /// Whether the host also adds the guard to pods.
+        guards: bool,
+    },
+    /// The policies are installed. The agent cannot verify that the host enforces them, and the configuration accepts
+    /// that.
+    Unverified,
+    /// The host does not support or does not enforce the policies, and the configuration accepts that.
+    Open,
+    /// Installing the policies failed, for this reason. The agent tries again.
+    Failed(Arc<str>),
+}
+
+/// Why the policies are not in force.
+#[derive(Debug, thiserror::Error)]
+enum PolicyError {
+    #[error(transparent)]
+    Host(#[from] ApiError),
+    #[error(
+        "the host cluster has no ValidatingAdmissionPolicy (Kubernetes 1.30 and newer have it), so a token of a \
+         virtual cluster can leave it when it is used directly at the host; if nobody but you can reach the host's \
+         API server, accept that with `unsafeDirectAccess: true` below `host`"
+    )]
+    Unserved,
+    #[error(
+        "the host cluster has admission policies, but does not enforce them (is ValidatingAdmissionPolicy in \
+         --disable-admission-plugins of its API server?), so a token of a virtual cluster can leave it when it is \
+         used directly at the host; if nobody but you can reach the host's API server, accept that with \
+         `unsafeDirectAccess: true` below `host`"
+    )]
+    Idle,
+    #[error(
+        "the host cluster refuses the dry run by which the agent verifies that the admission policies are in force \
+         ({0}): repair or exempt what refuses it, such as a webhook that the reason names; if you know that the \
+         policies are in force, set `unverifiedPolicies: true` below `host`"
+    )]
+    Unknown(ApiError),
+}
+
+/// Whether the host serves the policies that the agent needs. Only the dry run of a running agent shows whether the
+/// host also enforces them.
+pub async fn is_served(api: &impl HostApi) -> Result<bool, ApiError> {
+    Ok(served::read(api).await?.validating.is_some())
+}
+
+// === impl AdmissionPolicies ===
+
+impl<A: HostApi> AdmissionPolicies<A> {
+    /// Does nothing until [`run`](Self::run).
+    pub fn new(api: A, accepted: Accepted, namespaces: Arc<Namespaces>) -> Self {
+        let standing = watch::Sender::new(Standing::Pending);
+        Self { shared: Arc::new(Shared { api, accepted, namespaces, standing }) }
+    }
+
+    /// The state of the policies.
+    pub fn standing(&self) -> Standing {
+        self.shared.standing.borrow().clone()
+    }
+
+    /// The same, after the first verdict. Shortly after the start there is no verdict yet, and clients wait instead of
+    /// being refused.
+    pub async fn first_standing(&self) -> Standing {
+        let mut standing = self.shared.standing.subscribe();
+        // On a timeout, the current state is returned.
+        let _ = timeout(FIRST_LOOK, standing.wait_for(|standing| *standing != Standing::Pending)).await;
+        self.standing()
+    }
+
+    /// Installs the policies and keeps them in force, for ever.
+    pub async fn run(self) {
+        let namespaces = &self.shared.namespaces;
+        let mut events = namespaces.subscribe();
+        namespaces.synced().await;
+        let mut changes = Changes::new(self.shared.api.clone());
+        let mut pause = PAUSE;
+        let mut removal = Instant::now();
+        loop {
+            let node_labels = namespaces.node_labels();
+            let is_well = match self.install(&node_labels).await {
+                Ok((served, revision)) => {
+                    changes.follow(served);
+                    let is_well = self.look(served, &revision).await;
+                    // Not on every change: an agent of an earlier version would install them again at once.
+                    if is_well && Instant::now() >= removal {
+                        self.remove_former(served).await;
+                        removal = Instant::now() + PERIOD;
+                    }
+                    is_well
+                }
+                Err(error) => {
+                    self.fail(&error);
+                    false
+                }
+            };
+            pause = if is_well { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+            let again = if is_well { PERIOD } else { pause };
+            tokio::select! {
+                () = changes.next() => sleep(PAUSE).await,
+                () = self.other_node_labels(&mut events, &node_labels) => {}
+                () = sleep(again) => {}
+            }
+        }
+    }
+
+    /// Writes the policies. Returns what the host supports, and the revision of the written policies.
+    async fn install(&self, node_labels: &BTreeSet<String>) -> Result<(Served, String), PolicyError> {
+        let api = &self.shared.api;
+        let served = served::read(api).await?;
+        if served.validating.is_none() && !self.shared.accepted.unsafe_direct_access {
+            return Err(PolicyError::Unserved);
+        }
+        let mut revision = Revision::default();
+        for object in policies::all(served, node_labels) {
+            revision.add(&api.apply(&object.path, &object.body).await?);
+        }
+        let revision = revision.finish();
+        if let Some(version) = served.validating {
+            for object in probe::objects(version, &revision) {
+                api.apply(&object.path, &object.body).await?;
+            }
+        }
+        Ok((served, revision))
+    }
+
+    /// Verifies whether the host enforces the written policies. Returns whether all is well.
+    async fn look(&self, served: Served, revision: &str) -> bool {
+        let verdict = match served.validating {
+            Some(_) => probe::probe(&self.shared.api, revision).await,
+            None => Verdict::Idle,
+        };
+        let accepted = self.shared.accepted;
+        let now = match verdict {
+            Verdict::Enforced => Standing::Shut { guards: served.mutating.is_some() },
+            Verdict::Unknown(_) if accepted.unverified_policies => Standing::Unverified,
+            Verdict::Idle | Verdict::Unknown(_) if accepted.unsafe_direct_access => Standing::Open,
+            Verdict::Idle => Standing::Failed(PolicyError::Idle.to_string().into()),
+            Verdict::Unknown(error) => Standing::Failed(PolicyError::Unknown(error).to_string().into()),
+        };
+        let is_well = !matches!(now, Standing::Failed(_));
+        self.tell(now);
+        is_well
+    }
+
+    async fn remove_former(&self, served: Served) {
+        if let Err(error) = former::remove(&self.shared.api, served).await {
+            let error: &dyn std::error::Error = &error;
+            warn!(error, "cannot remove admission policies of an earlier version");
+        }
+    }
+
+    /// Waits until virtual clusters select their nodes by labels other than these.
+    async fn other_node_labels(&self, events: &mut Subscription, known: &BTreeSet<String>) {
+        loop {
+            match events.next().await {
+                Some(NamespaceEvent::Changed(host)) if !host.is_root() => continue,
+                Some(NamespaceEvent::Changed(_) | NamespaceEvent::Everything) => {}
+                None => std::future::pending().await,
+            }
+            if self.shared.namespaces.node_labels() != *known {
+                return;
+            }
+        }
+    }
+
+    /// Policies that are in force stay in force while the host cannot be reached.
+    fn fail(&self, error: &PolicyError) {
+        let reason: Arc<str> = error.to_string().into();
+        if let Standing::Shut { .. } = self.standing() {
+            warn!(%reason, "cannot check the host's admission policies");
+        } else {
+            self.tell(Standing::Failed(reason));
+        }
+    }
+
+    fn tell(&self, now: Standing) {
+        self.shared.standing.send_if_modified(|standing| {
+            if *standing == now {
+                return false;
+            }
+            match &now {
+                Standing::Failed(reason) => warn!(%reason, "the host's admission policies are not in force"),
+                Standing::Open => warn!(
+                    "the host does not enforce the admission policies, which unsafeDirectAccess accepts: anybody who \
+                     has a token of a virtual cluster and reaches the host's API server can leave the virtual cluster"
+                ),
+                Standing::Unverified => warn!(
+                    "cannot verify that the host enforces the admission policies, which unverifiedPolicies accepts"
+                ),
+                Standing::Shut { guards } => info!(guards, "the host's admission policies are in force"),
+                Standing::Pending => {}
+            }
+            *standing = now;
+            true
+        });
+    }
+}
+
+impl<A> Clone for AdmissionPolicies<A> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<A> fmt::Debug for AdmissionPolicies<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdmissionPolicies").field("standing", &*self.shared.standing.borrow()).finish_non_exhaustive()
+    }
+}
+
+// === impl Standing ===
+
+impl Standing {
+    /// Whether clients may be served; if not, why.
+    pub fn admits(&self) -> Result<(), &str> {
+        match self {
+            Self::Shut { .. } | Self::Unverified | Self::Open => Ok(()),
+            Self::Pending => Err("the host cluster does not enforce its policies yet"),
+            Self::Failed(reason) => Err(reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

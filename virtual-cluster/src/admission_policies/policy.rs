@@ -1,0 +1,107 @@
+//! How policies are written: a policy and its binding, for server-side apply.
+//!
+//! Fields as in `k8s.io/api/admissionregistration/v1/types.go`. Where a default matters for security, the field is
+//! written out, so that each apply restores it.
+
+use serde_json::{Value, json};
+
+use super::LABEL;
+
+/// An object that should be on the host.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Object {
+    /// For server-side apply, with everything that the query needs.
+    pub(super) path: String,
+    pub(super) body: Value,
+}
+
+/// One of the two kinds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Validating,
+    Mutating,
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// The policy of this name and its binding, in this version of the group.
+    pub(super) fn objects(self, version: &str, name: &str, spec: &Value) -> [Object; 2] {
+        let binding = match self {
+            Self::Validating => json!({"policyName": name, "validationActions": ["Deny"]}),
+            Self::Mutating => json!({"policyName": name}),
+        };
+        let kind = match self {
+            Self::Validating => "ValidatingAdmissionPolicy",
+            Self::Mutating => "MutatingAdmissionPolicy",
+        };
+        let [bindings, policies] = self.collections(version);
+        [
+            object(version, kind, &policies, name, spec),
+            object(version, &format!("{kind}Binding"), &bindings, name, &binding),
+        ]
+    }
+
+    /// The paths of all bindings and of all policies: a binding goes before its policy does.
+    pub(super) fn collections(self, version: &str) -> [String; 2] {
+        let kind = match self {
+            Self::Validating => "validating",
+            Self::Mutating => "mutating",
+        };
+        ["policybindings", "policies"]
+            .map(|plural| format!("/apis/admissionregistration.k8s.io/{version}/{kind}admission{plural}"))
+    }
+}
+
+fn object(version: &str, kind: &str, collection: &str, name: &str, spec: &Value) -> Object {
+    // With force, so that the agent becomes the owner of fields that somebody else has written.
+    let path = format!("{collection}/{name}?fieldManager=proxy-agent&force=true");
+    let labels = json!({LABEL: "", "app.kubernetes.io/managed-by": "atoll"});
+    let body = json!({
+        "apiVersion": format!("admissionregistration.k8s.io/{version}"), "kind": kind,
+        "metadata": {"name": name, "labels": labels}, "spec": spec,
+    });
+    Object { path, body }
+}
+
+/// A rule for namespaced objects. The host would refuse an empty list of operations.
+///
+/// A namespaceSelector does not exclude cluster-scoped objects (`MatchNamespaceSelector` in apiserver's
+/// `admission/plugin/webhook/predicates/namespace/matcher.go`). The scope does.
+pub(super) fn rule(group: &str, resources: &[&str], operations: &[&str]) -> Value {
+    scoped("Namespaced", group, resources, operations)
+}
+
+/// A rule for cluster-scoped objects: Namespaces or Nodes.
+pub(super) fn cluster_rule(resources: &[&str], operations: &[&str]) -> Value {
+    scoped("Cluster", "", resources, operations)
+}
+
+fn scoped(scope: &str, group: &str, resources: &[&str], operations: &[&str]) -> Value {
+    json!({
+        "apiGroups": [group], "apiVersions": ["*"], "resources": resources, "operations": operations, "scope": scope,
+    })
+}
+
+/// A variable of a policy, for the expressions after it.
+pub(super) fn variable(name: &str, expression: &str) -> Value {
+    json!({"name": name, "expression": expression})
+}
+
+/// An expression that must be true, and the message if it is false.
+pub(super) fn validation(expression: &str, message: &str) -> Value {
+    json!({"expression": expression, "message": message, "reason": "Forbidden"})
+}
+
+/// The same with a message from a CEL expression; `message` is the fallback if the expression fails.
+pub(super) fn validation_saying(expression: &str, message_expression: &str, message: &str) -> Value {
+    let mut validation = validation(expression, message);
+    validation["messageExpression"] = Value::from(message_expression);
+    validation
+}
+
+/// A text as a literal of CEL: JSON's escapes are a part of CEL's (cel-spec, doc/langdef.md, "String and Bytes
+/// Values").
+pub(super) fn literal(text: &str) -> String {
+    Value::from(text).to_string()
+}

@@ -1,0 +1,201 @@
+use rewrite::Guard;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::*;
+use crate::namespaces::annotations::Reserved;
+use crate::namespaces::{self, Annotations};
+use crate::provisioner::testing::FakeHost;
+
+const UNSAFE: Accepted = Accepted { unsafe_direct_access: true, unverified_policies: false };
+const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
+const NODE_LABELS: &str = "validatingadmissionpolicies/node-labels.atoll.dev";
+
+/// A host that serves these resources of the group's first version.
+fn host(resources: &[&str]) -> FakeHost {
+    let host = FakeHost::new();
+    let resources: Vec<Value> = resources.iter().map(|name| json!({"name": name})).collect();
+    host.put(GROUP, json!({"resources": resources}));
+    host
+}
+
+/// Runs the loop of [`AdmissionPolicies`] until the set is dropped.
+fn run(host: &FakeHost, accepted: Accepted) -> (AdmissionPolicies<FakeHost>, JoinSet<()>) {
+    let namespaces = Arc::new(Namespaces::new([]));
+    let policies = AdmissionPolicies::new(host.clone(), accepted, Arc::clone(&namespaces));
+    let following = host.follow::<Value>(namespaces::PATH, "");
+    let mut running = JoinSet::new();
+    running.spawn(async move { namespaces.follow(following).await });
+    running.spawn(policies.clone().run());
+    (policies, running)
+}
+
+fn put_root(host: &FakeHost, cluster: &str, label: &str) {
+    let guard = Guard::new([(label.to_owned(), "b".to_owned())], []);
+    let name = format!("atoll-root-{cluster}");
+    let namespace = json!({"metadata": {"name": name}});
+    let namespace = Annotations::new(&guard, &Reserved::default(), [""; 0]).repaired(&namespace).unwrap();
+    host.put(&format!("{}/{name}", namespaces::PATH), namespace);
+}
+
+fn path(name: &str) -> String {
+    format!("{GROUP}/{name}")
+}
+
+fn names(host: &FakeHost) -> Vec<String> {
+    let state = host.lock();
+    state.objects.keys().filter_map(|path| path.strip_prefix(GROUP)?.strip_prefix('/').map(str::to_owned)).collect()
+}
+
+async fn until(policies: &AdmissionPolicies<FakeHost>, is_so: impl FnMut(&Standing) -> bool) {
+    policies.shared.standing.subscribe().wait_for(is_so).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn policies_come_and_are_kept() {
+    let host = host(&["validatingadmissionpolicies", "mutatingadmissionpolicies"]);
+    put_root(&host, "ke-beijing", "location");
+    let (policies, _running) = run(&host, Accepted::default());
+    until(&policies, |standing| *standing == Standing::Shut { guards: true }).await;
+    let made = names(&host);
+
+    let pods = path("validatingadmissionpolicies/pods.atoll.dev");
+    let right = host.lock().objects[&pods]["spec"].clone();
+    host.edit(&pods, |policy| policy["spec"]["validations"] = json!([]));
+    host.until(|state| state.objects[&pods]["spec"] == right).await;
+    host.remove(&pods);
+    host.until(|state| state.objects.contains_key(&pods)).await;
+
+    // More virtual clusters make no more policies.
+    put_root(&host, "ke-hangzhou", "disk");
+    let node_labels = path(NODE_LABELS);
+    let says = |state: &crate::provisioner::testing::State, label: &str| {
+        state.objects[&node_labels]["spec"]["validations"][0]["expression"].as_str().unwrap().contains(label)
+    };
+    host.until(|state| says(state, "\"disk\"") && says(state, "\"location\"")).await;
+    assert_eq!(names(&host), made);
+}
+
+#[tokio::test(start_paused = true)]
+async fn policies_of_earlier_versions_go_when_the_others_are_in_force() {
+    let host = host(&["validatingadmissionpolicies", "mutatingadmissionpolicies"]);
+    let former =
+        ["validating", "mutating"].map(|kind| ["policies", "policybindings"].map(|it| format!("{kind}admission{it}")));
+    let labels = json!({LABEL: ""});
+    for collection in former.iter().flatten() {
+        for name in ["pods.ke-beijing.atoll.dev", "pods.somebody.else"] {
+            host.put(&path(&format!("{collection}/{name}")), json!({"metadata": {"name": name, "labels": labels}}));
+        }
+    }
+    host.lock().policies_behind = 5;
+    let (policies, _running) = run(&host, Accepted::default());
+    host.until(|state| state.policies_behind == 1).await;
+    let left = |host: &FakeHost| names(host).iter().filter(|name| name.ends_with("/pods.ke-beijing.atoll.dev")).count();
+    assert_eq!((policies.standing(), left(&host)), (Standing::Pending, 4));
+    until(&policies, |standing| *standing == Standing::Shut { guards: true }).await;
+    host.until(|state| !state.objects.keys().any(|path| path.ends_with("/pods.ke-beijing.atoll.dev"))).await;
+    assert_eq!(names(&host).iter().filter(|name| name.ends_with("/pods.somebody.else")).count(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_without_policies_is_served_if_that_is_accepted() {
+    let (refusing, _running) = run(&host(&[]), Accepted::default());
+    until(&refusing, |standing| matches!(standing, Standing::Failed(_))).await;
+    let standing = refusing.standing();
+    assert!(standing.admits().is_err_and(|reason| reason.contains("unsafeDirectAccess")), "{standing:?}");
+
+    let (accepting, _running) = run(&host(&[]), UNSAFE);
+    until(&accepting, |standing| *standing == Standing::Open).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_force_is_not_forgotten_when_the_host_is_away() {
+    let host = host(&["validatingadmissionpolicies"]);
+    host.lock().failing = 1;
+    let (policies, _running) = run(&host, Accepted::default());
+    until(&policies, |standing| *standing == Standing::Shut { guards: false }).await;
+    host.lock().failing = 3;
+    host.edit(&path(NODE_LABELS), |policy| policy["spec"] = json!({}));
+    host.until(|state| state.failing == 0).await;
+    assert!(policies.standing().admits().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_served_before_policies_are_enforced() {
+    let host = host(&["validatingadmissionpolicies"]);
+    host.lock().policies_behind = 5;
+    let (policies, _running) = run(&host, Accepted::default());
+    host.until(|state| state.policies_behind == 3).await;
+    assert_eq!(policies.standing(), Standing::Pending);
+    assert_eq!(policies.first_standing().await, Standing::Shut { guards: false });
+    assert_eq!(host.lock().policies_behind, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_never_enforces_them_is_like_one_without() {
+    for accepted in [Accepted::default(), UNSAFE] {
+        let host = host(&["validatingadmissionpolicies"]);
+        host.lock().policies_behind = u32::MAX;
+        let start = Instant::now();
+        let (policies, _running) = run(&host, accepted);
+        until(&policies, |standing| *standing != Standing::Pending).await;
+        // Time is paused: it is the sum of what is waited for.
+        assert!(start.elapsed() < Duration::from_secs(11), "{:?}", start.elapsed());
+        let standing = policies.standing();
+        assert_eq!(standing == Standing::Open, accepted.unsafe_direct_access, "{standing:?}");
+        assert_eq!(standing.admits().is_ok(), accepted.unsafe_direct_access);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn policies_that_cannot_be_probed_are_not_taken_to_be_in_force() {
+    for (accepted, expected) in [
+        (Accepted::default(), None),
+        (Accepted { unverified_policies: true, ..Accepted::default() }, Some(Standing::Unverified)),
+        (UNSAFE, Some(Standing::Open)),
+    ] {
+        let host = host(&["validatingadmissionpolicies"]);
+        host.lock().dry_runs_refused = true;
+        let (policies, _running) = run(&host, accepted);
+        until(&policies, |standing| *standing != Standing::Pending).await;
+        let standing = policies.standing();
+        match &expected {
+            Some(expected) => assert_eq!(standing, *expected),
+            None => {
+                assert!(standing.admits().is_err_and(|reason| reason.contains("unverifiedPolicies")), "{standing:?}");
+            }
+        }
+        // Whenever the policies change, the agent tries again.
+        host.lock().dry_runs_refused = false;
+        host.edit(&path(NODE_LABELS), |policy| policy["spec"] = json!({}));
+        until(&policies, |standing| *standing == Standing::Shut { guards: false }).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_is_made_anew_is_probed_anew() {
+    let host = host(&["validatingadmissionpolicies"]);
+    let (policies, _running) = run(&host, Accepted::default());
+    until(&policies, |standing| *standing == Standing::Shut { guards: false }).await;
+    let probe = path("validatingadmissionpolicies/probe.atoll.dev");
+    let revision = |state: &crate::provisioner::testing::State| state.objects[&probe]["spec"].clone();
+    let before = revision(&host.lock());
+    host.remove(&path("validatingadmissionpolicybindings/pods.atoll.dev"));
+    host.until(|state| revision(state) != before).await;
+}
+
+#[test]
+fn texts_are_quoted() {
+    let labels = ["a\"b\\'".to_owned()].into();
+    let all = policies::all(Served { validating: Some("v1"), mutating: Some("v1"), has_cidr: true }, &labels);
+    let expressions: Vec<_> =
+        all.iter().map(|object| object.body["spec"]["validations"][0]["expression"].to_string()).collect();
+    let expected = Value::from(r#"["a\"b\\'"].all("#).to_string();
+    assert!(expressions.iter().any(|it| it.starts_with(expected.trim_end_matches('"'))), "{expressions:?}");
+    // A policy for nobody's labels is there all the same: the number of policies is always the same.
+    assert_eq!(
+        policies::all(Served { validating: Some("v1"), mutating: Some("v1"), has_cidr: true }, &BTreeSet::new()).len(),
+        all.len()
+    );
+}

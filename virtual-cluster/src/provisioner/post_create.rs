@@ -1,0 +1,113 @@
+//! Puts mirrors into a new namespace before the client gets the response.
+//!
+//! RBAC reads from caches, so a new binding is not in force at once. A client that writes into its new namespace
+//! immediately must not get a 403. So the agent repeats a review until the host allows it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rewrite::{ClusterName, HostNamespace};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+use tracing::{error, warn};
+
+use super::binding::{CLUSTER_ADMIN, Wanted, masters};
+use super::{MIRROR_PREFIX, Provisioner, paths};
+use host_client::api::HostApi;
+
+/// The time to write the mirrors. After it, the client gets the response anyway.
+const WRITING: Duration = Duration::from_secs(5);
+/// The time to wait until they are in force.
+const IN_FORCE: Duration = Duration::from_secs(1);
+/// The first pause between reviews, in which most caches catch up. It doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+/// The maximum pause.
+const LAST_PAUSE: Duration = Duration::from_millis(64);
+
+/// How ready a new namespace is. It exists in all cases, so the client gets the response 201.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamespaceReadiness {
+    /// The cluster's bindings are in force in it.
+    InForce,
+    /// They are not in force yet. The reconciler continues. The first requests may be refused.
+    Late,
+    /// It belongs to none of our virtual clusters, so the request was not mapped. This is a bug.
+    Foreign,
+}
+
+// === impl Provisioner ===
+
+impl<A: HostApi> Provisioner<A> {
+    /// Adds a new namespace to the index, writes its mirrors, and waits for at most a second until they are in force.
+    /// Call it with the host's response to the creation, before the client gets the response. If this future is
+    /// dropped, the reconciler finishes the namespace.
+    pub async fn post_create(&self, created: &Value) -> NamespaceReadiness {
+        let Ok(Some(member)) = self.shared.namespaces.learn(created) else {
+            error!(namespace = %created["metadata"]["name"], "the new namespace belongs to no virtual cluster");
+            return NamespaceReadiness::Foreign;
+        };
+        let writing = self.write_all(&member.cluster, &member.host);
+        let is_written = timeout(WRITING, writing).await.is_ok();
+        let asked = self.await_in_force(&member.cluster, &member.host);
+        if is_written && timeout(IN_FORCE, asked).await.is_ok() {
+            return NamespaceReadiness::InForce;
+        }
+        warn!(namespace = %member.host, is_written, "the mirrors of a new namespace were not in force in time");
+        NamespaceReadiness::Late
+    }
+
+    /// Writes all mirrors in order: when the last one is in force, all are.
+    async fn write_all(&self, cluster: &ClusterName, host: &HostNamespace) {
+        let creations = self.catalog().creations(cluster);
+        let _creation = match &creations {
+            Some(creations) => creations.acquire().await.ok(),
+            None => None,
+        };
+        let mirrors = self.catalog().mirrors(cluster);
+        for mirror in &mirrors {
+            let mut pause = FIRST_PAUSE;
+            while let Some(mirror) = self.still_wanted(cluster, mirror)
+                && let Err(error) = self.create_binding(host, &mirror).await
+            {
+                warn!(error = &error as &dyn std::error::Error, namespace = %host, binding = mirror.name, "a mirror could not be written");
+                sleep(pause).await;
+                pause = (pause * 2).min(IN_FORCE);
+            }
+        }
+    }
+
+    /// The current version of a mirror: its binding may have been changed or deleted while others were written.
+    fn still_wanted(&self, cluster: &ClusterName, mirror: &Arc<Wanted>) -> Option<Arc<Wanted>> {
+        match mirror.name.strip_prefix(MIRROR_PREFIX) {
+            Some(binding) if binding != CLUSTER_ADMIN => self.catalog().mirror(cluster, binding),
+            _ => Some(Arc::clone(mirror)),
+        }
+    }
+
+    async fn await_in_force(&self, cluster: &ClusterName, host: &HostNamespace) {
+        // No rule names this resource, so only the administrators' rule for all resources allows it.
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {
+                "user": format!("vc:{cluster}:atoll:canary"),
+                "groups": [masters(cluster)],
+                "resourceAttributes": {
+                    "namespace": host.as_str(), "verb": "get", "group": "atoll.dev", "resource": "canaries",
+                },
+            },
+        });
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.shared.api.create(paths::REVIEWS, &review).await {
+                Ok(answer) if answer["status"]["allowed"] == true => return,
+                Ok(_) => {}
+                Err(error) => {
+                    let error: &dyn std::error::Error = &error;
+                    warn!(error, namespace = %host, "cannot check whether the mirrors of a new namespace are in force");
+                }
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Namespaces that this agent's watch has not delivered yet.
+//!
+//! Several agents may share the requests of a virtual cluster. If one creates a namespace, the next request in it may
+//! reach another one, whose watch is some milliseconds behind. So an agent reads an unknown namespace from the host
+//! before it returns that the namespace does not exist.
+
+use rewrite::HostNamespace;
+use tracing::debug;
+
+use super::{Provisioner, paths};
+use host_client::api::HostApi;
+
+// === impl Provisioner ===
+
+impl<A: HostApi> Provisioner<A> {
+    /// Reads the namespace from the host, and adds it to the index if it belongs to one of our virtual clusters.
+    /// Returns whether it does.
+    pub async fn look_for(&self, host: &HostNamespace) -> bool {
+        match self.shared.api.get(&paths::namespace(host)).await {
+            Ok(found) => matches!(self.shared.namespaces.learn(&found), Ok(Some(_))),
+            Err(error) => {
+                debug!(error = &error as &dyn std::error::Error, namespace = %host, "no such namespace");
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::super::testing::FakeHost;
+    use super::*;
+    use crate::namespaces::{Annotations, Namespaces};
+
+    #[tokio::test]
+    async fn what_another_agent_made_is_found() {
+        let host = FakeHost::new();
+        let cluster: rewrite::ClusterName = "ke".parse().unwrap();
+        let namespaces = Arc::new(Namespaces::new([cluster.clone()]));
+        let provisioner = Provisioner::of(
+            host.clone(),
+            Arc::clone(&namespaces),
+            Arc::default(),
+            HashMap::from([(cluster, Annotations::default())]),
+        );
+        let edge: HostNamespace = "edge-ke".parse().unwrap();
+        assert!(!provisioner.look_for(&edge).await);
+        let labels = json!({"atoll.dev/virtual-cluster": "ke", "atoll.dev/namespace": "edge"});
+        let made = json!({"metadata": {"name": "edge-ke", "uid": "1", "labels": labels}});
+        host.put(&paths::namespace(&edge), made);
+        assert!(provisioner.look_for(&edge).await);
+        assert!(namespaces.member(&edge).is_some());
+        // A namespace of that name without our labels does not belong to our clusters.
+        let other: HostNamespace = "other-ke".parse().unwrap();
+        host.put(&paths::namespace(&other), json!({"metadata": {"name": "other-ke", "uid": "2"}}));
+        assert!(!provisioner.look_for(&other).await);
+    }
+}
