@@ -32,7 +32,7 @@ const MEMBER: &str = "atoll.dev/virtual-cluster";
 const VIRTUAL_NAME: &str = "atoll.dev/namespace";
 
 /// The time in which the host must delete the namespaces.
-const PATIENCE: Duration = Duration::from_secs(300);
+const DELETION_TIMEOUT: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// List or remove the namespaces of virtual clusters on their host.
@@ -155,7 +155,7 @@ async fn remove(args: &RemoveArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         delete(&api, &format!("{ROLES}/{role}")).await?;
         writeln!(out, "cluster role {role}: deleted")?;
     }
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + DELETION_TIMEOUT;
     loop {
         let left = find(&api, Some(cluster)).await?.remove(cluster.as_str()).unwrap_or_default();
         if left.is_empty() {
@@ -173,7 +173,10 @@ async fn remove(args: &RemoveArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         }
         if Instant::now() >= end {
             let names: Vec<_> = left.iter().map(|found| found.host_name.as_str()).collect();
-            bail!("still being deleted after {PATIENCE:?}: {}; kubectl describe namespace shows why", names.join(", "));
+            bail!(
+                "still being deleted after {DELETION_TIMEOUT:?}: {}; kubectl describe namespace shows why",
+                names.join(", ")
+            );
         }
         sleep(PAUSE).await;
     }

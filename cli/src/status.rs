@@ -17,21 +17,22 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// The timeout of the whole request; the listener is on this machine.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum size of the document, in bytes. For ten thousand clusters, it has a tenth of this.
 const MAX_STATUS: usize = 32 * 1024 * 1024;
 
 /// Show the status of a proxy-server or a proxy-agent.
 ///
-/// Reads it from the admin listener (`listeners.admin`), which is on loopback: run the command where the binary runs. For a
-/// proxy-server, it shows the clusters and their agents, the tunnels, and when certificates expire. For a proxy-agent, it
-/// shows the tunnels and why one is down, the virtual clusters and whether they are ready, and the API servers of the host.
+/// Reads it from the admin listener (`listeners.admin`), which is on loopback: run the command where the binary runs.
+/// For a proxy-server, it shows the clusters and their agents, the tunnels, and when certificates expire. For a
+/// proxy-agent, it shows the tunnels and why one is down, the virtual clusters and whether they are ready, and the API
+/// servers of the host.
 ///
-/// For a proxy-server, a cluster is ready if an agent is connected. Only the status of that agent shows whether it can serve
-/// the cluster.
+/// For a proxy-server, a cluster is ready if an agent is connected. Only the status of that agent shows whether it can
+/// serve the cluster.
 ///
-/// Exits with 0 if everything is ready, with 1 if something is not, and with 2 if there is no response. Invalid flags exit
-/// with 2 too.
+/// Exits with 0 if everything is ready, with 1 if something is not, and with 2 if there is no response. Invalid flags
+/// exit with 2 too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     atoll status                                      a proxy-server on this machine\n  \
@@ -69,7 +70,7 @@ enum Status {
 /// Reads the status and prints it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
-    let asked = async { timeout(PATIENCE, get(&args.admin)).await.context("no response in time")? };
+    let asked = async { timeout(REQUEST_TIMEOUT, get(&args.admin)).await.context("no response in time")? };
     let document = runtime.block_on(asked).map_err(|error| {
         // A wrong URL is a different error from a missing response.
         if error.is::<NotAnAdmin>() { error } else { error.context(Unreachable { admin: args.admin.clone() }) }

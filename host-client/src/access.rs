@@ -13,11 +13,11 @@ use tracing::{error, info};
 
 use super::address::Address;
 use super::bearer::Bearer;
+use super::client_config::{ClientConfig, Credentials};
 use super::counters::Counters;
 use super::dial::{Dial, TlsDial};
 use super::error::OpenError;
 use super::limits::REOPEN;
-use super::means::{Credentials, Means};
 use super::servers::Servers;
 use super::{Core, in_cluster};
 use crate::config;
@@ -30,9 +30,9 @@ pub(super) struct Access {
 
 /// Where [`Access`] comes from.
 pub(super) struct Origin {
-    means: Watched<Means>,
-    /// From before `means` was first looked at, so that no change falls between.
-    means_changes: Changes,
+    client_config: Watched<ClientConfig>,
+    /// From before `client_config` was first looked at, so that no change falls between.
+    client_config_changes: Changes,
     more: Vec<Address>,
     reloader: Reloader,
     counters: Arc<Counters>,
@@ -57,26 +57,33 @@ impl Origin {
     ) -> Result<Self, OpenError> {
         let more = config.servers.iter().map(|server| server.parse().map_err(OpenError::Server));
         let more = more.collect::<Result<_, _>>()?;
-        let means = match &config.kubeconfig {
+        let client_config = match &config.kubeconfig {
             Some(path) => kubeconfig::watch(path.to_path_buf(), reloader)?,
-            None if config.in_cluster => Watched::fixed(in_cluster::means()?),
+            None if config.in_cluster => Watched::fixed(in_cluster::client_config()?),
             None => return Err(OpenError::Nothing),
         };
-        Ok(Self { means_changes: means.changes(), means, more, reloader: reloader.clone(), counters, tasks })
+        Ok(Self {
+            client_config_changes: client_config.changes(),
+            client_config,
+            more,
+            reloader: reloader.clone(),
+            counters,
+            tasks,
+        })
     }
 
     /// Reads the files that are named. Blocks on the file system; opens no connection.
     pub(super) fn open(&self) -> Result<(Access, Renewals), OpenError> {
-        let means = self.means.borrow();
-        let credentials = means.open(&self.reloader)?;
-        let mut addresses = vec![means.server.clone()];
+        let client_config = self.client_config.borrow();
+        let credentials = client_config.open(&self.reloader)?;
+        let mut addresses = vec![client_config.server.clone()];
         // The operator may list the kubeconfig's own address again.
         for address in &self.more {
             if !addresses.contains(address) {
                 addresses.push(address.clone());
             }
         }
-        let dial: Arc<dyn Dial> = Arc::new(TlsDial::new(&credentials, means.server_name.clone()));
+        let dial: Arc<dyn Dial> = Arc::new(TlsDial::new(&credentials, client_config.server_name.clone()));
         let servers = Servers::new(&addresses, &dial, credentials.bearer.as_ref(), &self.counters, &self.tasks);
         let renewals = Renewals::of(&credentials);
         Ok((Access { servers, bearer: credentials.bearer }, renewals))
@@ -85,11 +92,11 @@ impl Origin {
     /// Exchanges what changes, until `gone`.
     pub(super) async fn follow(self, mut renewals: Renewals, core: Arc<Core>, gone: CancellationToken) {
         let origin = Arc::new(self);
-        let mut means = origin.means_changes.clone();
+        let mut client_config = origin.client_config_changes.clone();
         loop {
             tokio::select! {
                 () = gone.cancelled() => return,
-                () = changed(Some(&mut means)) => match origin.reopen(&gone).await {
+                () = changed(Some(&mut client_config)) => match origin.reopen(&gone).await {
                     Some((access, new)) => {
                         info!("the kubeconfig has changed");
                         core.access.swap(Arc::new(access)).servers.close();

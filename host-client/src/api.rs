@@ -34,9 +34,10 @@ pub use selection::{Selection, Shape};
 
 /// How long one call may take, its answer included. The API server gives up on its own after 60 s
 /// (`--request-timeout`), except that it does not when it is stuck.
-const PATIENCE: Duration = Duration::from_secs(65);
+const CALL_TIMEOUT: Duration = Duration::from_secs(65);
 
-/// The maximum size of a response, in bytes. An object is smaller: etcd accepts at most 1.5 MiB (`--max-request-bytes`).
+/// The maximum size of a response, in bytes. An object is smaller: etcd accepts at most 1.5 MiB
+/// (`--max-request-bytes`).
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
 
 /// The maximum size of a page, in bytes: [`PAGE`] objects of 8 KB each. Several may be read at once.
@@ -210,7 +211,7 @@ impl Api {
         let mut request = self.request(Method::GET, &with_query(path, &query))?;
         request.headers_mut().insert(ACCEPT, selection.shape.of_object());
         let response = self.send(request, empty());
-        let response = timeout(PATIENCE, response).await.map_err(|_| ApiError::TimedOut)??;
+        let response = timeout(CALL_TIMEOUT, response).await.map_err(|_| ApiError::TimedOut)??;
         Ok(response.into_body())
     }
 
@@ -224,7 +225,7 @@ impl Api {
             let response = self.send(request, body).await?;
             answer::read(response.into_body(), largest).await
         };
-        timeout(PATIENCE, answered).await.map_err(|_| ApiError::TimedOut)?
+        timeout(CALL_TIMEOUT, answered).await.map_err(|_| ApiError::TimedOut)?
     }
 
     /// Success, or the Status of the refusal.

@@ -17,9 +17,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use super::address::Address;
+use super::client_config::Credentials;
 use super::error::{ConnectReason, Stage};
 use super::limits::{CONNECT, HANDSHAKE, TCP_IDLE, TCP_INTERVAL};
-use super::means::Credentials;
 
 /// What an HTTP connection runs on.
 pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}

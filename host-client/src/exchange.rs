@@ -16,7 +16,7 @@ use super::request_body::{Kind, RequestBody};
 use super::upload::Upload;
 
 /// What an exchange needs besides the request.
-pub(super) struct Means<'a> {
+pub(super) struct Resources<'a> {
     pub(super) permit: Permit,
     pub(super) budget: &'a Budget,
     pub(super) tasks: &'a Tasks,
@@ -40,12 +40,12 @@ pub(super) enum Failure {
 /// Sends the request and waits for the head of the response. Whenever this future is dropped, the stream is reset.
 /// `body` is spent only if the stream was opened.
 pub(super) async fn exchange(
-    means: Means<'_>,
+    resources: Resources<'_>,
     request: Request<()>,
     body: &mut RequestBody,
     counted: &mut Option<Counted>,
 ) -> Result<Response<HostBody>, Failure> {
-    let Means { mut permit, budget, tasks } = means;
+    let Resources { mut permit, budget, tasks } = resources;
     let is_head = request.method() == Method::HEAD;
     let without_body = matches!(body.kind(), Kind::Empty | Kind::Spent);
     let opened = permit.handle.send_request(request, without_body);

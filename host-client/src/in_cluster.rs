@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::address::{Address, AddressError};
-use super::means::{Material, Means};
+use super::client_config::{ClientConfig, Material};
 
 /// Where the kubelet mounts a pod's service account (admission plugin `ServiceAccount`, `DefaultAPITokenMountPath`).
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -21,11 +21,11 @@ pub enum InClusterError {
 }
 
 /// Reads the environment.
-pub(super) fn means() -> Result<Means, InClusterError> {
+pub(super) fn client_config() -> Result<ClientConfig, InClusterError> {
     from(|name| std::env::var(name).ok(), Path::new(SERVICE_ACCOUNT))
 }
 
-fn from(variable: impl Fn(&'static str) -> Option<String>, directory: &Path) -> Result<Means, InClusterError> {
+fn from(variable: impl Fn(&'static str) -> Option<String>, directory: &Path) -> Result<ClientConfig, InClusterError> {
     let value = |name| {
         let value = variable(name).filter(|value| !value.is_empty());
         value.ok_or(InClusterError::NotInPod(name))
@@ -34,7 +34,7 @@ fn from(variable: impl Fn(&'static str) -> Option<String>, directory: &Path) -> 
     let port = value("KUBERNETES_SERVICE_PORT")?;
     let host = if host.contains(':') { format!("[{host}]") } else { host };
     let address = format!("https://{host}:{port}").parse::<Address>();
-    Ok(Means {
+    Ok(ClientConfig {
         server: address.map_err(InClusterError::Address)?,
         server_name: None,
         authorities: Material::File(directory.join("ca.crt")),
@@ -51,9 +51,9 @@ mod tests {
     fn a_pods_environment_is_an_address() {
         for (host, expected) in [("10.96.0.1", "https://10.96.0.1:443"), ("fd00::1", "https://[fd00::1]:443")] {
             let variable = |name: &str| Some(if name.ends_with("HOST") { host } else { "443" }.to_owned());
-            let means = from(variable, Path::new("/sa")).unwrap();
-            assert_eq!(means.server.to_string(), expected);
-            assert!(matches!(means.token, Some(Material::File(path)) if path == Path::new("/sa/token")));
+            let client_config = from(variable, Path::new("/sa")).unwrap();
+            assert_eq!(client_config.server.to_string(), expected);
+            assert!(matches!(client_config.token, Some(Material::File(path)) if path == Path::new("/sa/token")));
         }
     }
 

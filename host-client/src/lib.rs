@@ -6,7 +6,8 @@
 //!
 //! Reading order:
 //! - [`Host::send`], then `exchange` (one request on one connection) and `retry` (once more, or not);
-//! - `servers` (which address), `health` and `readiness` (is it worth it), `pool` (which connection), `connection`, `dial`;
+//! - `servers` (which address), `health` and `readiness` (is it worth it), `pool` (which connection), `connection`,
+//!   `dial`;
 //! - `switch` (upgrades), `head` (what is sent), [`RequestBody`], [`HostBody`], [`HostError`];
 //! - `access` (addresses and credentials that change), with `in_cluster` and the crate `kubeconfig`;
 //! - `upkeep` and `limits`; `in_memory` (a host that is not there).
@@ -56,11 +57,11 @@ use head::Head;
 pub use host_body::{HostBody, HostBodyError};
 pub use in_cluster::InClusterError;
 pub use kubeconfig::{Address, AddressError, KubeconfigError, TokenError};
-use kubeconfig::{address, bearer, means};
+use kubeconfig::{address, bearer, client_config};
 pub use request_body::{BoxError, RequestBody, empty, full, stream};
 use retry::Retries;
 use servers::Class;
-pub use switch::{Conversation, Switched};
+pub use switch::{Switched, UpgradedStream};
 
 /// The time limit of kube-apiserver for a request that is not long-running (`--request-timeout`).
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -130,8 +131,8 @@ impl Host {
             let (permit, address) = access.servers.permit(class).await?;
             let bearer = access.bearer.as_ref().map(ops::files::Watched::borrow);
             let request = head.http2(address, bearer.as_deref())?;
-            let means = exchange::Means { permit, budget: &core.budget, tasks: &core.tasks };
-            let failure = match exchange(means, request, &mut body, &mut counted).await {
+            let resources = exchange::Resources { permit, budget: &core.budget, tasks: &core.tasks };
+            let failure = match exchange(resources, request, &mut body, &mut counted).await {
                 Ok(response) => return Ok(response),
                 Err(failure) => failure,
             };

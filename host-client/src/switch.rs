@@ -25,22 +25,22 @@ use super::host_body::{Held, HostBody};
 use super::limits::HANDSHAKE;
 use super::request_body::RequestBody;
 
-/// The answer to a request that asked to switch protocols.
+/// The response to a request to switch protocols.
 #[derive(Debug)]
 pub enum Switched {
-    /// 101, and the bytes after it, both ways.
-    Upgraded(Response<()>, Conversation),
-    /// Any other answer.
+    /// The host has switched protocols (101). The stream carries the bytes after the response.
+    Upgraded(Response<()>, UpgradedStream),
+    /// Any other response.
     Refused(Response<HostBody>),
 }
 
-/// Bytes in a protocol that is none of our business. Dropping it closes the connection.
-pub struct Conversation {
+/// The bytes of a connection after an upgrade, in any protocol. Dropping it closes the connection.
+pub struct UpgradedStream {
     io: TokioIo<Upgraded>,
     _counted: Counted,
 }
 
-/// Asks on a connection of its own.
+/// Sends the request on a separate connection.
 pub(super) async fn switch(
     io: BoxIo,
     address: &Address,
@@ -67,19 +67,19 @@ pub(super) async fn switch(
         return Ok(Switched::Refused(response.map(|body| HostBody::http1(body, held))));
     }
     let upgraded = hyper::upgrade::on(&mut response).await.map_err(broken)?;
-    let conversation = Conversation { io: TokioIo::new(upgraded), _counted: counted };
-    Ok(Switched::Upgraded(response.map(drop), conversation))
+    let stream = UpgradedStream { io: TokioIo::new(upgraded), _counted: counted };
+    Ok(Switched::Upgraded(response.map(drop), stream))
 }
 
-// === impl Conversation ===
+// === impl UpgradedStream ===
 
-impl AsyncRead for Conversation {
+impl AsyncRead for UpgradedStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_read(cx, buffer)
     }
 }
 
-impl AsyncWrite for Conversation {
+impl AsyncWrite for UpgradedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(cx, bytes)
     }
@@ -105,7 +105,7 @@ impl AsyncWrite for Conversation {
     }
 }
 
-impl fmt::Debug for Conversation {
+impl fmt::Debug for UpgradedStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Conversation").finish_non_exhaustive()
     }

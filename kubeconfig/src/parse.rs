@@ -13,7 +13,7 @@ use ops::secret::Secret;
 use rustls_pki_types::ServerName;
 
 use crate::address::{Address, AddressError};
-use crate::means::{KeyPair, Material, Means};
+use crate::client_config::{ClientConfig, KeyPair, Material};
 pub use document::yaml;
 use document::{AuthInfo, Cluster, Document, Named, Selected};
 
@@ -72,7 +72,7 @@ pub enum KubeconfigError {
 }
 
 /// Reads the content of a kubeconfig. `directory` is where it lies: paths in it are relative to that.
-pub fn parse(content: &[u8], directory: &Path) -> Result<Means, KubeconfigError> {
+pub fn parse(content: &[u8], directory: &Path) -> Result<ClientConfig, KubeconfigError> {
     let document = Document::read(content)?;
     let current = document.current_context.filter(|name| !name.is_empty());
     let current = current.ok_or(KubeconfigError::NoContext)?;
@@ -81,7 +81,7 @@ pub fn parse(content: &[u8], directory: &Path) -> Result<Means, KubeconfigError>
     let user = find(document.users, "user", &context.user)?;
     let (identity, token) = credential(user, directory)?;
     let (server, server_name, authorities) = target(cluster, directory)?;
-    Ok(Means { server, server_name, authorities, identity, token })
+    Ok(ClientConfig { server, server_name, authorities, identity, token })
 }
 
 fn find<T>(entries: Option<Vec<Named<T>>>, kind: &'static str, name: &str) -> Result<T, KubeconfigError> {

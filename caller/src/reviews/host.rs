@@ -19,7 +19,7 @@ use host_client::{Host, full};
 
 /// The time limit for an answer: the time that an API server waits for an authentication webhook
 /// (`--authentication-token-webhook`).
-const PATIENCE: Duration = Duration::from_secs(10);
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum size of an answer, in bytes. A list of rules has a few hundred bytes for each rule.
 const MAX_ANSWER: usize = 4 << 20;
 /// The maximum length of the message of an error, in characters.
@@ -52,7 +52,7 @@ impl Reviews for Host {
 }
 
 async fn post(host: &Host, path: &str, headers: HeaderMap, review: Vec<u8>) -> Result<Bytes, ReviewError> {
-    timeout(PATIENCE, answer(host, path, headers, review)).await.unwrap_or(Err(ReviewError::Silent))
+    timeout(REVIEW_TIMEOUT, answer(host, path, headers, review)).await.unwrap_or(Err(ReviewError::Silent))
 }
 
 async fn answer(host: &Host, path: &str, headers: HeaderMap, review: Vec<u8>) -> Result<Bytes, ReviewError> {

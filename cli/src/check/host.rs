@@ -42,7 +42,7 @@ use super::weakness::{Check, Weakness};
 use namespaces::Namespaces;
 
 /// The time limit for all checks.
-const PATIENCE: Duration = Duration::from_secs(300);
+const CHECKS_TIMEOUT: Duration = Duration::from_secs(300);
 /// A check that takes longer is reported, so that the user knows what it waits for.
 const SLOW: Duration = Duration::from_secs(3);
 /// The oldest minor version of Kubernetes 1 that works.
@@ -83,9 +83,10 @@ pub(super) fn ask(config: &ProxyAgentConfiguration, kubeconfig: Option<&Path>, r
             (Err(_), None) => return,
         };
         let mut questions = Questions { api, config, host, report };
-        let asked = timeout(PATIENCE, questions.ask(kubeconfig.is_none())).await;
+        let asked = timeout(CHECKS_TIMEOUT, questions.ask(kubeconfig.is_none())).await;
         if asked.is_err() {
-            report.mistake(host, format_args!("host: the checks took longer than {PATIENCE:?} and are incomplete"));
+            report
+                .mistake(host, format_args!("host: the checks took longer than {CHECKS_TIMEOUT:?} and are incomplete"));
         }
     });
 }

@@ -20,10 +20,10 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::Slice;
-use super::files::{Files, Way, host_of};
+use super::files::{Files, Route, host_of};
 
 /// The timeout of one request.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const JSON: &str = "application/json";
 /// The maximum size of a response, in bytes.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
@@ -46,15 +46,15 @@ pub(super) struct Client {
 
 impl Client {
     /// The administrator of a virtual cluster, as in the kubeconfig for this cluster and this route.
-    pub(super) fn administrator(files: &Files, slice: Slice, way: Way) -> anyhow::Result<Self> {
+    pub(super) fn administrator(files: &Files, slice: Slice, route: Route) -> anyhow::Result<Self> {
         let tls = connector(&files.serving_ca, files.administrator(slice))?;
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        Ok(match way {
-            Way::Proxy => {
+        Ok(match route {
+            Route::Proxy => {
                 let address = at(files.ports.proxy);
                 Self { address, host: host_of(slice), proxied: true, prefix: String::new(), tls }
             }
-            Way::Direct => {
+            Route::Direct => {
                 let prefix = format!("/clusters/{}", slice.name);
                 Self { proxied: false, prefix, ..Self::direct(at(files.ports.endpoint), tls) }
             }
@@ -82,7 +82,7 @@ impl Client {
     }
 
     async fn send(&self, method: Method, path: &str, body: Bytes) -> anyhow::Result<Bytes> {
-        timeout(PATIENCE, self.exchange(method, path, body)).await.context("no response")?
+        timeout(REQUEST_TIMEOUT, self.exchange(method, path, body)).await.context("no response")?
     }
 
     async fn exchange(&self, method: Method, path: &str, body: Bytes) -> anyhow::Result<Bytes> {

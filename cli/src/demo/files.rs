@@ -52,7 +52,7 @@ pub(super) struct Accounts {
 
 /// A route to the endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Route {
     /// Through the HTTP proxy.
     Proxy,
     /// Directly to the listener.
@@ -95,9 +95,9 @@ impl Files {
         };
         files.put(&files.agent_config(), &agent_config(ports, &host), Secrecy::Public)?;
         for slice in SLICES {
-            for way in [Way::Proxy, Way::Direct] {
-                let kubeconfig = files.document(slice, way).to_yaml()?;
-                files.put(&files.kubeconfig(slice, way), &kubeconfig, Secrecy::Secret)?;
+            for route in [Route::Proxy, Route::Direct] {
+                let kubeconfig = files.document(slice, route).to_yaml()?;
+                files.put(&files.kubeconfig(slice, route), &kubeconfig, Secrecy::Secret)?;
             }
         }
         Ok(files)
@@ -123,10 +123,10 @@ impl Files {
     }
 
     /// The kubeconfig of a virtual cluster's administrator.
-    pub(super) fn kubeconfig(&self, slice: Slice, way: Way) -> PathBuf {
-        self.dir.join(match way {
-            Way::Proxy => format!("{}.kubeconfig", slice.name),
-            Way::Direct => format!("{}.direct.kubeconfig", slice.name),
+    pub(super) fn kubeconfig(&self, slice: Slice, route: Route) -> PathBuf {
+        self.dir.join(match route {
+            Route::Proxy => format!("{}.kubeconfig", slice.name),
+            Route::Direct => format!("{}.direct.kubeconfig", slice.name),
         })
     }
 
@@ -136,15 +136,15 @@ impl Files {
         &self.administrators[at]
     }
 
-    fn document(&self, slice: Slice, way: Way) -> Document {
+    fn document(&self, slice: Slice, route: Route) -> Document {
         let Ports { proxy, endpoint, .. } = self.ports;
         let mut cluster = Map::from_iter([("certificate-authority-data".to_owned(), data(self.serving_ca.as_bytes()))]);
-        match way {
-            Way::Proxy => {
+        match route {
+            Route::Proxy => {
                 cluster.insert("server".to_owned(), format!("https://{}:443", host_of(slice)).into());
                 cluster.insert("proxy-url".to_owned(), format!("http://127.0.0.1:{proxy}").into());
             }
-            Way::Direct => {
+            Route::Direct => {
                 let server = format!("https://127.0.0.1:{endpoint}/clusters/{}", slice.name);
                 cluster.insert("server".to_owned(), server.into());
             }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::client::Client;
-use super::files::{Files, Way};
+use super::files::{Files, Route};
 use super::{Slice, words};
 
 /// The pause between two attempts.
@@ -20,7 +20,7 @@ const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kub
 
 /// Waits until the cluster works, and prints each new reason why it does not yet. Returns the number of its nodes.
 pub(super) async fn wait(files: &Files, slice: Slice, out: &mut dyn Write) -> anyhow::Result<usize> {
-    let [proxy, direct] = [Way::Proxy, Way::Direct].map(|way| Client::administrator(files, slice, way));
+    let [proxy, direct] = [Route::Proxy, Route::Direct].map(|route| Client::administrator(files, slice, route));
     let clients = [proxy?, direct?];
     let mut told = String::new();
     loop {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use virtual_cluster::admission_policies;
 
-use super::files::{Files, Way};
+use super::files::{Files, Route};
 use super::host::Host;
 use super::{SLICES, Slice};
 
@@ -78,10 +78,10 @@ pub(super) fn ready(host: &Host, files: &Files, slices: &[(Slice, usize)], out: 
     }
     writeln!(out, "\nready\n\nTry, in another terminal:")?;
     for (slice, _) in slices {
-        let kubeconfig = files.kubeconfig(*slice, Way::Proxy);
+        let kubeconfig = files.kubeconfig(*slice, Route::Proxy);
         writeln!(out, "  kubectl --kubeconfig {} get nodes,namespaces", kubeconfig.display())?;
     }
-    let first = files.kubeconfig(slices[0].0, Way::Proxy);
+    let first = files.kubeconfig(slices[0].0, Route::Proxy);
     writeln!(out, "  kubectl --kubeconfig {} create deployment web --image=nginx --replicas=2", first.display())?;
     writeln!(out, "  kubectl --kubeconfig {} get pods -o wide", first.display())?;
     writeln!(out, "  kubectl --kubeconfig {} get pods -A -o wide    # on the host", admin.display())?;
@@ -95,11 +95,11 @@ pub(super) fn ready(host: &Host, files: &Files, slices: &[(Slice, usize)], out: 
 
 /// The table of clusters and kubeconfigs.
 fn table(files: &Files, slices: &[(Slice, usize)], out: &mut dyn Write) -> anyhow::Result<()> {
-    let width = files.kubeconfig(slices[0].0, Way::Direct).display().to_string().len() + 3;
+    let width = files.kubeconfig(slices[0].0, Route::Direct).display().to_string().len() + 3;
     writeln!(out, "\n{:<13}{:<7}{:<width$}WITHOUT PROXY", "CLUSTER", "NODES", "KUBECONFIG")?;
     for (slice, nodes) in slices {
-        let path = |way| files.kubeconfig(*slice, way).display().to_string();
-        writeln!(out, "{:<13}{nodes:<7}{:<width$}{}", slice.name, path(Way::Proxy), path(Way::Direct))?;
+        let path = |route| files.kubeconfig(*slice, route).display().to_string();
+        writeln!(out, "{:<13}{nodes:<7}{:<width$}{}", slice.name, path(Route::Proxy), path(Route::Direct))?;
     }
     writeln!(out, "{:<13}{:<7}{}", "(the host)", "", files.host_kubeconfig().display())?;
     Ok(())

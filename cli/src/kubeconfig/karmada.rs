@@ -1,13 +1,13 @@
 //! The manifests that make a virtual cluster a member of Karmada, for people who apply them by hand.
 //!
-//! A proxy-server with `karmada` in its configuration applies the same manifests, with the same code. The cluster issues the
-//! tokens, so this command requests them as an administrator of the cluster.
+//! A proxy-server with `karmada` in its configuration applies the same manifests, with the same code. The cluster
+//! issues the tokens, so this command requests them as an administrator of the cluster.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ::kubeconfig::means::KeyPair;
-use ::kubeconfig::{Material, Means};
+use ::kubeconfig::client_config::KeyPair;
+use ::kubeconfig::{ClientConfig, Material};
 use anyhow::{Context as _, ensure};
 use ops::drain::Tasks;
 use ops::files::{Reloader, Watched};
@@ -41,10 +41,10 @@ pub(super) fn manifests(args: &Args) -> anyhow::Result<String> {
     let member = describe(args, &config)?;
     let serving_ca = String::from_utf8(read(&config.serving_ca.certificate)?).context("servingCA")?;
     certificates_from_pem(serving_ca.as_bytes()).context("servingCA")?;
-    let means = administrator(args, &config, cluster, &serving_ca)?;
+    let client_config = administrator(args, &config, cluster, &serving_ca)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let prepared = runtime.block_on(async {
-        let direct = Direct::new(Watched::fixed(means), Reloader::new(Reloader::DEFAULT_PERIOD), Tasks::new());
+        let direct = Direct::new(Watched::fixed(client_config), Reloader::new(Reloader::DEFAULT_PERIOD), Tasks::new());
         let api = Api::new(direct);
         let id = member::identify(&api).await?;
         Ok::<_, MemberError>((id, member::prepare(&api, &args.cluster).await?))
@@ -99,11 +99,11 @@ fn administrator(
     config: &ProxyServerConfiguration,
     cluster: &Cluster,
     serving_ca: &str,
-) -> anyhow::Result<Means> {
+) -> anyhow::Result<ClientConfig> {
     let server = if args.direct { access::server(args, config)? } else { access::endpoint(args, config)? };
     let authority: Authority = authority(&args.cluster, cluster)?;
     let pair = authority.issue_client("admin", &["system:masters"], LIFETIME)?;
-    Ok(Means {
+    Ok(ClientConfig {
         server: server.parse().context("the URL of the endpoint")?,
         server_name: None,
         authorities: Material::Inline(Secret::from(serving_ca)),

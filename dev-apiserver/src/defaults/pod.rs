@@ -8,7 +8,7 @@ use crate::object::{self, default};
 use crate::store::State;
 
 /// How long a pod stays on a node that has gone, in seconds (the `DefaultTolerationSeconds` admission).
-const PATIENCE: u32 = 300;
+const DEFAULT_TOLERATION_SECONDS: u32 = 300;
 
 /// The spec of a pod or of a template.
 pub(super) fn spec(spec: &mut Value) {
@@ -91,7 +91,7 @@ pub(super) fn born(state: &State, pod: &mut Value) -> Result<(), Status> {
             && let Some(tolerations) = spec["tolerations"].as_array_mut()
         {
             tolerations.push(json!({
-                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": PATIENCE,
+                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": DEFAULT_TOLERATION_SECONDS,
             }));
         }
     }

@@ -25,7 +25,7 @@ use crate::store::{Change, State};
 /// kube-apiserver's are about a minute apart; more of them cost nothing here.
 const BOOKMARKS: Duration = Duration::from_secs(15);
 /// What a client that says nothing gets (`--min-request-timeout`).
-const PATIENCE: Duration = Duration::from_secs(1800);
+const MIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(1800);
 /// Frames that a client may be behind before the watch waits for it.
 const AHEAD: usize = 64;
 
@@ -78,7 +78,7 @@ impl Call<'_> {
             first.push(watch.bookmark(true));
         }
         let patience: Option<u64> = self.number("timeoutSeconds")?;
-        let until = Instant::now() + patience.map_or(PATIENCE, Duration::from_secs);
+        let until = Instant::now() + patience.map_or(MIN_REQUEST_TIMEOUT, Duration::from_secs);
         let (sender, told) = mpsc::channel(AHEAD);
         let api = Arc::clone(self.api);
         self.api.tasks.spawn("watch", async move {

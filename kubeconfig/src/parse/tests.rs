@@ -12,7 +12,7 @@ fn config(cluster: &str, user: &str) -> String {
     )
 }
 
-fn read(cluster: &str, user: &str) -> Result<Means, KubeconfigError> {
+fn read(cluster: &str, user: &str) -> Result<ClientConfig, KubeconfigError> {
     parse(config(cluster, user).as_bytes(), Path::new("/etc/atoll"))
 }
 
@@ -33,22 +33,22 @@ fn files_are_relative_to_the_kubeconfig_and_data_wins() {
     let cluster = server("certificate-authority: pki/ca.crt, tls-server-name: kubernetes");
     let user =
         "client-certificate: /abs/a.crt, client-key: a.key, client-key-data: LS0tLS1DQQo=, token: t, tokenFile: tok";
-    let means = read(&cluster, user).unwrap();
-    assert_eq!(means.server.to_string(), "https://10.0.0.1:6443");
-    assert_eq!(means.server_name, Some(ServerName::try_from("kubernetes").unwrap()));
-    assert_eq!(shown(Some(&means.authorities)), "file /etc/atoll/pki/ca.crt");
-    let identity = means.identity.unwrap();
+    let config = read(&cluster, user).unwrap();
+    assert_eq!(config.server.to_string(), "https://10.0.0.1:6443");
+    assert_eq!(config.server_name, Some(ServerName::try_from("kubernetes").unwrap()));
+    assert_eq!(shown(Some(&config.authorities)), "file /etc/atoll/pki/ca.crt");
+    let identity = config.identity.unwrap();
     assert_eq!(shown(Some(&identity.certificate)), "file /abs/a.crt");
     assert_eq!(shown(Some(&identity.key)), "text -----CA\n");
-    assert_eq!(shown(means.token.as_ref()), "file /etc/atoll/tok");
+    assert_eq!(shown(config.token.as_ref()), "file /etc/atoll/tok");
 }
 
 #[test]
 fn everything_may_be_inline_and_in_json() {
     let yaml = config(&server(&format!("certificate-authority-data: {CA}")), "token: secret");
-    let means = parse(yaml.as_bytes(), Path::new("")).unwrap();
-    assert_eq!(shown(means.token.as_ref()), "text secret");
-    assert!(!format!("{means:?}").contains("secret"));
+    let config = parse(yaml.as_bytes(), Path::new("")).unwrap();
+    assert_eq!(shown(config.token.as_ref()), "text secret");
+    assert!(!format!("{config:?}").contains("secret"));
     let json = serde_json::json!({
         "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],

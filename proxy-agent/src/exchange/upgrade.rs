@@ -22,7 +22,7 @@ use super::{ApiRequest, Services};
 use crate::exchange::body::Body;
 use crate::refusal::Refusal;
 use crate::translate::{ShownBody, transform_response};
-use host_client::{Conversation, Switched};
+use host_client::{Switched, UpgradedStream};
 use virtual_cluster::clusters::VirtualCluster;
 
 /// Headers of the two handshakes (RFC 6455 section 4.1; SPDY streams are Kubernetes' own).
@@ -38,7 +38,7 @@ const HANDSHAKE: [HeaderName; 6] = [
 /// The host's response.
 pub(super) enum Answer {
     /// The host has switched protocols (101).
-    Conversation { head: Response<()>, host: Conversation, client: Inbound },
+    Upgraded { head: Response<()>, host: UpgradedStream, client: Inbound },
     /// Any other response.
     Response(Response<ShownBody>),
 }
@@ -84,7 +84,7 @@ pub(super) async fn exchange(
         headers.remove(header::SEC_WEBSOCKET_PROTOCOL);
     }
     match services.host.switch(request).await? {
-        Switched::Upgraded(head, host) => Ok(Answer::Conversation { head, host, client }),
+        Switched::Upgraded(head, host) => Ok(Answer::Upgraded { head, host, client }),
         Switched::Refused(response) => {
             let response = response.map(crate::translate::Upstream::Stream);
             transform_response(
@@ -120,7 +120,7 @@ impl Answer {
         log_metadata: &LogMetadata,
     ) -> Result<(), h2::Error> {
         match self {
-            Self::Conversation { head, host, client } => {
+            Self::Upgraded { head, host, client } => {
                 let mut response = Response::new(());
                 // HTTP/2 has no status 101. The response to an accepted extended CONNECT is 200 (RFC 8441 section 5).
                 *response.status_mut() = StatusCode::OK;

@@ -11,7 +11,7 @@ use http::{Request, Response, Uri, Version};
 use http_body_util::Full;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use kubeconfig::{Credentials, Means};
+use kubeconfig::{ClientConfig, Credentials};
 use ops::drain::Tasks;
 use ops::files::{Reloader, Watched};
 use ops::tls::{ALPN_H2, TlsVersions, client_config};
@@ -35,7 +35,7 @@ const PING: Duration = Duration::from_secs(30);
 
 /// Reaches the API server of a kubeconfig, which is reloaded.
 pub struct Direct {
-    means: Watched<Means>,
+    means: Watched<ClientConfig>,
     reloader: Reloader,
     tasks: Tasks,
     connection: Mutex<Option<Connection>>,
@@ -44,7 +44,7 @@ pub struct Direct {
 struct Connection {
     sender: SendRequest<Full<Bytes>>,
     /// The kubeconfig with which it was opened.
-    means: Arc<Means>,
+    means: Arc<ClientConfig>,
     credentials: Credentials,
     since: Instant,
 }
@@ -53,12 +53,12 @@ struct Connection {
 
 impl Direct {
     /// Opens no connection yet. Connections run as `tasks`.
-    pub fn new(means: Watched<Means>, reloader: Reloader, tasks: Tasks) -> Self {
+    pub fn new(means: Watched<ClientConfig>, reloader: Reloader, tasks: Tasks) -> Self {
         Self { means, reloader, tasks, connection: Mutex::new(None) }
     }
 
     /// The connection. Opens another one if it has ended, is too old, or the kubeconfig has changed.
-    async fn connected(&self) -> Result<(SendRequest<Full<Bytes>>, Arc<Means>, Credentials), WayError> {
+    async fn connected(&self) -> Result<(SendRequest<Full<Bytes>>, Arc<ClientConfig>, Credentials), WayError> {
         let mut held = self.connection.lock().await;
         let means = self.means.borrow();
         let is_good = |connection: &Connection| {
@@ -73,7 +73,7 @@ impl Direct {
         Ok((connection.sender.clone(), Arc::clone(&connection.means), connection.credentials.clone()))
     }
 
-    async fn open(&self, means: Arc<Means>) -> Result<Connection, WayError> {
+    async fn open(&self, means: Arc<ClientConfig>) -> Result<Connection, WayError> {
         let (named, reloader) = (Arc::clone(&means), self.reloader.clone());
         // A file system that hangs must not block the runtime.
         let opened = tokio::task::spawn_blocking(move || named.open(&reloader)).await;
@@ -86,7 +86,7 @@ impl Direct {
         Ok(Connection { sender, means, credentials, since: Instant::now() })
     }
 
-    async fn connect(&self, means: &Means, credentials: &Credentials) -> io::Result<SendRequest<Full<Bytes>>> {
+    async fn connect(&self, means: &ClientConfig, credentials: &Credentials) -> io::Result<SendRequest<Full<Bytes>>> {
         let address = &means.server;
         let socket = TcpStream::connect((address.host(), address.port())).await?;
         socket.set_nodelay(true)?;

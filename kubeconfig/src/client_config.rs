@@ -1,6 +1,6 @@
-//! What it takes to speak to an API server: where it is, who it must be, and who we are.
+//! The configuration of a client of an API server.
 //!
-//! [`Means`] is what a kubeconfig or a pod's service account says, with its files not read yet.
+//! A [`ClientConfig`] comes from a kubeconfig or from the service account of a pod. Its files have not been read yet.
 
 use std::path::PathBuf;
 
@@ -13,22 +13,22 @@ use crate::OpenError;
 use crate::address::Address;
 use crate::bearer::Bearer;
 
-/// Parsed, nothing opened.
+/// A parsed configuration. No file has been opened yet.
 #[derive(Clone, Debug)]
-pub struct Means {
-    /// Where it listens.
+pub struct ClientConfig {
+    /// The address of the API server.
     pub server: Address,
-    /// Whom the certificates of all API servers must be for, instead of the host of each address.
+    /// The name that the certificates of all API servers must have, instead of the host of each address.
     pub server_name: Option<ServerName<'static>>,
-    /// Who must have signed its certificate.
+    /// The CAs that may sign the certificate of the API server.
     pub authorities: Material,
-    /// A client certificate.
+    /// The client certificate.
     pub identity: Option<KeyPair>,
-    /// A bearer token.
+    /// The bearer token.
     pub token: Option<Material>,
 }
 
-/// Some text, or the file that holds it.
+/// A text, or the file that contains it.
 #[derive(Clone, Debug)]
 pub enum Material {
     /// The text itself.
@@ -40,27 +40,27 @@ pub enum Material {
 /// A client certificate and its key.
 #[derive(Clone, Debug)]
 pub struct KeyPair {
-    /// PEM, the leaf first.
+    /// In PEM, leaf certificate first.
     pub certificate: Material,
-    /// PEM.
+    /// In PEM.
     pub key: Material,
 }
 
-/// Opened: all of it follows its files.
+/// The opened credentials. They are reloaded when their files change.
 #[derive(Clone, Debug)]
 pub struct Credentials {
-    /// Who must have signed the API server's certificate.
+    /// The CAs that may sign the certificate of the API server.
     pub authorities: Watched<ServerCa>,
-    /// Our client certificate.
+    /// The client certificate.
     pub identity: Option<Watched<Identity>>,
-    /// Our token.
+    /// The bearer token.
     pub bearer: Option<Watched<Bearer>>,
 }
 
-// === impl Means ===
+// === impl ClientConfig ===
 
-impl Means {
-    /// Reads what is named. Blocks on the file system.
+impl ClientConfig {
+    /// Reads the files. Blocks on the file system.
     pub fn open(&self, reloader: &Reloader) -> Result<Credentials, OpenError> {
         let authorities = match &self.authorities {
             Material::Inline(pem) => {
