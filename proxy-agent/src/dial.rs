@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info, info_span, warn};
 
 use crate::offers::Current;
-use crate::ready::Way;
+use crate::ready::Route;
 use crate::serve::Streams;
 use backoff::Backoff;
 pub use egress::{Egress, InvalidProxy};
@@ -92,7 +92,7 @@ pub enum DialError {
         refusal: Refusal,
     },
     /// Nothing came.
-    #[error("no answer within {} s", connect::PATIENCE.as_secs())]
+    #[error("no answer within {} s", connect::CONNECT_TIMEOUT.as_secs())]
     Silent,
     /// HTTP/2 could not begin.
     #[error("the tunnel could not begin")]
@@ -112,7 +112,7 @@ impl Dial {
     /// Keeps tunnels to one configured server, which may be several processes behind one name.
     pub async fn keep(self, server: Authority) {
         let mut targets: HashMap<Target, CancellationToken> = HashMap::new();
-        let mut nowhere = Some(self.up.way(&server, None));
+        let mut nowhere = Some(self.up.route(&server, None));
         loop {
             match self.targets(&server).await {
                 Ok(found) => {
@@ -143,7 +143,7 @@ impl Dial {
                 Err(error) => {
                     if targets.is_empty() {
                         warn!(error = &error as &dyn std::error::Error, "proxy-server not found");
-                        nowhere.get_or_insert_with(|| self.up.way(&server, None)).down(&error);
+                        nowhere.get_or_insert_with(|| self.up.route(&server, None)).down(&error);
                     }
                 }
             }
@@ -163,16 +163,16 @@ impl Dial {
 
     async fn keep_one(self, server: Authority, target: Target, stop: CancellationToken) {
         let mut backoff = Backoff::default();
-        let way = self.up.way(&server, target.address());
+        let route = self.up.route(&server, target.address());
         // A tunnel that ends while the process stops has been drained: no other takes its place.
         while !stop.is_cancelled() && !self.tasks.is_cancelled() {
             let began = Instant::now();
             let mut at_least = Duration::ZERO;
-            match self.once(&server, &target, &way, &stop).await {
+            match self.once(&server, &target, &route, &stop).await {
                 Ok(why) => info!(why, "tunnel ended"),
                 Err(error) => {
                     warn!(error = &error as &dyn std::error::Error, "no tunnel");
-                    way.down(&error);
+                    route.down(&error);
                     if let DialError::Refused { refusal: Refusal { retry_after_seconds: Some(seconds), .. } } = error {
                         at_least = Duration::from_secs(seconds.min(3600));
                     }
@@ -193,14 +193,14 @@ impl Dial {
         &self,
         server: &Authority,
         target: &Target,
-        way: &Way,
+        route: &Route,
         stop: &CancellationToken,
     ) -> Result<String, DialError> {
-        let (io, acceptance) = tokio::time::timeout(connect::PATIENCE, self.establish(server, target))
+        let (io, acceptance) = tokio::time::timeout(connect::CONNECT_TIMEOUT, self.establish(server, target))
             .await
             .map_err(|_| DialError::Silent)??;
         info!(proxy_server = acceptance.server, protocol = %acceptance.protocol, "tunnel established");
-        let _up = way.up(acceptance);
+        let _up = route.up(acceptance);
         self.streams.clone().serve(io, stop).await.map_err(DialError::Tunnel)
     }
 }

@@ -89,7 +89,7 @@ use virtual_cluster::shared::{Definitions, Overlays, Rules};
 pub(crate) const CONFLICTS: u32 = 5;
 
 /// The time that a request waits until the agent knows the host's namespaces.
-const NAMESPACES_KNOWN: Duration = Duration::from_secs(5);
+const NAMESPACES_SYNC_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves API requests. Cheap to clone.
 #[derive(Clone)]
@@ -173,7 +173,7 @@ impl Exchange {
         };
         let exchanged = tokio::select! {
             exchanged = self.exchange(&cluster, request, &mut log_metadata, &mut respond) => exchanged,
-            () = cluster.kept.end.cancelled() => Err(not_served(cluster.name.as_str())),
+            () = cluster.lasting.end.cancelled() => Err(not_served(cluster.name.as_str())),
         };
         match exchanged {
             Ok(response) => {
@@ -189,7 +189,7 @@ impl Exchange {
                         debug!(error = &error as &dyn std::error::Error, "answer ended early");
                     },
                     // Dropping the stream resets it, so that the client does not take the body for complete.
-                    () = cluster.kept.end.cancelled() => debug!("answer ended with the cluster"),
+                    () = cluster.lasting.end.cancelled() => debug!("answer ended with the cluster"),
                     () = overdue => debug!("response not read in time"),
                 }
                 Ok(())
@@ -215,12 +215,12 @@ impl Exchange {
         };
         let exchanged = tokio::select! {
             exchanged = upgrade::exchange(&self.services, &cluster, request, &mut log_metadata) => exchanged,
-            () = cluster.kept.end.cancelled() => Err(not_served(cluster.name.as_str())),
+            () = cluster.lasting.end.cancelled() => Err(not_served(cluster.name.as_str())),
         };
         match exchanged {
             Ok(switched) => tokio::select! {
                 carried = switched.carry(respond, &log_metadata) => carried,
-                () = cluster.kept.end.cancelled() => Ok(()),
+                () = cluster.lasting.end.cancelled() => Ok(()),
             },
             Err(refusal) => refuse(refusal, &log_metadata, accept.as_ref(), false, respond),
         }
@@ -241,10 +241,10 @@ impl Exchange {
         let identified = ApiRequest::identify(&self.services, cluster, info, head.headers).await?;
         log_metadata.identified(identified.caller());
         let api_request = identified.authorise().await?;
-        let body = Body::receive(body, api_request.body_use(), &cluster.kept.memory.bodies).await?;
+        let body = Body::receive(body, api_request.body_use(), &cluster.lasting.memory.bodies).await?;
         let occupied = match api_request.load() {
             Some(load) => tokio::select! {
-                occupied = cluster.kept.seats.take(load) => Some(occupied.ok_or(Exhausted::Seats)?),
+                occupied = cluster.lasting.seats.take(load) => Some(occupied.ok_or(Exhausted::Seats)?),
                 // The client has reset the request, so it does not get this refusal. Nothing has been sent to the host.
                 _ = poll_fn(|cx| respond.poll_reset(cx)) => return Err(Exhausted::Seats.into()),
             },
@@ -314,7 +314,7 @@ impl Services {
             Refusal::from(Status::service_unavailable(message).with_retry_after(1))
         };
         standing.admits().map_err(|reason| not_yet(&reason))?;
-        let known = timeout(NAMESPACES_KNOWN, cluster.namespaces_known());
+        let known = timeout(NAMESPACES_SYNC_TIMEOUT, cluster.namespaces_known());
         known.await.map_err(|_| not_yet(&"the namespaces of the host are not known yet"))
     }
 }
@@ -367,11 +367,11 @@ impl<'a> ApiRequest<'a> {
         self.check_field_manager()?;
         for attempt in 0.. {
             self.take_turn(cost.size).await?;
-            let mut plan = self.cluster.kept.turns.in_turn(self.turn.is_working(), self.plan(body)).await?;
+            let mut plan = self.cluster.lasting.large_objects.in_turn(self.turn.is_working(), self.plan(body)).await?;
             self.turn.release_parsed();
             // A small patch of a large object becomes a large body.
             let sent = plan.request.body().bytes();
-            self.admit_heavy(&sent)?;
+            self.admit_sent(&sent)?;
             self.check_managed_fields(&sent)?;
             self.hold(sent.len().saturating_sub(received.len()))?;
             drop(sent);
@@ -490,7 +490,7 @@ impl<'a> ApiRequest<'a> {
 
     /// Collects responses that the agent reads before the request takes effect.
     fn collector(&self) -> Collector<'_> {
-        Collector::new(&self.cluster.kept.memory, &self.cluster.kept.turns, true)
+        Collector::new(&self.cluster.lasting.memory, &self.cluster.lasting.large_objects, true)
     }
 
     /// Collects the response to the request itself.
@@ -499,7 +499,7 @@ impl<'a> ApiRequest<'a> {
             Target::Resource(request) => request.verb().is_read(),
             Target::NonResource(_) => true,
         };
-        Collector::new(&self.cluster.kept.memory, &self.cluster.kept.turns, is_read)
+        Collector::new(&self.cluster.lasting.memory, &self.cluster.lasting.large_objects, is_read)
     }
 
     /// Stores the warnings of the last plan.

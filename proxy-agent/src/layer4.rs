@@ -21,7 +21,7 @@ use tracing::{info, warn};
 pub use destination::{Destination, InvalidDestination};
 
 /// For a TCP connection inside the site.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What may be dialled.
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ async fn carry(address: &Authority, inbound: Inbound, mut respond: SendResponse<
 }
 
 async fn dial(address: &Authority) -> io::Result<TcpStream> {
-    let connected = timeout(PATIENCE, TcpStream::connect((address.host(), address.port())));
+    let connected = timeout(CONNECT_TIMEOUT, TcpStream::connect((address.host(), address.port())));
     let socket = connected.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     socket.set_nodelay(true)?;
     Ok(socket)

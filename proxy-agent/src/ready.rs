@@ -1,4 +1,4 @@
-//! The ways to the proxy-servers, and which of them are open: what readiness counts and status tells.
+//! The routes to the proxy-servers and the state of their tunnels, for readiness and status.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,82 +7,86 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ops::date::Moment;
 use protocol::{Acceptance, Authority};
 
-/// In characters; what a proxy-server says to a refused agent can be longer.
+/// The maximum length of an error message, in characters. The reason that a proxy-server gives can be longer.
 const MAX_WHY: usize = 300;
 
-/// All ways. There is one for each address that a configured name resolves to.
+/// All routes. There is one for each address to which a configured name resolves.
 #[derive(Debug, Default)]
-pub struct Tunnels(Mutex<Ways>);
+pub struct Tunnels(Mutex<Routes>);
 
 #[derive(Debug, Default)]
-struct Ways {
+struct Routes {
     next: u64,
-    by_number: BTreeMap<u64, WayState>,
+    by_number: BTreeMap<u64, RouteState>,
 }
 
-/// One way, for as long as it is held.
+/// A route. Dropping it removes the route.
 #[derive(Debug)]
-pub struct Way {
+pub struct Route {
     number: u64,
     tunnels: Arc<Tunnels>,
 }
 
-/// A tunnel that is up, for as long as it is held.
+/// A tunnel that is up. Dropping it marks the route as down.
 #[derive(Debug)]
-pub struct Up<'w>(&'w Way);
+pub struct Up<'w>(&'w Route);
 
-/// What is known of one way.
+/// The state of a route.
 #[derive(Clone, Debug)]
-pub struct WayState {
-    /// As configured.
+pub struct RouteState {
+    /// The configured address.
     pub server: Authority,
-    /// Where that is; `None` if nobody here resolves it, or could.
+    /// The resolved address; `None` if it is not resolved here, or cannot be resolved.
     pub address: Option<SocketAddr>,
-    /// Since when it is what it is.
+    /// The time of the last change of state.
     pub since: Moment,
-    /// Who is at the other end, or why nobody is.
+    /// The response of the proxy-server to the registration, or why there is no tunnel.
     pub tunnel: Result<Acceptance, Arc<str>>,
 }
 
 // === impl Tunnels ===
 
 impl Tunnels {
-    /// One more way, on which there is no tunnel yet.
-    pub fn way(self: &Arc<Self>, server: &Authority, address: Option<SocketAddr>) -> Way {
-        let state =
-            WayState { server: server.clone(), address, since: Moment::now(), tunnel: Err("not connected yet".into()) };
-        let mut ways = self.lock();
-        let number = ways.next;
-        ways.next += 1;
-        ways.by_number.insert(number, state);
-        Way { number, tunnels: Arc::clone(self) }
+    /// Adds a route without a tunnel.
+    pub fn route(self: &Arc<Self>, server: &Authority, address: Option<SocketAddr>) -> Route {
+        let state = RouteState {
+            server: server.clone(),
+            address,
+            since: Moment::now(),
+            tunnel: Err("not connected yet".into()),
+        };
+        let mut routes = self.lock();
+        let number = routes.next;
+        routes.next += 1;
+        routes.by_number.insert(number, state);
+        Route { number, tunnels: Arc::clone(self) }
     }
 
-    /// How many tunnels are up.
+    /// The number of tunnels that are up.
     pub fn count(&self) -> usize {
-        self.lock().by_number.values().filter(|way| way.tunnel.is_ok()).count()
+        self.lock().by_number.values().filter(|route| route.tunnel.is_ok()).count()
     }
 
-    /// Every way, in the order in which they were found.
-    pub fn all(&self) -> Vec<WayState> {
+    /// All routes, in the order in which they were added.
+    pub fn all(&self) -> Vec<RouteState> {
         self.lock().by_number.values().cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Ways> {
+    fn lock(&self) -> MutexGuard<'_, Routes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Way ===
+// === impl Route ===
 
-impl Way {
-    /// A tunnel is up.
+impl Route {
+    /// Records that the tunnel is up.
     pub fn up(&self, acceptance: Acceptance) -> Up<'_> {
         self.set(Ok(acceptance));
         Up(self)
     }
 
-    /// There is none, and why.
+    /// Records that there is no tunnel, and why.
     pub fn down(&self, error: &dyn std::error::Error) {
         let mut why = error.to_string();
         let mut source = error.source();
@@ -97,7 +101,7 @@ impl Way {
 
     fn set(&self, tunnel: Result<Acceptance, Arc<str>>) {
         if let Some(state) = self.tunnels.lock().by_number.get_mut(&self.number) {
-            // A way that stays closed has been so since it was closed, whatever the newest attempt says.
+            // A failed attempt does not change the time since which the tunnel has been down.
             if tunnel.is_ok() || state.tunnel.is_ok() {
                 state.since = Moment::now();
             }
@@ -106,7 +110,7 @@ impl Way {
     }
 }
 
-impl Drop for Way {
+impl Drop for Route {
     fn drop(&mut self) {
         self.tunnels.lock().by_number.remove(&self.number);
     }
@@ -125,18 +129,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_opens_closes_and_goes() {
+    fn a_route_opens_closes_and_is_removed() {
         let tunnels = Arc::new(Tunnels::default());
-        let way = tunnels.way(&"proxy:8091".parse().unwrap(), None);
+        let route = tunnels.route(&"proxy:8091".parse().unwrap(), None);
         assert_eq!((tunnels.count(), tunnels.all().len()), (0, 1));
         let acceptance = Acceptance { protocol: protocol::ProtocolVersion::CURRENT, server: "s".into() };
-        let up = way.up(acceptance);
+        let up = route.up(acceptance);
         assert_eq!(tunnels.count(), 1);
         drop(up);
         assert_eq!(tunnels.count(), 0);
-        way.down(&std::io::Error::other("x".repeat(1000)));
+        route.down(&std::io::Error::other("x".repeat(1000)));
         assert!(tunnels.all()[0].tunnel.as_ref().is_err_and(|why| why.len() == MAX_WHY));
-        drop(way);
+        drop(route);
         assert!(tunnels.all().is_empty());
     }
 }

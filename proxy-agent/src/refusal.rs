@@ -68,10 +68,11 @@ pub(crate) enum Exhausted {
     /// The [seats](virtual_cluster::share::seats) at the host.
     #[error("too many requests: other lists and watches of this cluster occupy all of its seats at the API server")]
     Seats,
-    /// The [turns](virtual_cluster::share::turns) of large bodies.
+    /// The [limits](virtual_cluster::share::large_objects) for large objects.
     #[error("too many requests: the agent or the API server is busy with other large objects")]
-    Turns,
-    /// The [rate](virtual_cluster::share::heavy) of bodies that cost the host much. The cluster may try again after this time.
+    LargeObjects,
+    /// The [rate](virtual_cluster::share::write_rate) of bodies that cost the host much. The cluster may try again
+    /// after this time.
     #[error("this cluster has sent too many objects with many fields and elements, or with many errors")]
     Weight(Duration),
 }
@@ -83,7 +84,7 @@ impl Exhausted {
     fn retry_after(self) -> u32 {
         match self {
             Self::Weight(wait) => u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1),
-            Self::Memory | Self::Heads | Self::Seats | Self::Turns => 1,
+            Self::Memory | Self::Heads | Self::Seats | Self::LargeObjects => 1,
         }
     }
 }

@@ -29,9 +29,9 @@ use crate::namespaces::annotations::Reserved;
 use crate::namespaces::{Annotations, Namespaces};
 use crate::nodes::{AllNodes, OwnNodes};
 use crate::roles::Roles;
-use crate::share::heavy::Heavy;
+use crate::share::large_objects::{LargeObjectLimits, PARSED};
 use crate::share::seats::Seats;
-use crate::share::turns::{PARSED, Turns};
+use crate::share::write_rate::WriteRateLimit;
 pub use address_range::{AddressRange, InvalidAddressRange};
 use caller::authn::{BadPrefix, HostTokens};
 use host_client::collect::MAX_OBJECT;
@@ -93,8 +93,8 @@ pub struct VirtualCluster {
     pub root: HostNamespace,
     /// How it accepts tokens of the host that belong to no service account, if it does.
     pub host_tokens: Option<HostTokens>,
-    /// What it keeps when the configuration changes.
-    pub kept: Kept,
+    /// The state that survives a reload of the configuration.
+    pub lasting: LastingState,
     /// What is known of its nodes.
     pub nodes: OwnNodes,
     namespaces: Arc<Namespaces>,
@@ -103,15 +103,15 @@ pub struct VirtualCluster {
 
 /// The end and the limits of a virtual cluster, which survive a reload of the configuration. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Kept {
-    /// Cancelled when it leaves the configuration: what runs for it must end.
+pub struct LastingState {
+    /// Cancelled when the cluster leaves the configuration: its requests must end.
     pub end: CancellationToken,
     /// The memory budget of its requests.
     pub memory: Memory,
-    /// Lets the agent process its large bodies one at a time.
-    pub turns: Arc<Turns>,
+    /// The limits for its large objects.
+    pub large_objects: Arc<LargeObjectLimits>,
     /// The rate limit for its bodies that cost the host much.
-    pub heavy: Arc<Heavy>,
+    pub write_rate: Arc<WriteRateLimit>,
     /// The seats at the host that its lists and watches may occupy.
     pub seats: Arc<Seats>,
     /// Limits the number of its kinds whose objects the agent lists at a time in its own name.
@@ -214,28 +214,28 @@ impl VirtualClusters {
         let known = self.by_name.load();
         let mut by_name = HashMap::new();
         for config in configured {
-            // A cluster that is known keeps its limits: what runs for it still counts.
-            let kept = known.get(&config.name).map_or_else(|| self.kept(), |known| known.kept.clone());
-            let cluster = VirtualCluster::new(config, kept, self)
+            // A known cluster keeps its limits, because its current requests still count.
+            let lasting = known.get(&config.name).map_or_else(|| self.lasting(), |known| known.lasting.clone());
+            let cluster = VirtualCluster::new(config, lasting, self)
                 .map_err(|reason| ClusterError { cluster: config.name.clone(), reason })?;
             by_name.insert(config.name.clone(), Arc::new(cluster));
         }
         Ok(by_name)
     }
 
-    /// What a new cluster keeps.
-    fn kept(&self) -> Kept {
+    /// The lasting state of a new cluster.
+    fn lasting(&self) -> LastingState {
         let memory = Memory {
             bodies: self.bodies.share(),
             lists: self.lists.share(),
             watches: self.watches.share(),
             heads: self.heads.share(),
         };
-        Kept {
+        LastingState {
             end: CancellationToken::new(),
             memory,
-            turns: Arc::new(Turns::new(Arc::clone(&self.parsed))),
-            heavy: Arc::default(),
+            large_objects: Arc::new(LargeObjectLimits::new(Arc::clone(&self.parsed))),
+            write_rate: Arc::default(),
             seats: Arc::default(),
             scans: Arc::new(Semaphore::new(SCANS)),
             owner: Owner::new(),
@@ -259,7 +259,7 @@ impl VirtualClusters {
         let gone: Vec<_> = gone.cloned().collect();
         self.by_name.store(Arc::new(by_name));
         for cluster in gone {
-            cluster.kept.end.cancel();
+            cluster.lasting.end.cancel();
         }
     }
 
@@ -295,7 +295,11 @@ impl VirtualClusters {
 // === impl VirtualCluster ===
 
 impl VirtualCluster {
-    fn new(config: &config::VirtualCluster, kept: Kept, all: &VirtualClusters) -> Result<Self, ClusterReason> {
+    fn new(
+        config: &config::VirtualCluster,
+        lasting: LastingState,
+        all: &VirtualClusters,
+    ) -> Result<Self, ClusterReason> {
         let of_nodes = config.labels();
         let labels = LabelSelector::from_labels(of_nodes.iter().map(|(key, value)| (key.as_str(), value.as_str())))?;
         let tolerations = config.tolerations.iter().enumerate().map(|(index, toleration)| {
@@ -321,7 +325,7 @@ impl VirtualCluster {
             root: HostNamespace::root(&name),
             host_tokens,
             name,
-            kept,
+            lasting,
             namespaces: Arc::clone(&all.namespaces),
             roles: Arc::clone(&all.roles),
         })
@@ -341,7 +345,7 @@ impl VirtualCluster {
     /// The names as they are now. Cheap: the index is shared, not copied.
     pub fn mapping(&self) -> Mapping {
         Mapping::new(self.name.clone(), self.namespaces.index())
-            .remembering(self.namespaces.late())
+            .remembering(self.namespaces.recently_deleted())
             .with_nodes(self.nodes.names())
             .sharing_roles(self.roles.shared())
     }

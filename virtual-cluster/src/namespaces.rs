@@ -41,7 +41,7 @@ const BACKLOG: usize = 1024;
 pub struct Namespaces {
     ledger: Mutex<Ledger>,
     index: ArcSwap<Index>,
-    late: ArcSwap<Index>,
+    recently_deleted: ArcSwap<Index>,
     synced: watch::Sender<bool>,
     changes: broadcast::Sender<HostNamespace>,
 }
@@ -73,7 +73,7 @@ impl Namespaces {
         let ledger = Ledger::new(clusters);
         Self {
             index: ArcSwap::new(ledger.index()),
-            late: ArcSwap::new(ledger.late()),
+            recently_deleted: ArcSwap::new(ledger.recently_deleted()),
             ledger: Mutex::new(ledger),
             synced: watch::Sender::new(false),
             changes: broadcast::Sender::new(BACKLOG),
@@ -126,8 +126,8 @@ impl Namespaces {
     }
 
     /// Members that were deleted lately.
-    pub fn late(&self) -> Arc<Index> {
-        self.late.load_full()
+    pub fn recently_deleted(&self) -> Arc<Index> {
+        self.recently_deleted.load_full()
     }
 
     /// The namespace of this host name, if it is a member.
@@ -190,7 +190,7 @@ impl Namespaces {
     fn publish(&self, ledger: &Ledger) {
         // During the first list each snapshot would be a copy for nobody: nothing is served before the end of it.
         if ledger.is_complete() {
-            self.late.store(ledger.late());
+            self.recently_deleted.store(ledger.recently_deleted());
             self.index.store(ledger.index());
         }
     }

@@ -1,5 +1,5 @@
-//! The host's nodes, kept, and which of them are a virtual cluster's: what is shown of objects that are a node's follows
-//! from them.
+//! The host's nodes, kept, and which of them are a virtual cluster's: what is shown of objects that are a node's
+//! follows from them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,8 +18,8 @@ use host_client::api::Following;
 /// The path of all Nodes.
 pub const PATH: &str = "/api/v1/nodes";
 
-/// For how long a node that was deleted counts: its objects are deleted after it, and watches are to tell of that.
-const LATE: Duration = Duration::from_secs(60);
+/// The time for which a deleted node still counts. Its objects are deleted later, and watches must deliver that.
+const RECENTLY_DELETED: Duration = Duration::from_secs(60);
 
 /// All nodes of the host.
 #[derive(Debug, Default)]
@@ -31,8 +31,8 @@ pub struct AllNodes {
 #[derive(Debug, Default)]
 struct Known {
     labels: HashMap<Bytes, Labels>,
-    /// Deleted lately, and when; the oldest first. They still have their labels.
-    late: VecDeque<(Instant, Bytes)>,
+    /// Recently deleted nodes, with the time of the deletion, oldest first. `labels` still has their labels.
+    recently_deleted: VecDeque<(Instant, Bytes)>,
     /// Grows with every change.
     version: u64,
 }
@@ -83,15 +83,15 @@ impl AllNodes {
         let Ok(Node { metadata }) = Node::deserialize(node) else { return };
         let name = Bytes::from(metadata.name);
         let mut known = lock(&self.known);
-        known.late.retain(|(_, late)| *late != name);
-        while known.late.front().is_some_and(|(since, _)| since.elapsed() >= LATE) {
-            if let Some((_, gone)) = known.late.pop_front() {
+        known.recently_deleted.retain(|(_, deleted)| *deleted != name);
+        while known.recently_deleted.front().is_some_and(|(since, _)| since.elapsed() >= RECENTLY_DELETED) {
+            if let Some((_, gone)) = known.recently_deleted.pop_front() {
                 known.labels.remove(&gone);
                 known.version += 1;
             }
         }
         if !is_there {
-            known.late.push_back((Instant::now(), name));
+            known.recently_deleted.push_back((Instant::now(), name));
         } else if known.labels.get(&name) != Some(&metadata.labels) {
             known.labels.insert(name, metadata.labels);
             known.version += 1;
@@ -163,7 +163,7 @@ mod tests {
         all.take(&Change::Deleted(json!({"metadata": {"name": "b1"}})));
         all.take(&Change::Deleted(json!({"metadata": {"name": "b2"}})));
         assert_eq!(own(&nodes), ["b1", "h1"]);
-        tokio::time::advance(LATE).await;
+        tokio::time::advance(RECENTLY_DELETED).await;
         all.take(&Change::Applied(node("h2", "hangzhou")));
         assert_eq!(own(&nodes), ["h1"]);
     }
@@ -175,7 +175,7 @@ mod tests {
         all.take(&Change::Applied(node("b1", "beijing")));
         all.take(&Change::Deleted(node("b1", "beijing")));
         all.take(&Change::Applied(node("b1", "beijing")));
-        tokio::time::advance(LATE).await;
+        tokio::time::advance(RECENTLY_DELETED).await;
         all.take(&Change::Applied(node("h1", "hangzhou")));
         assert_eq!(own(&nodes), ["b1"]);
         all.take(&Change::Deleted(node("b1", "beijing")));

@@ -36,15 +36,15 @@ const PREFIX: &str = "atoll:custom:";
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
 /// The time for the host to aggregate a role and to put it in force.
-const PATIENCE: Duration = Duration::from_secs(5);
+const AGGREGATION_TIMEOUT: Duration = Duration::from_secs(5);
 /// If the right is missing after that time, the agent does not try again for this time.
 const LACKING: Duration = Duration::from_secs(10);
 /// The time for which a check that a kind belongs to virtual clusters alone is valid.
 const DUE: Duration = Duration::from_secs(5);
 /// The first pause between reviews. It doubles each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(4);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(4);
 /// The maximum pause.
-const LAST_PAUSE: Duration = Duration::from_millis(256);
+const MAX_BACKOFF: Duration = Duration::from_millis(256);
 /// The intervals between checks of the rights, while definitions change and while they do not.
 const LOOKED_THROUGH: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
@@ -229,8 +229,8 @@ impl<A: HostApi> OwnRights<A> {
             "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": {"verb": "update", "group": kind.group, "resource": kind.resource}},
         });
-        let deadline = Instant::now() + PATIENCE;
-        let mut pause = FIRST_PAUSE;
+        let deadline = Instant::now() + AGGREGATION_TIMEOUT;
+        let mut pause = INITIAL_BACKOFF;
         loop {
             if self.api.create(REVIEWS, &review).await?["status"]["allowed"] == true {
                 return Ok(true);
@@ -239,7 +239,7 @@ impl<A: HostApi> OwnRights<A> {
                 return Ok(false);
             }
             sleep(pause).await;
-            pause = (pause * 2).min(LAST_PAUSE);
+            pause = (pause * 2).min(MAX_BACKOFF);
         }
     }
 

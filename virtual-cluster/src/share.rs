@@ -1,8 +1,8 @@
-//! What one virtual cluster may use of what all virtual clusters have in common.
+//! The limits of one virtual cluster for resources that all virtual clusters share.
 //!
-//! [`seats`] are places at the host for streamed responses, [`turns`] limit how many large bodies are processed at a time,
-//! and [`heavy`] is the rate limit for bodies that cost the host much.
+//! [`seats`] limits the streamed responses at the host, [`large_objects`] limits how many large objects are processed
+//! at a time, and [`write_rate`] limits the rate of bodies that cost the host much.
 
-pub mod heavy;
+pub mod large_objects;
 pub mod seats;
-pub mod turns;
+pub mod write_rate;

@@ -10,13 +10,13 @@
 //! An object of a cluster becomes the operator's ([`handover`]) once anybody else manages a part of it, or has custom
 //! resources of such a definition.
 //!
-//! `view` in `rewrite` says how labels and annotations are shown. Those that are too large for the host's object are stored
-//! beside it ([`overlays`]).
+//! `view` in `rewrite` says how labels and annotations are shown. Those that are too large for the host's object are
+//! stored beside it ([`overlays`]).
 //!
-//! Reading order: [`Rules`], [`HostObject`], [`Consent`], [`Overlays`].
+//! Reading order: [`Rules`], [`HostObject`], [`Agreement`], [`Overlays`].
 
+mod agreement;
 pub mod config;
-mod consent;
 mod definitions;
 pub mod handover;
 mod instances;
@@ -24,23 +24,23 @@ mod kind;
 mod merge;
 mod object;
 pub mod overlays;
+mod pending_change;
 mod power;
-mod wish;
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
 use crate::shared::config::SharedObjects;
-pub use consent::Consent;
+pub use agreement::Agreement;
 pub use definitions::{Definitions, Hidden, PATH as DEFINITIONS};
 pub use instances::Instances;
 pub use kind::{Kind, NotWritable};
 pub use merge::merge;
 pub use object::{Applied, HostObject, Overlay, Stored};
 pub use overlays::{MAX_IN_PLACE, MAX_OVERLAY, Moved, Overlays};
+pub use pending_change::{digest, is_same};
 pub use power::objection;
-pub use wish::{digest, is_same};
 
 /// What the configuration lets virtual clusters write. Clones are the same.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use protocol::AgentId;
 
 use super::exchange::Slices;
 use crate::config::PhysicalCluster;
-use crate::ready::{Tunnels, WayState};
+use crate::ready::{RouteState, Tunnels};
 use crate::status::{
     AgentStatus, CertificateStatus, HostServerStatus, HostStatus, KIND, PhysicalClusterStatus, TunnelStatus,
     VirtualClusterStatus,
@@ -71,16 +71,16 @@ impl Standing {
     }
 }
 
-fn tunnel(way: WayState) -> TunnelStatus {
-    let (acceptance, message) = match way.tunnel {
+fn tunnel(route: RouteState) -> TunnelStatus {
+    let (acceptance, message) = match route.tunnel {
         Ok(acceptance) => (Some(acceptance), None),
         Err(why) => (None, Some(why.to_string())),
     };
     TunnelStatus {
-        server: way.server.to_string(),
-        address: way.address.map(|address| address.to_string()),
+        server: route.server.to_string(),
+        address: route.address.map(|address| address.to_string()),
         ready: acceptance.is_some(),
-        since: way.since,
+        since: route.since,
         protocol: acceptance.as_ref().map(|acceptance| acceptance.protocol.to_string()),
         proxy_server: acceptance.map(|acceptance| acceptance.server),
         message,

@@ -13,7 +13,7 @@ use tokio_rustls::TlsConnector;
 use super::{Dial, DialError, Target, register};
 
 /// For all of it: name, TCP, TLS, registration. A few round trips of a bad line.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Dial {
     pub(super) async fn establish(

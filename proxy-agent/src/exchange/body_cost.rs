@@ -21,9 +21,9 @@ use super::plan::group_kind;
 use crate::refusal::{Exhausted, Refusal};
 use crate::translate::{Upstream, encoding};
 use virtual_cluster::clusters::VirtualCluster;
-use virtual_cluster::share::heavy::{self, BURST, BURST_OF_DEFINITIONS};
+use virtual_cluster::share::large_objects::{LARGE_LENGTH, MEDIUM_WEIGHT, Size};
 use virtual_cluster::share::seats::Load;
-use virtual_cluster::share::turns::{LARGE_LENGTH, MEDIUM_WEIGHT, Size};
+use virtual_cluster::share::write_rate::{self, BURST, BURST_OF_DEFINITIONS};
 use virtual_cluster::shared;
 
 /// Bodies up to this weight, in bytes, are not charged to the cluster's memory. Those of ordinary requests weigh less.
@@ -39,9 +39,9 @@ const MAX_DELETE_OPTIONS: usize = 64 * 1024;
 /// endpoints with hints weighs 5 MiB, and a NetworkPolicy of 3,000 peers 4 MiB.
 const MAX_BUILT_IN: usize = 8 << 20;
 
-/// The same for a custom object or a CustomResourceDefinition. There are no samples of a definition, so only the rate limit
-/// bounds the errors that the host finds in it.
-const MAX_CUSTOM: usize = heavy::MAX;
+/// The same for a custom object or a CustomResourceDefinition. There are no samples of a definition, so only the rate
+/// limit bounds the errors that the host finds in it.
+const MAX_CUSTOM: usize = write_rate::MAX;
 
 /// The cost of a body, for the agent and the host.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ pub(super) fn charge_head(cluster: &VirtualCluster, head: &Parts) -> Result<Opti
     let fields = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len());
     match target + fields.sum::<usize>() {
         ..=UNCHARGED_HEAD => Ok(None),
-        length => cluster.kept.memory.heads.reserve(length).map(Some).ok_or(Exhausted::Heads.into()),
+        length => cluster.lasting.memory.heads.reserve(length).map(Some).ok_or(Exhausted::Heads.into()),
     }
 }
 
@@ -103,7 +103,8 @@ impl ApiRequest<'_> {
         let content_type = content_type(&self.headers);
         let body_type = BodyType::of_patch(content_type).or_else(|_| BodyType::of_object(content_type));
         let is_yaml = matches!(body_type, Ok(BodyType::ApplyYaml | BodyType::Object(Encoding::Yaml)));
-        // YAML that is also JSON is weighed as JSON. A longer body is large in any case, so it is not parsed to find out.
+        // YAML that is also JSON is weighed as JSON. A longer body is large in any case, so it is not parsed to find
+        // out.
         let is_estimated = is_yaml && body.len() <= LARGE_LENGTH && serde_json::from_slice::<IgnoredAny>(body).is_err();
         let weight = if is_estimated { yaml::weight(body) } else { weight(body) };
         BodyCost { weight, size: Size::of(body.len(), weight), is_yaml }
@@ -118,8 +119,8 @@ impl ApiRequest<'_> {
     }
 
     /// Counts a received body towards the rate limit, because a plan may send it to the host in dry runs. Refuses long
-    /// DeleteOptions. A YAML body is counted after its conversion to JSON. DeleteOptions go to the host unchanged, so they are
-    /// counted here.
+    /// DeleteOptions. A YAML body is counted after its conversion to JSON. DeleteOptions go to the host unchanged, so
+    /// they are counted here.
     pub(super) fn admit_received(&self, body: &[u8], cost: BodyCost) -> Result<(), Refusal> {
         let is_delete = self.info.method() == Method::DELETE;
         if is_delete && body.len() > MAX_DELETE_OPTIONS {
@@ -130,7 +131,7 @@ impl ApiRequest<'_> {
 
     /// Counts a body in JSON or protobuf that goes to the host. A body that goes there several times, in different
     /// forms or after a conflict, counts only once.
-    pub(super) fn admit_heavy(&self, body: &[u8]) -> Result<(), Refusal> {
+    pub(super) fn admit_sent(&self, body: &[u8]) -> Result<(), Refusal> {
         self.admit_weight(weight(body), body)
     }
 
@@ -149,13 +150,13 @@ impl ApiRequest<'_> {
         // A patch is never too light for the rate limit: its cost depends on the object, which may be large.
         let least = if self.info.method() == Method::PATCH { MEDIUM_WEIGHT + 1 } else { 0 };
         let counted = self.counted_weight.fetch_max(weight, Ordering::Relaxed);
-        let (heavy, weight) = (&self.cluster.kept.heavy, weight.saturating_sub(counted).max(least));
+        let (rate, weight) = (&self.cluster.lasting.write_rate, weight.saturating_sub(counted).max(least));
         let burst = if self.is_of_definitions() { BURST_OF_DEFINITIONS } else { BURST };
-        heavy.admit(weight, burst).or_else(|_| {
-            // The host has already encoded the object that this write would change. The second call includes that in the
-            // wait.
-            heavy.read(self.read_weight.swap(0, Ordering::Relaxed));
-            heavy.admit(weight, burst).map_err(|wait| Exhausted::Weight(wait).into())
+        rate.admit(weight, burst).or_else(|_| {
+            // The host has already encoded the object that this write would change. The second call includes that in
+            // the wait.
+            rate.read(self.read_weight.swap(0, Ordering::Relaxed));
+            rate.admit(weight, burst).map_err(|wait| Exhausted::Weight(wait).into())
         })
     }
 
@@ -174,8 +175,8 @@ impl ApiRequest<'_> {
         Err(Status::invalid(kind, "", &[field_error("fieldManager", Defect::TooLong)]).into())
     }
 
-    /// Refuses a body whose managed fields have a name that is too long, or names with too many characters that might not be
-    /// printable.
+    /// Refuses a body whose managed fields have a name that is too long, or names with too many characters that might
+    /// not be printable.
     pub(super) fn check_managed_fields(&self, body: &[u8]) -> Result<(), Refusal> {
         let Some(request) = self.info.resource().filter(|_| self.body_use() == BodyUse::Mapped) else { return Ok(()) };
         let defect = match body.strip_prefix(&MAGIC) {
@@ -219,15 +220,15 @@ impl ApiRequest<'_> {
 
     /// Counts a refusal of this status and length towards the rate limit. The agent has already read its body.
     pub(super) fn count_refusal_of(&self, status: StatusCode, length: usize) {
-        let heavy = &self.cluster.kept.heavy;
+        let rate = &self.cluster.lasting.write_rate;
         // A client can choose a short timeout for any request. Only a costly one can occupy the host after the timeout.
         let is_costly = self.info.method() == Method::PATCH
             || self.counted_weight.load(Ordering::Relaxed).max(self.read_weight.load(Ordering::Relaxed))
                 > MEDIUM_WEIGHT;
         if status == StatusCode::GATEWAY_TIMEOUT && is_costly {
-            heavy.timed_out();
+            rate.timed_out();
         }
-        heavy.refused(length);
+        rate.refused(length);
     }
 
     /// Whether a watch sends only the events since a resource version, as `listWorkEstimator` decides it.

@@ -41,7 +41,7 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 const LOCAL_APIS: &str = "kube-aggregator.kubernetes.io/automanaged=onstart";
 
 /// How long a request waits for the agent to know the host's nodes.
-const PATIENCE: Duration = Duration::from_secs(5);
+const NODES_SYNC_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl ApiRequest<'_> {
     pub(super) async fn cluster_scoped(&self, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
@@ -175,7 +175,7 @@ impl ApiRequest<'_> {
 
     /// Waits until the cluster's nodes are known, shortly after the agent has started.
     pub(super) async fn known_nodes(&self) -> Result<(), Refusal> {
-        self.outside(timeout(PATIENCE, self.cluster.nodes.synced())).await.map_err(|_| {
+        self.outside(timeout(NODES_SYNC_TIMEOUT, self.cluster.nodes.synced())).await.map_err(|_| {
             Status::service_unavailable("the nodes of this cluster are not known yet").with_retry_after(1).into()
         })
     }

@@ -45,7 +45,7 @@ impl ApiRequest<'_> {
             Ok(BodyType::Object(Encoding::Json)) => json(body),
             Ok(BodyType::Object(Encoding::Yaml)) => {
                 let body = yaml_to_json(body)?;
-                self.admit_heavy(&body)?;
+                self.admit_sent(&body)?;
                 json(&body)
             }
             Ok(BodyType::Object(Encoding::Protobuf)) => {

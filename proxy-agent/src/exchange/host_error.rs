@@ -19,7 +19,7 @@ use crate::refusal::{DryRunScope, Refusal, Unmapped};
 use crate::translate::{as_cluster_binding, encoding, status};
 use host_client::collect::MAX_OBJECT;
 use host_client::{HostBody, RequestBody, empty, full};
-use virtual_cluster::share::turns::Size;
+use virtual_cluster::share::large_objects::Size;
 
 /// `EnsureObjectNamespaceMatchesRequestNamespace` in apiserver's `registry/rest/meta.go`.
 const MISMATCH: &str = "the namespace of the provided object does not match the namespace sent on the request";

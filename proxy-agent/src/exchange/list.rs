@@ -67,8 +67,9 @@ impl ApiRequest<'_> {
             ResponseTransform::Watch { program, filter, arrivals, bookmarks: beginning(&options) }
         } else {
             let (seal, token) = (Arc::clone(&self.services.seal), self.list_id(request));
-            let (counted, turns) = (request.namespace().is_some(), Arc::clone(&self.cluster.kept.turns));
-            ResponseTransform::List { program, filter, seal, token, counted, turns }
+            let (counted, large_objects) =
+                (request.namespace().is_some(), Arc::clone(&self.cluster.lasting.large_objects));
+            ResponseTransform::List { program, filter, seal, token, counted, large_objects }
         })
     }
 

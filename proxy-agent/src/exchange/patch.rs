@@ -139,7 +139,7 @@ impl ApiRequest<'_> {
     /// Converts an object from YAML to JSON. Duplicate keys are an error or a warning, by `fieldValidation` (KEP-2885).
     pub(super) fn yaml(&self, body: &Bytes) -> Result<Bytes, Refusal> {
         let (json, duplicates) = converted(body)?;
-        self.admit_heavy(&json)?;
+        self.admit_sent(&json)?;
         let told = duplicates.iter().map(ToString::to_string);
         match &*WriteOptions::parse(self.info.query())?.field_validation {
             "Strict" if !duplicates.is_empty() => {

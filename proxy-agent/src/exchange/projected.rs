@@ -127,8 +127,8 @@ impl ApiRequest<'_> {
         let transform = if listed {
             match self.list_transform(request, program(request), Filter::ByNamespace)? {
                 // The host also counts objects that the client does not see.
-                ResponseTransform::List { program, filter, seal, token, turns, .. } => {
-                    ResponseTransform::List { program, filter, seal, token, counted: false, turns }
+                ResponseTransform::List { program, filter, seal, token, large_objects, .. } => {
+                    ResponseTransform::List { program, filter, seal, token, counted: false, large_objects }
                 }
                 watch => watch,
             }

@@ -52,7 +52,7 @@ const RESERVED: &str = "atoll:";
 const MAX_MEMORY: usize = 8 << 20;
 
 /// The time that a request waits until the agent knows the host's cluster roles.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ROLES_SYNC_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A write that passed the dry run.
 struct Tried {
@@ -70,7 +70,7 @@ struct Tried {
 impl ApiRequest<'_> {
     /// Waits until the agent knows the roles that every cluster has, which takes a moment after its start.
     pub(super) async fn known_roles(&self) -> Result<(), Refusal> {
-        self.outside(timeout(PATIENCE, self.cluster.roles().synced())).await.map_err(|_| {
+        self.outside(timeout(ROLES_SYNC_TIMEOUT, self.cluster.roles().synced())).await.map_err(|_| {
             Status::service_unavailable("the roles of this cluster are not known yet").with_retry_after(1).into()
         })
     }

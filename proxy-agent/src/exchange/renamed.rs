@@ -114,7 +114,7 @@ impl ApiRequest<'_> {
 
     /// Makes sure that the agent itself has the right to write.
     pub(super) async fn may_write_itself(&self, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
-        let scans = &self.cluster.kept.scans;
+        let scans = &self.cluster.lasting.scans;
         match self.outside(self.services.own_rights.to_write(request.group_resource(), scans)).await {
             Ok(()) => Ok(()),
             Err(Lack::NotGiven) => Err(forbidden(request, policy::NOT_GIVEN)),
@@ -250,7 +250,7 @@ impl ApiRequest<'_> {
             return Ok(body.clone());
         }
         let json = yaml_to_json(body)?;
-        self.admit_heavy(&json)?;
+        self.admit_sent(&json)?;
         let mut object: Map<String, Value> =
             serde_json::from_slice(&json).map_err(|error| Status::bad_request(error.to_string()))?;
         if let Some(metadata) = object.entry("metadata").or_insert_with(|| json!({})).as_object_mut() {

@@ -53,7 +53,7 @@ use host_client::api::Api;
 use host_client::collect::MAX_OBJECT;
 use host_client::{HostBody, RequestBody, empty, full};
 use virtual_cluster::policy::{self, Class, Custom};
-use virtual_cluster::share::turns::Size;
+use virtual_cluster::share::large_objects::Size;
 use virtual_cluster::shared::{HostObject, Kind};
 
 /// The field manager of an unknown client (`buildmanagerinfo.go` in apimachinery's `util/managedfields`).
@@ -220,7 +220,7 @@ impl ApiRequest<'_> {
         object: &Value,
     ) -> Result<Request<RequestBody>, Refusal> {
         let body = Bytes::from(object.to_string());
-        self.admit_heavy(&body)?;
+        self.admit_sent(&body)?;
         let mut request = self.upstream(method, &Self::target(path, query), As::Agent, full(body))?;
         request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(request)

@@ -22,9 +22,9 @@ use tokio::time::{Instant, Sleep, sleep};
 use virtual_cluster::clusters::VirtualCluster;
 
 /// The interval between checks of the index.
-const AGAIN: Duration = Duration::from_millis(5);
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 /// The maximum wait of a chunk. A name of a namespace that never exists, such as in a reference, costs this time once.
-const PATIENCE: Duration = Duration::from_millis(500);
+const ARRIVAL_TIMEOUT: Duration = Duration::from_millis(500);
 /// The maximum number of such names that one watch remembers.
 const IN_VAIN: usize = 256;
 /// The text before the name of a namespace, in every namespaced object and in every Namespace.
@@ -100,7 +100,7 @@ impl Arrivals {
     pub(crate) fn hold(&mut self, chunk: Bytes) {
         let unknown = self.unknown_in(&chunk);
         let now = Instant::now();
-        self.held = Some(Held { chunk, unknown, until: now + PATIENCE, pause: Box::pin(sleep(AGAIN)) });
+        self.held = Some(Held { chunk, unknown, until: now + ARRIVAL_TIMEOUT, pause: Box::pin(sleep(RETRY_INTERVAL)) });
     }
 
     /// The chunk, when its names are known or the maximum wait is over.
@@ -122,7 +122,7 @@ impl Arrivals {
                 self.held = Some(held);
                 return Poll::Pending;
             }
-            held.pause.as_mut().reset(Instant::now() + AGAIN);
+            held.pause.as_mut().reset(Instant::now() + RETRY_INTERVAL);
         }
     }
 

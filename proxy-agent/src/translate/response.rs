@@ -26,7 +26,7 @@ use crate::seal::Seal;
 use events::Events;
 use host_client::collect::MAX_OBJECT;
 use host_client::{HostBody, HostBodyError, REQUEST_TIMEOUT};
-use virtual_cluster::share::turns::{LARGE_LENGTH, Turns};
+use virtual_cluster::share::large_objects::{LARGE_LENGTH, LargeObjectLimits};
 use watch::{Watch, WatchError};
 
 mod events;
@@ -44,8 +44,15 @@ pub(crate) enum ResponseTransform {
     /// A review with the host's answer.
     Review { program: Program, filter: Filter, answer: Answer },
     /// A list, streamed. Its continue tokens are sealed for `token`. `counted` is whether the client sees all objects
-    /// that the host returns. Large objects are mapped in their `turns`.
-    List { program: Program, filter: Filter, seal: Arc<Seal>, token: String, counted: bool, turns: Arc<Turns> },
+    /// that the host returns. `large_objects` limits how many large objects are mapped at a time.
+    List {
+        program: Program,
+        filter: Filter,
+        seal: Arc<Seal>,
+        token: String,
+        counted: bool,
+        large_objects: Arc<LargeObjectLimits>,
+    },
     /// A watch, frame by frame, with bookmarks if the client requests them.
     Watch { program: Program, filter: Filter, arrivals: Arrivals, bookmarks: Option<Beginning> },
 }
@@ -82,12 +89,12 @@ pub(crate) struct Stream<B = Overlaid> {
 }
 
 enum Engine {
-    List(ListStream, Arc<Turns>),
+    List(ListStream, Arc<LargeObjectLimits>),
     Watch(Watch),
 }
 
-/// The length of the output buffers of a watch, in bytes. Most events fit in one. An idle watch keeps one, and a cluster may
-/// have thousands of watches.
+/// The length of the output buffers of a watch, in bytes. Most events fit in one. An idle watch keeps one, and a
+/// cluster may have thousands of watches.
 const ROOM_OF_WATCH: usize = 8192;
 
 /// Why a streamed response ended early.
@@ -179,10 +186,10 @@ pub(crate) async fn transform_response(
             let shown = whole(&view, &program, filter, not_found, &body)?;
             ShownBody::whole(collector.concat(&shown)?, &mut parts.headers)
         }
-        ResponseTransform::List { program, filter, seal, token, counted, turns } => {
+        ResponseTransform::List { program, filter, seal, token, counted, large_objects } => {
             let list = ListStream::new(view.clone(), program, filter).sealing(move |plain| seal.seal(plain, &token));
             let list = if counted { list.counted() } else { list };
-            stream(body, Engine::List(list.deferring(LARGE_LENGTH), turns), &mut parts.headers)?
+            stream(body, Engine::List(list.deferring(LARGE_LENGTH), large_objects), &mut parts.headers)?
         }
         ResponseTransform::Watch { program, filter, arrivals, bookmarks } => {
             let events = Events::Json(WatchStream::new(view.clone(), program, filter));
@@ -474,14 +481,14 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
 
     fn push(&mut self, mut chunk: Bytes) -> Result<(), TransformError> {
         match &mut self.engine {
-            Engine::List(list, turns) => {
+            Engine::List(list, large_objects) => {
                 let out = &mut self.out;
                 // In parts of this length, only an object that spans several parts waits for its turn.
                 while !chunk.is_empty() {
                     let part = chunk.split_to(chunk.len().min(LARGE_LENGTH));
                     list.push(&part, out).map_err(TransformError::Stream)?;
                     if list.is_waiting() {
-                        turns.run(|| list.resume(out)).map_err(TransformError::Stream)?;
+                        large_objects.run(|| list.resume(out)).map_err(TransformError::Stream)?;
                     }
                 }
                 self.ready.extend(self.out.drain());

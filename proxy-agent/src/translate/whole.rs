@@ -11,7 +11,7 @@ use tunnel::Reservation;
 
 use crate::refusal::{Exhausted, Refusal};
 use virtual_cluster::clusters::Memory;
-use virtual_cluster::share::turns::{LARGE_LENGTH, Turns};
+use virtual_cluster::share::large_objects::{LARGE_LENGTH, LargeObjectLimits};
 
 /// The refusal if the request may have been executed. It has no `Retry-After`, which would make clients repeat a write.
 const UNKNOWN_OUTCOME: &str = "the request was sent to the API server, but the memory for responses is exhausted; \
@@ -21,7 +21,7 @@ const UNKNOWN_OUTCOME: &str = "the request was sent to the API server, but the m
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Collector<'a> {
     memory: &'a Memory,
-    turns: &'a Turns,
+    large_objects: &'a LargeObjectLimits,
     /// Whether the request has no effect, so that the client may repeat it.
     is_read: bool,
 }
@@ -51,13 +51,13 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Metered<B> {
 
 impl<'a> Collector<'a> {
     /// A collector for a request without effects (`is_read`), or for one that was executed.
-    pub(crate) fn new(memory: &'a Memory, turns: &'a Turns, is_read: bool) -> Self {
-        Self { memory, turns, is_read }
+    pub(crate) fn new(memory: &'a Memory, large_objects: &'a LargeObjectLimits, is_read: bool) -> Self {
+        Self { memory, large_objects, is_read }
     }
 
     /// Does the work on bytes of this length, in turn if it is large.
     pub(crate) fn work<T: Send>(self, length: usize, work: impl FnOnce() -> T + Send) -> T {
-        if length > LARGE_LENGTH { self.turns.run(work) } else { work() }
+        if length > LARGE_LENGTH { self.large_objects.run(work) } else { work() }
     }
 
     /// Collects a response of at most `limit` bytes. It is charged for as long as a clone or slice of the bytes lives.
@@ -145,8 +145,8 @@ mod tests {
         let budget = FairBudget::new(24, 12);
         let share = || budget.share();
         let memory = Memory { bodies: share(), lists: share(), watches: share(), heads: share() };
-        let turns = Turns::default();
-        let collector = Collector::new(&memory, &turns, true);
+        let large_objects = LargeObjectLimits::default();
+        let collector = Collector::new(&memory, &large_objects, true);
         let chunks = |count| Chunks(VecDeque::from(vec![&b"abc"[..]; count]));
         for (count, limit, length, is_whole) in [(3, 100, 9, true), (10, 100, 30, false), (10, 12, 12, false)] {
             let (read, collected) = collector.collect_or_drain(chunks(count), limit).await;

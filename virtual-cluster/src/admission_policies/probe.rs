@@ -30,11 +30,11 @@ pub(super) const NAME: &str = "probe.atoll.dev";
 const NAMESPACE: &str = "atoll-probe";
 
 /// How long to try. An API server loads new policies after at most two passes of a second each.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The first pause between two tries. It doubles.
-const FIRST_PAUSE: Duration = Duration::from_millis(16);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(16);
 /// The longest pause.
-const LAST_PAUSE: Duration = Duration::from_millis(256);
+const MAX_BACKOFF: Duration = Duration::from_millis(256);
 /// The number of bytes of the digest in a revision.
 const REVISION: usize = 8;
 
@@ -100,8 +100,8 @@ pub(super) fn objects(version: &str, revision: &str) -> [Object; 2] {
 
 /// Whether the host enforces the policies of this revision, which were just written. Waits for a short time.
 pub(super) async fn probe(api: &impl HostApi, revision: &str) -> Verdict {
-    let deadline = Instant::now() + PATIENCE;
-    let mut pause = FIRST_PAUSE;
+    let deadline = Instant::now() + PROBE_TIMEOUT;
+    let mut pause = INITIAL_BACKOFF;
     loop {
         let answer = ask(api, revision).await;
         if let Answer::Refused = answer {
@@ -114,7 +114,7 @@ pub(super) async fn probe(api: &impl HostApi, revision: &str) -> Verdict {
             };
         }
         sleep(pause).await;
-        pause = (pause * 2).min(LAST_PAUSE);
+        pause = (pause * 2).min(MAX_BACKOFF);
     }
 }
 

@@ -12,16 +12,16 @@ use rewrite::{ClusterName, HostNamespace, Index, VirtualNamespace};
 use super::Member;
 use super::record::{Gone, Phase, Record, Version};
 
-/// Members that are remembered after their end. An event is late by milliseconds, so a hundred would do.
-const LATE: usize = 1000;
+/// The number of deleted members that are remembered. Events arrive some milliseconds late, so a hundred would suffice.
+const MAX_RECENTLY_DELETED: usize = 1000;
 
 /// All that is known. The index is kept beside the records so that a snapshot is one clone.
 pub(super) struct Ledger {
     records: HashMap<HostNamespace, Record>,
     index: Arc<Index>,
     /// Members that are gone, for the events about their objects that are still on their way.
-    late: Arc<Index>,
-    /// The names in `late`, oldest first.
+    recently_deleted: Arc<Index>,
+    /// The names in `recently_deleted`, oldest first.
     gone: VecDeque<HostNamespace>,
     clusters: HashSet<ClusterName>,
     /// Up to here the watch has told everything.
@@ -43,7 +43,7 @@ impl Ledger {
         Self {
             records: HashMap::new(),
             index: Arc::new(Index::new()),
-            late: Arc::new(Index::new()),
+            recently_deleted: Arc::new(Index::new()),
             gone: VecDeque::new(),
             clusters: clusters.into_iter().collect(),
             seen: Version::default(),
@@ -56,8 +56,8 @@ impl Ledger {
     }
 
     /// Members that are gone.
-    pub(super) fn late(&self) -> Arc<Index> {
-        Arc::clone(&self.late)
+    pub(super) fn recently_deleted(&self) -> Arc<Index> {
+        Arc::clone(&self.recently_deleted)
     }
 
     pub(super) fn is_complete(&self) -> bool {
@@ -113,7 +113,7 @@ impl Ledger {
         }
         if let Some(record) = self.records.remove(host) {
             if let Some(member) = self.member_of(host, &record) {
-                self.bury(member);
+                self.tombstone(member);
             }
             self.enter(host, record.claim.as_ref());
         }
@@ -144,8 +144,8 @@ impl Ledger {
     /// The member that a record makes, whether it is known or not.
     pub(super) fn member_of(&self, host: &HostNamespace, record: &Record) -> Option<Member> {
         let (cluster, name) = record.claim.clone().filter(|(cluster, _)| self.clusters.contains(cluster))?;
-        // One that an earlier version has named gives way to one that is named as today. Both are there only if agents of
-        // both versions have run at the same time.
+        // One that an earlier version has named gives way to one that is named as today. Both are there only if agents
+        // of both versions have run at the same time.
         if HostNamespace::derive_formerly(&name, &cluster).as_ref() == Some(host) {
             let today = self.records.get(&HostNamespace::derive(&name, &cluster));
             if today.is_some_and(|today| today.claim == record.claim) {
@@ -172,17 +172,17 @@ impl Ledger {
         keys
     }
 
-    fn bury(&mut self, member: Member) {
-        let late = Arc::make_mut(&mut self.late);
-        if late.owner(member.host.as_ref()).is_none() {
+    fn tombstone(&mut self, member: Member) {
+        let recently_deleted = Arc::make_mut(&mut self.recently_deleted);
+        if recently_deleted.owner(member.host.as_ref()).is_none() {
             self.gone.push_back(member.host.clone());
         }
         // Cannot be ambiguous: the host name follows from cluster and name.
-        let _ = late.insert(member.host, member.cluster, member.name);
-        if self.gone.len() > LATE
+        let _ = recently_deleted.insert(member.host, member.cluster, member.name);
+        if self.gone.len() > MAX_RECENTLY_DELETED
             && let Some(oldest) = self.gone.pop_front()
         {
-            late.remove(&oldest);
+            recently_deleted.remove(&oldest);
         }
     }
 

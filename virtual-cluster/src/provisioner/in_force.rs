@@ -29,15 +29,15 @@ use host_client::api::{ApiError, Selection};
 const CANARY: &str = "atoll:canary";
 
 /// The time to write mirrors. After it, the client gets the response anyway.
-const WRITING: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time to wait for a canary.
-const IN_FORCE: Duration = Duration::from_secs(1);
+const IN_FORCE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The number of attempts to read a binding if the host does not answer.
 const READS: u32 = 3;
 /// The first pause between reviews. It doubles each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(2);
 /// The maximum pause.
-const LAST_PAUSE: Duration = Duration::from_millis(64);
+const MAX_BACKOFF: Duration = Duration::from_millis(64);
 
 /// The mirrors to reconcile in each namespace.
 #[derive(Clone)]
@@ -62,7 +62,7 @@ impl<A: HostApi> Provisioner<A> {
             if answer.as_ref().err().is_none_or(ApiError::is_not_found) {
                 break;
             }
-            sleep(LAST_PAUSE).await;
+            sleep(MAX_BACKOFF).await;
             answer = self.shared.api.read(&path).await;
         }
         let change = match answer {
@@ -93,7 +93,7 @@ impl<A: HostApi> Provisioner<A> {
             let _places = places.acquire_many(AT_ONCE).await;
             self.bindings(&root).await
         };
-        match timeout(WRITING, listing).await.unwrap_or(Err(ApiError::TimedOut)) {
+        match timeout(WRITE_TIMEOUT, listing).await.unwrap_or(Err(ApiError::TimedOut)) {
             Ok(bindings) => self.catalog().listed(cluster, &bindings, &known),
             Err(error) => {
                 warn!(error = &error as &dyn std::error::Error, %cluster, "bindings are mirrored later by their watch");
@@ -115,7 +115,7 @@ impl<A: HostApi> Provisioner<A> {
 
     /// Waits for at most a second until all earlier writes to the host are in force.
     pub async fn in_force(&self, cluster: &ClusterName) {
-        match timeout(IN_FORCE, self.canary(cluster)).await {
+        match timeout(IN_FORCE_TIMEOUT, self.canary(cluster)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 let error: &dyn std::error::Error = &error;
@@ -150,7 +150,7 @@ impl<A: HostApi> Provisioner<A> {
             }
             is_done
         };
-        match timeout(WRITING, work).await {
+        match timeout(WRITE_TIMEOUT, work).await {
             Ok(true) => pending_write.finish(),
             Ok(false) => {}
             Err(_) => warn!(%cluster, "mirrors were not written in time"),
@@ -203,13 +203,13 @@ impl<A: HostApi> Provisioner<A> {
                 "namespace": root.as_str(), "verb": "get", "group": "atoll.dev", "resource": "canaries", "name": mark,
             }},
         });
-        let mut pause = FIRST_PAUSE;
+        let mut pause = INITIAL_BACKOFF;
         loop {
             if api.create(paths::REVIEWS, &review).await?["status"]["allowed"] == true {
                 return Ok(());
             }
             sleep(pause).await;
-            pause = (pause * 2).min(LAST_PAUSE);
+            pause = (pause * 2).min(MAX_BACKOFF);
         }
     }
 }

@@ -16,13 +16,13 @@ use super::{MIRROR_PREFIX, Provisioner, paths};
 use host_client::api::HostApi;
 
 /// The time to write the mirrors. After it, the client gets the response anyway.
-const WRITING: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time to wait until they are in force.
-const IN_FORCE: Duration = Duration::from_secs(1);
+const IN_FORCE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The first pause between reviews, in which most caches catch up. It doubles each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(2);
 /// The maximum pause.
-const LAST_PAUSE: Duration = Duration::from_millis(64);
+const MAX_BACKOFF: Duration = Duration::from_millis(64);
 
 /// How ready a new namespace is. It exists in all cases, so the client gets the response 201.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +47,9 @@ impl<A: HostApi> Provisioner<A> {
             return NamespaceReadiness::Foreign;
         };
         let writing = self.write_all(&member.cluster, &member.host);
-        let is_written = timeout(WRITING, writing).await.is_ok();
+        let is_written = timeout(WRITE_TIMEOUT, writing).await.is_ok();
         let asked = self.await_in_force(&member.cluster, &member.host);
-        if is_written && timeout(IN_FORCE, asked).await.is_ok() {
+        if is_written && timeout(IN_FORCE_TIMEOUT, asked).await.is_ok() {
             return NamespaceReadiness::InForce;
         }
         warn!(namespace = %member.host, is_written, "the mirrors of a new namespace were not in force in time");
@@ -65,13 +65,13 @@ impl<A: HostApi> Provisioner<A> {
         };
         let mirrors = self.catalog().mirrors(cluster);
         for mirror in &mirrors {
-            let mut pause = FIRST_PAUSE;
+            let mut pause = INITIAL_BACKOFF;
             while let Some(mirror) = self.still_wanted(cluster, mirror)
                 && let Err(error) = self.create_binding(host, &mirror).await
             {
                 warn!(error = &error as &dyn std::error::Error, namespace = %host, binding = mirror.name, "a mirror could not be written");
                 sleep(pause).await;
-                pause = (pause * 2).min(IN_FORCE);
+                pause = (pause * 2).min(IN_FORCE_TIMEOUT);
             }
         }
     }
@@ -96,7 +96,7 @@ impl<A: HostApi> Provisioner<A> {
                 },
             },
         });
-        let mut pause = FIRST_PAUSE;
+        let mut pause = INITIAL_BACKOFF;
         loop {
             match self.shared.api.create(paths::REVIEWS, &review).await {
                 Ok(answer) if answer["status"]["allowed"] == true => return,
@@ -107,7 +107,7 @@ impl<A: HostApi> Provisioner<A> {
                 }
             }
             sleep(pause).await;
-            pause = (pause * 2).min(LAST_PAUSE);
+            pause = (pause * 2).min(MAX_BACKOFF);
         }
     }
 }

@@ -17,7 +17,7 @@ use super::*;
 use crate::namespaces;
 
 /// Longer than any back-off.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 fn vc() -> ClusterName {
     ClusterName::new("vc").unwrap()
@@ -54,7 +54,7 @@ async fn with(provisioner: &Provisioner<FakeHost>, test: impl Future<Output = ()
     tokio::select! {
         () = namespaces.follow(host.follow::<Value>(namespaces::PATH, "")) => {}
         () = provisioner.clone().run() => {}
-        tested = timeout(PATIENCE, test) => tested.expect("what was waited for has not come"),
+        tested = timeout(TEST_TIMEOUT, test) => tested.expect("what was waited for has not come"),
     }
 }
 

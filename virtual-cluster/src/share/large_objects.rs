@@ -4,11 +4,13 @@
 //! again. So each virtual cluster processes its large bodies one after the other. A *turn* is the time in which one of them
 //! is processed:
 //!
-//! - The agent maps one large body of a cluster at a time, in a thread of low priority ([`Turns::in_turn`], [`Turns::run`]).
-//!   The same applies to large objects in responses.
-//! - The host gets one large body and a few bodies of medium size of a cluster at a time ([`Turns::at_host`]).
-//! - Two clusters may have a large object in parsed form at a time ([`Turns::parsed`]).
-//! - Watches process one long event of a cluster at a time, up to a rate ([`Turns::frames`], [`Turns::slot`]).
+//! - The agent maps one large body of a cluster at a time, in a thread of low priority
+//!   ([`LargeObjectLimits::in_turn`], [`LargeObjectLimits::run`]). The same applies to large objects in responses.
+//! - The host gets one large body and a few bodies of medium size of a cluster at a time
+//!   ([`LargeObjectLimits::at_host`]).
+//! - Two clusters may have a large object in parsed form at a time ([`LargeObjectLimits::parsed`]).
+//! - Watches process one long event of a cluster at a time, up to a rate ([`LargeObjectLimits::frames`],
+//!   [`LargeObjectLimits::slot`]).
 
 use std::future::Future;
 use std::panic::resume_unwind;
@@ -72,7 +74,7 @@ const NICE: i32 = 10;
 
 /// The turns of one virtual cluster.
 #[derive(Debug)]
-pub struct Turns {
+pub struct LargeObjectLimits {
     work: Mutex<()>,
     medium: Arc<Semaphore>,
     large: Arc<Semaphore>,
@@ -126,15 +128,15 @@ fn in_turn<T: Send>(turn: &Mutex<()>, work: impl FnOnce() -> T + Send) -> T {
     work()
 }
 
-// === impl Turns ===
+// === impl LargeObjectLimits ===
 
-impl Default for Turns {
+impl Default for LargeObjectLimits {
     fn default() -> Self {
         Self::new(Arc::new(Semaphore::new(PARSED)))
     }
 }
 
-impl Turns {
+impl LargeObjectLimits {
     /// The turns of a new virtual cluster. All clusters share `parsed`, of [`PARSED`] permits.
     pub fn new(parsed: Arc<Semaphore>) -> Self {
         let semaphore = |permits| Arc::new(Semaphore::new(permits));
@@ -251,7 +253,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn few_clusters_parse_large_objects() {
         let parsed = Arc::new(Semaphore::new(PARSED));
-        let clusters = [(); PARSED + 1].map(|()| Turns::new(Arc::clone(&parsed)));
+        let clusters = [(); PARSED + 1].map(|()| LargeObjectLimits::new(Arc::clone(&parsed)));
         let mut held = Vec::new();
         for turns in &clusters[..PARSED] {
             held.push(turns.parsed(Size::Large).await.unwrap());
@@ -269,7 +271,7 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
-            let turns = Turns::default();
+            let turns = LargeObjectLimits::default();
             let work = Box::pin(async move { receiver.recv_timeout(Duration::from_secs(60)).is_ok() });
             turns.in_turn(&WORKING, work).await
         });
@@ -293,7 +295,7 @@ mod tests {
     /// The host gets only this many large bodies of one cluster at a time. Small ones do not wait for them.
     #[tokio::test(start_paused = true)]
     async fn few_are_at_the_host() {
-        let turns = Turns::default();
+        let turns = LargeObjectLimits::default();
         let mut taken = Vec::new();
         for _ in 0..LARGE_AT_HOST {
             taken.push(turns.at_host(Size::Large).await.unwrap());
@@ -313,7 +315,7 @@ mod tests {
     /// The work can use the runtime's timers, and its panic is that of its task.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn work_uses_the_runtime_and_panics_in_its_task() {
-        let turns: &'static Turns = Box::leak(Box::default());
+        let turns: &'static LargeObjectLimits = Box::leak(Box::default());
         let mut tasks = JoinSet::new();
         tasks.spawn(turns.in_turn(&WORKING, Box::pin(async { panic!("in its turn") })));
         assert!(
@@ -326,7 +328,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn each_has_its_turn() {
         static AT_ONCE: AtomicUsize = AtomicUsize::new(0);
-        let turns: &'static Turns = Box::leak(Box::default());
+        let turns: &'static LargeObjectLimits = Box::leak(Box::default());
         let work = || async {
             for _ in 0..100 {
                 assert_eq!(AT_ONCE.fetch_add(1, Ordering::SeqCst), 0);

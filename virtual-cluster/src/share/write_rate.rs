@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::share::turns::MEDIUM_WEIGHT;
+use crate::share::large_objects::MEDIUM_WEIGHT;
 
 /// Bodies up to this weight, in bytes, cost nothing. A CustomResourceDefinition with 5,000 fields weighs as much.
 const LIGHT: usize = 4 << 20;
@@ -52,7 +52,7 @@ const TIMED_OUT: Duration = Duration::from_secs(60);
 
 /// The rate limit of one virtual cluster, by weight (the generic cell rate algorithm of ITU-T I.371).
 #[derive(Debug)]
-pub struct Heavy {
+pub struct WriteRateLimit {
     paid: Mutex<Paid>,
 }
 
@@ -64,16 +64,16 @@ struct Paid {
     refused: Instant,
 }
 
-// === impl Heavy ===
+// === impl WriteRateLimit ===
 
-impl Default for Heavy {
+impl Default for WriteRateLimit {
     fn default() -> Self {
         let now = Instant::now();
         Self { paid: Mutex::new(Paid { sent: now, refused: now }) }
     }
 }
 
-impl Heavy {
+impl WriteRateLimit {
     /// Charges a body of this weight before it goes to the host. If more than `burst` would then be unpaid, nothing is
     /// charged, and the error is the time until the client may try again.
     pub fn admit(&self, weight: usize, burst: usize) -> Result<(), Duration> {
@@ -104,8 +104,8 @@ impl Heavy {
         }
     }
 
-    /// Charges an object of this weight that the agent has read for a write that it then refuses. The host needs less time
-    /// for a read than for a write.
+    /// Charges an object of this weight that the agent has read for a write that it then refuses. The host needs less
+    /// time for a read than for a write.
     pub fn read(&self, weight: usize) {
         if weight > LIGHT {
             let now = Instant::now();
@@ -159,57 +159,57 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn few_heavy_bodies_are_admitted() {
-        let (heavy, body) = (Heavy::default(), BURST - 1);
-        assert_eq!(heavy.admit(body, BURST), Ok(()));
-        let wait = heavy.admit(body, BURST).unwrap_err();
+        let (rate, body) = (WriteRateLimit::default(), BURST - 1);
+        assert_eq!(rate.admit(body, BURST), Ok(()));
+        let wait = rate.admit(body, BURST).unwrap_err();
         advance(wait / 2).await;
-        assert!(heavy.admit(body, BURST).is_err());
+        assert!(rate.admit(body, BURST).is_err());
         advance(wait / 2).await;
-        assert_eq!(heavy.admit(body, BURST), Ok(()));
+        assert_eq!(rate.admit(body, BURST), Ok(()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn light_bodies_cost_nothing() {
-        let heavy = Heavy::default();
+        let rate = WriteRateLimit::default();
         for _ in 0..100 {
-            assert_eq!(heavy.admit(LIGHT, BURST), Ok(()));
+            assert_eq!(rate.admit(LIGHT, BURST), Ok(()));
         }
-        assert_eq!(heavy.admit(BURST, BURST), Ok(()));
+        assert_eq!(rate.admit(BURST, BURST), Ok(()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn reads_for_writes_are_counted() {
-        let heavy = Heavy::default();
+        let rate = WriteRateLimit::default();
         for _ in 0..100 {
-            heavy.read(LIGHT);
+            rate.read(LIGHT);
         }
         for _ in 0..=READS_OF_A_WRITE {
-            assert_eq!(heavy.admit(LIGHT, BURST), Ok(()));
-            heavy.read(BURST);
+            assert_eq!(rate.admit(LIGHT, BURST), Ok(()));
+            rate.read(BURST);
         }
-        assert!(heavy.admit(LIGHT, BURST).is_err());
+        assert!(rate.admit(LIGHT, BURST).is_err());
     }
 
     #[tokio::test(start_paused = true)]
     async fn long_refusals_delay_what_is_not_small() {
-        let heavy = Heavy::default();
+        let rate = WriteRateLimit::default();
         for _ in 0..10_000 {
-            heavy.refused(SHORT);
+            rate.refused(SHORT);
         }
-        assert_eq!(heavy.admit(BURST, BURST), Ok(()));
+        assert_eq!(rate.admit(BURST, BURST), Ok(()));
         // A megabyte of errors costs 25.6 seconds.
-        heavy.refused(16 * SHORT);
-        let wait = heavy.admit(MEDIUM_WEIGHT + 1, BURST).unwrap_err();
+        rate.refused(16 * SHORT);
+        let wait = rate.admit(MEDIUM_WEIGHT + 1, BURST).unwrap_err();
         assert_eq!(wait, Duration::from_millis(20_600));
-        assert_eq!(heavy.admit_again(), Err(wait));
-        assert_eq!(heavy.admit(MEDIUM_WEIGHT, BURST), Ok(()));
-        heavy.timed_out();
-        heavy.timed_out();
-        assert_eq!(heavy.admit(LIGHT, BURST), Err(TIMED_OUT.saturating_sub(REFUSED_BURST)));
-        heavy.refused(usize::MAX >> 8);
-        assert!(heavy.admit(LIGHT, BURST).unwrap_err() <= MAX_WAIT);
+        assert_eq!(rate.admit_again(), Err(wait));
+        assert_eq!(rate.admit(MEDIUM_WEIGHT, BURST), Ok(()));
+        rate.timed_out();
+        rate.timed_out();
+        assert_eq!(rate.admit(LIGHT, BURST), Err(TIMED_OUT.saturating_sub(REFUSED_BURST)));
+        rate.refused(usize::MAX >> 8);
+        assert!(rate.admit(LIGHT, BURST).unwrap_err() <= MAX_WAIT);
         advance(MAX_WAIT).await;
-        assert_eq!(heavy.admit_again(), Ok(()));
-        assert_eq!(heavy.admit(LIGHT, BURST), Ok(()));
+        assert_eq!(rate.admit_again(), Ok(()));
+        assert_eq!(rate.admit(LIGHT, BURST), Ok(()));
     }
 }

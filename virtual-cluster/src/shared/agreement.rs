@@ -1,28 +1,30 @@
-//! Whether a cluster may change what others rely on.
+//! Whether a virtual cluster may change an object that other clusters use.
 
 use super::HostObject;
 
-/// What is to be done with a change of anything but labels and annotations.
+/// How to handle a change of anything but labels and annotations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Consent {
-    /// It is made.
+pub enum Agreement {
+    /// Make the change.
     Given,
-    /// It is noted: others have not asked for it.
+    /// Record the change: other clusters have not requested it yet.
     Awaited,
-    /// It is refused: the object is the operator's.
+    /// Refuse the change: the object belongs to the operator.
     Never,
 }
 
-// === impl Consent ===
+// === impl Agreement ===
 
-impl Consent {
-    /// Whether all that have the object besides `cluster` have asked for what `wish` is the digest of.
-    pub fn to(host: &HostObject, cluster: &str, wish: &str) -> Self {
+impl Agreement {
+    /// Whether all other clusters that use the object have requested the change with the digest `pending_change`.
+    pub fn to(host: &HostObject, cluster: &str, pending_change: &str) -> Self {
         if !host.is_of_clusters() {
             return Self::Never;
         }
         let mut others = host.owners().filter(|owner| *owner != cluster);
-        let agrees = |owner: &str| host.overlay(owner).and_then(|overlay| overlay.wish).as_deref() == Some(wish);
+        let agrees = |owner: &str| {
+            host.overlay(owner).and_then(|overlay| overlay.pending_change).as_deref() == Some(pending_change)
+        };
         if others.all(agrees) { Self::Given } else { Self::Awaited }
     }
 }
@@ -35,11 +37,11 @@ mod tests {
     use super::super::object::Overlay;
     use super::*;
 
-    fn host(wishes: &[(String, Option<String>)]) -> HostObject {
+    fn host(pending_changes: &[(String, Option<String>)]) -> HostObject {
         let mut host = HostObject::new(json!({"metadata": {"name": "a"}}));
         host.mark();
-        for (owner, wish) in wishes {
-            host.join(owner, &Overlay { wish: wish.clone(), ..Overlay::default() });
+        for (owner, pending_change) in pending_changes {
+            host.join(owner, &Overlay { pending_change: pending_change.clone(), ..Overlay::default() });
         }
         host
     }
@@ -48,31 +50,31 @@ mod tests {
     fn an_operators_object_is_never_changed() {
         let mut host = HostObject::new(json!({"metadata": {"name": "a"}}));
         host.join("ke", &Overlay::default());
-        assert_eq!(Consent::to(&host, "ke", "x"), Consent::Never);
+        assert_eq!(Agreement::to(&host, "ke", "x"), Agreement::Never);
     }
 
     #[test]
-    fn alone_everything_is_allowed() {
-        assert_eq!(Consent::to(&host(&[("ke".into(), Some("y".into()))]), "ke", "x"), Consent::Given);
+    fn a_cluster_alone_may_change_everything() {
+        assert_eq!(Agreement::to(&host(&[("ke".into(), Some("y".into()))]), "ke", "x"), Agreement::Given);
     }
 
     proptest! {
         #[test]
-        fn it_takes_all_others(wishes in proptest::collection::btree_map("[a-d]", proptest::option::of("[xy]"), 1..5)) {
-            let wishes: Vec<_> = wishes.into_iter().collect();
-            let host = host(&wishes);
-            let all = wishes.iter().all(|(owner, wish)| owner == "a" || wish.as_deref() == Some("x"));
-            prop_assert_eq!(Consent::to(&host, "a", "x"), if all { Consent::Given } else { Consent::Awaited });
+        fn it_takes_all_others(pending_changes in proptest::collection::btree_map("[a-d]", proptest::option::of("[xy]"), 1..5)) {
+            let pending_changes: Vec<_> = pending_changes.into_iter().collect();
+            let host = host(&pending_changes);
+            let all = pending_changes.iter().all(|(owner, pending_change)| owner == "a" || pending_change.as_deref() == Some("x"));
+            prop_assert_eq!(Agreement::to(&host, "a", "x"), if all { Agreement::Given } else { Agreement::Awaited });
         }
 
-        /// Whoever comes last is the one whose request is made, in whatever order they come.
+        /// The request of the last cluster is carried out, in whatever order the requests come.
         #[test]
-        fn all_who_ask_for_the_same_get_it(owners in proptest::collection::btree_set("[a-e]", 1..5)) {
+        fn a_change_is_made_once_all_clusters_request_it(owners in proptest::collection::btree_set("[a-e]", 1..5)) {
             let mut host = host(&owners.iter().map(|owner| (owner.clone(), None)).collect::<Vec<_>>());
             for (number, owner) in owners.iter().enumerate() {
                 let is_last = number + 1 == owners.len();
-                prop_assert_eq!(Consent::to(&host, owner, "x") == Consent::Given, is_last);
-                host.join(owner, &Overlay { wish: Some("x".into()), ..Overlay::default() });
+                prop_assert_eq!(Agreement::to(&host, owner, "x") == Agreement::Given, is_last);
+                host.join(owner, &Overlay { pending_change: Some("x".into()), ..Overlay::default() });
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The CustomResourceDefinitions of each virtual cluster.
 //!
-//! Every virtual cluster has the operator's definitions. A definition that belongs to virtual clusters alone exists only
-//! for those that have it.
+//! Every virtual cluster has the operator's definitions. A definition that belongs to virtual clusters alone exists
+//! only for those that have it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ const GROUP: &str = "/apis/apiextensions.k8s.io/v1";
 /// How long it takes to notice that a host that served none serves definitions.
 const UNSERVED: Duration = Duration::from_secs(60);
 /// How often a host is asked that does not answer.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Keeps who has what.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl Definitions {
                         error = &error as &dyn std::error::Error,
                         "definitions of custom resources are not known yet"
                     );
-                    sleep(AGAIN).await;
+                    sleep(RETRY_INTERVAL).await;
                 }
             }
         }
@@ -125,8 +125,8 @@ impl Definitions {
         *self.changes.borrow()
     }
 
-    /// Whether the definition of this name belongs to virtual clusters alone; `None` if there is no such definition, as far
-    /// as this agent knows.
+    /// Whether the definition of this name belongs to virtual clusters alone; `None` if there is no such definition, as
+    /// far as this agent knows.
     pub fn is_of_clusters(&self, name: &str) -> Option<bool> {
         self.lock().get(name).map(|definition| definition.owners.is_some())
     }

@@ -16,7 +16,7 @@ use host_client::api::HostApi;
 /// The minimum interval between two runs, because definitions change often.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The interval of retries if the host does not answer.
-const AGAIN: Duration = Duration::from_secs(10);
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Hands over every definition that somebody else manages too, for ever.
 pub async fn keep(api: impl HostApi, definitions: &Definitions) {
@@ -33,7 +33,7 @@ pub async fn keep(api: impl HostApi, definitions: &Definitions) {
             }
         }
         if failed {
-            let _ = timeout(AGAIN, changes.changed()).await;
+            let _ = timeout(RETRY_INTERVAL, changes.changed()).await;
         } else if changes.changed().await.is_err() {
             return;
         }

@@ -49,9 +49,10 @@ pub struct Overlay {
     /// By manager, the labels and annotations of its last apply: what the next one leaves out, goes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub applied: BTreeMap<String, Applied>,
-    /// The [digest](super::digest) of what the cluster has asked for and did not get.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wish: Option<String>,
+    /// The [digest](super::digest) of the change that the cluster has requested and that awaits the
+    /// [agreement](super::Agreement) of the others. Annotations on hosts have it under its former name.
+    #[serde(rename = "wish", skip_serializing_if = "Option::is_none")]
+    pub pending_change: Option<String>,
 }
 
 /// Keys that a manager has applied.
@@ -108,7 +109,7 @@ impl HostObject {
     /// unreadable annotation counts as an overlay too.
     pub fn overlay(&self, cluster: &str) -> Option<Overlay> {
         if let Some(pointer) = self.pointer(cluster) {
-            return Some(Overlay { wish: pointer.wish, ..Overlay::default() });
+            return Some(Overlay { pending_change: pointer.wish, ..Overlay::default() });
         }
         Some(serde_json::from_str(self.overlay_text(cluster)?).unwrap_or_default())
     }
@@ -124,7 +125,7 @@ impl HostObject {
 
     /// Replaces the pointer with the overlay of the cluster.
     pub fn load(&mut self, cluster: &str, pointer: Pointer, overlay: Overlay) {
-        self.join(cluster, &Overlay { wish: pointer.wish, ..overlay.clone() });
+        self.join(cluster, &Overlay { pending_change: pointer.wish, ..overlay.clone() });
         self.stored = Some(Stored { id: pointer.id, overlay });
     }
 
@@ -141,8 +142,8 @@ impl HostObject {
     /// Restores the pointer to the cluster's overlay.
     pub fn unload(&mut self, cluster: &str) {
         if let Some(Stored { id, .. }) = self.stored.take() {
-            let wish = self.overlay(cluster).and_then(|overlay| overlay.wish);
-            self.point(cluster, &Pointer { id, wish });
+            let pending_change = self.overlay(cluster).and_then(|overlay| overlay.pending_change);
+            self.point(cluster, &Pointer { id, wish: pending_change });
         }
     }
 
@@ -172,7 +173,7 @@ impl HostObject {
     pub fn hand_over(&mut self) {
         self.map("labels").remove(SHARED_LABEL);
         self.map("annotations").retain(|key, _| !key.starts_with(LEFT_PREFIX));
-        self.forget_wishes();
+        self.clear_pending_changes();
         if let Some(managers) = self.value["metadata"]["managedFields"].as_array_mut() {
             managers.retain(|entry| !is_of_cluster(entry));
         }
@@ -215,14 +216,14 @@ impl HostObject {
         labels
     }
 
-    /// Nobody wishes anything any more.
-    pub fn forget_wishes(&mut self) {
+    /// Removes the pending changes of all clusters.
+    pub fn clear_pending_changes(&mut self) {
         let owners: Vec<String> = self.owners().map(str::to_owned).collect();
         for owner in owners {
             if let Some(pointer) = self.pointer(&owner) {
                 self.point(&owner, &Pointer { wish: None, ..pointer });
-            } else if let Some(overlay) = self.overlay(&owner).filter(|overlay| overlay.wish.is_some()) {
-                self.join(&owner, &Overlay { wish: None, ..overlay });
+            } else if let Some(overlay) = self.overlay(&owner).filter(|overlay| overlay.pending_change.is_some()) {
+                self.join(&owner, &Overlay { pending_change: None, ..overlay });
             }
         }
     }
@@ -264,8 +265,8 @@ fn is_of_cluster(entry: &Value) -> bool {
     entry["manager"].as_str().is_some_and(|manager| manager.starts_with(MANAGER_PREFIX))
 }
 
-/// Whether anybody outside virtual clusters manages a part of the object other than its status and finalizers, which the
-/// host's own controllers write.
+/// Whether anybody outside virtual clusters manages a part of the object other than its status and finalizers, which
+/// the host's own controllers write.
 fn is_managed_outside(metadata: &Value) -> bool {
     metadata["managedFields"].as_array().into_iter().flatten().any(|entry| {
         let is_ours = is_of_cluster(entry) || entry["manager"] == ANCIENT;
@@ -352,9 +353,9 @@ mod tests {
         host.mark();
         assert!(!host.is_seen_by("ke"));
         host.join("ke", &Overlay::default());
-        host.join("hz", &Overlay { wish: Some("x".into()), ..Overlay::default() });
+        host.join("hz", &Overlay { pending_change: Some("x".into()), ..Overlay::default() });
         assert_eq!(host.owners().collect::<Vec<_>>(), ["hz", "ke"]);
-        host.forget_wishes();
+        host.clear_pending_changes();
         assert_eq!(host.overlay("hz"), Some(Overlay::default()));
         host.leave("ke");
         assert!(!host.is_seen_by("ke") && !host.has_others("hz") && host.has_others("ke"));
@@ -402,24 +403,27 @@ mod tests {
         host.point("ke", &Pointer { id: id.clone(), wish: Some("ab".into()) });
         host.point("hz", &Pointer { id: id.clone(), wish: Some("ab".into()) });
         let pointed = host.clone();
-        assert_eq!(host.overlay("ke"), Some(Overlay { wish: Some("ab".into()), ..Overlay::default() }));
+        assert_eq!(host.overlay("ke"), Some(Overlay { pending_change: Some("ab".into()), ..Overlay::default() }));
         let overlay = Overlay { labels: keys(&[("a", "b")]), ..Overlay::default() };
         host.load("ke", host.pointer("ke").unwrap(), overlay.clone());
-        assert_eq!(host.overlay("ke"), Some(Overlay { wish: Some("ab".into()), ..overlay.clone() }));
+        assert_eq!(host.overlay("ke"), Some(Overlay { pending_change: Some("ab".into()), ..overlay.clone() }));
         assert_eq!(host.saying(&json!({"spec": 2})).stored(), Some(&Stored { id: id.clone(), overlay }));
         let mut back = host.clone();
         back.unload("ke");
         assert_eq!(back, pointed);
-        host.forget_wishes();
+        host.clear_pending_changes();
         assert_eq!(host.pointer("hz"), Some(Pointer { id, wish: None }));
-        assert_eq!((host.overlay("ke").unwrap().wish, host.pointer("ke")), (None, None));
+        assert_eq!((host.overlay("ke").unwrap().pending_change, host.pointer("ke")), (None, None));
     }
 
     #[test]
     fn what_is_handed_over_is_seen_by_all() {
         let mut host = object(&json!({}));
         host.mark();
-        host.join("ke", &Overlay { wish: Some("x".into()), labels: keys(&[("a", "b")]), ..Overlay::default() });
+        host.join(
+            "ke",
+            &Overlay { pending_change: Some("x".into()), labels: keys(&[("a", "b")]), ..Overlay::default() },
+        );
         host.leave("hz");
         let entry = |manager: &str| json!({"manager": manager, "operation": "Apply", "fieldsV1": {"f:spec": {}}});
         host.set("managedFields", json!([entry("atoll:ke:kubectl"), entry("helm")]));
@@ -453,13 +457,13 @@ mod tests {
         #[test]
         fn what_joins_can_be_read_and_leaves_others_alone(
             labels in proptest::collection::btree_map("\\PC{0,6}", "\\PC{0,6}", 0..4),
-            wish in proptest::option::of("[a-f0-9]{4}"),
+            pending_change in proptest::option::of("[a-f0-9]{4}"),
         ) {
             let mut host = object(&json!({}));
             host.mark();
             host.join("hz", &Overlay::default());
             let before = host.clone();
-            let overlay = Overlay { labels, wish, ..Overlay::default() };
+            let overlay = Overlay { labels, pending_change, ..Overlay::default() };
             host.join("ke", &overlay);
             prop_assert_eq!(host.overlay("ke"), Some(overlay));
             prop_assert_eq!(host.overlay("hz"), Some(Overlay::default()));

@@ -1,23 +1,23 @@
-//! What an object says, apart from whose it is and how it fares.
+//! Compares the content of objects, apart from their metadata and status.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// What is not part of it.
+/// The fields that are not compared.
 const APART: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// Whether two objects, as the host completes them, say the same.
+/// Whether two objects, as the host completes them, have the same content.
 pub fn is_same(one: &Value, other: &Value) -> bool {
-    said(one).eq(said(other))
+    content(one).eq(content(other))
 }
 
-/// What says the same has the same digest.
+/// The digest of the content of an object. It identifies a pending change.
 pub fn digest(object: &Value) -> String {
     let mut hash = Sha256::new();
-    for (key, value) in said(object) {
-        // A key is a Go identifier with a small letter, and JSON holds no line feed outside of texts.
+    for (key, value) in content(object) {
+        // A key is a Go identifier, so it has no line feed. JSON has none outside of strings.
         hash.update(format!("{key}:{value}\n"));
     }
     hash.finalize().iter().fold(String::new(), |mut text, byte| {
@@ -26,8 +26,8 @@ pub fn digest(object: &Value) -> String {
     })
 }
 
-/// By key; maps of `serde_json` are ordered.
-fn said(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
+/// The compared fields, by key. Maps of `serde_json` are ordered.
+fn content(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
     let members = object.as_object().into_iter().flatten();
     members.filter(|(key, value)| !APART.contains(&key.as_str()) && !value.is_null())
 }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_and_status_are_apart() {
+    fn metadata_and_status_are_not_compared() {
         let one =
             json!({"kind": "A", "metadata": {"name": "a"}, "spec": {"b": 1, "a": [1, 2]}, "status": 1, "x": null});
         let same = json!({"spec": {"a": [1, 2], "b": 1}, "metadata": {"name": "b"}});

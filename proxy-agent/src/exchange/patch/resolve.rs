@@ -16,7 +16,7 @@ use super::super::node_ports::Form;
 use super::pod_spec;
 use crate::refusal::Refusal;
 use host_client::{RequestBody, empty, full};
-use virtual_cluster::share::turns::Size;
+use virtual_cluster::share::large_objects::Size;
 
 /// The limit for the parsed form of an object from the host, in bytes.
 pub(in crate::exchange) const MAX_LIVE: usize = MAX_WEIGHT / 2;

@@ -31,7 +31,7 @@ impl ApiRequest<'_> {
         body: &Bytes,
     ) -> Result<Wanted, Refusal> {
         let json = yaml_to_json(body)?;
-        self.admit_heavy(&json)?;
+        self.admit_sent(&json)?;
         let name = request.path_name().unwrap_or_default();
         let mapper = self.mapper(None).partial();
         let (mapped, report) = map_json(request, name, &self.program(request), &mapper, &json)?;

@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 use virtual_cluster::shared::{DEFINITIONS, HostObject};
 
 /// The time that a request waits until the agent knows the host's definitions.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DEFINITIONS_SYNC_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl ApiRequest<'_> {
     /// Refuses a resource that is not served in this cluster, like an API server that does not serve it.
@@ -43,7 +43,7 @@ impl ApiRequest<'_> {
 
     /// Waits until the agent knows which clusters have which definitions, which takes a moment after its start.
     pub(in crate::exchange) async fn known_definitions(&self) -> Result<(), Refusal> {
-        self.outside(timeout(PATIENCE, self.services.definitions.synced())).await.map_err(|_| {
+        self.outside(timeout(DEFINITIONS_SYNC_TIMEOUT, self.services.definitions.synced())).await.map_err(|_| {
             Status::service_unavailable("the resources of this cluster are not known yet").with_retry_after(1).into()
         })
     }

@@ -37,7 +37,7 @@ impl ApiRequest<'_> {
     ) -> Result<Moved, Refusal> {
         let name = &self.cluster.name;
         let Some(mut overlay) = object.overlay(name.as_str()) else { return Ok(Moved::default()) };
-        let (before, wish) = (object.stored().cloned(), overlay.wish.clone());
+        let (before, pending_change) = (object.stored().cloned(), overlay.pending_change.clone());
         let length = overlay.text().len();
         if length > MAX_OVERLAY {
             let detail = format!(
@@ -50,16 +50,16 @@ impl ApiRequest<'_> {
         if length <= MAX_IN_PLACE {
             return Ok(Moved { to: None, from: before.map(|before| before.id).filter(|_| !is_dry_run) });
         }
-        overlay.wish = None;
+        overlay.pending_change = None;
         if let Some(before) = &before
             && before.overlay == overlay
         {
-            object.point(name.as_str(), &Pointer { id: before.id.clone(), wish });
+            object.point(name.as_str(), &Pointer { id: before.id.clone(), wish: pending_change });
             return Ok(Moved::default());
         }
         if is_dry_run {
             let id = self.services.overlays.try_out(name, &overlay);
-            object.point(name.as_str(), &Pointer { id, wish });
+            object.point(name.as_str(), &Pointer { id, wish: pending_change });
             return Ok(Moved::default());
         }
         let mut path = request.path();
@@ -74,7 +74,7 @@ impl ApiRequest<'_> {
                 Status::service_unavailable(message).with_retry_after(1).into()
             }
         })?;
-        object.point(name.as_str(), &Pointer { id: id.clone(), wish });
+        object.point(name.as_str(), &Pointer { id: id.clone(), wish: pending_change });
         Ok(Moved { to: Some(id), from: before.map(|before| before.id) })
     }
 

@@ -15,8 +15,8 @@ use crate::exchange::body::Body;
 use crate::exchange::cluster_scoped::forbidden;
 use crate::exchange::plan::{After, Plan};
 use crate::refusal::Refusal;
-use virtual_cluster::share::turns::Size;
-use virtual_cluster::shared::{Consent, HostObject, Kind, digest, handover, is_same, objection};
+use virtual_cluster::share::large_objects::Size;
+use virtual_cluster::shared::{Agreement, HostObject, Kind, digest, handover, is_same, objection};
 
 /// `OptimisticLockErrorMsg` in apiserver's `registry/generic/registry/store.go`.
 const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
@@ -158,10 +158,10 @@ impl ApiRequest<'_> {
             return self.put_shared(request, path, live, wanted).await;
         }
         let (cluster, name) = (self.cluster.name.as_str(), live.text("name").to_owned());
-        let wish = digest(&wanted.result);
-        match Consent::to(&live, cluster, &wish) {
-            Consent::Never => Err(forbidden(request, OPERATORS)),
-            Consent::Given => {
+        let pending_change = digest(&wanted.result);
+        match Agreement::to(&live, cluster, &pending_change) {
+            Agreement::Never => Err(forbidden(request, OPERATORS)),
+            Agreement::Given => {
                 self.objected(request, written, wanted)?;
                 if written == Written::Kind(Kind::CustomResourceDefinition) {
                     if self.is_used_outside(&live).await? {
@@ -171,12 +171,12 @@ impl ApiRequest<'_> {
                     self.free_names(request, &wanted.result).await?;
                 }
                 let mut object = live.saying(&wanted.result);
-                object.forget_wishes();
+                object.clear_pending_changes();
                 self.put_shared(request, path, object, wanted).await
             }
-            Consent::Awaited => {
+            Agreement::Awaited => {
                 self.objected(request, written, wanted)?;
-                self.wish(request, path, live, wish).await?;
+                self.record_pending_change(request, path, live, pending_change).await?;
                 Err(Status::conflict(request.group_resource(), &name, AWAITED).into())
             }
         }
@@ -226,7 +226,7 @@ impl ApiRequest<'_> {
             }
             None => overlay.set(&wanted.metadata, object),
         }
-        overlay.wish = None;
+        overlay.pending_change = None;
         object.join(cluster, &overlay);
         Ok(())
     }
@@ -245,21 +245,21 @@ impl ApiRequest<'_> {
 
     /// Records the change that the cluster requests, if it is new. After a conflict, it is recorded when the client
     /// tries again.
-    async fn wish(
+    async fn record_pending_change(
         &self,
         request: &ResourceRequest<'_>,
         path: &str,
         mut live: HostObject,
-        wish: String,
+        pending_change: String,
     ) -> Result<(), Refusal> {
         let cluster = self.cluster.name.as_str();
         let mut overlay = live.overlay(cluster).unwrap_or_default();
-        if WriteOptions::parse(self.info.query())?.dry_run || overlay.wish.as_ref() == Some(&wish) {
+        if WriteOptions::parse(self.info.query())?.dry_run || overlay.pending_change.as_ref() == Some(&pending_change) {
             return Ok(());
         }
-        overlay.wish = Some(wish);
+        overlay.pending_change = Some(pending_change);
         live.join(cluster, &overlay);
-        // The wish is always in the annotation, even if the rest of the overlay is not.
+        // The pending change is always in the annotation, even if the rest of the overlay is stored elsewhere.
         self.store_overlay(request, &mut live, false).await?;
         let noted = self.put_upstream(Method::PUT, path, &self.write_query()?, live.value())?;
         match self.answer(request, noted).await {

@@ -50,7 +50,7 @@ pub(super) async fn transform_response(
             );
             whole(&view.clone().answering(answer.about), &program, filter, &body)?
         }
-        ResponseTransform::List { program, filter, seal, token, counted, turns: _ } => {
+        ResponseTransform::List { program, filter, seal, token, counted, large_objects: _ } => {
             let list = ProtoListStream::new(view.clone(), program, filter);
             let list = list.sealing(move |plain| seal.seal(plain, &token));
             let list = if counted { list.counted() } else { list };

@@ -162,7 +162,7 @@ async fn the_way_to_the_rest_of_an_expired_list_is_sealed() {
     let budget = FairBudget::new(1 << 20, 1 << 20);
     let memory =
         Memory { bodies: budget.share(), lists: budget.share(), watches: budget.share(), heads: budget.share() };
-    let turns = Turns::default();
+    let large_objects = LargeObjectLimits::default();
     let seal = Arc::new(Seal::new().unwrap());
     let plain = r#"{"v":"meta.k8s.io/v1","rv":-1,"start":"edge-ke/a\u0000"}"#;
     let mut expired = Status::expired("the continue parameter is too old");
@@ -181,12 +181,13 @@ async fn the_way_to_the_rest_of_an_expired_list_is_sealed() {
             seal: Arc::clone(&seal),
             token: "pods".into(),
             counted: false,
-            turns: Arc::default(),
+            large_objects: Arc::default(),
         };
         let view = View::new(ke());
-        let shown = transform_response(&view, list, || unreachable!(), host, Collector::new(&memory, &turns, true))
-            .await
-            .unwrap();
+        let shown =
+            transform_response(&view, list, || unreachable!(), host, Collector::new(&memory, &large_objects, true))
+                .await
+                .unwrap();
         let shown = shown.into_body().collect().await.unwrap().to_bytes();
         let mut shown = match encoding {
             Encoding::Json => Status::from_json(&shown),

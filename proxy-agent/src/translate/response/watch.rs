@@ -20,7 +20,7 @@ use tunnel::Reservation;
 use super::super::bookmarks::Bookmarks;
 use super::Arrivals;
 use super::events::Events;
-use virtual_cluster::share::turns::{LARGE_LENGTH, Turns};
+use virtual_cluster::share::large_objects::{LARGE_LENGTH, LargeObjectLimits};
 
 /// The memory of a watch that is not charged, in bytes. Most events are shorter.
 const UNCHARGED: usize = 16 * 1024;
@@ -32,7 +32,7 @@ pub(super) struct Watch {
     bookmarks: Option<Bookmarks>,
     /// A chunk whose names are known, and which waits for its turn.
     chunk: Option<Bytes>,
-    turns: Arc<Turns>,
+    large_objects: Arc<LargeObjectLimits>,
     turn: PollSemaphore,
     /// Ends when the cluster's watches may work on this chunk of a long event.
     slot: Option<Pin<Box<Sleep>>>,
@@ -52,14 +52,15 @@ pub(super) enum WatchError {
 impl Watch {
     pub(super) fn new(events: Events, arrivals: Arrivals, beginning: Option<Beginning>) -> Self {
         let cluster = arrivals.cluster();
-        let (turns, charge) = (Arc::clone(&cluster.kept.turns), cluster.kept.memory.watches.nothing());
+        let (large_objects, charge) =
+            (Arc::clone(&cluster.lasting.large_objects), cluster.lasting.memory.watches.nothing());
         let (events, bookmarks) = match beginning {
             Some(beginning) => (events.beginning_with(beginning), Some(Bookmarks::new())),
             None => (events, None),
         };
-        let turn = PollSemaphore::new(turns.frames());
+        let turn = PollSemaphore::new(large_objects.frames());
         let arrivals = Box::new(arrivals);
-        Self { events, arrivals, bookmarks, chunk: None, turns, turn, slot: None, charge }
+        Self { events, arrivals, bookmarks, chunk: None, large_objects, turn, slot: None, charge }
     }
 
     /// Takes a chunk of the host, which [`poll`](Self::poll) shows.
@@ -76,8 +77,8 @@ impl Watch {
     /// because the client has not seen them.
     pub(super) fn poll_bookmark(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.chunk.is_some() {
-            // It waits for the turn. If a bookmark were sent now, to a client that does not read, nobody would take the turn
-            // when it comes, and the other watches would wait.
+            // It waits for the turn. If a bookmark were sent now, to a client that does not read, nobody would take the
+            // turn when it comes, and the other watches would wait.
             return Poll::Pending;
         }
         let Some(bookmarks) = &mut self.bookmarks else { return Poll::Pending };
@@ -96,7 +97,7 @@ impl Watch {
         }
         let Some(chunk) = &self.chunk else { return Poll::Ready(Ok(())) };
         let turn = if self.events.held() + chunk.len() > LARGE_LENGTH {
-            let slot = self.slot.get_or_insert_with(|| Box::pin(sleep_until(self.turns.slot(chunk.len()))));
+            let slot = self.slot.get_or_insert_with(|| Box::pin(sleep_until(self.large_objects.slot(chunk.len()))));
             ready!(slot.as_mut().poll(cx));
             ready!(self.turn.poll_acquire(cx))
         } else {
@@ -107,7 +108,7 @@ impl Watch {
         self.events.remap(self.arrivals.mapping());
         let events = &mut self.events;
         let pushed = match turn {
-            Some(_turn) => self.turns.run(|| events.push(&chunk, out)),
+            Some(_turn) => self.large_objects.run(|| events.push(&chunk, out)),
             None => events.push(&chunk, out),
         };
         pushed.map_err(WatchError::Stream)?;

@@ -97,7 +97,7 @@ async fn who_has_heard_less_undoes_nothing() {
         host.remove(&source);
         host.edit(&mirror, |mirror| mirror["metadata"]["finalizers"] = json!([]));
         host.remove(&mirror);
-        assert!(timeout(PATIENCE / 2, host.until(|state| state.objects.contains_key(&mirror))).await.is_err());
+        assert!(timeout(TEST_TIMEOUT / 2, host.until(|state| state.objects.contains_key(&mirror))).await.is_err());
 
         // Conversely, it neither deletes nor reverts a mirror of a binding that is newer than its catalog.
         let mut joe = cluster_role_binding("viewers");
@@ -107,7 +107,7 @@ async fn who_has_heard_less_undoes_nothing() {
         provisioner.catalog().tell(&vc(), Event::Gone { name: "viewers", version: 0 });
         host.edit(&mirror, |mirror| mirror["metadata"]["labels"]["touched"] = json!("true"));
         let is_gone = host.until(|state| state.objects.get(&mirror).is_none_or(is_deleted));
-        assert!(timeout(PATIENCE / 4, is_gone).await.is_err());
+        assert!(timeout(TEST_TIMEOUT / 4, is_gone).await.is_err());
         assert_eq!(host.lock().objects[&mirror]["subjects"][0]["name"], "vc:vc:joe");
     })
     .await;

@@ -19,9 +19,9 @@ use host_client::empty;
 use virtual_cluster::shared::{HostObject, Instances};
 
 /// The time to wait until they are deleted. After it, the client is asked to try again.
-const PATIENCE: Duration = Duration::from_secs(10);
+const DELETION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval between checks in the meantime.
-const AGAIN: Duration = Duration::from_millis(200);
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The refusal to delete a definition while custom resources are left.
 const REMAINING: &str =
@@ -42,7 +42,7 @@ impl ApiRequest<'_> {
         definition: &HostObject,
     ) -> Result<(), Refusal> {
         let Some(instances) = Instances::of(definition) else { return Ok(()) };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + DELETION_TIMEOUT;
         let mut asked = BTreeSet::new();
         loop {
             let paths = self.own_instances(&instances).await?;
@@ -58,7 +58,7 @@ impl ApiRequest<'_> {
                 let name = definition.text("name");
                 return Err(Status::conflict(request.group_resource(), name, REMAINING).into());
             }
-            sleep(AGAIN).await;
+            sleep(RETRY_INTERVAL).await;
         }
     }
 
