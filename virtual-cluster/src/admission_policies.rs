@@ -8,7 +8,7 @@
 //! adds the node selector to every pod, including pods that a controller of the host creates for a custom resource.
 //!
 //! Requests through an endpoint have the group `vc:<cluster>:system:authenticated`, which only the agent sets. The
-//! host's own controllers and administrators have rights in all namespaces. Everybody else is refused.
+//! host's own controllers and administrators have rights in all namespaces. All other requests are refused.
 //!
 //! One set of policies serves all virtual clusters of the host, because an API server matches every request against
 //! every policy. Annotations of the Namespaces hold the settings of each virtual cluster

@@ -3,8 +3,7 @@
 //! What is *not* here: what exists on the host ([`namespaces`](crate::namespaces)), and what creates it
 //! ([`provisioner`](crate::provisioner)).
 //!
-//! Reading order: [`VirtualClusters`], [`VirtualCluster`], `toleration`, `address_range`, [`host_api`] (what the
-//! agent's own loops ask of the host).
+//! Reading order: [`VirtualClusters`], [`VirtualCluster`], `toleration`, `address_range`.
 
 mod address_range;
 mod toleration;
@@ -77,11 +76,11 @@ pub type ByName = HashMap<protocol::ClusterName, Arc<VirtualCluster>>;
 
 /// One slice of the host.
 pub struct VirtualCluster {
-    /// Its name, as the engine spells it.
+    /// The name, in the type of the engine.
     pub name: rewrite::ClusterName,
-    /// Its nodes.
+    /// The selector of its nodes.
     pub node_selector: NodeSelector,
-    /// What keeps its pods on its nodes.
+    /// The node selector and the tolerations of its pods.
     pub guard: Arc<Guard>,
     /// The rules for writes of its clients to Namespaces.
     pub namespace_rules: Arc<NamespaceRules>,
@@ -89,13 +88,13 @@ pub struct VirtualCluster {
     pub pod_security: Option<Level>,
     /// The annotations of its namespaces for the host's admission policies.
     pub annotations: Annotations,
-    /// Its cluster scope on the host.
+    /// Its root namespace, which represents its cluster scope on the host.
     pub root: HostNamespace,
-    /// How it accepts tokens of the host that belong to no service account, if it does.
+    /// How it accepts tokens of the host that belong to no service account; `None` if it does not.
     pub host_tokens: Option<HostTokens>,
     /// The state that survives a reload of the configuration.
     pub lasting: LastingState,
-    /// What is known of its nodes.
+    /// Its known nodes.
     pub nodes: OwnNodes,
     namespaces: Arc<Namespaces>,
     roles: Arc<Roles>,
@@ -133,10 +132,10 @@ pub struct Memory {
     pub heads: Share,
 }
 
-/// Which nodes of the host a virtual cluster has.
+/// The selector of a virtual cluster's nodes.
 #[derive(Clone, Debug)]
 pub struct NodeSelector {
-    /// To combine with the selector of a client.
+    /// The selector, to combine with that of a client.
     pub labels: LabelSelector,
     /// The same for a `labelSelector` parameter, not yet percent-encoded.
     pub text: Arc<str>,
@@ -146,14 +145,14 @@ pub struct NodeSelector {
 #[derive(Debug, thiserror::Error)]
 #[error("virtual cluster {cluster}")]
 pub struct ClusterError {
-    /// Which one.
+    /// The virtual cluster.
     pub cluster: protocol::ClusterName,
-    /// Why.
+    /// The reason.
     #[source]
     pub reason: ClusterReason,
 }
 
-/// What is invalid.
+/// The part of the configuration that is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterReason {
@@ -242,17 +241,17 @@ impl VirtualClusters {
         }
     }
 
-    /// The host's nodes, to be [kept](AllNodes::follow).
+    /// The cache of the host's nodes, which [`AllNodes::follow`] keeps up to date.
     pub fn nodes(&self) -> Arc<AllNodes> {
         Arc::clone(&self.nodes)
     }
 
-    /// The host's cluster roles, to be [kept](Roles::follow).
+    /// The cache of the host's cluster roles, which [`Roles::follow`] keeps up to date.
     pub fn roles(&self) -> Arc<Roles> {
         Arc::clone(&self.roles)
     }
 
-    /// Replaces all virtual clusters. Requests to those that are no longer there end.
+    /// Replaces all virtual clusters. Requests to those that are no longer configured end.
     pub fn exchange(&self, by_name: ByName) {
         let before = self.by_name.load_full();
         let gone = before.iter().filter(|(name, _)| !by_name.contains_key(*name)).map(|(_, cluster)| cluster);
@@ -263,12 +262,12 @@ impl VirtualClusters {
         }
     }
 
-    /// The virtual cluster of this name, if it is one of this agent's.
+    /// The virtual cluster with this name, if this agent serves it.
     pub fn get(&self, name: &protocol::ClusterName) -> Option<Arc<VirtualCluster>> {
         self.by_name.load().get(name).cloned()
     }
 
-    /// All, in no order.
+    /// All virtual clusters, in no particular order.
     pub fn all(&self) -> Vec<Arc<VirtualCluster>> {
         self.by_name.load().values().cloned().collect()
     }
@@ -279,14 +278,14 @@ impl VirtualClusters {
         self.by_name.load().values().map(entry).collect()
     }
 
-    /// The Pod Security levels that are enforced in them.
+    /// The Pod Security level that is enforced in each cluster.
     pub fn levels(&self) -> HashMap<rewrite::ClusterName, Level> {
         let clusters = self.by_name.load();
         let level = |cluster: &Arc<VirtualCluster>| Some((cluster.name.clone(), cluster.pod_security?));
         clusters.values().filter_map(level).collect()
     }
 
-    /// Their names, in no order.
+    /// The names of all virtual clusters, in no particular order.
     pub fn names(&self) -> Vec<rewrite::ClusterName> {
         self.by_name.load().values().map(|cluster| cluster.name.clone()).collect()
     }
@@ -331,18 +330,18 @@ impl VirtualCluster {
         })
     }
 
-    /// How many nodes it has, as far as is known.
+    /// The number of its known nodes.
     pub fn count_nodes(&self) -> usize {
         self.nodes.names().len()
     }
 
-    /// Waits until the namespaces of the host are known, shortly after the agent has started. Before that, a namespace
-    /// of somebody else could seem not to exist.
+    /// Waits until the agent knows the namespaces of the host, shortly after its start. Before that, a namespace of
+    /// another owner could seem not to exist.
     pub async fn namespaces_known(&self) {
         self.namespaces.synced().await;
     }
 
-    /// The names as they are now. Cheap: the index is shared, not copied.
+    /// The current mapping of names. This is cheap: the index is shared and not copied.
     pub fn mapping(&self) -> Mapping {
         Mapping::new(self.name.clone(), self.namespaces.index())
             .remembering(self.namespaces.recently_deleted())
@@ -350,7 +349,7 @@ impl VirtualCluster {
             .sharing_roles(self.roles.shared())
     }
 
-    /// What is known of the host's cluster roles.
+    /// The known cluster roles of the host.
     pub fn roles(&self) -> &Roles {
         &self.roles
     }
@@ -365,7 +364,8 @@ impl fmt::Debug for VirtualCluster {
     }
 }
 
-/// The contract's name of a cluster as the engine's: both are DNS labels, in crates that do not know each other.
+/// Converts the name of a cluster to the type of the engine. Both are DNS labels, but the crates do not depend on each
+/// other.
 pub fn engine_name(name: &protocol::ClusterName) -> rewrite::ClusterName {
     rewrite::ClusterName::new(name.as_str()).expect("protocol::ClusterName checks the same rule, RFC 1123")
 }

@@ -14,15 +14,15 @@ pub use crate::policy::Custom;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VirtualCluster {
-    /// Its name in both configurations.
+    /// The name, which is the same in both configurations.
     pub name: ClusterName,
-    /// The labels that its nodes have, besides that of the node group: see [`VirtualCluster::labels`].
+    /// The labels of its nodes, in addition to that of the node group: see [`VirtualCluster::labels`].
     #[serde(default)]
     pub node_selector: BTreeMap<String, String>,
     /// The NodeGroup of KubeEdge that its nodes belong to.
     #[serde(default)]
     pub node_group: Option<String>,
-    /// Put into every pod template.
+    /// The tolerations that every pod template gets.
     #[serde(default)]
     pub tolerations: Vec<serde_json::Value>,
     /// The level of Pod Security.
@@ -48,7 +48,7 @@ pub struct PodSecurity {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PodSecurityLevel {
-    /// Only the level that a Namespace asks for is enforced.
+    /// Only the level in the labels of a Namespace is enforced.
     #[default]
     Privileged,
     /// Known privilege escalations are refused.
@@ -64,24 +64,24 @@ pub struct HostTokens {
     pub prefix: String,
 }
 
-/// A custom resource without namespaces, and how virtual clusters see it.
+/// A custom resource, and how virtual clusters see it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CustomResource {
     /// The name of its CustomResourceDefinition: `plural.group`.
     pub resource: String,
-    /// What is done with its objects.
+    /// How its objects are served.
     pub objects: Custom,
 }
 
 // === impl VirtualCluster ===
 
 impl VirtualCluster {
-    /// The label that KubeEdge puts on the nodes of a `nodegroups.apps.kubeedge.io`, which names them one by one or by
-    /// labels of theirs: `LabelBelongingTo` in its `cloud/pkg/controllermanager/nodegroup`.
+    /// The label that KubeEdge sets on the nodes of a `nodegroups.apps.kubeedge.io`, which selects nodes by name or by
+    /// label (`LabelBelongingTo` in its `cloud/pkg/controllermanager/nodegroup`).
     pub const BELONGING_TO: &str = "apps.kubeedge.io/belonging-to";
 
-    /// All the labels that its nodes have.
+    /// All labels by which the cluster selects its nodes.
     pub fn labels(&self) -> BTreeMap<String, String> {
         let group = self.node_group.iter().map(|group| (Self::BELONGING_TO.to_owned(), group.clone()));
         self.node_selector.clone().into_iter().chain(group).collect()
@@ -91,7 +91,7 @@ impl VirtualCluster {
 // === impl PodSecurity ===
 
 impl PodSecurity {
-    /// The level that is enforced, if one is.
+    /// The enforced level, if any.
     pub fn level(self) -> Option<Level> {
         match self.enforce {
             PodSecurityLevel::Privileged => None,

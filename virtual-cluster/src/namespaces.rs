@@ -1,12 +1,12 @@
-//! The namespaces of the host and their owners: the index for all mappings.
+//! The index of the host's namespaces and their owners, for all mappings.
 //!
-//! One list and watch of the host's Namespaces feeds it, and so do the responses to the agent's own creations, so that
-//! a namespace is in it before its creator gets a response. Namespaces without an owner are in it too, because the
-//! agent must recognise names that are taken. What is *not* here: creating anything on the host
+//! One list and watch of the host's Namespaces updates the index. The responses to the agent's own creations also
+//! update it, so that it contains a namespace before the client gets the response. It also contains namespaces without
+//! an owner, because the agent must recognise names that are taken. What is *not* here: creating anything on the host
 //! ([`provisioner`](crate::provisioner)).
 //!
-//! Reading order: [`Namespaces`], `record` (what a Namespace object says), `ledger` (which of two states is the later
-//! one), [`Subscription`], [`annotations`] (what admission policies read).
+//! Reading order: [`Namespaces`], `record` (what is kept of a Namespace object), `ledger` (which of two states is
+//! newer), [`Subscription`], [`annotations`] (for the admission policies).
 
 pub mod annotations;
 mod ledger;
@@ -34,10 +34,10 @@ pub use subscription::{NamespaceEvent, Subscription};
 /// The path of all Namespaces.
 pub const PATH: &str = "/api/v1/namespaces";
 
-/// Changes that a subscriber may be behind before it is told to look at everything instead.
+/// The number of changes that a subscriber may be behind. After that, it gets [`NamespaceEvent::Everything`].
 const BACKLOG: usize = 1024;
 
-/// The host's namespaces, as far as this agent knows.
+/// The known namespaces of the host.
 pub struct Namespaces {
     ledger: Mutex<Ledger>,
     index: ArcSwap<Index>,
@@ -46,16 +46,16 @@ pub struct Namespaces {
     changes: broadcast::Sender<HostNamespace>,
 }
 
-/// A namespace of a virtual cluster of ours.
+/// A namespace of one of the agent's virtual clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Whose it is.
+    /// The virtual cluster.
     pub cluster: ClusterName,
-    /// Its name there.
+    /// The name in the virtual cluster.
     pub name: VirtualNamespace,
-    /// Its name on the host.
+    /// The name on the host.
     pub host: HostNamespace,
-    /// `metadata.uid`, the same on either side.
+    /// `metadata.uid`, which is the same in the virtual cluster and on the host.
     pub uid: Arc<str>,
     /// Whether it is being deleted.
     pub phase: Phase,
@@ -68,7 +68,7 @@ pub struct Member {
 // === impl Namespaces ===
 
 impl Namespaces {
-    /// Nothing is known yet; namespaces of `clusters` will be members.
+    /// An empty index. Namespaces of `clusters` will be members.
     pub fn new(clusters: impl IntoIterator<Item = ClusterName>) -> Self {
         let ledger = Ledger::new(clusters);
         Self {
@@ -80,7 +80,7 @@ impl Namespaces {
         }
     }
 
-    /// From now on, namespaces of exactly these clusters are members.
+    /// Makes the namespaces of exactly these clusters members.
     pub fn serve(&self, clusters: impl IntoIterator<Item = ClusterName>) {
         let mut ledger = self.lock();
         for host in ledger.serve(clusters) {
@@ -89,13 +89,13 @@ impl Namespaces {
         self.publish(&ledger);
     }
 
-    /// Keeps this up to date, for ever.
+    /// Keeps the index up to date for ever.
     pub async fn follow(&self, mut following: impl Following) {
         loop {
             match following.next().await {
                 Change::Applied(namespace) => {
                     if let Err(error) = self.take(&namespace, Source::Watch) {
-                        warn!(%error, "the host has a namespace that is none");
+                        warn!(%error, "the host returned an invalid Namespace");
                     }
                 }
                 Change::Deleted(namespace) => self.forget(&namespace),
@@ -104,13 +104,13 @@ impl Namespaces {
         }
     }
 
-    /// Takes in a Namespace that the host has answered with. What is known to be later stays; one that was deleted
-    /// since is not brought back. Returns whose it is, if it is ours.
+    /// Adds a Namespace from a response of the host, unless the index has a newer state, or the namespace has been
+    /// deleted since. Returns it if it is a member.
     pub fn learn(&self, namespace: &Value) -> Result<Option<Member>, NotANamespace> {
         self.take(namespace, Source::Answer)
     }
 
-    /// Takes in that a Namespace is gone: its last state, or its `metadata` with name and uid.
+    /// Removes a Namespace. `namespace` is its last state, or its `metadata` with name and uid.
     pub fn forget(&self, namespace: &Value) {
         let Ok((host, gone)) = record::gone(namespace) else { return };
         let mut ledger = self.lock();
@@ -120,17 +120,17 @@ impl Namespaces {
         }
     }
 
-    /// Who has what, now.
+    /// The current index.
     pub fn index(&self) -> Arc<Index> {
         self.index.load_full()
     }
 
-    /// Members that were deleted lately.
+    /// Members that were deleted recently.
     pub fn recently_deleted(&self) -> Arc<Index> {
         self.recently_deleted.load_full()
     }
 
-    /// The namespace of this host name, if it is a member.
+    /// The namespace with this host name, if it is a member.
     pub fn member(&self, host: &HostNamespace) -> Option<Member> {
         self.lock().member(host)
     }
@@ -140,13 +140,12 @@ impl Namespaces {
         self.lock().members(cluster)
     }
 
-    /// The keys of the labels by which the virtual clusters of the host, also those of other agents, select their
-    /// nodes.
+    /// The keys of the labels by which virtual clusters select their nodes. Includes virtual clusters of other agents.
     pub fn node_labels(&self) -> BTreeSet<String> {
         self.lock().node_labels()
     }
 
-    /// Whether everything was told once. Before that, what is not in the index may exist.
+    /// Whether the first list is complete. Before that, a namespace may exist that is not in the index.
     pub fn is_synced(&self) -> bool {
         *self.synced.borrow()
     }
@@ -160,7 +159,7 @@ impl Namespaces {
         synced.wait_for(|synced| *synced).await.expect("the sender is borrowed from self");
     }
 
-    /// Tells of members and root namespaces that come, change and go from now on.
+    /// Subscribes to future changes of members and root namespaces.
     pub fn subscribe(&self) -> Subscription {
         Subscription::new(self.changes.subscribe())
     }
@@ -186,9 +185,9 @@ impl Namespaces {
         self.synced.send_replace(true);
     }
 
-    /// Only while the ledger is locked, so that snapshots follow one another in its order.
+    /// Call this only while the ledger is locked, so that snapshots are published in order.
     fn publish(&self, ledger: &Ledger) {
-        // During the first list each snapshot would be a copy for nobody: nothing is served before the end of it.
+        // During the first list, no request is served, so no snapshot is needed.
         if ledger.is_complete() {
             self.recently_deleted.store(ledger.recently_deleted());
             self.index.store(ledger.index());
@@ -196,7 +195,7 @@ impl Namespaces {
     }
 
     fn tell(&self, host: HostNamespace) {
-        // It fails when nobody has subscribed.
+        // This fails if there is no subscriber.
         let _ = self.changes.send(host);
     }
 

@@ -1,5 +1,5 @@
-//! The host's nodes, kept, and which of them are a virtual cluster's: what is shown of objects that are a node's
-//! follows from them.
+//! The cache of the host's nodes, and the nodes of each virtual cluster. They determine which objects that belong to a
+//! node a virtual cluster sees.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,7 +33,7 @@ struct Known {
     labels: HashMap<Bytes, Labels>,
     /// Recently deleted nodes, with the time of the deletion, oldest first. `labels` still has their labels.
     recently_deleted: VecDeque<(Instant, Bytes)>,
-    /// Grows with every change.
+    /// Incremented with every change.
     version: u64,
 }
 
@@ -41,13 +41,13 @@ struct Known {
 pub struct OwnNodes {
     selector: LabelSelector,
     all: Arc<AllNodes>,
-    /// Its nodes, as of a version of all.
+    /// The nodes of the cluster, and the version of all nodes from which they were computed.
     names: Mutex<(u64, Arc<NodeNames>)>,
 }
 
 type Labels = BTreeMap<String, String>;
 
-/// What is read of a Node.
+/// The fields of a Node that the agent reads.
 #[derive(Deserialize)]
 struct Node {
     metadata: Metadata,
@@ -63,7 +63,7 @@ struct Metadata {
 // === impl AllNodes ===
 
 impl AllNodes {
-    /// Keeps this up to date, for ever.
+    /// Keeps the cache up to date for ever.
     pub async fn follow(&self, mut following: impl Following) {
         loop {
             self.take(&following.next().await);
@@ -79,7 +79,7 @@ impl AllNodes {
                 return;
             }
         };
-        // The host's objects have names; one without is no node.
+        // Every object of the host has a name, so an object without one is not a node.
         let Ok(Node { metadata }) = Node::deserialize(node) else { return };
         let name = Bytes::from(metadata.name);
         let mut known = lock(&self.known);
@@ -102,12 +102,12 @@ impl AllNodes {
 // === impl OwnNodes ===
 
 impl OwnNodes {
-    /// Those of `all` that `selector` matches.
+    /// The nodes in `all` that `selector` matches.
     pub fn new(selector: LabelSelector, all: Arc<AllNodes>) -> Self {
         Self { selector, all, names: Mutex::default() }
     }
 
-    /// Their names, now.
+    /// The current names of the nodes.
     pub fn names(&self) -> Arc<NodeNames> {
         let mut names = lock(&self.names);
         let all = lock(&self.all.known);
@@ -119,7 +119,7 @@ impl OwnNodes {
         Arc::clone(&names.1)
     }
 
-    /// Waits until every node was told once.
+    /// Waits until the first list is complete.
     pub async fn synced(&self) {
         let mut synced = self.all.synced.subscribe();
         synced.wait_for(|synced| *synced).await.expect("the sender is borrowed from self");
@@ -159,7 +159,7 @@ mod tests {
         all.take(&Change::Applied(node("b2", "hangzhou")));
         all.take(&Change::Applied(node("h1", "beijing")));
         assert_eq!(own(&nodes), ["b1", "h1"]);
-        // Its objects go after it.
+        // The objects of a node are deleted after it.
         all.take(&Change::Deleted(json!({"metadata": {"name": "b1"}})));
         all.take(&Change::Deleted(json!({"metadata": {"name": "b2"}})));
         assert_eq!(own(&nodes), ["b1", "h1"]);

@@ -157,7 +157,7 @@ impl<A: HostApi> OwnRights<A> {
     }
 
     async fn take_back(&self) -> Result<(), ApiError> {
-        // A lock that nobody waits for is not needed until the next write of its kind.
+        // A lock without waiters is not needed until the next write of its kind.
         self.making().retain(|_, making| Arc::strong_count(making) > 1);
         let mut roles = Vec::new();
         let label = format!("{LABEL}=true");
@@ -341,7 +341,7 @@ mod tests {
         let asked = host.lock().reviews;
         rights.to_write(GEARS, &SCANS).await.unwrap();
         assert_eq!(host.lock().reviews, asked);
-        // Somebody has deleted the role.
+        // The role was deleted.
         host.remove(ROLE);
         rights.doubt(GEARS);
         rights.to_write(GEARS, &SCANS).await.unwrap();

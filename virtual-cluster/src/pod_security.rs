@@ -1,7 +1,7 @@
 //! The labels of a host namespace that enforce a level of Pod Security.
 //!
-//! The rewriting engine writes them if it sees a whole Namespace. This module handles the rest: namespaces that are older
-//! than the configuration of the level, and the results of patches and applies.
+//! The rewriting engine writes them if it sees a whole Namespace. This module handles the rest: namespaces that are
+//! older than the configuration of the level, and the results of patches and applies.
 
 use rewrite::pod_security::{ENFORCE, ENFORCE_VERSION, LATEST, Level, MARK, asked_key};
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub struct Posture {
 // === impl Posture ===
 
 impl Posture {
-    /// What these labels say.
+    /// Reads these labels.
     pub fn of(labels: &Value) -> Self {
         let Some(mark) = text(labels, MARK) else { return Self::default() };
         let Ok(level) = mark.parse::<Level>() else { return Self { mark: None, is_wrong: true } };
@@ -41,7 +41,7 @@ pub fn correction(labels: &Value, level: Option<Level>) -> Option<Map<String, Va
     let mut wanted = Map::new();
     let keys = [ENFORCE, ENFORCE_VERSION].map(|key| (key, asked(key)));
     let is_ours = text(labels, MARK).is_some();
-    // Who writes while a level comes into force is parked already.
+    // The labels of a client that wrote while the level came into force are already stored under the other keys.
     let is_parked = is_ours || keys.iter().any(|(_, asked)| text(labels, asked).is_some());
     let value = |key: &str| text(labels, key).map_or(Value::Null, Value::from);
     if let Some(level) = level {

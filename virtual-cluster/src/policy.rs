@@ -1,8 +1,8 @@
-//! How each cluster-scoped resource is served: one table.
+//! The table that says how each cluster-scoped resource is served.
 //!
 //! Namespaced resources need no entry: the host's RBAC decides in their namespace. Resources that are not in the table
-//! are never written, since nothing may reach the host unmapped, and their lists are empty. So an administrator can list
-//! and watch every kind that discovery advertises, as clients that keep a cache of a whole cluster do.
+//! cannot be written, because nothing may reach the host without being mapped, and their lists are empty. So an
+//! administrator can list and watch every kind that discovery advertises, as clients that cache a whole cluster do.
 
 use std::collections::HashMap;
 
@@ -11,9 +11,9 @@ use kube_wire::gvr::GroupResource;
 /// How a cluster-scoped resource is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Mapped by name; a list shows those that carry the cluster's label.
+    /// Namespaces: mapped by name. A list has those with the cluster's label.
     Namespaces,
-    /// Those that the node selector matches; read-only.
+    /// Nodes: those that the node selector matches; read-only.
     Nodes,
     /// PersistentVolumes: those that are claimed in the cluster's namespaces; read-only.
     Claimed,
@@ -25,25 +25,25 @@ pub enum Class {
     LocalApis,
     /// FlowSchemas and PriorityLevelConfigurations: those that Kubernetes itself maintains; read-only.
     Autoupdated,
-    /// ClusterRoles: own ones under another name, and those that every cluster has.
+    /// ClusterRoles: those of the cluster, which have another name on the host, and those that every cluster has.
     Roles,
     /// ClusterRoleBindings: RoleBindings in the root namespace.
     Bindings,
     /// The same for every virtual cluster; read-only.
     Shared,
-    /// Asked of the host with names mapped both ways.
+    /// Reviews: sent to the host, with names mapped in both directions.
     Review,
     /// Always empty, regardless of the host, with the reason why writes are refused.
     Empty(&'static str),
 }
 
-/// How a custom resource is served that the configuration lists, or that has no namespaces.
+/// How a custom resource is served if the configuration lists it, or if it is cluster-scoped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Custom {
     /// All clusters see the host's objects; none can write them.
     Read,
-    /// Each virtual cluster has objects of its own, under other names on the host.
+    /// Each virtual cluster has its own objects, which have other names on the host.
     Renamed,
     /// All clusters see the host's objects, and share the objects that they create, as for PriorityClasses.
     Shared,
@@ -51,7 +51,7 @@ pub enum Custom {
     Hidden,
 }
 
-/// How each of them is served, as far as the configuration says.
+/// How the custom resources are served that the configuration lists.
 #[derive(Clone, Debug, Default)]
 pub struct Customs {
     /// By `plural.group`.
@@ -70,20 +70,20 @@ pub const UNKNOWN: &str = "this cluster-scoped resource is not served by virtual
 // === impl Customs ===
 
 impl Customs {
-    /// As the configuration says, by `plural.group`.
+    /// The entries of the configuration, by `plural.group`.
     pub fn new(served: impl IntoIterator<Item = (String, Custom)>) -> Self {
         Self { by_name: served.into_iter().collect() }
     }
 
     /// How the resource of the definition `name` is served. If the configuration does not list it, its owner decides:
-    /// objects of kinds that virtual clusters created belong to them, and objects of the operator's kinds can act on the
-    /// whole host.
+    /// objects of kinds that virtual clusters created belong to them, and objects of the operator's kinds can act on
+    /// the whole host.
     pub fn of(&self, name: &str, is_of_clusters: bool) -> Custom {
         let otherwise = if is_of_clusters { Custom::Renamed } else { Custom::Hidden };
         self.by_name.get(name).copied().unwrap_or(otherwise)
     }
 
-    /// Whether the configuration lists the resource as one that no client writes, in namespaces or without.
+    /// Whether the configuration forbids clients to write the resource, which may be namespaced or cluster-scoped.
     pub fn is_reserved(&self, name: &str) -> bool {
         self.by_name.get(name).is_some_and(|custom| !custom.is_written())
     }
@@ -146,7 +146,7 @@ pub fn class(resource: GroupResource<'_>) -> Class {
     }
 }
 
-/// Whether the table has an entry for this resource, which is then in no namespace.
+/// Whether the table has an entry for this resource, so that it is cluster-scoped.
 pub fn is_known(resource: GroupResource<'_>) -> bool {
     class(resource) != Class::Empty(UNKNOWN)
 }
@@ -170,8 +170,8 @@ pub fn read_only(class: Class) -> &'static str {
     }
 }
 
-/// Why nobody gets to do this, whatever roles say: for reviews, which should not promise what is refused afterwards.
-/// `None` where roles decide, and for resources of which only the host knows whether they are in namespaces.
+/// Why this is refused regardless of roles. Reviews use it, so that they do not allow what would be refused later.
+/// `None` if roles decide, or if only the host knows whether the resource is namespaced.
 pub fn withheld(resource: GroupResource<'_>, subresource: &str, verb: &str) -> Option<&'static str> {
     let reads = matches!(verb, "get" | "list" | "watch") && matches!(subresource, "" | "status");
     let is_known = reads || matches!(verb, "get" | "create" | "update" | "patch" | "delete" | "deletecollection");
@@ -190,7 +190,7 @@ pub fn withheld_custom(custom: Custom, verb: &str) -> Option<&'static str> {
     match custom {
         _ if is_read || !is_known => None,
         Custom::Hidden => Some(HIDDEN),
-        // What may be written of shared kinds the configuration says elsewhere.
+        // `sharedObjects` in the configuration says which shared kinds may be written.
         Custom::Read | Custom::Shared => Some(read_only(Class::Shared)),
         Custom::Renamed => None,
     }

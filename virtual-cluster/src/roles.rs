@@ -1,13 +1,14 @@
-//! The host's ClusterRoles that matter to virtual clusters: the default roles of its API server, which all virtual
-//! clusters share, and those of virtual clusters.
+//! The cache of the host's ClusterRoles that virtual clusters see: the default roles of its API server, which all
+//! virtual clusters share, and the roles of virtual clusters.
 //!
 //! Some default roles are aggregated: `admin`, `edit`, `view`. A virtual cluster's own roles must be aggregated only
 //! within that cluster, so each cluster has a copy of them.
 //!
-//! One watch serves all clusters. What is *not* here: who may write them (the exchange).
+//! One watch serves all clusters. What is *not* here: the check whether a client may write a role (`exchange` in the
+//! agent).
 //!
-//! Reading order: [`Roles`], [`sum`] (what rules are made of others'), [`aggregation`] (that the host has them),
-//! [`copies`], [`room`] (how many there may be).
+//! Reading order: [`Roles`], [`sum`] (computes aggregated rules), [`aggregation`] (writes them to the host),
+//! [`copies`], [`room`] (the quota).
 
 pub mod aggregation;
 pub mod copies;
@@ -34,29 +35,29 @@ use sum::Snapshot;
 /// The path of all ClusterRoles.
 pub const PATH: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 
-/// The label of `rbac.authorization.k8s.io` objects that an API server makes and repairs by itself (`bootstrappolicy`),
-/// and its value.
+/// The label, and its value, of the `rbac.authorization.k8s.io` objects that an API server creates and repairs itself
+/// (`bootstrappolicy`).
 const BOOTSTRAPPING: (&str, &str) = ("kubernetes.io/bootstrapping", "rbac-defaults");
 
-/// Keeps what is known of ClusterRoles.
+/// The cache of ClusterRoles.
 #[derive(Debug, Default)]
 pub struct Roles {
-    /// Locked only for a look-up or a copy of references.
+    /// Locked only to look up or copy references.
     known: Mutex<Known>,
-    /// The names of the shared ones, which every request reads.
+    /// The names of the shared roles, which every request reads.
     names: ArcSwap<SharedRoles>,
     synced: watch::Sender<bool>,
-    /// Counts changes.
+    /// The number of changes.
     changed: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     shared: BTreeMap<String, Arc<Role>>,
-    /// Those of the API server that take in the rules of others; every virtual cluster has a copy.
+    /// The aggregated roles of the API server. Every virtual cluster has a copy of them.
     copied: BTreeMap<String, Arc<Role>>,
     own: HashMap<ClusterName, Own>,
-    /// Counts the changes of shared ones.
+    /// The number of changes of shared roles.
     changes: u64,
 }
 
@@ -65,7 +66,7 @@ struct Known {
 struct Own {
     /// By virtual name.
     roles: BTreeMap<String, Arc<Role>>,
-    /// Counts their changes.
+    /// The number of their changes.
     changes: u64,
 }
 
@@ -76,33 +77,33 @@ struct Version {
     own: u64,
 }
 
-/// What is known of a ClusterRole.
+/// The known state of a ClusterRole.
 #[derive(Debug, PartialEq)]
 pub struct Role {
-    /// As clients know them.
+    /// The labels that clients see.
     pub labels: BTreeMap<String, String>,
-    /// What they allow.
+    /// The rules.
     pub rules: Vec<Rule>,
-    /// The `aggregationRule`: JSON.
+    /// The `aggregationRule`, as JSON.
     pub aggregation: Option<String>,
-    /// What the annotation says by which an API server repairs a role of its own.
+    /// The annotation by which an API server decides whether to repair its own role.
     pub auto_update: Option<String>,
     uid: String,
     resource_version: String,
-    /// What all this takes in memory.
+    /// The memory that all this uses.
     pub weight: usize,
 }
 
 /// A rule of a ClusterRole. Clients can write many, so rules are kept as text, which needs a fraction of the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The JSON.
+    /// The rule, as JSON.
     text: Arc<str>,
-    /// How many [permissions](RuleLengths::permissions) it grants.
+    /// The number of [permissions](RuleLengths::permissions) that it grants.
     permissions: u64,
 }
 
-/// Whose a ClusterRole is.
+/// The owner of a ClusterRole.
 #[derive(Debug, PartialEq)]
 enum Owner {
     Shared(String),
@@ -113,36 +114,36 @@ enum Owner {
 // === impl Roles ===
 
 impl Roles {
-    /// Keeps this up to date, for ever.
+    /// Keeps the cache up to date for ever.
     pub async fn follow(&self, mut following: impl Following) {
         loop {
             self.take(&following.next().await);
         }
     }
 
-    /// The names of the shared ones, now.
+    /// The current names of the shared roles.
     pub fn shared(&self) -> Arc<SharedRoles> {
         self.names.load_full()
     }
 
-    /// Whether every role was told once.
+    /// Whether the first list is complete.
     pub fn is_synced(&self) -> bool {
         *self.synced.borrow()
     }
 
-    /// Whether the rules of a virtual cluster's role are those of others.
+    /// Whether a role of a virtual cluster is aggregated.
     pub fn aggregates(&self, cluster: &ClusterName, name: &str) -> bool {
         let known = self.lock();
         let role = known.own.get(cluster).and_then(|own| own.roles.get(name));
         role.is_some_and(|role| role.aggregation.is_some())
     }
 
-    /// Which roles a virtual cluster sees now; nothing if it has none of its own.
+    /// The version of the roles that a virtual cluster sees; `None` if it has no roles of its own.
     fn version(&self, cluster: &ClusterName) -> Option<Version> {
         self.lock().version(cluster)
     }
 
-    /// The roles that a virtual cluster sees now; nothing if it has none of its own.
+    /// The roles that a virtual cluster sees; `None` if it has no roles of its own.
     fn snapshot(&self, cluster: &ClusterName) -> Option<Snapshot> {
         let of = |roles: &BTreeMap<String, Arc<Role>>| {
             roles.iter().map(|(name, role)| (name.clone(), Arc::clone(role))).collect()
@@ -152,7 +153,7 @@ impl Roles {
         Some(Snapshot { version, shared: of(&known.shared), own: of(&known.own.get(cluster)?.roles) })
     }
 
-    /// Waits until every role was told once.
+    /// Waits until the first list is complete.
     pub async fn synced(&self) {
         let mut synced = self.synced.subscribe();
         synced.wait_for(|synced| *synced).await.expect("the sender is borrowed from self");
@@ -193,7 +194,7 @@ impl Roles {
         self.changed.send_modify(|changes| *changes += 1);
     }
 
-    /// Shared roles have changed.
+    /// Records a change of shared roles.
     fn rename(&self, known: &mut Known) {
         known.changes += 1;
         let names = self.names.load();
@@ -219,7 +220,7 @@ impl Known {
 // === impl Role ===
 
 impl Role {
-    /// Those of a ClusterRole as the host stores it.
+    /// The rules of a ClusterRole as the host stores it.
     pub fn of(object: &Value) -> Self {
         let metadata = &object["metadata"];
         let labels = metadata["labels"].as_object().into_iter().flatten();
@@ -271,7 +272,7 @@ fn set(roles: &mut BTreeMap<String, Arc<Role>>, name: String, role: Option<Arc<R
     };
 }
 
-/// Whose it is: what a virtual cluster has, has both its label and its name.
+/// The owner. A role of a virtual cluster has both its label and a name with its prefix.
 fn owner(object: &Value, name: &str) -> Option<Owner> {
     let labels = &object["metadata"]["labels"];
     if labels[BOOTSTRAPPING.0] == BOOTSTRAPPING.1 {
@@ -290,7 +291,7 @@ mod tests {
     use super::*;
 
     impl Roles {
-        /// Those of a host that has just these.
+        /// The roles of a host that has exactly these.
         pub fn with(roles: impl IntoIterator<Item = Value>) -> Arc<Self> {
             let known = Self::default();
             for change in roles.into_iter().map(Change::Applied).chain([Change::Synced]) {

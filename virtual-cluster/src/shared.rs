@@ -1,17 +1,17 @@
 //! Objects that virtual clusters share: the host has one object, and each cluster has its own labels and annotations on
 //! it.
 //!
-//! | object | spec is written | is deleted |
+//! | object | when its spec is written | when it is deleted |
 //! |---|---|---|
-//! | the operator's | never | never |
-//! | made by a cluster, which has it alone | by that cluster | with that cluster's delete |
-//! | had by several clusters | when all of them have asked for the same | with the last one's delete |
+//! | belongs to the operator | never | never |
+//! | used only by the cluster that created it | when that cluster writes it | when that cluster deletes it |
+//! | used by several clusters | when all of them have requested the same change | when the last of them deletes it |
 //!
-//! An object of a cluster becomes the operator's ([`handover`]) once anybody else manages a part of it, or has custom
-//! resources of such a definition.
+//! An object of a cluster becomes the operator's ([`handover`]) once another field manager owns a part of it, or
+//! another user has custom resources of such a definition.
 //!
-//! `view` in `rewrite` says how labels and annotations are shown. Those that are too large for the host's object are
-//! stored beside it ([`overlays`]).
+//! `view` in `rewrite` defines which labels and annotations a cluster sees. If they are too large for the object on the
+//! host, they are stored separately ([`overlays`]).
 //!
 //! Reading order: [`Rules`], [`HostObject`], [`Agreement`], [`Overlays`].
 
@@ -42,7 +42,7 @@ pub use overlays::{MAX_IN_PLACE, MAX_OVERLAY, Moved, Overlays};
 pub use pending_change::{digest, is_same};
 pub use power::objection;
 
-/// What the configuration lets virtual clusters write. Clones are the same.
+/// What the configuration lets virtual clusters write. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Rules(Arc<ArcSwap<SharedObjects>>);
 

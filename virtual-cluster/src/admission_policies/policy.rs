@@ -54,7 +54,7 @@ impl Kind {
 }
 
 fn object(version: &str, kind: &str, collection: &str, name: &str, spec: &Value) -> Object {
-    // With force, so that the agent becomes the owner of fields that somebody else has written.
+    // With force, so that the agent becomes the owner of fields that another manager has written.
     let path = format!("{collection}/{name}?fieldManager=proxy-agent&force=true");
     let labels = json!({LABEL: "", "app.kubernetes.io/managed-by": "atoll"});
     let body = json!({

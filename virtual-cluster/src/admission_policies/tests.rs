@@ -193,7 +193,7 @@ fn texts_are_quoted() {
         all.iter().map(|object| object.body["spec"]["validations"][0]["expression"].to_string()).collect();
     let expected = Value::from(r#"["a\"b\\'"].all("#).to_string();
     assert!(expressions.iter().any(|it| it.starts_with(expected.trim_end_matches('"'))), "{expressions:?}");
-    // A policy for nobody's labels is there all the same: the number of policies is always the same.
+    // A policy without labels exists too, because the number of policies is constant.
     assert_eq!(
         policies::all(Served { validating: Some("v1"), mutating: Some("v1"), has_cidr: true }, &BTreeSet::new()).len(),
         all.len()

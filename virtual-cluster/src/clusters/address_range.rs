@@ -11,7 +11,7 @@ pub struct AddressRange {
     prefix: u8,
 }
 
-/// Not a range.
+/// The text is not an address range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an address range: write NETWORK/PREFIX without host bits, for example 203.0.113.0/24")]
 pub struct InvalidAddressRange;

@@ -43,7 +43,7 @@ pub(super) fn parse(value: &Value) -> Result<Toleration, TolerationError> {
     Ok(toleration)
 }
 
-/// Found now, and not only when the first pod is refused.
+/// Checks the values, so that an error appears now and not only when the host refuses the first pod.
 fn check(toleration: &Toleration) -> Result<(), TolerationError> {
     let invalid = |reason| Err(TolerationError::Invalid(reason));
     let is_made_of =

@@ -22,7 +22,7 @@ pub const EXTERNAL_IPS: &str = "atoll.dev/external-ips";
 /// The labels and annotations of the Namespace that clients may not write: [`ProtectedKeys`], joined by commas.
 pub const PROTECTED: &str = "atoll.dev/protected-keys";
 
-/// Which custom resources of the namespace clients may not write: `devices.devices.kubeedge.io`, joined by commas.
+/// The custom resources of the namespace that clients may not write: `devices.devices.kubeedge.io`, joined by commas.
 pub const RESERVED: &str = "atoll.dev/reserved-resources";
 
 /// All of them.

@@ -1,8 +1,9 @@
-//! Which state of a namespace is the latest, when two sources tell of it.
+//! Decides which state of a namespace is newest, because states come from two sources.
 //!
-//! The watch tells everything in the order of the host's revisions, but late; an answer to our own request is early,
-//! but may be read when the watch is past it. Per name the higher version wins. A name that is not known is trickier:
-//! an answer older than what the watch has seen is of a namespace that is deleted by now.
+//! The watch delivers all changes in the order of the host's revisions, but with a delay. The response to the agent's
+//! own request arrives earlier, but the watch may already have delivered a newer state. The state with the highest
+//! version wins. If the name is unknown and the response is older than the position of the watch, the namespace has
+//! been deleted since.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -15,21 +16,21 @@ use super::record::{Gone, Phase, Record, Version};
 /// The number of deleted members that are remembered. Events arrive some milliseconds late, so a hundred would suffice.
 const MAX_RECENTLY_DELETED: usize = 1000;
 
-/// All that is known. The index is kept beside the records so that a snapshot is one clone.
+/// The records of all namespaces. The index is kept in addition to them, so that a snapshot is one clone.
 pub(super) struct Ledger {
     records: HashMap<HostNamespace, Record>,
     index: Arc<Index>,
-    /// Members that are gone, for the events about their objects that are still on their way.
+    /// Deleted members, for later events about their objects.
     recently_deleted: Arc<Index>,
     /// The names in `recently_deleted`, oldest first.
     gone: VecDeque<HostNamespace>,
     clusters: HashSet<ClusterName>,
-    /// Up to here the watch has told everything.
+    /// The version up to which the watch has delivered all changes.
     seen: Version,
     is_complete: bool,
 }
 
-/// Where a state comes from.
+/// The source of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Watch,
@@ -55,7 +56,7 @@ impl Ledger {
         Arc::clone(&self.index)
     }
 
-    /// Members that are gone.
+    /// Deleted members.
     pub(super) fn recently_deleted(&self) -> Arc<Index> {
         Arc::clone(&self.recently_deleted)
     }
@@ -68,7 +69,7 @@ impl Ledger {
         self.is_complete = true;
     }
 
-    /// Returns whether anything that others look at has changed.
+    /// Returns whether anything has changed that subscribers read.
     pub(super) fn learn(&mut self, host: &HostNamespace, record: Record, source: Source) -> bool {
         let is_past = record.version <= self.seen;
         if source == Source::Watch {
@@ -80,7 +81,7 @@ impl Ledger {
             None if source == Source::Answer && self.is_complete && is_past => return false,
             _ => {}
         }
-        // The status of a namespace that ends says what is left in it: all of that is news.
+        // The status of a namespace that is being deleted lists its remaining content, so each change is an event.
         let is_news = record.phase == Phase::Terminating
             || known.is_none_or(|known| {
                 (&known.uid, known.phase, &known.claim, known.posture, &known.annotations)
@@ -95,13 +96,13 @@ impl Ledger {
         is_news
     }
 
-    /// Returns whether it was there.
+    /// Returns whether the namespace was known.
     pub(super) fn forget(&mut self, host: &HostNamespace, gone: &Gone) -> bool {
         if let Some(version) = gone.version {
             self.seen = self.seen.max(version);
         }
         let Some(known) = self.records.get(host) else { return false };
-        // Gone are this namespace and those of the same name before it, not one that was made since.
+        // This removes the namespace and its predecessors of the same name, but not one that was created since.
         let is_later = match (gone.version, &gone.uid) {
             (_, Some(uid)) if *uid == known.uid => false,
             (Some(version), _) => known.version > version,
@@ -120,7 +121,7 @@ impl Ledger {
         true
     }
 
-    /// Exchanges the virtual clusters; returns the namespaces that are members now or were.
+    /// Replaces the virtual clusters. Returns the namespaces that are members now or were members before.
     pub(super) fn serve(&mut self, clusters: impl IntoIterator<Item = ClusterName>) -> Vec<HostNamespace> {
         self.clusters = clusters.into_iter().collect();
         self.index = Arc::new(Index::new());
@@ -141,11 +142,11 @@ impl Ledger {
         members.filter(|member| member.cluster == *cluster).collect()
     }
 
-    /// The member that a record makes, whether it is known or not.
+    /// The member for a record, regardless of the index.
     pub(super) fn member_of(&self, host: &HostNamespace, record: &Record) -> Option<Member> {
         let (cluster, name) = record.claim.clone().filter(|(cluster, _)| self.clusters.contains(cluster))?;
-        // One that an earlier version has named gives way to one that is named as today. Both are there only if agents
-        // of both versions have run at the same time.
+        // A namespace with a name of the current version has precedence over one with a name of an earlier version.
+        // Both exist only if agents of both versions have run at the same time.
         if HostNamespace::derive_formerly(&name, &cluster).as_ref() == Some(host) {
             let today = self.records.get(&HostNamespace::derive(&name, &cluster));
             if today.is_some_and(|today| today.claim == record.claim) {
@@ -163,7 +164,7 @@ impl Ledger {
         })
     }
 
-    /// The keys of the labels by which virtual clusters select their nodes, as root namespaces tell them.
+    /// The keys of the labels by which virtual clusters select their nodes, from the annotations of root namespaces.
     pub(super) fn node_labels(&self) -> BTreeSet<String> {
         let mut keys = BTreeSet::new();
         for (_, root) in self.records.iter().filter(|(host, _)| host.is_root()) {
@@ -177,7 +178,7 @@ impl Ledger {
         if recently_deleted.owner(member.host.as_ref()).is_none() {
             self.gone.push_back(member.host.clone());
         }
-        // Cannot be ambiguous: the host name follows from cluster and name.
+        // This cannot be ambiguous, because the host name is derived from the cluster and the virtual name.
         let _ = recently_deleted.insert(member.host, member.cluster, member.name);
         if self.gone.len() > MAX_RECENTLY_DELETED
             && let Some(oldest) = self.gone.pop_front()
@@ -186,9 +187,9 @@ impl Ledger {
         }
     }
 
-    /// Brings the index up to date on a namespace, and on the one to which the same claim led formerly.
+    /// Updates the index for a namespace, and for the namespace that had the same virtual name before.
     fn enter(&mut self, host: &HostNamespace, claim: Option<&(ClusterName, VirtualNamespace)>) {
-        // It may be in the way, or be back.
+        // That one may have to be removed, or become a member again.
         let former = claim.and_then(|(cluster, name)| HostNamespace::derive_formerly(name, cluster));
         let former = former.filter(|former| former != host);
         if let Some(former) = &former {
@@ -206,7 +207,7 @@ impl Ledger {
         let member = record.and_then(|record| self.member_of(host, record));
         let index = Arc::make_mut(&mut self.index);
         let is_entered = member.is_some_and(|member| {
-            // Cannot be ambiguous: of two that the same claim leads to, one is no member.
+            // This cannot be ambiguous: of two namespaces with the same virtual name, only one is a member.
             index.insert(member.host, member.cluster, member.name).is_ok()
         });
         match (is_entered, is_known) {

@@ -1,4 +1,4 @@
-//! What is remembered of a Namespace object.
+//! The part of a Namespace object that the index keeps.
 
 use std::sync::Arc;
 
@@ -15,36 +15,36 @@ pub(super) struct Record {
     pub(super) version: Version,
     pub(super) uid: Arc<str>,
     pub(super) phase: Phase,
-    /// The virtual cluster and the name in it that the labels say, if the host name agrees.
+    /// The virtual cluster and the virtual name in the labels, if the host name matches them.
     pub(super) claim: Option<(ClusterName, VirtualNamespace)>,
     pub(super) posture: Posture,
     /// Its annotations for the admission policies.
     pub(super) annotations: Annotations,
 }
 
-/// What is known of a namespace that is gone.
+/// What is known about a deleted namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Gone {
-    /// Absent if nobody has seen it go.
+    /// `None` if the deletion was not observed.
     pub(super) version: Option<Version>,
     pub(super) uid: Option<Arc<str>>,
 }
 
-/// `metadata.resourceVersion` as a number: etcd's revision, which orders the states of one object (and KEP-5504 makes
-/// that a promise). A version that is no number is older than all others, so it never hides a state.
+/// `metadata.resourceVersion` as a number: etcd's revision, which orders the states of one object (KEP-5504 guarantees
+/// that). A version that is not a number counts as older than all others, so it never hides a state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Version(pub(super) u64);
 
 /// Whether a namespace is being deleted (`NamespacePhase` in core/v1/types.go).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// No.
+    /// It is not being deleted.
     Active,
-    /// Yes: nothing can be created in it any more.
+    /// It is being deleted, so nothing can be created in it.
     Terminating,
 }
 
-/// Not a Namespace object.
+/// The object is not a valid Namespace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a Namespace without a DNS label as its metadata.name, or without metadata.uid")]
 pub struct NotANamespace;
@@ -56,7 +56,7 @@ pub(super) fn parse(namespace: &Value) -> Result<(HostNamespace, Record), NotANa
     let metadata = &namespace["metadata"];
     let host = name(metadata)?;
     let uid = metadata["uid"].as_str().ok_or(NotANamespace)?.into();
-    // The timestamp is there before the namespace controller has written the phase.
+    // The API server sets the timestamp before the namespace controller writes the phase.
     let is_ending = !metadata["deletionTimestamp"].is_null() || namespace["status"]["phase"] == "Terminating";
     let phase = if is_ending { Phase::Terminating } else { Phase::Active };
     let claim = claim(&host, &metadata["labels"]);
@@ -65,7 +65,7 @@ pub(super) fn parse(namespace: &Value) -> Result<(HostNamespace, Record), NotANa
     Ok((host, Record { version, uid, phase, claim, posture, annotations }))
 }
 
-/// Reads what is left of a Namespace.
+/// Reads the metadata of a deleted Namespace.
 pub(super) fn gone(namespace: &Value) -> Result<(HostNamespace, Gone), NotANamespace> {
     let metadata = &namespace["metadata"];
     let gone = Gone { version: Version::of(metadata), uid: metadata["uid"].as_str().map(Into::into) };
@@ -76,8 +76,8 @@ fn name(metadata: &Value) -> Result<HostNamespace, NotANamespace> {
     HostNamespace::new(metadata["name"].as_str().ok_or(NotANamespace)?).map_err(|_| NotANamespace)
 }
 
-/// Labels alone prove nothing: who may label one of their own namespaces on the host could put it into another virtual
-/// cluster. The host name must be the one that we would have given.
+/// Labels alone prove nothing: a user who may label a namespace of the host could assign it to any virtual cluster. So
+/// the host name must also be the one that the agent derives.
 fn claim(host: &HostNamespace, labels: &Value) -> Option<(ClusterName, VirtualNamespace)> {
     let cluster = ClusterName::new(labels[CLUSTER_LABEL].as_str()?).ok()?;
     let name = VirtualNamespace::new(labels[NAMESPACE_LABEL].as_str()?).ok()?;

@@ -1,19 +1,19 @@
-//! How others hear of namespaces.
+//! Subscriptions to changes of namespaces.
 
 use rewrite::HostNamespace;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-/// A place in the stream of changes. Never holds the index up: who is too slow is told so.
+/// A subscription. A slow subscriber never blocks the index: it gets [`NamespaceEvent::Everything`] instead.
 #[derive(Debug)]
 pub struct Subscription(broadcast::Receiver<HostNamespace>);
 
-/// What has changed. Look it up in [`Namespaces`](super::Namespaces): there may be later changes already.
+/// A change. Read the current state from [`Namespaces`](super::Namespaces), which may already have newer changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamespaceEvent {
-    /// This namespace: it is new, is ending, or is gone.
+    /// This namespace was created, changed or deleted.
     Changed(HostNamespace),
-    /// More than is remembered.
+    /// The subscriber has missed changes, so any namespace may have changed.
     Everything,
 }
 
@@ -24,7 +24,7 @@ impl Subscription {
         Self(changes)
     }
 
-    /// The next change; `None` when the index is gone. Dropping the future loses nothing.
+    /// The next change; `None` if the index no longer exists. Cancel-safe.
     pub async fn next(&mut self) -> Option<NamespaceEvent> {
         match self.0.recv().await {
             Ok(host) => Some(NamespaceEvent::Changed(host)),

@@ -50,7 +50,7 @@ async fn nothing_is_shown_before_everything_was_told() {
         assert!(matches!(namespaces.index().owner(b"edge-vc"), Some(Owner::Virtual { .. })));
         assert_eq!(namespaces.index().owner(b"default"), Some(&Owner::Host));
 
-        // An answer is in it at once, and its event changes nothing.
+        // The index has the state from a response at once, and the later event changes nothing.
         let born = namespaces.learn(&namespace("born", 9)).unwrap().unwrap();
         assert_eq!((born.host.as_str(), &*born.uid, born.phase), ("born-vc", "uid-born", Phase::Active));
         assert!(namespaces.index().owner(b"born-vc").is_some());

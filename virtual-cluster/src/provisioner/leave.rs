@@ -39,8 +39,8 @@ impl<A: HostApi> Provisioner<A> {
                 let names: Vec<_> = hosts.iter().take(NAMED).map(HostNamespace::as_str).collect();
                 info!(
                     %cluster, left = hosts.len(), namespaces = ?names, %root,
-                    "the virtual cluster has left the configuration; what it has stays on the host until somebody \
-                     deletes its namespaces (label {label}) and its root namespace"
+                    "the virtual cluster has left the configuration; its objects stay on the host until you \
+                    delete its namespaces (label {label}) and its root namespace"
                 );
                 return Ok(());
             }

@@ -167,7 +167,7 @@ impl<A: HostApi> Provisioner<A> {
                 }
             }
         }
-        // These are not there, or somebody has removed their label.
+        // These do not exist, or their label was removed.
         for heard in unseen.into_values() {
             self.revise_ending(cluster, host, &heard.name, Some(heard)).await?;
         }
@@ -304,8 +304,8 @@ impl<A: HostApi> Provisioner<A> {
     ) -> Result<(), ReconcileError> {
         match (self.confirmed(cluster, mirror).await?, paths::binding(host, mirror)) {
             (Some(wanted), _) => self.ensure_binding(host, &wanted).await,
-            // Without its uid, which would take one more request in each namespace: if somebody else creates the mirror
-            // at the same time, its deletion is an event that repairs it.
+            // The request has no uid, which would need another read in each namespace. If another client creates the
+            // mirror at the same time, the event of its deletion triggers a repair.
             (None, Some(path)) => self.end(host, &path, &json!({"propagationPolicy": BACKGROUND})).await,
             (None, None) => Ok(()),
         }

@@ -26,14 +26,14 @@ use crate::clusters::VirtualClusters;
 use host_client::api::ApiError;
 use host_client::api::HostApi;
 
-/// After the first failure to write a role. The pause doubles with each, up to [`MAX_PAUSE`].
+/// The pause after the first failure to write a role. It doubles with each failure, up to [`MAX_PAUSE`].
 const PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// The pause of a virtual cluster, as a multiple of the time of its last work.
 const REST: u32 = 4;
 
-/// The maximum number of roles that are written for one virtual cluster before the next one's turn.
+/// The maximum number of roles that are written for one virtual cluster before the next virtual cluster is processed.
 const WRITES: usize = 32;
 
 /// The pending work, and when to do it.
@@ -47,11 +47,11 @@ struct Work {
 struct State {
     /// The version of the roles that are fully processed.
     done: Option<Version>,
-    /// Until then the cluster rests.
+    /// The end of the cluster's pause.
     rests: Option<Instant>,
     /// Roles that could not be written, by name.
     failed: HashMap<String, Failure>,
-    /// Roles that cannot be aggregated and were logged already.
+    /// Roles that cannot be aggregated, which has already been logged.
     excessive: HashSet<String>,
 }
 
@@ -60,7 +60,7 @@ struct Failure {
     until: Instant,
 }
 
-/// Keeps the rules of aggregated roles of these virtual clusters, for ever.
+/// Keeps the rules of aggregated roles of these virtual clusters up to date for ever.
 pub async fn keep(api: impl HostApi, roles: Arc<Roles>, clusters: Arc<VirtualClusters>) {
     roles.synced().await;
     let mut changed = roles.changed.subscribe();
@@ -96,7 +96,7 @@ impl Work {
 // === impl State ===
 
 impl State {
-    /// Brings the roles of the cluster up to date. Returns when to come back even if nothing changes.
+    /// Updates the roles of the cluster. Returns when to run again even if nothing changes.
     async fn look_at(&mut self, api: &impl HostApi, roles: &Roles, cluster: &ClusterName) -> Option<Instant> {
         let now = Instant::now();
         let is_due = self.failed.values().any(|failure| failure.until <= now);
@@ -171,8 +171,8 @@ impl State {
     }
 }
 
-/// Writes the rules of a role, if it is still the one that was looked at: somebody who may not grant these rules may
-/// have put another one in its place, which takes in nothing. That change triggers another run.
+/// Writes the rules of a role, if it is still the one that was read: a user who may not grant these rules may have
+/// replaced it by another role that aggregates nothing. That change triggers another run.
 async fn write(api: &impl HostApi, stale: &Stale, rules: &[Rule]) -> Result<(), ApiError> {
     let Ok(name) = SegmentName::new(format!("vc:{}:{}", stale.cluster, stale.name)) else { return Ok(()) };
     let path =
@@ -206,7 +206,7 @@ mod tests {
         "ke".parse().unwrap()
     }
 
-    /// An aggregated role and one that it takes in.
+    /// An aggregated role, and a role that it selects.
     fn roles(permissions: usize) -> [Value; 2] {
         let labels = json!({"atoll.dev/virtual-cluster": "ke"});
         let annotations = json!({"atoll.dev/aggregation-rule": r#"{"clusterRoleSelectors":[{}]}"#});
@@ -220,13 +220,13 @@ mod tests {
         ]
     }
 
-    /// A role as the host has it now.
+    /// The current role on the host.
     fn stored(host: &FakeHost, role: Value) -> Value {
         host.put(PATH, role);
         host.lock().objects[PATH].clone()
     }
 
-    /// Looks at the cluster as often as that asks for, and returns the pauses in between, in seconds.
+    /// Processes the cluster as often as requested, and returns the pauses in between, in seconds.
     async fn settled(host: &FakeHost, roles: &Roles) -> Vec<u64> {
         let (mut state, mut pauses) = (State::default(), Vec::new());
         while let Some(wake) = state.look_at(host, roles, &ke()).await {
@@ -253,7 +253,7 @@ mod tests {
         let host = FakeHost::new();
         let [sum, part] = roles(1);
         let roles = Roles::with([stored(&host, sum), part.clone()]);
-        // The change is not told yet.
+        // The watch has not delivered the change yet.
         host.edit(PATH, |role| role["metadata"]["annotations"] = json!({}));
         assert!(settled(&host, &roles).await.is_empty());
         assert_eq!(host.lock().objects[PATH]["rules"], json!([]));

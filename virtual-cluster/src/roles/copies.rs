@@ -1,8 +1,8 @@
-//! What each virtual cluster has a copy of: the roles of the API server that take in the rules of others.
+//! The copies of the API server's aggregated roles in each virtual cluster.
 //!
-//! A copy is a role of the virtual cluster like any other, with the labels and the `aggregationRule` of the original, and
-//! [aggregation](super::aggregation) keeps its rules: those of the shared roles that the original takes in, which follow the
-//! host, and those of the cluster's own.
+//! A copy is an ordinary role of the virtual cluster, with the labels and the `aggregationRule` of the original.
+//! [Aggregation](super::aggregation) keeps its rules up to date. They consist of the rules of the shared roles that the
+//! original selects, and of the rules of the cluster's own roles.
 
 use kube_wire::status::Reason;
 use rewrite::ClusterName;
@@ -18,12 +18,12 @@ use host_client::api::HostApi;
 // === impl Roles ===
 
 impl Roles {
-    /// Makes the copies that this cluster does not have. Those that are there stay as their cluster has made them.
+    /// Creates the copies that this cluster does not have yet. Existing copies stay as the cluster has changed them.
     pub async fn copy(&self, api: &impl HostApi, cluster: &ClusterName) -> Result<(), ApiError> {
         self.synced().await;
         for copy in self.missing(cluster) {
             match api.create(super::PATH, &copy).await {
-                // Another agent was faster.
+                // Another agent has created it at the same time.
                 Err(error) if error.status().is_none_or(|status| status.reason != Reason::AlreadyExists) => {
                     return Err(error);
                 }
@@ -33,7 +33,7 @@ impl Roles {
         Ok(())
     }
 
-    /// The copies that this cluster does not have, as they are to be.
+    /// The copies to create for this cluster.
     fn missing(&self, cluster: &ClusterName) -> Vec<Value> {
         let known = self.lock();
         let has = |name: &String| known.own.get(cluster).is_some_and(|own| own.roles.contains_key(name));
@@ -43,7 +43,7 @@ impl Roles {
             labels.insert(CLUSTER_LABEL.to_owned(), json!(cluster.as_str()));
             let mut annotations = json!({AGGREGATION_ANNOTATION: role.aggregation});
             if let Some(auto_update) = &role.auto_update {
-                // On the host it must mean nothing; clients see it as the original has it.
+                // It must have no effect on the host. Clients see it as in the original.
                 annotations[parked(AUTO_UPDATE)] = json!(auto_update);
             }
             json!({

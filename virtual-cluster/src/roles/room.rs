@@ -1,16 +1,16 @@
-//! How much the ClusterRoles of a virtual cluster may take in the agent's memory.
+//! The quota for the memory that the ClusterRoles of a virtual cluster use in the agent.
 //!
-//! The agent knows all of them, to aggregate them. Clients make as many as they like, so they are weighed, and the
-//! write that would make them too many is refused, as by a quota.
+//! The agent caches all of them, to aggregate them. Clients can create any number, so the agent estimates their memory,
+//! and refuses a write that would exceed the quota.
 
 use rewrite::ClusterName;
 
 use super::{Role, Roles, Rule};
 
-/// All ClusterRoles of one virtual cluster, in bytes. Those of Kubernetes take some fifty thousand together.
+/// The quota for all ClusterRoles of one virtual cluster, in bytes. Those of Kubernetes together use about 50,000.
 const MOST: usize = 16 << 20;
 
-/// What a role, a rule and a label take beside their texts, roughly and not less.
+/// The overhead of a role, a rule and a label in addition to their texts. This is a rough upper estimate.
 const ROLE: usize = 512;
 const PART: usize = 96;
 
@@ -27,12 +27,12 @@ pub struct NoRoom {
 // === impl Roles ===
 
 impl Roles {
-    /// Whether a virtual cluster may have a role of this weight, in place of the one of its name. What is known of the
-    /// others may be a moment old.
+    /// Whether a virtual cluster may have a role of this weight, in place of the role with the same name. The known
+    /// state may be slightly out of date.
     pub fn has_room(&self, cluster: &ClusterName, name: &str, weight: usize) -> Result<(), NoRoom> {
         let known = self.lock();
         let roles = || known.own.get(cluster).into_iter().flat_map(|own| &own.roles);
-        // What does not grow is always taken.
+        // A write that does not grow a role is always allowed.
         if roles().any(|(own, role)| own == name && role.weight >= weight) {
             return Ok(());
         }
@@ -45,7 +45,7 @@ impl Roles {
 // === impl Role ===
 
 impl Role {
-    /// What it takes in memory without its name.
+    /// The memory that it uses, without its name.
     pub(super) fn weigh(&self) -> usize {
         let labels = self.labels.iter().map(|(key, value)| PART + key.len() + value.len());
         let texts = [&self.aggregation, &self.auto_update].into_iter().flatten().map(String::len);
@@ -53,7 +53,7 @@ impl Role {
     }
 }
 
-/// What these rules take in memory.
+/// The memory that these rules use.
 pub(super) fn weight(rules: &[Rule]) -> usize {
     rules.iter().map(|rule| PART + rule.text.len()).sum()
 }
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(roles.has_room(&ke, "d", weight(large / 2)), Ok(()));
         assert!(roles.has_room(&ke, "d", weight(large)).is_err());
         assert_eq!(roles.has_room(&other, "d", weight(large)), Ok(()));
-        // One that is there counts once, and may always become smaller.
+        // An existing role counts once, and may always become smaller.
         assert_eq!(roles.has_room(&ke, "c", weight(large + large / 2)), Ok(()));
         assert!(roles.has_room(&ke, "c", weight(2 * large)).is_err());
         let full = Roles::with([role("a", MOST), role("b", MOST)]);

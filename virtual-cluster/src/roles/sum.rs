@@ -1,5 +1,5 @@
-//! The rules of an aggregated ClusterRole: the distinct rules of all roles that it selects, in the order of the selectors
-//! and of the names.
+//! The rules of an aggregated ClusterRole: the distinct rules of all roles that it selects, in the order of the
+//! selectors and of the names.
 //!
 //! Clients write both the selectors and the roles, so the work is charged to a [`Budget`], and a sum that exceeds the
 //! limits of a role is an error. This reads a [`Snapshot`] and holds no lock.
@@ -15,11 +15,12 @@ use serde::Deserialize;
 use super::room::NoRoom;
 use super::{Role, Rule, Version};
 
-/// The rules of one role, in bytes of JSON. With its metadata it must fit into etcd (`--max-request-bytes`, 1.5 MiB).
+/// The maximum length of the rules of one role, in bytes of JSON. With its metadata, the role must fit into etcd
+/// (`--max-request-bytes`, 1.5 MiB).
 const MAX_BYTES: usize = 1 << 20;
 
-/// The budget for all sums of one virtual cluster: a unit is a compared label, or sixteen bytes that are read. The whole
-/// budget takes about a second.
+/// The budget for all sums of one virtual cluster: a unit is a compared label, or sixteen bytes that are read. The
+/// whole budget takes about a second.
 const BUDGET: u64 = 20_000_000;
 
 /// The roles that a virtual cluster sees, at one point in time.
@@ -36,7 +37,7 @@ pub(super) struct Stale {
     pub(super) cluster: ClusterName,
     /// Its name in the virtual cluster.
     pub(super) name: String,
-    /// The role that was looked at, in this version: another one may have other authors.
+    /// The uid and version of the role that was read. Another version may have another author.
     pub(super) uid: String,
     pub(super) resource_version: String,
     /// The aggregated rules.
@@ -167,7 +168,7 @@ impl Budget {
 // === impl Selector ===
 
 impl Selector {
-    /// As `LabelSelectorAsSelector` in apimachinery's meta/v1: what is empty selects everything.
+    /// Like `LabelSelectorAsSelector` in apimachinery's meta/v1: an empty selector selects everything.
     fn parse(self) -> Option<LabelSelector> {
         let labels = self.match_labels.unwrap_or_default();
         let labels =

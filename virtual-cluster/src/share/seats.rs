@@ -1,9 +1,9 @@
 //! Seats of the host's API Priority and Fairness (KEP-1040) for responses that stream.
 //!
 //! A list occupies seats until the API server has sent it, which takes as long as the client needs to read it. A watch
-//! occupies seats until its initial events are sent (`WatchInitialized` in apiserver's `pkg/util/flowcontrol`). All virtual
-//! clusters share the seats of a priority level. So the responses of one cluster may occupy only some of the seats at a
-//! time, and further requests wait, as they do in the host's own queues.
+//! occupies seats until its initial events are sent (`WatchInitialized` in apiserver's `pkg/util/flowcontrol`). All
+//! virtual clusters share the seats of a priority level. So the responses of one cluster may occupy only some of the
+//! seats at a time, and further requests wait, as they do in the host's own queues.
 
 use std::future::pending;
 use std::pin::Pin;
@@ -255,7 +255,7 @@ mod tests {
         }
     }
 
-    /// A body that nobody polls keeps its seats until its time is over.
+    /// A body that is not polled keeps its seats until its time is over.
     #[tokio::test(start_paused = true)]
     async fn a_response_that_is_not_read_is_overdue() {
         let seats = Seats::default();

@@ -1,4 +1,4 @@
-//! The configuration of what virtual clusters share.
+//! The configuration of shared objects.
 
 use kube_wire::gvr::GroupResource;
 use ops::config::Located;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::Kind;
 
-/// What virtual clusters may write of what they share.
+/// The shared objects that virtual clusters may write.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SharedObjects {
@@ -14,7 +14,7 @@ pub struct SharedObjects {
     pub writable: Vec<Located<String>>,
     /// Restrictions on CustomResourceDefinitions of virtual clusters.
     pub custom_resource_definitions: CustomResourceDefinitions,
-    /// What a StorageClass of a virtual cluster may say.
+    /// Restrictions on StorageClasses of virtual clusters.
     pub storage_classes: StorageClasses,
 }
 
@@ -28,13 +28,13 @@ pub struct CustomResourceDefinitions {
     pub allowed_groups: Vec<Located<String>>,
 }
 
-/// What a StorageClass of a virtual cluster may say.
+/// Restrictions on StorageClasses of virtual clusters.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StorageClasses {
-    /// Its `provisioner` is one of these.
+    /// The allowed values of `provisioner`.
     pub provisioners: Vec<String>,
-    /// Its `mountOptions` are among these.
+    /// The allowed values in `mountOptions`.
     pub mount_options: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl SharedObjects {
         self.writable.iter().any(|writable| is_listed(writable))
     }
 
-    /// Whether this is a write of such a kind, which roles decide about then.
+    /// Whether this is a write of such a kind, so that roles decide about it.
     pub fn let_do(&self, resource: GroupResource<'_>, subresource: &str, verb: &str) -> bool {
         let is_write = match subresource {
             "" => matches!(verb, "create" | "update" | "patch" | "delete" | "deletecollection"),
@@ -86,8 +86,9 @@ impl CustomResourceDefinitions {
 
 impl Default for CustomResourceDefinitions {
     fn default() -> Self {
-        // The groups that kube-apiserver protects (`IsProtectedCommunityGroup` in apiextensions-apiserver's `apihelpers`),
-        // those of the special interest groups, and those of KubeEdge, whose controllers run on most hosts.
+        // The groups that kube-apiserver protects (`IsProtectedCommunityGroup` in apiextensions-apiserver's
+        // `apihelpers`), those of the special interest groups, and those of KubeEdge, whose controllers run on most
+        // hosts.
         let reserved = ["k8s.io", "kubernetes.io", "x-k8s.io", "kubeedge.io"];
         Self { reserved_groups: reserved.map(str::to_owned).into(), allowed_groups: Vec::new() }
     }

@@ -1,7 +1,7 @@
 //! The CustomResourceDefinitions of each virtual cluster.
 //!
-//! Every virtual cluster has the operator's definitions. A definition that belongs to virtual clusters alone exists
-//! only for those that have it.
+//! Every virtual cluster sees the operator's definitions. A definition that belongs to virtual clusters alone exists
+//! only for the clusters that created it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,26 +22,26 @@ pub const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 const GROUP: &str = "/apis/apiextensions.k8s.io/v1";
 
-/// How long it takes to notice that a host that served none serves definitions.
+/// The interval between checks whether a host without CustomResourceDefinitions serves them now.
 const UNSERVED: Duration = Duration::from_secs(60);
-/// How often a host is asked that does not answer.
+/// The interval of retries if the host does not respond.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Keeps who has what.
+/// The cache of definitions and of the virtual clusters that have them.
 #[derive(Debug, Default)]
 pub struct Definitions {
     known: Mutex<Known>,
     synced: watch::Sender<bool>,
-    /// Counts the changes.
+    /// The number of changes.
     changes: watch::Sender<u64>,
 }
 
-/// What is left out for one virtual cluster.
+/// The resources that one virtual cluster does not see.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hidden {
-    /// As `resource.group`.
+    /// The resources, as `resource.group`.
     pub resources: BTreeSet<String>,
-    /// Groups in which there is nothing else.
+    /// The groups that have no other resources.
     pub groups: BTreeSet<String>,
 }
 
@@ -60,7 +60,7 @@ struct Definition {
 // === impl Definitions ===
 
 impl Definitions {
-    /// Keeps this up to date, for ever. A host that serves no definitions has none.
+    /// Keeps the cache up to date for ever. If the host does not serve definitions, the cache is empty.
     pub async fn keep(&self, api: Api) {
         loop {
             match api.get(GROUP).await {
@@ -83,14 +83,14 @@ impl Definitions {
         }
     }
 
-    /// Takes what happens to them, for ever.
+    /// Records all changes, for ever.
     pub async fn follow(&self, mut following: impl Following) {
         loop {
             self.take(&following.next().await);
         }
     }
 
-    /// Takes a change of the host over.
+    /// Records a change on the host.
     pub fn take(&self, change: &Change) {
         match change {
             Change::Synced => drop(self.synced.send_replace(true)),
@@ -109,24 +109,23 @@ impl Definitions {
         self.lock().insert(name(object).to_owned(), Definition { uid, owners, is_claimed });
     }
 
-    /// Waits until every definition was told once.
+    /// Waits until the first list is complete.
     pub async fn synced(&self) {
         let mut synced = self.synced.subscribe();
         synced.wait_for(|synced| *synced).await.expect("the sender is borrowed from self");
     }
 
-    /// Changes whenever a definition does.
+    /// Changes whenever a definition changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// A number that changes whenever a definition does.
+    /// A number that changes whenever a definition changes.
     pub fn generation(&self) -> u64 {
         *self.changes.borrow()
     }
 
-    /// Whether the definition of this name belongs to virtual clusters alone; `None` if there is no such definition, as
-    /// far as this agent knows.
+    /// Whether the definition with this name belongs to virtual clusters alone; `None` if no such definition is known.
     pub fn is_of_clusters(&self, name: &str) -> Option<bool> {
         self.lock().get(name).map(|definition| definition.owners.is_some())
     }
@@ -137,18 +136,18 @@ impl Definitions {
         known.iter().filter(|(_, definition)| definition.is_claimed).map(|(name, _)| name.clone()).collect()
     }
 
-    /// The uid of the definition of this name, if there is one.
+    /// The uid of the definition with this name, if there is one.
     pub fn uid(&self, name: &str) -> Option<Arc<str>> {
         self.lock().get(name).map(|definition| Arc::clone(&definition.uid))
     }
 
-    /// Whether there is such a resource for others only.
+    /// Whether the resource exists only for other virtual clusters.
     pub fn hide(&self, resource: GroupResource<'_>, cluster: &str) -> bool {
         let name = format!("{}.{}", resource.resource, resource.group);
         self.lock().get(&name).is_some_and(|definition| definition.is_foreign(cluster))
     }
 
-    /// All definitions that only others have, and those of the operator that are `unserved`.
+    /// All definitions that only other virtual clusters have, and those of the operator that are `unserved`.
     pub fn hidden_from(&self, cluster: &str, unserved: &BTreeSet<String>) -> Hidden {
         let mut hidden = Hidden::default();
         let mut seen = BTreeSet::new();
@@ -181,7 +180,7 @@ impl Definitions {
 // === impl Definition ===
 
 impl Definition {
-    /// Whether all who have it are others.
+    /// Whether only other virtual clusters have it.
     fn is_foreign(&self, cluster: &str) -> bool {
         self.owners.as_ref().is_some_and(|owners| !owners.contains(cluster))
     }

@@ -1,7 +1,7 @@
 //! Hands a virtual cluster's definition over to the host's operator, if the operator uses it too.
 //!
-//! Anybody who manages a part of a definition, or has objects of it, relies on it, and must not lose it because of a
-//! virtual cluster. So the agent removes the label by which the definition belongs to virtual clusters alone.
+//! If another user manages a part of a definition, or has objects of its kind, a virtual cluster must not be able to
+//! delete it. So the agent removes the label that says that the definition belongs to virtual clusters alone.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The interval of retries if the host does not answer.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Hands over every definition that somebody else manages too, for ever.
+/// Hands over every definition that a field manager outside virtual clusters also manages, for ever.
 pub async fn keep(api: impl HostApi, definitions: &Definitions) {
     let mut changes = definitions.changes();
     loop {
@@ -41,7 +41,7 @@ pub async fn keep(api: impl HostApi, definitions: &Definitions) {
     }
 }
 
-/// Hands a definition over to the operator. Tries again if somebody changes it meanwhile.
+/// Hands a definition over to the operator. Tries again after a concurrent change.
 pub async fn hand_over(api: &impl HostApi, name: &str, why: &str) -> Result<(), ApiError> {
     // No definition has a name that is not a valid path segment.
     let Ok(name) = SegmentName::new(name.to_owned()) else { return Ok(()) };

@@ -47,10 +47,10 @@ impl Instances {
         format!("{}/namespaces/{namespace}/{}", self.base, self.plural)
     }
 
-    /// Whether there are any that the operator has made: in namespaces of no virtual cluster, or without the label of a
-    /// virtual cluster where there are no namespaces. Those of clusters that do not have the definition are none of the
-    /// operator's: a token of such a cluster can make one directly at the host, one can be made while the cluster
-    /// leaves the definition, and nobody must take it away from those that have it.
+    /// Whether the operator has created instances: in a namespace of no virtual cluster or, if they are cluster-scoped,
+    /// without the label of a virtual cluster. Instances of clusters that do not have the definition do not count: a
+    /// token of such a cluster can create one directly at the host, and one can be created while the cluster leaves the
+    /// definition. Neither may take the definition away from the clusters that have it.
     pub async fn any_outside(&self, api: &impl HostApi, definition: &HostObject) -> Result<bool, ApiError> {
         let found = if definition.owners().all(|owner| ClusterName::new(owner).is_err()) {
             api.any(&self.path(), "", |_: Partial| true).await
@@ -62,7 +62,7 @@ impl Instances {
             api.any(&self.path(), &format!("!{CLUSTER_LABEL}"), |_: Partial| true).await
         };
         match found {
-            // The definition is not in force: there can be none.
+            // The definition is not in force, so there are no instances.
             Err(error) if error.is_not_found() => Ok(false),
             found => found,
         }
@@ -140,7 +140,7 @@ mod tests {
         };
         put("x.ke", json!({CLUSTER_LABEL: "ke"}));
         assert!(!is_any_outside(&host, &definition("Cluster", &["ke", "hz"])).await);
-        // It may be on its way out.
+        // It may be about to be deleted.
         assert!(!is_any_outside(&host, &definition("Cluster", &["hz"])).await);
         assert!(is_any_outside(&host, &definition("Cluster", &[])).await);
         put("plain", json!({}));

@@ -1,13 +1,14 @@
-//! Kinds of which virtual clusters may have objects of their own, if the configuration says so.
+//! The shared kinds that virtual clusters may write, if the configuration allows it.
 //!
-//! Other shared kinds act on nodes or on the network of the whole host, and are its operator's in any case.
+//! Objects of other shared kinds act on nodes or on the network of the whole host, so they always belong to the
+//! operator.
 
 use std::fmt;
 use std::str::FromStr;
 
 use kube_wire::gvr::GroupResource;
 
-/// A kind that can be written.
+/// A shared kind that virtual clusters may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// In the group `apiextensions.k8s.io`.
@@ -26,7 +27,7 @@ pub enum Kind {
     VolumeAttributesClass,
 }
 
-/// The text is none of the kinds.
+/// The text is not one of the kinds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "virtual clusters cannot write `{text}`; supported are {}, and resources of `customResources` with `objects: \

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Puts a patch over a value.
+/// Applies a patch to a value.
 pub fn merge(into: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         into.clone_from(patch);
@@ -27,7 +27,7 @@ mod tests {
 
     use super::*;
 
-    /// Those of RFC 7396, appendix A, whose target is not a scalar.
+    /// The examples of RFC 7396, appendix A, whose target is not a scalar.
     #[test]
     fn the_rfcs_own_examples() {
         for (target, patch, expected) in [

@@ -18,7 +18,7 @@ const APPROVAL: &str = "api-approved.kubernetes.io";
 /// Labels or annotations.
 pub(super) type Keys = BTreeMap<String, String>;
 
-/// An object of the host's, by `metadata`.
+/// An object of the host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostObject {
     value: Value,
@@ -29,7 +29,7 @@ pub struct HostObject {
 /// An overlay, and where it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Whose it is.
+    /// The virtual cluster that it belongs to.
     pub id: StoredId,
     /// The labels and annotations.
     pub overlay: Overlay,
@@ -46,7 +46,7 @@ pub struct Overlay {
     #[serde(skip_serializing_if = "Keys::is_empty")]
     /// The annotations.
     pub annotations: Keys,
-    /// By manager, the labels and annotations of its last apply: what the next one leaves out, goes.
+    /// By manager, the labels and annotations of its last apply. The next apply removes those that it does not contain.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub applied: BTreeMap<String, Applied>,
     /// The [digest](super::digest) of the change that the cluster has requested and that awaits the
@@ -95,7 +95,7 @@ impl HostObject {
         !self.metadata()["labels"][SHARED_LABEL].is_null()
     }
 
-    /// Whether it belongs to virtual clusters alone: one of them created it, and nobody else manages a part of it.
+    /// Whether it belongs to virtual clusters alone: one of them created it, and no other manager owns a part of it.
     pub fn is_of_clusters(&self) -> bool {
         self.is_marked() && !is_managed_outside(self.metadata())
     }
@@ -147,13 +147,13 @@ impl HostObject {
         }
     }
 
-    /// All that have it.
+    /// All virtual clusters that have the object.
     pub fn owners(&self) -> impl Iterator<Item = &str> {
         let annotations = self.metadata()["annotations"].as_object().into_iter().flatten();
         annotations.filter_map(|(key, _)| key.strip_prefix(OVERLAY_PREFIX))
     }
 
-    /// Whether somebody else than the cluster has it.
+    /// Whether another virtual cluster has the object too.
     pub fn has_others(&self, cluster: &str) -> bool {
         self.owners().any(|owner| owner != cluster)
     }
@@ -163,7 +163,7 @@ impl HostObject {
         serde_json::from_value(self.metadata()[key].clone()).unwrap_or_default()
     }
 
-    /// Makes it one that virtual clusters have made.
+    /// Marks the object as created by a virtual cluster.
     pub fn mark(&mut self) {
         self.map("labels").insert(SHARED_LABEL.to_owned(), json!(""));
     }
@@ -179,7 +179,7 @@ impl HostObject {
         }
     }
 
-    /// The cluster has this of it from now on.
+    /// Adds the cluster to those that have the object, or replaces its overlay.
     pub fn join(&mut self, cluster: &str, overlay: &Overlay) {
         self.annotate(cluster, overlay.text());
     }
@@ -190,7 +190,7 @@ impl HostObject {
         annotations.insert(format!("{OVERLAY_PREFIX}{cluster}"), text.into());
     }
 
-    /// The cluster has it no more, and watches can tell that it had.
+    /// Removes the cluster from those that have the object. Watches can still see that it had the object before.
     pub fn leave(&mut self, cluster: &str) {
         let is_marked = self.is_marked();
         let annotations = self.map("annotations");
@@ -228,7 +228,7 @@ impl HostObject {
         }
     }
 
-    /// The same object with what another one says beside `metadata` and `status`.
+    /// The same object with all fields of `other` except `metadata` and `status`.
     #[must_use]
     pub fn saying(&self, other: &Value) -> Self {
         let mut said = Map::new();
@@ -265,8 +265,8 @@ fn is_of_cluster(entry: &Value) -> bool {
     entry["manager"].as_str().is_some_and(|manager| manager.starts_with(MANAGER_PREFIX))
 }
 
-/// Whether anybody outside virtual clusters manages a part of the object other than its status and finalizers, which
-/// the host's own controllers write.
+/// Whether a manager outside virtual clusters owns a part of the object other than its status and finalizers, which the
+/// host's own controllers write.
 fn is_managed_outside(metadata: &Value) -> bool {
     metadata["managedFields"].as_array().into_iter().flatten().any(|entry| {
         let is_ours = is_of_cluster(entry) || entry["manager"] == ANCIENT;
@@ -288,12 +288,12 @@ fn is_claim(key: &str, value: &Value) -> bool {
 // === impl Overlay ===
 
 impl Overlay {
-    /// As it is stored.
+    /// The overlay as it is stored.
     pub fn text(&self) -> String {
         serde_json::to_string(self).expect("maps with texts for keys are JSON")
     }
 
-    /// The labels and annotations of an object as its client wants them, over those that the host has.
+    /// Sets the labels and annotations that a client wants, without those that the operator's object on the host has.
     pub fn set(&mut self, wanted: &Value, host: &HostObject) {
         let over = |key: &str| {
             let mut keys: Keys = serde_json::from_value(wanted[key].clone()).unwrap_or_default();
@@ -306,8 +306,8 @@ impl Overlay {
         (self.labels, self.annotations) = (over("labels"), over("annotations"));
     }
 
-    /// Puts what a manager applies over what is there; what it has applied before and does not now goes, unless another
-    /// one applies it too.
+    /// Applies the keys of a manager. Keys that it applied before and does not apply now are removed, unless another
+    /// manager applies them too.
     pub fn apply(&mut self, manager: &str, wanted: &Value) {
         let given = |key: &str| serde_json::from_value::<Keys>(wanted[key].clone()).unwrap_or_default();
         let (labels, annotations) = (given("labels"), given("annotations"));
@@ -375,7 +375,7 @@ mod tests {
         for (fields, is_of_clusters) in [
             (json!({"f:spec": {"f:group": {}}}), false),
             (json!({"f:value": {}}), false),
-            // `kubectl apply` of what is there already.
+            // `kubectl apply` of an object that already exists.
             (
                 json!({"f:metadata": {"f:annotations": {"f:kubectl.kubernetes.io/last-applied-configuration": {}}}}),
                 false,

@@ -37,21 +37,21 @@ const OF: &str = "atoll.dev/overlay-of";
 const DATA: &str = "overlay";
 
 /// The maximum bytes of cached overlays, so that not every read of an object needs a second read.
-const MAX_KEPT: usize = 16 * 1024 * 1024;
+const MAX_CACHED: usize = 16 * 1024 * 1024;
 
 /// The cache of recently read or written overlays.
 #[derive(Debug, Default)]
 pub struct Overlays {
-    kept: Mutex<Kept>,
+    cache: Mutex<Cache>,
 }
 
-/// Which overlay.
+/// The key of a cached overlay.
 type Key = (String, StoredId);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Cache {
     shown: HashMap<Key, Bytes>,
-    /// The oldest first.
+    /// The keys, oldest first.
     order: VecDeque<Key>,
     size: usize,
 }
@@ -101,14 +101,14 @@ impl Overlays {
         id
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Kept ===
+// === impl Cache ===
 
-impl Kept {
+impl Cache {
     fn keep(&mut self, key: Key, shown: Bytes) {
         self.size += shown.len();
         if let Some(before) = self.shown.insert(key.clone(), shown) {
@@ -116,7 +116,7 @@ impl Kept {
         } else {
             self.order.push_back(key);
         }
-        while self.size > MAX_KEPT
+        while self.size > MAX_CACHED
             && let Some(oldest) = self.order.pop_front()
         {
             self.size -= self.shown.remove(&oldest).map_or(0, |shown| shown.len());
@@ -197,12 +197,12 @@ mod tests {
 
     #[test]
     fn the_oldest_make_room() {
-        let mut kept = Kept::default();
+        let mut cache = Cache::default();
         let key = |bits| ("ke".to_owned(), StoredId::new(bits));
         for bits in 0..5 {
-            kept.keep(key(bits), Bytes::from(vec![b'a'; MAX_KEPT / 3]));
+            cache.keep(key(bits), Bytes::from(vec![b'a'; MAX_CACHED / 3]));
         }
-        assert_eq!(kept.order, [key(2), key(3), key(4)]);
-        assert!(kept.size <= MAX_KEPT && kept.shown.len() == 3);
+        assert_eq!(cache.order, [key(2), key(3), key(4)]);
+        assert!(cache.size <= MAX_CACHED && cache.shown.len() == 3);
     }
 }

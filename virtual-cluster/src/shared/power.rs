@@ -1,11 +1,11 @@
-//! What an object of a virtual cluster must not say, since it acts on the whole host.
+//! Fields that an object of a virtual cluster must not set, because they act on the whole host.
 
 use serde_json::Value;
 
 use super::Kind;
 use crate::shared::config::SharedObjects;
 
-/// Why an object of this kind is refused; `None` if it may be.
+/// Why an object of this kind is refused; `None` if it is allowed.
 pub fn objection(kind: Kind, object: &Value, rules: &SharedObjects) -> Option<String> {
     match kind {
         Kind::CustomResourceDefinition => of_definition(&object["spec"], rules),
@@ -19,7 +19,7 @@ pub fn objection(kind: Kind, object: &Value, rules: &SharedObjects) -> Option<St
 
 fn of_definition(spec: &Value, rules: &SharedObjects) -> Option<String> {
     if spec["conversion"]["strategy"] == "Webhook" {
-        // The API server of the host would call whatever address is there.
+        // The API server of the host would call any address that the client chooses.
         let why = "spec.conversion.strategy \"Webhook\" is not served by virtual clusters: use \"None\"";
         return Some(why.to_owned());
     }
@@ -50,7 +50,7 @@ fn of_storage_class(class: &Value, rules: &SharedObjects) -> Option<String> {
              (sharedObjects.storageClasses.mountOptions of the proxy-agent)"
         ));
     }
-    // `csi.storage.k8s.io/provisioner-secret-namespace` and its like: a driver reads them with rights of its own.
+    // For example `csi.storage.k8s.io/provisioner-secret-namespace`: a driver reads the Secret with its own rights.
     let mut parameters = class["parameters"].as_object().into_iter().flatten();
     let (secret, _) = parameters.find(|(key, _)| key.to_ascii_lowercase().contains("secret"))?;
     Some(format!("parameters[{secret:?}] would let the driver read a Secret of the host cluster: leave it out"))

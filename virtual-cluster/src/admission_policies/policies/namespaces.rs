@@ -16,7 +16,7 @@ pub(super) fn members() -> Value {
         "[object, oldObject].exists(it, it != null && has(it.metadata.labels) \
          && ('{CLUSTER_LABEL}' in it.metadata.labels || '{ROOT_LABEL}' in it.metadata.labels))"
     );
-    // The labels before the write: the write itself must not decide who may make it.
+    // These are the labels before the write: the write itself must not determine whether it is allowed.
     let labels = "[oldObject, object].filter(it, it != null).map(it, it.?metadata.?labels.orValue({}))[0]";
     let through = format!(
         "['{CLUSTER_LABEL}', '{ROOT_LABEL}'].exists(key, key in variables.labels \

@@ -137,7 +137,7 @@ fn history() -> impl Strategy<Value = Vec<(u64, bool, u32)>> {
 }
 
 proptest! {
-    /// Whatever is told in whatever order, the index has for each claim the one namespace that the records say.
+    /// Regardless of the order of changes, the index has one namespace for each virtual name, as the records require.
     #[test]
     fn at_most_one_namespace_has_a_name(steps in prop::collection::vec((any::<bool>(), 0_u8..3), 1..20)) {
         let (name, today, former) = long();
@@ -167,7 +167,7 @@ proptest! {
     #[test]
     fn the_last_state_wins(history in history(), answers in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..4), 0..6)) {
         let mut ledger = complete();
-        // An answer is read some events before or after the watch tells of it.
+        // A response is read some events before or after the watch delivers the same state.
         let mut late: Vec<(usize, u64, u32)> = answers
             .iter()
             .filter_map(|(index, delay)| {
