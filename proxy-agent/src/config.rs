@@ -22,72 +22,72 @@ use virtual_cluster::shared::config::SharedObjects;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProxyAgentConfiguration {
-    /// The agents' listeners of the proxy-servers; every one is dialled.
+    /// The addresses of the proxy-servers for agents. The agent dials all of them.
     pub servers: Vec<Located<Authority>>,
-    /// Who this agent is.
+    /// The identity of this agent.
     pub identity: Identity,
-    /// The API server behind this agent; needed where there are virtual clusters.
+    /// The API server of the host cluster. Virtual clusters need it.
     #[serde(default)]
     pub host: Option<Located<Host>>,
-    /// Slices of the host cluster.
+    /// The virtual clusters of the host cluster.
     #[serde(default)]
     pub virtual_clusters: Vec<Located<VirtualCluster>>,
-    /// What virtual clusters may write of what they share.
+    /// The shared objects that virtual clusters may write.
     #[serde(default)]
     pub shared_objects: SharedObjects,
     /// Labels and annotations of Namespaces that clients may not write, in addition to those that are always protected.
     #[serde(default = "default_protected_keys")]
     pub protected_namespace_keys: Vec<Located<String>>,
-    /// Whole clusters.
+    /// The physical clusters.
     #[serde(default)]
     pub physical_clusters: Vec<Located<PhysicalCluster>>,
-    /// What becomes of a node port that another virtual cluster has.
+    /// What to do if a requested node port belongs to another virtual cluster.
     #[serde(default)]
     pub taken_node_ports: TakenNodePorts,
     /// How custom resources without namespaces are served.
     #[serde(default)]
     pub custom_resources: Vec<Located<CustomResource>>,
-    /// What else may be dialled from the cloud: `NETWORK/PREFIX:PORT` or `HOST:PORT`.
+    /// Other destinations that clients may reach: `NETWORK/PREFIX:PORT` or `HOST:PORT`.
     #[serde(default)]
     pub destinations: Vec<Located<String>>,
-    /// Where to listen.
+    /// The addresses to listen on.
     #[serde(default)]
     pub listeners: Listeners,
-    /// How long streams may take to end when the process is asked to stop.
+    /// The time that streams have to end when the process stops.
     #[serde(default = "default_drain")]
     pub drain: Duration,
 }
 
-/// A client certificate, and who the proxy-server must be.
+/// The client certificate, and the CA of the proxy-servers.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Identity {
-    /// PEM; its common name is this agent's identity.
+    /// In PEM. Its common name is the identity of this agent.
     pub certificate: Located<FilePath>,
-    /// PEM, PKCS#8.
+    /// In PEM, as PKCS#8.
     pub key: Located<FilePath>,
-    /// PEM; signed the proxy-servers' certificates.
+    /// In PEM. The CA that has signed the certificates of the proxy-servers.
     #[serde(rename = "serverCA")]
     pub server_ca: Located<FilePath>,
 }
 
-/// What becomes of a Service whose node port another virtual cluster of the host has.
+/// What to do with a Service whose node port belongs to another virtual cluster of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TakenNodePorts {
-    /// It gets another one, and is shown with the one that it asked for.
+    /// The host gives it another port. The client sees the requested port.
     #[default]
     Replace,
-    /// It is refused, as by any API server.
+    /// Refuse it, as any API server does.
     Refuse,
 }
 
-/// A whole cluster.
+/// A physical cluster.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PhysicalCluster {
-    /// Its name in both configurations.
+    /// The name, which is the same in both configurations.
     pub name: ClusterName,
-    /// Its API server, as this agent reaches it.
+    /// The address of its API server for this agent.
     pub api_server: Authority,
 }
 
@@ -117,7 +117,7 @@ impl ProxyAgentConfiguration {
         Customs::new(self.custom_resources.iter().map(|custom| (custom.resource.clone(), custom.objects)))
     }
 
-    /// What clients may not write in namespaces of virtual clusters.
+    /// What clients of virtual clusters may not write in their namespaces.
     pub fn reserved(&self) -> Reserved {
         let resources = self.custom_resources.iter().filter(|custom| !custom.objects.is_written());
         Reserved { keys: self.protected_keys(), resources: resources.map(|custom| custom.resource.clone()).collect() }
@@ -125,11 +125,11 @@ impl ProxyAgentConfiguration {
 
     /// Labels and annotations of Namespaces that clients may not write.
     pub fn protected_keys(&self) -> ProtectedKeys {
-        // Others have been refused by then.
+        // The checks have already refused other values.
         ProtectedKeys::new(self.protected_namespace_keys.iter().filter_map(|pattern| pattern.parse().ok()))
     }
 
-    /// What this agent tells a proxy-server that it serves.
+    /// The offer of this agent to a proxy-server.
     pub fn offers(&self) -> Vec<Offer> {
         let virtuals =
             self.virtual_clusters.iter().map(|cluster| Offer { name: cluster.name.clone(), mode: Mode::Virtual });

@@ -1,8 +1,8 @@
-//! The resources that the host serves, with what decisions need: whether they are namespaced, their kind, and whether
-//! they are custom.
+//! The resources that the host serves, with the facts on which plans depend: whether they are namespaced, their kind,
+//! and whether they are custom.
 //!
-//! [`Discovery::keep`] reads discovery every minute, and when a CustomResourceDefinition changes. A look-up uses the last
-//! result, regardless of its age, and reads again only if it lacks the resource. Only authorised requests look up
+//! [`Discovery::keep`] reads discovery every minute, and when a CustomResourceDefinition changes. A look-up uses the
+//! last result, regardless of its age, and reads again only if it lacks the resource. Only authorised requests look up
 //! resources.
 
 mod read;
@@ -32,14 +32,14 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The timeout of a read, and of a look-up that waits for another's read.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is known of one resource.
+/// The known facts about one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resource {
-    /// Its kind, for the places of names in its objects.
+    /// The kind, which determines the places of names in objects.
     pub(crate) kind: String,
-    /// Whether its objects are in namespaces.
+    /// Whether it is namespaced.
     pub(crate) namespaced: bool,
-    /// Whether a CustomResourceDefinition says what it is. Aggregated APIs are neither custom nor kube-apiserver's own.
+    /// Whether a CustomResourceDefinition defines it. Resources of aggregated APIs are neither custom nor built in.
     pub(crate) custom: bool,
 }
 
@@ -47,22 +47,22 @@ pub(crate) struct Resource {
 #[derive(Debug, Default)]
 pub(crate) struct Resources {
     by_name: HashMap<(String, String, String), Resource>,
-    /// Custom kinds that are in no namespace, by group and resource, and what they are called.
+    /// The kinds of cluster-scoped custom resources, by group and resource.
     scopeless: HashMap<(String, String), String>,
 }
 
-/// The host's discovery, cached.
+/// The cache of the host's discovery.
 pub(crate) struct Discovery {
     host: Host,
     customs: Customs,
     definitions: Arc<Definitions>,
     known: ArcSwapOption<Known>,
     served: ArcSwapOption<Served>,
-    /// One reader at a time; when it last read.
+    /// The time of the last read. The lock allows one read at a time.
     reading: Mutex<Option<Instant>>,
 }
 
-/// What was read.
+/// The result of the last read.
 struct Known {
     resources: Resources,
 }
@@ -94,7 +94,8 @@ impl Resources {
 // === impl Discovery ===
 
 impl Discovery {
-    /// `customs` says how custom resources without namespaces are served, and `definitions` whose the others are.
+    /// `customs` says how cluster-scoped custom resources are served. `definitions` says who owns the definitions that
+    /// it does not list.
     pub(crate) fn new(host: Host, customs: Customs, definitions: Arc<Definitions>) -> Self {
         Self {
             host,
@@ -106,7 +107,7 @@ impl Discovery {
         }
     }
 
-    /// What the host says of a resource; `None` if it does not serve it.
+    /// The host's facts about a resource; `None` if the host does not serve it.
     pub(crate) async fn resource(
         &self,
         resource: GroupVersionResource<'_>,
@@ -123,7 +124,7 @@ impl Discovery {
             *reading = Some(Instant::now());
             match read {
                 Ok(()) => {}
-                // Of what was read before, a resource that is not there is not known to be served.
+                // The last read does not have the resource, so it is not known to be served.
                 Err(error) if self.known.load().is_none() => return Err(error),
                 Err(error) => warn!(error = &error as &dyn std::error::Error, "cannot refresh discovery"),
             }
@@ -143,8 +144,8 @@ impl Discovery {
         Ok(())
     }
 
-    /// How a cluster-scoped custom resource is served, by the name of its definition; `None` if this agent does not know
-    /// the definition.
+    /// How a cluster-scoped custom resource is served, by the name of its definition; `None` if this agent does not
+    /// know the definition.
     pub(crate) fn custom(&self, name: &str) -> Option<Custom> {
         Some(self.custom_of(name, self.definitions.is_of_clusters(name)?))
     }
@@ -154,7 +155,8 @@ impl Discovery {
         self.customs.of(name, is_of_clusters)
     }
 
-    /// Whether the operator of the host keeps clients from writing this resource, in namespaces or without.
+    /// Whether the operator of the host forbids clients to write this resource, which may be namespaced or
+    /// cluster-scoped.
     pub(crate) fn is_reserved(&self, GroupResource { group, resource }: GroupResource<'_>) -> bool {
         self.customs.is_reserved(&format!("{resource}.{group}"))
     }
@@ -168,12 +170,12 @@ impl Discovery {
         is_one.then(|| self.custom(&format!("{resource}.{group}"))).flatten()
     }
 
-    /// Kinds of custom objects that have other names on the host, as far as they are known.
+    /// The known kinds of custom objects that have other names on the host.
     pub(crate) fn renamed(&self) -> Arc<RenamedKinds> {
         self.served().map(|served| Arc::clone(&served.renamed)).unwrap_or_default()
     }
 
-    /// Resources that the host serves and virtual clusters do not, as `resource.group`.
+    /// Resources that the host serves but virtual clusters do not, as `resource.group`.
     pub(crate) fn hidden(&self) -> Arc<BTreeSet<String>> {
         self.served().map(|served| Arc::clone(&served.hidden)).unwrap_or_default()
     }
@@ -202,7 +204,7 @@ impl Discovery {
         Some(served)
     }
 
-    /// Reads again and again, so that names of such objects are known in whatever refers to them.
+    /// Reads periodically for ever, so that references to such objects can be mapped.
     pub(crate) async fn keep(&self) {
         let mut definitions = self.definitions.changes();
         let mut pause = REFRESH_INTERVAL;

@@ -1,7 +1,7 @@
 //! The path of one API request through the agent.
 //!
 //! ```text
-//! RequestInfo -> authenticate (Caller) -> authorise -> body -> seats -> plan (as whom, which host names) -> host -> show
+//! RequestInfo -> authenticate (Caller) -> authorise -> body -> seats -> plan (identity, host names) -> host -> transform
 //! ```
 //!
 //! Each step passes a value of its own type to the next one, and never calls back. The body is not read before the
@@ -186,11 +186,11 @@ impl Exchange {
                 }
                 tokio::select! {
                     sent = send_body(body, stream) => if let Err(error) = sent {
-                        debug!(error = &error as &dyn std::error::Error, "answer ended early");
+                        debug!(error = &error as &dyn std::error::Error, "response ended early");
                     },
                     // Dropping the stream resets it, so that the client does not take the body for complete.
-                    () = cluster.lasting.end.cancelled() => debug!("answer ended with the cluster"),
-                    () = overdue => debug!("response not read in time"),
+                    () = cluster.lasting.end.cancelled() => debug!("response ended because the cluster was removed"),
+                    () = overdue => debug!("client did not read the response in time"),
                 }
                 Ok(())
             }
@@ -515,7 +515,7 @@ impl<'a> ApiRequest<'a> {
     }
 
     /// The response with the stored warnings, each once (`AddWarning` in apiserver's `filters/warning.go`). They stay
-    /// stored, because the agent may still refuse to show the response.
+    /// stored, because the agent may still refuse to forward the response.
     fn warned<B>(&self, mut response: Response<B>) -> Response<B> {
         for warning in self.warnings.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             if !response.headers().get_all(header::WARNING).iter().any(|said| said == warning) {

@@ -1,5 +1,5 @@
-//! CONNECT streams: bytes to the API server of a physical cluster, or to a destination that this agent's own
-//! configuration allows. The cloud's word is not enough for either.
+//! CONNECT streams: bytes to the API server of a physical cluster, or to a destination. The configuration of this agent
+//! must allow both, whatever the proxy-server requests.
 
 mod destination;
 
@@ -20,22 +20,23 @@ use tracing::{info, warn};
 
 pub use destination::{Destination, InvalidDestination};
 
-/// For a TCP connection inside the site.
+/// The timeout of a TCP connection inside the site.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What may be dialled.
+/// The addresses that the agent may dial.
 #[derive(Debug, Default)]
 pub struct Layer4 {
     /// The API server of each physical cluster.
     pub physical: HashMap<ClusterName, Authority>,
-    /// What else.
+    /// The other destinations.
     pub destinations: Vec<Destination>,
 }
 
 // === impl Layer4 ===
 
 impl Layer4 {
-    /// Serves a stream to a physical cluster. The address is this agent's, whatever the request says.
+    /// Serves a stream to a physical cluster. The address comes from the configuration of this agent, not from the
+    /// request.
     pub async fn physical(
         &self,
         cluster: &ClusterName,

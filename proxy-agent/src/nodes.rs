@@ -1,4 +1,4 @@
-//! Which nodes are a cluster's own.
+//! Checks whether a node belongs to a virtual cluster.
 
 use http::{Request, StatusCode, header};
 use kube_wire::Status;
@@ -10,18 +10,18 @@ use host_client::collect::collect;
 use host_client::{Host, empty};
 use virtual_cluster::clusters::VirtualCluster;
 
-/// The largest answer, in bytes: the metadata of one node.
+/// The maximum length of a response, in bytes: it has the metadata of one node.
 const MAX: usize = 1024 * 1024;
 
-/// Asks the host.
+/// Sends the checks to the host.
 pub(crate) struct Nodes {
     host: Host,
 }
 
-/// A list of which only the length counts.
+/// A list of which the agent reads only the length.
 #[derive(serde::Deserialize)]
 struct Found {
-    /// `null` where nothing was found: metadata lists are written so.
+    /// `null` in a metadata list without items.
     items: Option<Vec<serde::de::IgnoredAny>>,
 }
 
@@ -32,7 +32,7 @@ impl Nodes {
         Self { host }
     }
 
-    /// Whether there is a node of this name that the cluster's selector matches, now.
+    /// Whether the host now has a node with this name that the cluster's selector matches.
     pub(crate) async fn belongs(&self, cluster: &VirtualCluster, node: &str) -> Result<bool, Refusal> {
         if SegmentName::new(node.to_owned()).is_err() {
             return Ok(false);

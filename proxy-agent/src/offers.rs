@@ -1,4 +1,4 @@
-//! Tells a proxy-server what this agent serves, now and after each change: see [`protocol::offers`].
+//! Announces to a proxy-server the clusters that this agent serves, and each change: see [`protocol::offers`].
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-/// What is offered, as it is now.
+/// The current offer.
 pub type Current = watch::Receiver<Arc<[Offer]>>;
 
-/// Serves the stream until the tunnel ends; `stop` begins that.
+/// Serves the stream until the tunnel ends or `stop` is cancelled.
 pub(crate) async fn tell(
     mut current: Current,
     mut inbound: Inbound,
@@ -26,11 +26,11 @@ pub(crate) async fn tell(
 ) -> Result<(), h2::Error> {
     let mut outbound = respond.send_response(Response::new(()), false)?;
     let mut lines = Lines::default();
-    // The first one too: there may have been a change since the registration.
+    // Also send the first offer, because it may have changed since the registration.
     current.mark_changed();
     loop {
         tokio::select! {
-            // Who changes them outlives the tunnels.
+            // The sender outlives the tunnels.
             Ok(()) = current.changed() => {
                 let clusters = current.borrow_and_update().to_vec();
                 send_bytes(&mut outbound, Bytes::from(line(&Offers { clusters })), false).await?;
@@ -39,13 +39,13 @@ pub(crate) async fn tell(
                 Some(Ok(chunk)) => match lines.take::<Verdict>(&chunk) {
                     Ok(verdicts) => verdicts.iter().for_each(heed),
                     Err(error) => {
-                        warn!(%error, "what the proxy-server says to our offers is not understood");
+                        warn!(%error, "cannot parse the proxy-server's response to the list of clusters");
                         return Ok(());
                     }
                 },
                 Some(Err(_)) | None => return Ok(()),
             },
-            // The tunnel waits for its streams, and this one has no end of its own.
+            // The tunnel waits for its streams, and this one does not end by itself.
             () = stop.cancelled() => return outbound.send_data(Bytes::new(), true),
         }
     }
@@ -53,9 +53,9 @@ pub(crate) async fn tell(
 
 fn heed(verdict: &Verdict) {
     match &verdict.refusal {
-        None => info!("the proxy-server has taken our list of clusters"),
+        None => info!("the proxy-server has accepted the list of clusters"),
         Some(refusal) => {
-            warn!(reason = ?refusal.reason, %refusal, "the proxy-server keeps to our former list of clusters");
+            warn!(reason = ?refusal.reason, %refusal, "the proxy-server has refused the list of clusters, and keeps the previous one");
         }
     }
 }

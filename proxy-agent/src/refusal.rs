@@ -30,7 +30,7 @@ pub(crate) enum Refusal {
     #[error(transparent)]
     Exhausted(#[from] Exhausted),
     /// The agent cannot read the host's response. It does not forward the response, which could contain anything.
-    #[error("the host's answer cannot be shown: {0}")]
+    #[error("the host's response cannot be mapped: {0}")]
     Unreadable(String),
 }
 
@@ -101,7 +101,7 @@ impl Unmapped {
 // === impl Refusal ===
 
 impl Refusal {
-    /// A body that cannot be mapped. `name` is that of the object which it was for.
+    /// A body that cannot be mapped. `name` is the name of its object.
     pub(crate) fn body(
         resource: GroupResource<'_>,
         kind: GroupKind<'_>,
@@ -145,7 +145,7 @@ impl Refusal {
         Unmapped::refusal(status, scope)
     }
 
-    /// Whose fault it is, as a word for the proxy-server's log.
+    /// Whose fault it is, as a value for the proxy-server's access log.
     pub(crate) fn fault(&self) -> &'static str {
         match self {
             Self::Status(status) if status.code < 500 => "client",
@@ -202,7 +202,7 @@ impl From<Unauthenticated> for Refusal {
     fn from(error: Unauthenticated) -> Self {
         match error {
             Unauthenticated::Review(error) => Status::from(&error).into(),
-            // An API server says no more either. The log says which credential is invalid, and why.
+            // This is the message of an API server. The log has the invalid credential and the reason.
             _ => Status::unauthorized("Unauthorized").into(),
         }
     }

@@ -1,8 +1,9 @@
-//! `continue` tokens that say nothing to their bearer.
+//! Encrypts `continue` tokens.
 //!
-//! A token of the API server holds the key at which the next page begins (`EncodeContinue` in apiserver's
-//! `storage/continue.go`), so on an all-namespace list it would tell the host name of somebody's namespace, and a client
-//! could make one that begins wherever it likes. So it is encrypted, bound to the cluster and to the list it is for.
+//! A token of the API server contains the key at which the next page begins (`EncodeContinue` in apiserver's
+//! `storage/continue.go`). For a list of all namespaces, it would disclose the host name of another owner's namespace,
+//! and a client could forge a token that begins at any key. So the agent encrypts the token, and binds it to the
+//! cluster and to the list.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use base64::Engine;
@@ -10,43 +11,44 @@ use base64::alphabet::URL_SAFE;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, URL_SAFE_NO_PAD};
 
-/// Seals and opens tokens; a key of this process. After a restart old tokens are expired, which every client of
-/// Kubernetes handles: a compaction does the same to them.
+/// Seals and opens tokens with a key of this process. After a restart, old tokens are expired. Every client of
+/// Kubernetes handles that, because a compaction has the same effect.
 #[derive(Debug)]
 pub(crate) struct Seal {
     key: RandomizedNonceKey,
 }
 
-/// What a token that does not open is.
+/// Why a token cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unopened {
-    /// It was sealed for another list or by another process, or it may be one of an API server's own.
+    /// It was sealed for another list or by another process, or it may come from an API server.
     Expired,
-    /// No server ever made it. The host may be shown it, to say so.
+    /// No server has created it. The host may get it, so that the client gets the host's error.
     Nonsense,
 }
 
-/// What every sealed token begins with, to be told from nonsense. No token of an API server does, since those are JSON.
+/// The prefix of every sealed token. It distinguishes a sealed token from an invalid one. No token of an API server has
+/// it, because those are JSON.
 const MAGIC: &[u8] = b"atoll\x01";
 
 // === impl Seal ===
 
 impl Seal {
-    /// A new key.
+    /// Generates a new key.
     pub(crate) fn new() -> Result<Self, aws_lc_rs::error::Unspecified> {
         let mut key = [0; 32];
         aws_lc_rs::rand::fill(&mut key)?;
         Ok(Self { key: RandomizedNonceKey::new(&AES_256_GCM, &key)? })
     }
 
-    /// Encrypts a token of the host's. `list` is what it belongs to.
+    /// Encrypts a token of the host. `list` identifies the list that it belongs to.
     pub(crate) fn seal(&self, token: &str, list: &str) -> String {
         let mut text = token.as_bytes().to_vec();
         let nonce = self.key.seal_in_place_append_tag(Aad::from(list), &mut text).expect("a token is far below 64 GiB");
         URL_SAFE_NO_PAD.encode([MAGIC, nonce.as_ref(), &text].concat())
     }
 
-    /// Decrypts a token of a client's.
+    /// Decrypts a token of a client.
     pub(crate) fn open(&self, sealed: &str, list: &str) -> Result<String, Unopened> {
         let Some(sealed) = decoded(sealed) else { return Err(Unopened::Nonsense) };
         let Some(sealed) = sealed.strip_prefix(MAGIC) else {
@@ -65,7 +67,7 @@ impl Seal {
     }
 }
 
-/// At least as lax as Go's `base64.RawURLEncoding`, which passes over line breaks and does not look at the bits left over.
+/// Accepts at least what Go's `base64.RawURLEncoding` accepts, which ignores line breaks and trailing bits.
 fn decoded(token: &str) -> Option<Vec<u8>> {
     const LAX: GeneralPurposeConfig = GeneralPurposeConfig::new()
         .with_decode_allow_trailing_bits(true)
@@ -96,7 +98,8 @@ mod tests {
         for nonsense in ["", "nonsense", "!!!", "bnVsbA", &"A".repeat(4000)] {
             assert_eq!(seal.open(nonsense, ""), Err(Unopened::Nonsense), "{nonsense}");
         }
-        // What a host might take for its own: `{"v":"meta"}`, with white space before it, and as only Go reads it.
+        // Tokens that a host might accept: `{"v":"meta"}`, with leading white space, and in a form that only Go
+        // accepts.
         for hosts in ["eyJ2IjoibWV0YSJ9", "IHsidiI6Im1ldGEifQ", "eyJ2Ijoi\nbWV0YSJ9", "e31"] {
             assert_eq!(seal.open(hosts, ""), Err(Unopened::Expired), "{hosts}");
         }

@@ -1,18 +1,18 @@
-//! What a proxy-agent says of itself to its operator: the document behind `/status` and `atoll status`.
+//! The status of a proxy-agent for its operator: the document behind `/status` and `atoll status`.
 //!
-//! [`AgentStatus`] is for machines, and versioned as configurations are; [`text`](AgentStatus::text) is the same for
-//! people. What is *not* here: where the figures come from (`app::observe`), and anything secret: names, counts and
-//! dates only.
+//! [`AgentStatus`] is the form for programs. It is versioned like configurations. [`text`](AgentStatus::text) is the
+//! form for people. What is *not* here: the collection of the figures (`app::standing`), and secrets. The document has
+//! only names, counts and dates.
 
 mod text;
 
 use ops::date::Moment;
 use serde::{Deserialize, Serialize};
 
-/// `kind` of the document.
+/// The `kind` of the document.
 pub const KIND: &str = "AgentStatus";
 
-/// A proxy-agent as it is now.
+/// The current status of a proxy-agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentStatus {
@@ -22,37 +22,37 @@ pub struct AgentStatus {
     pub kind: String,
     /// The identity of its certificate.
     pub agent: String,
-    /// The software's version.
+    /// The version of the software.
     pub version: String,
-    /// When it was asked.
+    /// The time of the status.
     pub time: Moment,
-    /// Whether everything below is.
+    /// Whether everything below is ready.
     pub ready: bool,
-    /// One for each address of each proxy-server.
+    /// One tunnel for each address of each proxy-server.
     pub tunnels: Vec<TunnelStatus>,
     /// The virtual clusters of the configuration in force, by name.
     pub virtual_clusters: Vec<VirtualClusterStatus>,
-    /// The physical clusters, by name. Whether they answer is found out when they are asked.
+    /// The physical clusters, by name. The agent does not check whether their API servers respond.
     pub physical_clusters: Vec<PhysicalClusterStatus>,
     /// The host cluster, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostStatus>,
-    /// The certificates of `identity`, and when they end.
+    /// The certificates of `identity`, and when they expire.
     pub certificates: Vec<CertificateStatus>,
 }
 
-/// The way to one proxy-server process.
+/// The tunnel to one proxy-server process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TunnelStatus {
-    /// As configured.
+    /// The configured address.
     pub server: String,
-    /// What the name resolves to; absent if it does not, or if a corporate proxy resolves it.
+    /// The address to which the name resolves; absent if it does not resolve, or if a corporate proxy resolves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// Whether the tunnel is up.
     pub ready: bool,
-    /// Since when it is up or down.
+    /// The time since which it has been up or down.
     pub since: Moment,
     /// The proxy-server process at the other end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,33 +65,33 @@ pub struct TunnelStatus {
     pub message: Option<String>,
 }
 
-/// A slice of the host cluster.
+/// A virtual cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VirtualClusterStatus {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Whether it is founded (its root namespace, its four namespaces and its administrators' binding are there) and
-    /// the host's policies for it are in force.
+    /// Whether it is provisioned (its root namespace, its four namespaces and its administrators' binding exist) and
+    /// the host's policies are in force.
     pub ready: bool,
-    /// Its nodes, by label selector.
+    /// The label selector of its nodes.
     pub node_selector: String,
-    /// How many nodes it has.
+    /// The number of its nodes.
     pub nodes: usize,
-    /// How many namespaces it has.
+    /// The number of its namespaces.
     pub namespaces: usize,
-    /// Why it is not ready, or what is not safe.
+    /// Why it is not ready, or not secure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// A whole cluster.
+/// A physical cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PhysicalClusterStatus {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its API server.
+    /// The address of its API server.
     pub api_server: String,
 }
 
@@ -99,11 +99,11 @@ pub struct PhysicalClusterStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HostStatus {
-    /// Whether an API server can be asked, and all namespaces have been told once.
+    /// Whether an API server is available, and the first list of namespaces is complete.
     pub ready: bool,
-    /// Whether all namespaces have been told once; before that, no virtual cluster can be served.
+    /// Whether the first list of namespaces is complete. Before that, no virtual cluster can be served.
     pub namespaces_synced: bool,
-    /// Requests whose answers have not ended, watches included.
+    /// The number of requests whose responses have not ended, including watches.
     pub in_flight: usize,
     /// Its API servers, in order of preference.
     pub servers: Vec<HostServerStatus>,
@@ -113,13 +113,13 @@ pub struct HostStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HostServerStatus {
-    /// Where.
+    /// The address.
     pub address: String,
-    /// Whether it answers.
+    /// Whether it responds.
     pub ready: bool,
-    /// Connections that take requests.
+    /// The number of connections that accept requests.
     pub connections: usize,
-    /// Requests on them.
+    /// The number of requests on them.
     pub streams: usize,
 }
 
@@ -127,9 +127,9 @@ pub struct HostServerStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateStatus {
-    /// Where the configuration names it.
+    /// The key of the configuration that names it.
     pub name: String,
-    /// When it ends.
+    /// When it expires.
     pub not_after: Moment,
 }
 
@@ -138,7 +138,7 @@ pub struct CertificateStatus {
 impl AgentStatus {
     /// Whether every part is ready.
     pub(crate) fn is_all_ready(&self) -> bool {
-        // At least one tunnel is wanted by every configuration.
+        // Every configuration has at least one proxy-server, and so at least one tunnel.
         !self.tunnels.is_empty()
             && self.tunnels.iter().all(|tunnel| tunnel.ready)
             && self.virtual_clusters.iter().all(|cluster| cluster.ready)

@@ -1,4 +1,4 @@
-//! What probes and the operator see.
+//! The listeners for probes and for the operator.
 
 use std::convert::Infallible;
 use std::sync::Arc;

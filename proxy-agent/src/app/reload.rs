@@ -1,7 +1,7 @@
-//! The configuration while the process runs: `virtualClusters` and `sharedObjects` follow the file, everything else waits
-//! for a restart.
+//! Reloads the configuration while the process runs. Changes of `virtualClusters` and `sharedObjects` take effect at
+//! once, and all other changes after a restart.
 //!
-//! A file that cannot be read, or is refused, changes nothing: the reloader says why, with the lines.
+//! A file that cannot be read, or that is invalid, changes nothing. The reloader logs the reason, with line numbers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::config::ProxyAgentConfiguration;
 use crate::offers::Current;
 use virtual_cluster::config::VirtualCluster;
 
-/// What follows the file.
+/// The parts of the agent that follow the file.
 pub(super) struct Reload {
     file: Watched<ProxyAgentConfiguration>,
     path: PathBuf,
-    /// What was in it when it was looked at last.
+    /// The content of the file when it was last read.
     seen: Arc<ProxyAgentConfiguration>,
-    /// What is in force.
+    /// The configuration in force.
     running: ProxyAgentConfiguration,
     reloader: Reloader,
     slices: Option<Slices>,
@@ -34,7 +34,7 @@ pub(super) struct Reload {
 // === impl Reload ===
 
 impl Reload {
-    /// From now on, what is in the file counts; `config` is what is in force.
+    /// Starts to follow the file. `config` is the configuration in force.
     pub(super) fn new(
         config: &ProxyAgentConfiguration,
         path: &Path,
@@ -49,12 +49,12 @@ impl Reload {
         Ok(Self { file, path: path.to_owned(), seen, running: config.clone(), reloader, slices, offers })
     }
 
-    /// What is offered.
+    /// The clusters that the agent offers.
     pub(super) fn offers(&self) -> Current {
         self.offers.subscribe()
     }
 
-    /// Reads files again, for ever.
+    /// Reloads the files for ever.
     pub(super) async fn run(self) {
         let reloader = self.reloader.clone();
         tokio::join!(reloader.run(), self.follow());
@@ -83,7 +83,8 @@ impl Reload {
                     let before = std::mem::replace(&mut self.running.virtual_clusters, config.virtual_clusters.clone());
                     let (before, now) = (names(&before), names(&config.virtual_clusters));
                     info!(?before, ?now, "a new list of virtual clusters is in force");
-                    // Of clusters that are gone first, so that nobody asks for them any more.
+                    // First withdraw the clusters that were removed, so that the proxy-server sends no more requests
+                    // for them.
                     self.offers.send_replace(self.running.offers().into());
                     slices.exchange(clusters);
                 }

@@ -1,4 +1,4 @@
-//! How things stand: the figures of [`AgentStatus`], from those who know them.
+//! Collects the figures of [`AgentStatus`] from the parts of the agent.
 
 use std::sync::Arc;
 
@@ -24,11 +24,11 @@ const DIRECT_ACCESS: &str = "unsafe: its tokens can leave the virtual cluster wh
 /// The status of a cluster if the agent cannot verify that the host enforces the admission policies.
 const UNVERIFIED: &str = "unverified: the agent cannot verify that the host enforces the admission policies";
 
-/// Who knows.
+/// The parts of the agent that know the figures.
 pub(super) struct Standing {
     pub(super) agent: AgentId,
     pub(super) tunnels: Arc<Tunnels>,
-    /// `None` where there is no host.
+    /// `None` if the configuration has no host.
     pub(super) slices: Option<Slices>,
     pub(super) physical: Vec<PhysicalCluster>,
     pub(super) server_ca: Watched<ServerCa>,
@@ -38,7 +38,7 @@ pub(super) struct Standing {
 // === impl Standing ===
 
 impl Standing {
-    /// Now.
+    /// The current status.
     pub(super) fn status(&self) -> AgentStatus {
         let mut physical_clusters: Vec<_> = self
             .physical

@@ -1,4 +1,4 @@
-//! What the types cannot say of a configuration.
+//! Checks of the configuration that its types cannot express.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use virtual_cluster::shared::Kind;
 
 pub(super) fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
     if config.servers.is_empty() {
-        problems.general("`servers` is empty, so there is nobody to dial");
+        problems.general("`servers` is empty, so there is no proxy-server to dial");
     }
     if config.virtual_clusters.is_empty() && config.physical_clusters.is_empty() {
         problems.general("there are neither virtualClusters nor physicalClusters, so there is nothing to serve");

@@ -1,4 +1,5 @@
-//! Exponential back-off with full jitter: after a proxy-server restarts, a thousand agents come back spread out.
+//! Exponential back-off with full jitter: after a restart of a proxy-server, a thousand agents reconnect at different
+//! times.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Reads the host's discovery: aggregated (KEP-3352, beta in 1.27), else group by group.
+//! Reads the host's discovery: in the aggregated form (KEP-3352, beta in 1.27), or else group by group.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use host_client::collect::collect;
 use host_client::{Host, HostError, empty};
 use virtual_cluster::shared::DEFINITIONS;
 
-/// The largest document, in bytes. A cluster with a thousand CRDs has about 2 MB.
+/// The maximum length of a document, in bytes. A cluster with a thousand CRDs has about 2 MB.
 const MAX: usize = 16 * 1024 * 1024;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
@@ -22,24 +22,24 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 /// Discovery failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DiscoveryError {
-    /// No answer.
+    /// The host did not respond.
     #[error("discovery of the host failed")]
     Host(#[from] HostError),
-    /// No list of definitions.
+    /// The definitions could not be listed.
     #[error("discovery of the host failed")]
     Api(#[from] ApiError),
-    /// No answer in time.
+    /// The host did not respond in time.
     #[error("discovery of the host failed: the host did not answer in time")]
     Timeout,
     /// The host has no such document.
     #[error("discovery of the host failed: it has none")]
     Missing,
-    /// An answer that is none.
+    /// The response is invalid.
     #[error("discovery of the host failed: {0}")]
     Answer(String),
 }
 
-/// `APIGroupDiscoveryList` (apidiscovery.k8s.io), as far as it is used.
+/// The used fields of `APIGroupDiscoveryList` (apidiscovery.k8s.io).
 #[derive(Deserialize)]
 struct Groups {
     items: Vec<Group>,
@@ -114,7 +114,7 @@ struct LegacyResource {
     kind: String,
 }
 
-/// Everything that the host serves.
+/// Reads everything that the host serves.
 pub(super) async fn read(host: &Host) -> Result<Resources, DiscoveryError> {
     let mut resources = Resources::default();
     let custom = definitions(host).await?;
@@ -135,7 +135,7 @@ pub(super) async fn read(host: &Host) -> Result<Resources, DiscoveryError> {
         });
         for (group, version) in core.chain(named) {
             let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-            // An aggregated API whose server is away must not hide all others.
+            // An aggregated API whose server is down must not hide all others.
             let Ok((_, body)) = get(host, &path, "application/json").await else { continue };
             let list: LegacyResources = parse(&body)?;
             for found in list.resources.into_iter().filter(|found| !found.name.contains('/')) {
@@ -154,7 +154,7 @@ async fn definitions(host: &Host) -> Result<HashSet<String>, DiscoveryError> {
     let api = Api::new(host.clone());
     match api.each(DEFINITIONS, "", |definition| _ = names.insert(definition.metadata.name)).await {
         Ok(()) => Ok(names),
-        // A host that has none of them.
+        // The host does not serve them.
         Err(error) if error.is_not_found() => Ok(HashSet::new()),
         Err(error) => Err(error.into()),
     }
@@ -179,7 +179,7 @@ async fn get(host: &Host, path: &str, accept: &str) -> Result<(bool, bytes::Byte
     let request = Request::get(path)
         .header(header::ACCEPT, accept)
         .body(empty())
-        // The host says what its groups and versions are called.
+        // The host determines the names of groups and versions.
         .map_err(|error| DiscoveryError::Answer(error.to_string()))?;
     let response = host.send(request).await?;
     if response.status() == StatusCode::NOT_FOUND {

@@ -11,7 +11,7 @@ fn discovery(world: &World, server: &FakeServer) -> Arc<Discovery> {
     Arc::new(Discovery::new(world.host(&[server], &ops::drain::Tasks::new()), Customs::default(), Arc::default()))
 }
 
-/// Answers one read, as a host that has pods and nothing else.
+/// Responds to one read like a host that has only pods.
 async fn answer(server: &mut FakeServer) {
     for _ in 0..4 {
         let asked = server.asked().await;
@@ -40,7 +40,7 @@ async fn a_silent_host_is_not_waited_for_in_turn() {
     for found in looking.join_all().await {
         assert!(!matches!(found, Ok(Some(_))));
     }
-    // One read and one wait for it, however many look.
+    // There is one read, for which all look-ups wait.
     assert!(begun.elapsed() <= 2 * READ_TIMEOUT, "{:?}", begun.elapsed());
 }
 

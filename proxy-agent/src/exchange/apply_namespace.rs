@@ -1,6 +1,6 @@
 //! Server-side apply of a Namespace that does not exist, which creates it.
 //!
-//! An apply cannot require that the object does not exist, and must never take over a namespace of somebody else. So
+//! An apply cannot require that the object does not exist, and must never take over a namespace of another owner. So
 //! the agent first creates the namespace, with only the labels and annotations of the virtual cluster; the host refuses
 //! this if the name is taken. Then it sends the apply, with the client's field manager. It sends the apply as a dry run
 //! before, so that a refusal leaves nothing behind.
@@ -58,7 +58,7 @@ impl ApiRequest<'_> {
         self.has_room(request, Growth::Namespace)?;
         let program = program(request);
         let mapped = self.map(request, &program, self.mapper(None), &json).await?;
-        // The engine has just said the same of the name.
+        // The engine has already accepted the same name.
         let host = self
             .mapping
             .host(name)
@@ -126,7 +126,7 @@ impl ApiRequest<'_> {
         self.post_create(applied).await
     }
 
-    /// The answer to a dry run of such an apply.
+    /// The response to a dry run of such an apply.
     pub(super) fn apply_tried(&self, response: Response<HostBody>) -> Result<Response<Upstream>, Refusal> {
         if let Some(request) = self.info.resource()
             && response.status() == StatusCode::OK
@@ -137,7 +137,7 @@ impl ApiRequest<'_> {
         Ok(response.map(Upstream::Stream))
     }
 
-    /// Deletes the namespace of a failed apply. Nobody has had a right in it yet.
+    /// Deletes the namespace of a failed apply. No user has had a right in it yet.
     async fn take_back(&self, created: &Value) {
         let name = created["metadata"]["name"].as_str().unwrap_or_default();
         let options = json!({"preconditions": {"uid": created["metadata"]["uid"]}});

@@ -4,17 +4,17 @@
 //! caller without the right costs two reviews, which are cached. The agent neither keeps nor parses anything that such
 //! a caller sends.
 //!
-//! | request | who decides | where |
+//! | request | decision | namespace |
 //! |---|---|---|
-//! | of an anonymous caller, for a resource | refused here | |
-//! | for a path that is no resource | [`Authorizer::non_resource`](caller::Authorizer::non_resource) | root namespace |
+//! | of an anonymous caller, for a resource | refused by the agent | |
+//! | for a path that is not a resource | [`Authorizer::non_resource`](caller::Authorizer::non_resource) | root namespace |
 //! | write in a namespace, or of a Namespace | a SubjectAccessReview, then the host again | that namespace |
 //! | read in a namespace, `exec` and similar | the host, as the caller; the agent reads no body | that namespace |
 //! | to the server of a pod or a service | a SubjectAccessReview, then the host again | that namespace |
 //! | cluster-scoped, or in all namespaces | a SubjectAccessReview | root namespace |
 //!
-//! What the head does not show is authorised as soon as it is known: for example, that an update creates the object, or
-//! that an object grants rights.
+//! Some rights depend on more than the head: for example, whether an update creates the object, or whether an object
+//! grants rights. The agent checks these later, as soon as it has the facts.
 
 use kube_wire::status::Denied;
 use kube_wire::{ResourceRequest, Status, Target, Verb};
@@ -106,7 +106,7 @@ impl ApiRequest<'_> {
         self.learn_roles().await?;
         let Some(request) = self.info.resource() else { return Ok(()) };
         if request.is_proxy() {
-            // The host's refusal would contain host names, and cannot be told from a response of the pod.
+            // The host's refusal would contain host names, and cannot be distinguished from a response of the pod.
             return self.allowed_in(request, host).await;
         }
         if request.verb().is_read() || request.is_connect() {
@@ -209,7 +209,8 @@ impl ApiRequest<'_> {
         namespace: &'r HostNamespace,
     ) -> Attributes<'r> {
         let attributes = self.attributes(request);
-        // A Namespace is in itself: the host checks rules for it in that namespace, with the host name.
+        // For RBAC, a Namespace is in the namespace of the same name, so the rules of that namespace apply, with the
+        // host name.
         let name = if request.is_namespace() { namespace.as_str() } else { attributes.name };
         Attributes { name, namespace, ..attributes }
     }

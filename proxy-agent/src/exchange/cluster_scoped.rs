@@ -40,7 +40,7 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 /// kube-aggregator's `controllers/autoregister/autoregister_controller.go`). No Service of the host serves them.
 const LOCAL_APIS: &str = "kube-aggregator.kubernetes.io/automanaged=onstart";
 
-/// How long a request waits for the agent to know the host's nodes.
+/// The time that a request waits until the agent knows the host's nodes.
 const NODES_SYNC_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl ApiRequest<'_> {
@@ -125,7 +125,7 @@ impl ApiRequest<'_> {
             plan.projected = self.projected_everywhere(request).await?;
             return Ok(plan);
         }
-        // As an API server answers `DELETE /api/v1/pods`.
+        // The response of an API server to `DELETE /api/v1/pods`.
         Err(Status::method_not_allowed_here().into())
     }
 
@@ -328,7 +328,7 @@ impl ApiRequest<'_> {
         }
     }
 
-    /// Creates the initial objects of a new namespace, before its creator gets the response.
+    /// Creates the initial objects of a new namespace before the client gets the response.
     pub(super) async fn post_create(&self, response: Response<HostBody>) -> Result<Response<Upstream>, Refusal> {
         if !response.status().is_success() {
             return Ok(response.map(Upstream::Stream));
@@ -349,7 +349,7 @@ impl ApiRequest<'_> {
     }
 }
 
-/// Whether metadata alone does not show to whom an object belongs.
+/// Whether the owner of an object cannot be determined from its metadata alone.
 fn is_hidden_by_metadata(request: &ResourceRequest<'_>) -> bool {
     matches!(
         (request.group(), request.resource()),

@@ -1,9 +1,9 @@
 //! Statuses that direct the host's control plane, on a host that is not known to enforce admission policies.
 //!
 //! On other hosts, admission policies protect the relevant fields, and the rest of these statuses stays writable
-//! (`virtual_cluster::admission_policies` explains which fields). Without policies, anybody who reaches the host's API
-//! server can write them, but not through the endpoint. The agent refuses the whole subresource, because only the host
-//! knows what a patch would store.
+//! (`virtual_cluster::admission_policies` explains which fields). Without policies, a token of a virtual cluster can
+//! write these fields directly at the host, but not through the endpoint. The agent refuses the whole subresource,
+//! because only the host knows what a patch would store.
 
 use kube_wire::{ResourceRequest, Verb};
 

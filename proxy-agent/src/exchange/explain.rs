@@ -44,62 +44,62 @@ use virtual_cluster::policy;
 use virtual_cluster::provisioner::Provisioner;
 use virtual_cluster::shared::{Definitions, Rules};
 
-/// What would become of a request.
+/// The explanation of a request.
 #[derive(Debug)]
 pub struct Explanation {
-    /// What the host would be asked first, in this order; every answer was assumed to be yes.
+    /// The questions to the host before the request, in this order. Every answer is assumed to be yes.
     pub questions: Vec<Question>,
-    /// And then.
+    /// What the agent would do then.
     pub outcome: Outcome,
 }
 
-/// How it goes on.
+/// What the agent would do with the request.
 #[derive(Debug)]
 pub enum Outcome {
-    /// This is sent upstream.
+    /// Send this request to the host.
     Sent(Box<Sent>),
-    /// Nothing is.
+    /// Refuse the request.
     Refused(Box<Status>),
 }
 
 /// A request as the host gets it.
 #[derive(Debug)]
 pub struct Sent {
-    /// A patch may become a PUT.
+    /// The method. A patch may become a PUT.
     pub method: Method,
-    /// Path and query, in host names.
+    /// The path and query, in host names.
     pub target: String,
-    /// The agent's credential is added on the way.
+    /// The headers, without the agent's credentials.
     pub headers: HeaderMap,
-    /// In host names.
+    /// The body, in host names.
     pub body: Bytes,
-    /// What the client sees of the answer.
+    /// What the client sees of the response.
     pub shown: Shown,
-    /// What is asked instead if there is no such object.
+    /// The request that is sent if the host responds with 404.
     pub otherwise: Option<String>,
-    /// Whether a success is followed by the bindings that every namespace of the cluster has.
+    /// Whether the request creates a Namespace, so that the agent then writes the bindings of every namespace.
     pub is_namespace_creation: bool,
 }
 
-/// What the client sees of the host's answer.
+/// What the client sees of the host's response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// All of it, as it is.
+    /// The unchanged response.
     Verbatim,
-    /// One object in virtual names; a 404 if it does not have these labels.
+    /// One object in virtual names, or 404 if it does not have these labels.
     Object(Option<String>),
-    /// The answer to a review, in virtual names, with what the agent knows better.
+    /// The response to a review, in virtual names. The agent may replace the host's decision.
     Review,
-    /// A list in virtual names, of what passes.
+    /// A list of these objects, in virtual names.
     List(Passing),
-    /// A watch in virtual names, of what passes.
+    /// A watch of these objects, in virtual names.
     Watch(Passing),
 }
 
-/// Which objects of a list or a watch a client sees.
+/// The objects of a list or watch that a client sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passing {
-    /// All that the host sends: it was asked for no others.
+    /// All objects in the response, because the request selects only those.
     Everything,
     /// Those in namespaces of the virtual cluster.
     InNamespaces,
@@ -111,27 +111,27 @@ pub enum Passing {
     OfNodes,
     /// Those that belong to objects in its namespaces: IPAddresses.
     OfServices,
-    /// Those that Kubernetes itself keeps: FlowSchemas and PriorityLevelConfigurations.
+    /// Those that Kubernetes itself maintains: FlowSchemas and PriorityLevelConfigurations.
     Autoupdated,
-    /// None: what acts on the whole host.
+    /// None, for objects that act on the whole host.
     Nothing,
-    /// Those that are its own, and those that every cluster has: ClusterRoles.
+    /// The cluster's own, and those that every cluster has: ClusterRoles.
     Roles,
-    /// Those that the operator has made for all, and those that it shares with others: definitions and classes.
+    /// Those of the operator, and those that the cluster has: definitions and classes.
     Shared,
 }
 
-/// The configuration does not say what to do.
+/// The request cannot be explained.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExplainError {
-    /// There is no such cluster.
+    /// The configuration has no such cluster.
     #[error("the proxy-agent's configuration has no virtual cluster {0}")]
     NoCluster(ClusterName),
-    /// What it says of a virtual cluster cannot be done.
+    /// The configuration of a virtual cluster is invalid.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// The operating system gives no random numbers.
+    /// The operating system provides no random numbers.
     #[error("no randomness for a key")]
     Randomness,
 }
@@ -146,10 +146,10 @@ struct Agent {
 /// A watch that delivers these changes, and no others. The last one comes first.
 struct StaticWatch(Vec<Change>);
 
-/// Cluster roles that every host has and every virtual cluster shares: those for users (`bootstrappolicy`).
+/// Default cluster roles for users, which every host has and all virtual clusters share (`bootstrappolicy`).
 const SHARED_ROLES: [&str; 4] = ["cluster-admin", "system:basic-user", "system:discovery", "system:public-info-viewer"];
 
-/// Explains a request of `who` to a virtual cluster. Must be called within a tokio runtime; sends nothing anywhere.
+/// Explains a request of `who` to a virtual cluster. It sends nothing. It must be called within a tokio runtime.
 pub async fn explain(
     config: &ProxyAgentConfiguration,
     cluster: &ClusterName,
@@ -194,7 +194,7 @@ pub async fn explain(
     })
 }
 
-/// Whether objects of this resource are in namespaces, for resources of Kubernetes' own; of others only the host knows.
+/// Whether a built-in resource is namespaced. `None` for other resources, because only the host knows that.
 pub fn is_namespaced(group: &str, resource: &str) -> Option<bool> {
     let is_namespaced = !policy::is_known(kube_wire::gvr::GroupResource { group, resource });
     (rewrite::schema::kind_of(group, resource).is_some() || !is_namespaced).then_some(is_namespaced)
@@ -203,7 +203,7 @@ pub fn is_namespaced(group: &str, resource: &str) -> Option<bool> {
 // === impl Explanation ===
 
 impl Explanation {
-    /// Whether an object that only a real host has decides what is sent.
+    /// Whether the request depends on an object that only a real host has.
     pub fn depends_on_the_host(&self) -> bool {
         self.questions.iter().any(|question| matches!(question, Question::Live { .. }))
     }
@@ -218,7 +218,7 @@ impl Explanation {
 impl Sent {
     async fn of(plan: Plan) -> Self {
         let (head, body) = plan.request.into_parts();
-        // A body that is a stream is a pod's own business, and there is none here.
+        // Only requests to the server of a pod have a streamed body, and here it is empty.
         let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         Self {
             method: head.method,

@@ -1,6 +1,6 @@
-//! Names for Namespaces that come without one (`metadata.generateName`).
+//! Generates names for Namespaces (`metadata.generateName`).
 //!
-//! The host could not make them: what it appends would stand behind the virtual cluster's name.
+//! The host cannot generate them, because it would append the random suffix after the name of the virtual cluster.
 
 use kube_wire::Status;
 use rewrite::protobuf::ObjectName;
@@ -12,14 +12,14 @@ use crate::refusal::{DryRunScope, Refusal, Unmapped};
 const LONGEST_BASE: usize = 58;
 /// `randomLength`, ibidem.
 const SUFFIX: usize = 5;
-/// No vowels and nothing that looks like one, so that no words come out (apimachinery's `pkg/util/rand/rand.go`).
+/// The alphabet without vowels and similar characters, so that the suffix is never a word (apimachinery's
+/// `pkg/util/rand/rand.go`).
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// How often a name that is taken is made again (`maxNameGenerationCreateAttempts` in apiserver's
+/// The maximum number of attempts if generated names are taken (`maxNameGenerationCreateAttempts` in apiserver's
 /// `pkg/registry/generic/registry/store.go`).
 const ATTEMPTS: usize = 8;
 
-/// The name of a new Namespace that has none, but the beginning of one. If all that are tried are taken, the host
-/// refuses the last.
+/// Generates the name of a new Namespace from a prefix. If all attempts are taken, the host refuses the last one.
 pub(super) fn name(mapping: &Mapping, own: &ObjectName) -> Result<Option<VirtualNamespace>, Refusal> {
     if !own.name.is_empty() || own.generate_name.is_empty() {
         return Ok(None);
@@ -42,9 +42,9 @@ pub(super) fn name(mapping: &Mapping, own: &ObjectName) -> Result<Option<Virtual
     Ok(made)
 }
 
-/// A name that begins so.
+/// A random name with this prefix.
 pub(super) fn with_suffix(base: &str) -> String {
-    // What is no ASCII is no name either.
+    // Text that is not ASCII is not a valid name either.
     let mut name: String = base.chars().take(LONGEST_BASE).collect();
     name.extend((0..SUFFIX).map(|_| char::from(ALPHABET[fastrand::usize(..ALPHABET.len())])));
     name

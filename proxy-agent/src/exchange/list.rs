@@ -1,4 +1,4 @@
-//! Lists and watches: the query in host names.
+//! Lists and watches: maps their query to host names.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::seal::Unopened;
 use crate::translate::{Arrivals, ResponseTransform, beginning};
 use virtual_cluster::policy::{self, Class};
 
-/// The label that every Namespace has: its own name.
+/// The label with the name of the Namespace, which every Namespace has.
 const METADATA_NAME: &str = "kubernetes.io/metadata.name";
 
-/// Fields that name a namespace, of any kind (see apimachinery's `pkg/runtime/conversion.go`, and Events').
+/// The fields of any kind that name a namespace (see apimachinery's `pkg/runtime/conversion.go`, and that of Events).
 const NAMESPACE_FIELDS: [&str; 3] = ["metadata.namespace", "involvedObject.namespace", "regarding.namespace"];
 
 /// `handleCompactedErrorForPaging` in apiserver's `storage/etcd3/errors.go`.
@@ -52,7 +52,7 @@ impl ApiRequest<'_> {
         Ok(mapped)
     }
 
-    /// How the response to a list or watch is shown.
+    /// The transform for the response to a list or watch.
     pub(super) fn list_transform(
         &self,
         request: &ResourceRequest<'_>,

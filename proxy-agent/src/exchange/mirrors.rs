@@ -1,4 +1,4 @@
-//! Mirrors of cluster role bindings: clients neither see nor name them (see [`virtual_cluster::provisioner`]).
+//! Hides the mirrors of cluster role bindings from clients (see [`virtual_cluster::provisioner`]).
 
 use kube_wire::selector::LabelSelector;
 use kube_wire::status::FieldError;
@@ -11,14 +11,14 @@ use virtual_cluster::provisioner::{MIRROR_LABEL, MIRROR_PREFIX};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// What keeps mirrors out of lists, watches and deletecollections. Said to the host, so that it holds for what is
-/// deleted too.
+/// The selector that excludes mirrors from lists, watches and deletecollections. The host evaluates it, so that it
+/// also applies to deletions.
 pub(super) fn hidden(request: &ResourceRequest<'_>) -> Option<LabelSelector> {
     is_about(request).then(|| format!("!{MIRROR_LABEL}").parse().expect("a constant selector"))
 }
 
-/// Refuses requests that name a mirror, or would make something that looks like one.
-/// `own_name` says how the object in the body calls itself.
+/// Refuses requests that name a mirror, or that would create an object with the name of a mirror. `own_name` returns
+/// the name in the body.
 pub(super) fn check(
     request: &ResourceRequest<'_>,
     own_name: impl FnOnce() -> Result<ObjectName, Refusal>,
@@ -30,7 +30,7 @@ pub(super) fn check(
     match request.verb() {
         Verb::Create => {
             let own = own_name()?;
-            // The host makes a name of `generateName` only if there is none.
+            // The host uses `generateName` only if there is no name.
             let name = if own.name.is_empty() { own.generate_name } else { own.name };
             if named(&name) { Err(reserved(&name)) } else { Ok(()) }
         }

@@ -1,4 +1,4 @@
-//! Requests in one namespace: they go upstream as the caller, and the host's RBAC decides there.
+//! Requests in one namespace: the agent sends them as the caller, so the host's RBAC decides.
 
 use http::Method;
 use kube_wire::gvr::GroupResource;
@@ -30,7 +30,7 @@ impl ApiRequest<'_> {
         }
         let name = request.namespace().unwrap_or_default();
         let Ok(namespace) = VirtualNamespace::new(name) else { return self.nowhere(request, name) };
-        // The host name is somebody else's: here there is no such namespace.
+        // The host name belongs to another owner, so the virtual cluster has no such namespace.
         let Ok(host) = self.mapping.host(&namespace) else { return self.nowhere(request, name) };
         if self.mapping.member(host.as_ref()).is_some() {
             if let Some(kind) = Kind::of(request) {
@@ -43,19 +43,20 @@ impl ApiRequest<'_> {
             return self.present(request, &namespace, &host, identity, body).await;
         }
         if matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection) {
-            // An empty list or a silent watch, and the host says it best. Nobody can have rights there, so it is asked
-            // in the agent's name, and nothing is shown unless the namespace becomes one of this virtual cluster's.
+            // The response is an empty list or a watch without events, in the form of the host's version. No user can
+            // have rights there, so the agent sends the request with its own identity. It filters all objects, unless
+            // the namespace becomes one of this virtual cluster.
             return self.present(request, &namespace, &host, As::Agent, body).await;
         }
         if BodyType::of_patch(content_type(&self.headers)) == Ok(BodyType::ApplyYaml) && request.verb() == Verb::Patch {
-            // It would make the object.
+            // It would create the object.
             return Err(Status::not_found(NAMESPACES, name).into());
         }
         Err(no_such(request, name).into())
     }
 
-    /// Whether this reads in a namespace that is being deleted, by a right to read everywhere. Such rights are bindings
-    /// in the namespace, and those end a moment before it does.
+    /// Whether this is a read in a namespace that is being deleted, by a caller with the right to read in all
+    /// namespaces. Such a right is a binding in the namespace, which is deleted a moment before the namespace itself.
     async fn may_read_to_the_end(&self, request: &ResourceRequest<'_>, host: &HostNamespace) -> bool {
         if !request.verb().is_read() || request.subresource().is_some() || !self.services.provisioner.is_ending(host) {
             return false;
@@ -64,10 +65,11 @@ impl ApiRequest<'_> {
         decision.is_ok_and(|decision| decision.allowed)
     }
 
-    /// A request in a namespace that does not exist here, and whose name must not go upstream. The caller has the right
-    /// in all namespaces. An API server does not check that a namespace exists before it lists its objects.
+    /// A request in a namespace that the virtual cluster cannot have, and whose name must not go upstream. The caller
+    /// has the right in all namespaces. An API server does not check that a namespace exists before it lists its
+    /// objects.
     fn nowhere(&self, request: &ResourceRequest<'_>, namespace: &str) -> Result<Plan, Refusal> {
-        // Nothing is there to be deleted, and an empty list is the answer to that too.
+        // There are no objects to delete. The response to a deletecollection is an empty list, too.
         if !matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection) {
             return Err(no_such(request, namespace).into());
         }
@@ -91,7 +93,7 @@ impl ApiRequest<'_> {
         })
     }
 
-    /// The path upstream.
+    /// The path on the host.
     fn path(
         request: &ResourceRequest<'_>,
         namespace: &VirtualNamespace,
@@ -103,7 +105,7 @@ impl ApiRequest<'_> {
         Ok(request.path_with(Some(&segment), name.as_ref()))
     }
 
-    /// A request in a namespace that there is, or that may be asked about as if there were.
+    /// A request in an existing namespace, or a request that an API server serves even if the namespace does not exist.
     async fn present(
         &self,
         request: &ResourceRequest<'_>,
@@ -145,11 +147,11 @@ impl ApiRequest<'_> {
         }
         let mut again = false;
         let mut upstream = match body {
-            // Nothing is there to be deleted, and an empty list is the answer.
+            // There are no objects to delete, and the response is an empty list.
             _ if request.verb() == Verb::DeleteCollection && identity == As::Agent => {
                 self.upstream(Method::GET, &target, identity, empty())?
             }
-            // As it came, of any method.
+            // Unchanged, with any method.
             _ if is_opaque(request) => self.upstream(self.info.method().clone(), &target, identity, body.take())?,
             _ if request.verb() == Verb::Patch => {
                 let patched = self.patch(request, Some(namespace), path, &body.bytes()).await?;
@@ -193,17 +195,17 @@ impl ApiRequest<'_> {
     }
 }
 
-/// The name of a namespace as a part of a path.
+/// The name of a namespace as a segment of a path.
 pub(super) fn segment(host: &HostNamespace) -> SegmentName<'static> {
     SegmentName::new(host.to_string()).expect("a DNS label is a path segment")
 }
 
-/// Answers that are no Kubernetes objects.
+/// Whether the response is not a Kubernetes object.
 pub(super) fn is_opaque(request: &ResourceRequest<'_>) -> bool {
     request.is_connect() || matches!(request.subresource(), Some("log" | "proxy"))
 }
 
-/// What an API server says where the namespace, or the object in it, is missing.
+/// The response of an API server if the namespace, or the object in it, does not exist.
 pub(super) fn no_such(request: &ResourceRequest<'_>, namespace: &str) -> Status {
     match (request.verb(), request.path_name()) {
         (Verb::Create, _) | (_, None) => Status::not_found(NAMESPACES, namespace),

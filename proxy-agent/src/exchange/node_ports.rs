@@ -1,10 +1,11 @@
-//! Node ports of Services: they are the host's, one for all of its virtual clusters, and one control plane pushes the same
-//! to many of them.
+//! Node ports of Services. All virtual clusters of a host share its node ports, and a control plane may write the same
+//! Service to many of them.
 //!
-//! A write is tried as it was asked for. If the host says that another one has the port, it is made again without, so that
-//! the host chooses; what was asked for is kept beside it ([`rewrite::node_ports`]) and shown from then on. Later writes
-//! that ask for the same get what the host has. A port that the virtual cluster itself shows somewhere is refused as by
-//! any API server.
+//! The agent first sends a write with the requested ports. If the host refuses a port because another Service has it,
+//! the agent repeats the write without this port, so that the host chooses one. An annotation records the requested
+//! port ([`rewrite::node_ports`]), which clients see from then on. Later writes with the same requested port get the
+//! port of the host. If a Service of the same virtual cluster has the requested port, the write is refused, as by any
+//! API server.
 
 mod held;
 mod json;
@@ -32,25 +33,26 @@ pub(super) use ports::{Form, Ports};
 /// `ErrAllocated` in kube-apiserver's `registry/core/service/portallocator/allocator.go`.
 const TAKEN: &str = "provided port is already allocated";
 
-/// Before the value in a cause (`field.Invalid` of apimachinery).
+/// The text before the value in a cause (`field.Invalid` of apimachinery).
 const INVALID: &str = "Invalid value: ";
 
-/// Before the port where the one for health checks is taken (`allocHealthCheckNodePort` in kube-apiserver's
-/// `registry/core/service/storage/alloc.go`), which is a 500.
+/// The text before the port if the port for health checks is taken (`allocHealthCheckNodePort` in kube-apiserver's
+/// `registry/core/service/storage/alloc.go`). The status is 500.
 const HEALTH_CHECK: &str = "failed to allocate requested HealthCheck NodePort ";
 
-/// Whether a request writes the node ports of a Service, or the annotations that speak of them.
+/// Whether a request writes the node ports of a Service, or the annotations about them.
 pub(super) fn concerns(request: &ResourceRequest<'_>) -> bool {
     (request.group(), request.resource()) == ("", "services")
         && matches!(request.subresource(), None | Some("status"))
         && matches!(request.verb(), Verb::Create | Verb::Update | Verb::Patch)
 }
 
-/// Node ports of one Service that are replaced. The host names one at a time, and for each all its Services are read.
+/// The maximum number of replaced node ports of one Service. The host names one at a time, and for each, the agent
+/// reads all its Services.
 const MOST_REPLACED: usize = 32;
 
 impl ApiRequest<'_> {
-    /// Reads what is known of the ports of the Service at `path`, before it is written.
+    /// Reads the current ports of the Service at `path` before it is written.
     pub(super) async fn learn_node_ports(&self, request: &ResourceRequest<'_>, path: &str) -> Result<(), Refusal> {
         let live = if request.verb() == Verb::Create { None } else { self.live_service(request, path).await? };
         let mut known = self.node_ports.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,14 +67,14 @@ impl ApiRequest<'_> {
         self.object_at(request, path, JSON).await?.as_ref().map(|body| tree(body)).transpose()
     }
 
-    /// A body in JSON with the node ports that the host is to get.
+    /// A body in JSON with the node ports for the host.
     pub(super) fn with_node_ports(&self, form: Form, json: &Bytes) -> Bytes {
         let mut known = self.node_ports.lock().unwrap_or_else(PoisonError::into_inner);
         let settled = known.as_mut().and_then(|ports| json::settled(ports, form, json));
         settled.unwrap_or_else(|| json.clone())
     }
 
-    /// The same for an object in the encoding that the client chose. Nothing if it stays as it is.
+    /// The same for an object in the encoding of the client. `None` if it does not change.
     pub(super) fn object_with_node_ports(&self, object: &Object) -> Option<Object> {
         let mut known = self.node_ports.lock().unwrap_or_else(PoisonError::into_inner);
         let ports = known.as_mut()?;
@@ -82,7 +84,7 @@ impl ApiRequest<'_> {
         }
     }
 
-    /// The host's answer to a write of a Service; nothing if it has to be made again without a port that is taken.
+    /// The host's response to a write of a Service. `None` if the write must be repeated without a port that is taken.
     pub(super) async fn node_ports_given(
         &self,
         response: Response<HostBody>,
@@ -118,7 +120,7 @@ impl ApiRequest<'_> {
     }
 }
 
-/// The port that is refused because it is taken.
+/// The port that the host has refused because it is taken.
 fn refused(encoding: Option<Encoding>, body: &Bytes) -> Option<u16> {
     let status = match encoding? {
         Encoding::Json => Status::from_json(body).ok()?,
@@ -133,18 +135,18 @@ fn refused(encoding: Option<Encoding>, body: &Bytes) -> Option<u16> {
     of_port.or_else(|| port(status.message.split_once(HEALTH_CHECK)?.1))
 }
 
-/// What the client is told of ports that it did not get.
+/// The warnings about ports that were replaced.
 fn warnings(replaced: &[u16], encoding: Option<Encoding>, service: &[u8]) -> Vec<HeaderValue> {
     let live = match encoding {
         Some(Encoding::Protobuf) => protobuf::read(service),
         _ => serde_json::from_slice::<Value>(service).ok(),
     };
     let ports = Ports::new(live.as_ref(), std::collections::BTreeSet::new(), false);
-    let warn = |asked: &u16| {
-        let given: Vec<String> = ports.given_for(*asked).map(|port| port.to_string()).collect();
-        // A Table or metadata alone do not tell.
+    let warn = |requested: &u16| {
+        let given: Vec<String> = ports.given_for(*requested).map(|port| port.to_string()).collect();
+        // A Table or metadata alone do not contain the ports.
         let given = if given.is_empty() { "another one".to_owned() } else { given.join(" and ") };
-        warning(&format!("node port {asked} is in use on the host cluster: its nodes listen on {given} instead"))
+        warning(&format!("node port {requested} is in use on the host cluster: its nodes listen on {given} instead"))
     };
     replaced.iter().filter_map(warn).collect()
 }

@@ -1,4 +1,4 @@
-//! Paths that are no resources: discovery, OpenAPI, version, health.
+//! Paths that are not resources: discovery, OpenAPI, version, health.
 
 use kube_wire::Status;
 use kube_wire::request_info::NonResourceRequest;
@@ -11,8 +11,8 @@ use host_client::empty;
 use virtual_cluster::shared::Moved;
 
 impl ApiRequest<'_> {
-    /// Discovery and its kin say nothing about namespaces, so they pass as they are, in the agent's name, but for resources
-    /// that only other virtual clusters have.
+    /// These documents contain no names of namespaces. The agent requests them with its own identity, and forwards them
+    /// unchanged, except for resources that only other virtual clusters have.
     pub(super) async fn non_resource(&self, request: &NonResourceRequest<'_>) -> Result<Plan, Refusal> {
         let target = Self::target(request.path(), self.info.query());
         let mut upstream = self.upstream(self.info.method().clone(), &target, As::Agent, empty())?;

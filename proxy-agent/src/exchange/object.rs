@@ -1,6 +1,6 @@
-//! Objects in request bodies, in the encoding that the client chose.
+//! Objects in request bodies, in the encoding of the client.
 //!
-//! YAML is made JSON; protobuf stays what it is on its way to the host. CBOR is not taken.
+//! The agent converts YAML to JSON, and sends protobuf as protobuf. It does not accept CBOR.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -21,20 +21,20 @@ use super::plan::{group_kind, proto_program};
 use crate::refusal::{DryRunScope, Refusal, Unmapped};
 use crate::translate::MAX_REQUEST;
 
-/// An object that a client sent.
+/// An object that a client has sent.
 pub(super) enum Object {
     Json(Bytes),
     Protobuf(Bytes),
 }
 
-/// What is read of an object in JSON. A key that is there twice is an error.
+/// The fields of an object in JSON that the agent reads. A duplicate key is an error.
 #[derive(Deserialize)]
 struct Named {
     metadata: Option<Members<Metadata>>,
 }
 
-/// Reads a JSON object, and nothing else. The derived `Deserialize` of a structure also accepts an array, field by field;
-/// Kubernetes does not.
+/// Accepts only a JSON object. The derived `Deserialize` of a structure also accepts an array, which Kubernetes does
+/// not.
 #[derive(Default)]
 struct Members<T>(T);
 
@@ -48,7 +48,7 @@ struct Metadata {
 // === impl Object ===
 
 impl Object {
-    /// By the `Content-Type` of a create or an update.
+    /// Reads the body of a create or an update, by its `Content-Type`.
     pub(super) fn receive(content_type: Option<&str>, body: &Bytes) -> Result<Self, Refusal> {
         match BodyType::of_object(content_type) {
             Ok(BodyType::Object(Encoding::Json)) => Ok(Self::Json(body.clone())),
@@ -59,7 +59,7 @@ impl Object {
         }
     }
 
-    /// How the object calls itself.
+    /// The name in the object.
     pub(super) fn name(&self) -> Result<ObjectName, Refusal> {
         let bad = |error: String| {
             let status = Status::bad_request(format!("the object's name cannot be read: {error}"));
@@ -79,7 +79,7 @@ impl Object {
         }
     }
 
-    /// The JSON, if it is that.
+    /// The JSON; `None` for protobuf.
     pub(super) fn into_json(self) -> Option<Bytes> {
         match self {
             Self::Json(json) => Some(json),
@@ -87,8 +87,7 @@ impl Object {
         }
     }
 
-    /// The object as the host is to get it, and what the caller has to check. `name` is what it is called if it is
-    /// refused.
+    /// The object for the host, and a report for further checks. `name` is the name in a refusal.
     pub(super) fn map(
         &self,
         request: &ResourceRequest<'_>,
@@ -128,14 +127,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
 /// The growth of a body with few names, in bytes.
 const GROWTH: usize = 256;
 
-/// A mapped body. Host names are longer than those of a virtual cluster, so a body of many names can grow tenfold. A body
-/// that the host would not accept is not built.
+/// A mapped body. Host names are longer than virtual names, so a body with many names can grow tenfold. A body that is
+/// too long for the host is not built.
 struct Mapped {
     text: BytesMut,
     is_too_long: bool,
 }
 
-/// Maps JSON, and says what the caller has to check.
+/// Maps JSON, and returns a report for further checks.
 pub(super) fn map_json(
     request: &ResourceRequest<'_>,
     name: &str,
@@ -183,7 +182,7 @@ impl Mapped {
 
     fn finish(self) -> Result<Bytes, Refusal> {
         if self.is_too_long {
-            // As the host would say it (`limitedReadBody` in apiserver's `handlers/rest.go`).
+            // The message of the host (`limitedReadBody` in apiserver's `handlers/rest.go`).
             return Err(Status::request_entity_too_large(&format!("limit is {MAX_REQUEST}")).into());
         }
         Ok(self.text.freeze())
@@ -278,7 +277,7 @@ mod tests {
             ("/api/v1/namespaces/a/pods/b/eviction", "", Some("policy/v1 Eviction")),
             ("/api/v1/namespaces/a/pods/b/eviction", "policy/v1beta1", Some("policy/v1beta1 Eviction")),
             ("/api/v1/namespaces/a/pods/b/eviction", "policy/v9", None),
-            // The schema is that of the path; an object that says something else is refused by the engine.
+            // The path determines the schema. If the object has another kind, the engine refuses it.
             ("/api/v1/namespaces/a/pods", "v2", Some("v1 Pod")),
             ("/apis/example.com/v1/namespaces/a/widgets", "example.com/v1", None),
             ("/api/v1/namespaces/a/pods/b/unheard", "v1", None),

@@ -81,7 +81,8 @@ impl ApiRequest<'_> {
                     Unmapped::refusal(status, DryRunScope::KubeApiserver)
                 })?;
                 let program = self.program(request);
-                // The host could apply many operations, or copies of large values, before anyone has seen the result.
+                // The host could apply many operations, or copies of large values, before the agent has checked the
+                // result.
                 let is_small = !patch.copies() && !self.result_needs_samples(body, &patch);
                 // A longer patch could add the name of a manager that is too long.
                 let names_managers = body.len() > SHORT && patch.pointers().any(resolve::is_of_managed);

@@ -2,7 +2,7 @@
 //!
 //! The caller needs the right in the root namespace. The agent then sends the request with its own identity. An object
 //! belongs to the virtual cluster if its label and its name say so. Before the agent writes an object by its name, it
-//! checks to whom the host's object belongs.
+//! checks the owner of the host's object.
 
 use bytes::Bytes;
 use http::Method;
@@ -29,7 +29,7 @@ use host_client::{empty, full};
 use virtual_cluster::own_rights::Lack;
 use virtual_cluster::policy::{self, Class, Custom};
 
-/// Only metadata, which shows to whom an object belongs.
+/// The media type of metadata only, from which the agent determines the owner of an object.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
 
 /// The owner of a name on the host.
@@ -38,7 +38,7 @@ enum Holder {
     Nobody,
     /// The virtual cluster. Its object has this uid.
     Own(String),
-    /// Somebody else, for example the operator of the host.
+    /// Another owner, for example the operator of the host.
     Other,
 }
 
@@ -56,7 +56,7 @@ impl ApiRequest<'_> {
         if known.is_some_and(|known| known.custom && !known.namespaced) {
             self.custom = Some(self.custom_of(request).await?);
         }
-        // The definition may be new.
+        // The definition may be new, so read it from the host.
         self.learn_kinds();
         Ok(())
     }

@@ -32,7 +32,7 @@ use virtual_cluster::policy::{self, Custom};
 /// The kinds of review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Whether the caller or somebody else is allowed to do something.
+    /// Whether the caller or another user may do something.
     Access,
     /// The owner of a token.
     Token,
@@ -40,7 +40,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// The reason why a path is refused to everybody.
+/// The reason why a path is refused to all users.
 const NEVER: &str = "this path shows the whole host cluster and is not served by virtual clusters";
 
 // === impl Kind ===
@@ -144,7 +144,7 @@ impl ApiRequest<'_> {
         }
         let Some(Path { path, verb }) = &question.path else { return Ok(Ruling::Host) };
         match question::class(verb, path) {
-            // The host's own roles allow this to everybody, and all virtual clusters have these roles.
+            // The host's own roles allow this to all users, and all virtual clusters have these roles.
             PathClass::Public | PathClass::Authenticated => Ok(Ruling::Host),
             PathClass::Never => Ok(Ruling::Denied(NEVER)),
             PathClass::ByRule => {

@@ -1,8 +1,8 @@
 //! Sets the Pod Security labels after a write of a Namespace, if a level is enforced.
 //!
-//! Only the host knows the labels that result from patches and applies. So the agent checks the labels that the host acts
-//! on after the write, and sets them before it responds to the writer. Until then, the host enforces the previous level,
-//! which is never less than the configured one.
+//! Only the host knows the labels that result from patches and applies. So the agent checks the labels after the write,
+//! and corrects them before it sends the response. Until then, the host enforces the previous level, which is never
+//! less than the configured one.
 
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ impl ApiRequest<'_> {
         }
         let live = self.read_from_host(path, JSON).await?;
         if live.status() != StatusCode::OK {
-            // It was deleted meanwhile.
+            // It was deleted in the meantime.
             return Ok(response.map(Upstream::Stream));
         }
         let live = self.collected(live).await?;
@@ -50,7 +50,8 @@ impl ApiRequest<'_> {
                 response.headers_mut().append(header::WARNING, warning.clone());
             }
         }
-        // The agent may also have set them when it was told of the write, and so the object may be newer than the answer.
+        // The reconciler may have corrected them after the event of the write, so the object may be newer than the
+        // response.
         let mut read = self.upstream(Method::GET, path, As::Agent, empty())?;
         self.readable(&mut read)?;
         let newest = self.send(read).await?;
@@ -69,7 +70,7 @@ impl ApiRequest<'_> {
         Ok(response.map(Upstream::Stream))
     }
 
-    /// Warns a client that asks for less than is enforced.
+    /// Warns a client that requests a lower level than the enforced one.
     pub(super) fn warn_of_pod_security(&self, labels: &Value, headers: &mut HeaderMap) {
         let Some(level) = self.cluster.pod_security else { return };
         if let Some(warning) = pod_security::warning(labels, level).and_then(|text| warning(&text)) {

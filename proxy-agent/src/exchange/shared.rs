@@ -5,7 +5,7 @@
 //! | read | unchanged; the response shows the overlay, and selectors match the overlay |
 //! | create or apply of an object that does not exist | a dry run, then POST with the overlay |
 //! | create or apply of an object of others | a dry run; PUT of the overlay if the specification is the same |
-//! | update, patch | a dry run; PUT of the overlay, and of the rest if that is [agreed](virtual_cluster::shared::Consent) |
+//! | update, patch | a dry run; PUT of the overlay, and of the rest if that is [agreed](virtual_cluster::shared::Agreement) |
 //! | delete | PUT without the overlay; DELETE if no other cluster has one |
 //! | deletecollection | the same for each selected object; then a list |
 //! | update, patch of a definition's status | a dry run; PUT if no other cluster has the definition |
@@ -164,7 +164,7 @@ impl ApiRequest<'_> {
         }
     }
 
-    /// The host's answer, an object; a refusal of its is the answer to the client.
+    /// The object in the host's response. A refusal of the host becomes the response to the client.
     async fn answer(&self, about: &ResourceRequest<'_>, request: Request<RequestBody>) -> Result<Value, Refusal> {
         let unreadable = |error: String| Refusal::Unreadable(error);
         let body = self.accepted(about, request).await?;
@@ -178,7 +178,7 @@ impl ApiRequest<'_> {
         Ok(Value::Object(object))
     }
 
-    /// The body of a successful answer of the host's; a refusal of its is the answer to the client.
+    /// The body of a successful response of the host. A refusal of the host becomes the response to the client.
     async fn accepted(
         &self,
         about: &ResourceRequest<'_>,
@@ -188,14 +188,14 @@ impl ApiRequest<'_> {
         let response = self.send(request).await?;
         match response.status() {
             status if status.is_success() => Ok(response.into_body()),
-            // It would name the agent's account on the host, which has less rights than it should.
+            // It would name the agent's account on the host, which lacks the required rights.
             StatusCode::FORBIDDEN => Err(forbidden(about, policy::NOT_GIVEN)),
             _ => Err(self.refused(about, response).await),
         }
     }
 
     /// Waits until an object of the host may be parsed. At most two parsed objects are in memory at once: this one, and
-    /// the one that is made from it.
+    /// the one that is derived from it.
     async fn parse_in_turn(&self, object: &[u8]) -> Result<(), Refusal> {
         let memory = weight(object);
         if memory > MAX_LIVE {
@@ -268,7 +268,7 @@ impl ApiRequest<'_> {
         Ok(Some(manager))
     }
 
-    /// How one object is shown.
+    /// The transform for one shared object.
     fn shared_transform(&self, request: &ResourceRequest<'_>) -> ResponseTransform {
         ResponseTransform::Object { program: self.program(request), filter: Filter::Shared, only: None }
     }

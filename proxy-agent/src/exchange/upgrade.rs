@@ -25,7 +25,7 @@ use crate::translate::{ShownBody, transform_response};
 use host_client::{Switched, UpgradedStream};
 use virtual_cluster::clusters::VirtualCluster;
 
-/// Headers of the two handshakes (RFC 6455 section 4.1; SPDY streams are Kubernetes' own).
+/// The headers of both handshakes: WebSocket (RFC 6455 section 4.1), and Kubernetes' SPDY streams.
 const HANDSHAKE: [HeaderName; 6] = [
     header::SEC_WEBSOCKET_KEY,
     header::SEC_WEBSOCKET_VERSION,
@@ -53,8 +53,8 @@ pub(super) async fn exchange(
     let (head, client) = request.into_parts();
     let bad = |why: &str| Refusal::from(Status::bad_request(why));
     let method = head.headers.get(METHOD).and_then(|method| Method::from_bytes(method.as_bytes()).ok());
-    let method = method.ok_or_else(|| bad("an upgrade without its method"))?;
-    let token = head.extensions.get::<h2::ext::Protocol>().ok_or_else(|| bad("an upgrade without a protocol"))?;
+    let method = method.ok_or_else(|| bad("the upgrade has no method"))?;
+    let token = head.extensions.get::<h2::ext::Protocol>().ok_or_else(|| bad("the upgrade has no protocol"))?;
     let token = HeaderValue::from_str(token.as_str()).map_err(|_| bad("the Upgrade header cannot be read"))?;
     let handshake = handshake(&head.headers);
 
@@ -132,7 +132,7 @@ impl Answer {
                 let outbound = respond.send_response(response, false)?;
                 let mut traffic = Traffic::default();
                 if let Err(error) = pipe(host, client, outbound, &mut traffic).await {
-                    debug!(error = &error as &dyn std::error::Error, ?traffic, "conversation broke");
+                    debug!(error = &error as &dyn std::error::Error, ?traffic, "upgraded stream ended with an error");
                 }
                 Ok(())
             }
@@ -147,7 +147,7 @@ impl Answer {
                 }
                 let stream = respond.send_response(head, bodiless)?;
                 if !bodiless && let Err(error) = send_body(body, stream).await {
-                    debug!(error = &error as &dyn std::error::Error, "answer ended early");
+                    debug!(error = &error as &dyn std::error::Error, "response ended early");
                 }
                 Ok(())
             }

@@ -1,4 +1,4 @@
-//! Whole objects that are there already: a Namespace keeps what of it clients must not write.
+//! Writes of existing objects: a Namespace keeps the labels and annotations that clients may not write.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::read::JSON;
 use crate::refusal::Refusal;
 use virtual_cluster::namespaces;
 
-/// A Namespace as the host has it.
+/// A Namespace on the host.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Live {
@@ -29,7 +29,7 @@ struct Metadata {
 }
 
 impl ApiRequest<'_> {
-    /// How an object is mapped that replaces the one that is there.
+    /// The mapper for an object that replaces the existing one.
     pub(super) async fn whole_mapper(
         &self,
         request: &ResourceRequest<'_>,
@@ -40,7 +40,7 @@ impl ApiRequest<'_> {
         Ok(mapper.ruled_by(Arc::new(self.cluster.namespace_rules.given(labels, annotations))))
     }
 
-    /// How an apply is mapped.
+    /// The mapper for an apply.
     pub(super) async fn apply_mapper(
         &self,
         request: &ResourceRequest<'_>,
@@ -64,7 +64,7 @@ impl ApiRequest<'_> {
         let path = format!("{}/{host}", namespaces::PATH);
         let response = self.read_from_host(&path, JSON).await?;
         if response.status() != StatusCode::OK {
-            // What there is to say of that, the host says to the client.
+            // The host returns the error for the request itself.
             return Ok(None);
         }
         let unreadable = |error: String| Refusal::Unreadable(error);

@@ -11,18 +11,18 @@ use protocol::Authority;
 pub enum Destination {
     /// All addresses with the same leading bits.
     Network {
-        /// Any address of the network.
+        /// An address of the network.
         address: IpAddr,
-        /// How many leading bits are shared.
+        /// The length of the prefix, in bits.
         prefix: u8,
         /// The port.
         port: u16,
     },
-    /// Exactly this.
+    /// Exactly this host and port.
     Host(Authority),
 }
 
-/// Not a destination.
+/// The text is not a destination.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a destination: write NETWORK/PREFIX:PORT or HOST:PORT, for example 10.2.0.0/16:10250")]
 pub struct InvalidDestination;
@@ -30,8 +30,8 @@ pub struct InvalidDestination;
 // === impl Destination ===
 
 impl Destination {
-    /// Whether an authority may be dialled. Names only match names: what a name resolves to is not looked at, so a
-    /// network never opens the door to a name.
+    /// Whether an authority may be dialled. A name matches only a name: the agent does not resolve it, so a network
+    /// never allows a name.
     pub fn covers(&self, authority: &Authority) -> bool {
         match self {
             Self::Host(host) => host == authority,

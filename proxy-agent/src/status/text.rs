@@ -1,4 +1,4 @@
-//! The status for people.
+//! The status as text for people.
 
 use std::fmt::Write as _;
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ use super::AgentStatus;
 // === impl AgentStatus ===
 
 impl AgentStatus {
-    /// Tables like those of `kubectl get`; with `wide`, everything that is in the document.
+    /// The status as tables like those of `kubectl get`. With `wide`, they have all fields of the document.
     pub fn text(&self, wide: bool) -> String {
         let now = self.time.time();
         let clusters = self.virtual_clusters.iter().filter(|cluster| cluster.ready).count();

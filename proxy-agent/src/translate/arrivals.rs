@@ -162,7 +162,7 @@ impl Form {
                 *tail = chunk[chunk.len().saturating_sub(OVERLAP)..].to_vec();
             }
             Self::Protobuf(frames) => {
-                // The code that shows the frames returns the error.
+                // The code that maps the frames returns the error.
                 if frames.push(chunk).is_err() {
                     return;
                 }

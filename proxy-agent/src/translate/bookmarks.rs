@@ -1,4 +1,4 @@
-//! The times of bookmarks, which tell a client the current version of its watch.
+//! The times of bookmarks, which contain the current version of a watch.
 //!
 //! An API server sends a bookmark about once a minute (`defaultBookmarkFrequency` in apiserver's cacher.go), which is
 //! longer than some clients watch.

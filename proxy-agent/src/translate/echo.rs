@@ -14,7 +14,7 @@ use rewrite::{Program, View};
 const FIELD: &str = "patch";
 const BEFORE: &str = "Invalid value: ";
 
-/// Replaces an object that cannot be shown.
+/// The text in place of an object that cannot be mapped.
 const UNREADABLE: &str = "{...}";
 
 /// A Status of the host in virtual names; `None` if the body is no Status.

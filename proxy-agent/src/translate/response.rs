@@ -33,7 +33,7 @@ mod events;
 mod protobuf;
 mod watch;
 
-/// How to show a response.
+/// How to transform a response of the host for the client.
 pub(crate) enum ResponseTransform {
     /// Unchanged, unless it is a Status of a failure. For logs and discovery.
     Verbatim,
@@ -101,15 +101,15 @@ const ROOM_OF_WATCH: usize = 8192;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransformError {
     /// The connection to the host failed.
-    #[error("the host's answer broke off")]
+    #[error("the host's response ended early")]
     Host(#[source] HostBodyError),
-    /// The agent could not parse the host's bytes, and has not shown them.
-    #[error("the host's answer cannot be shown")]
+    /// The agent could not parse the host's bytes, and has not forwarded them.
+    #[error("the host's response cannot be mapped")]
     Stream(#[source] rewrite::view::StreamError),
 }
 
-/// Shows a response. A failure of the host is a Status, regardless of the request. Bodies that must be read as a whole
-/// are charged to `collector`.
+/// Transforms a response for the client. A failure of the host is a Status, regardless of the request. Bodies that must
+/// be read as a whole are charged to `collector`.
 pub(crate) async fn transform_response(
     view: &View,
     transform: ResponseTransform,
@@ -172,7 +172,9 @@ pub(crate) async fn transform_response(
         ResponseTransform::Verbatim | ResponseTransform::Proxied(_) => body.verbatim(),
         _ if !json => {
             let media_type = parts.headers.get(header::CONTENT_TYPE).cloned();
-            return Err(Refusal::Unreadable(format!("it is {media_type:?}, which was not asked for")));
+            return Err(Refusal::Unreadable(format!(
+                "its media type is {media_type:?}, which the agent did not request"
+            )));
         }
         ResponseTransform::Object { program, filter, only } => {
             let body = body.collect(collector).await?;
@@ -274,7 +276,7 @@ pub(crate) fn warnings(view: &View, headers: &mut HeaderMap) {
 // === impl ResponseTransform ===
 
 impl ResponseTransform {
-    /// Whether objects that virtual clusters share are shown.
+    /// Whether the response contains shared objects.
     pub(crate) fn is_of_shared(&self) -> bool {
         match self {
             Self::Object { filter, .. } | Self::List { filter, .. } | Self::Watch { filter, .. } => {
@@ -468,7 +470,7 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
                     self.ended = true;
                     let finished = match &mut self.engine {
                         Engine::List(list, _) => list.finish(),
-                        // A watch may end at any time. The host may cut off a frame, which is then not shown.
+                        // A watch may end at any time. The host may cut off a frame, which is then not forwarded.
                         Engine::Watch(_) => Ok(()),
                     };
                     if let Err(error) = finished {

@@ -32,7 +32,7 @@ pub(super) fn a_cluster_comes_and_goes(host: &HostCluster) -> anyhow::Result<()>
     // The agent's file first, which is the harder way round: its offers are refused until the other one follows.
     world.edit_agent(&[(STAYS, "hangzhou"), (COMES, "beijing")])?;
     world.site.server.printed("new offers refused")?;
-    world.agent.printed("keeps to our former list of clusters")?;
+    world.agent.printed("the proxy-server has refused the list of clusters, and keeps the previous one")?;
     stays.ok(&["get", "nodes"])?;
 
     // A file with a mistake changes nothing, and is reported with its line.

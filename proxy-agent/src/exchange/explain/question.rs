@@ -1,51 +1,51 @@
-//! What a host is asked on the way.
+//! The questions to the host while a request is planned.
 
-/// One question, in the names of the host.
+/// One question, in host names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Question {
-    /// May this user do that? (SubjectAccessReview)
+    /// Whether a user may do something (SubjectAccessReview).
     Access {
-        /// Who.
+        /// The user.
         user: String,
-        /// What.
+        /// The verb.
         verb: String,
-        /// `deployments.apps`, `pods/log`.
+        /// The resource, for example `deployments.apps` or `pods/log`.
         resource: String,
-        /// Empty is all.
+        /// The name of the object. Empty for all objects.
         name: String,
-        /// Where: of the cluster scope the root namespace.
+        /// The namespace. For the cluster scope, it is the root namespace.
         namespace: String,
     },
-    /// What may this user do in the root namespace? For paths that are no resources. (SelfSubjectRulesReview)
+    /// The rules for a user in the root namespace, for paths that are not resources (SelfSubjectRulesReview).
     Rules {
-        /// Where.
+        /// The namespace.
         namespace: String,
     },
-    /// Is this node one of the virtual cluster's?
+    /// Whether a node belongs to the virtual cluster.
     Node {
-        /// The request.
+        /// The path and query of the request.
         target: String,
     },
-    /// Is this resource served, and is it in namespaces?
+    /// Whether the host serves the resource, and whether it is namespaced.
     Discovery {
-        /// Whether that is only a guess.
+        /// Whether the assumption is a guess.
         guessed: bool,
-        /// What was assumed.
+        /// Whether the resource is assumed to be namespaced.
         namespaced: bool,
     },
-    /// Would the host refuse this? A dry run, for its own words about a request that is refused anyway.
+    /// The host's error for a request that is refused in any case (a dry run).
     DryRun {
-        /// The request.
+        /// The method of the request.
         method: String,
-        /// Path and query.
+        /// The path and query of the request.
         target: String,
     },
-    /// What is there now? What is sent depends on it.
+    /// The current object, on which the request depends.
     Live {
-        /// The request.
+        /// The method of the request.
         method: String,
-        /// Path and query.
+        /// The path and query of the request.
         target: String,
     },
 }

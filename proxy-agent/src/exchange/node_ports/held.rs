@@ -1,4 +1,4 @@
-//! Whether the virtual cluster itself has a node port.
+//! Checks whether a Service of the virtual cluster itself has a node port.
 
 use http::StatusCode;
 use kube_wire::Status;
@@ -11,7 +11,7 @@ use crate::exchange::ApiRequest;
 use crate::exchange::read::JSON;
 use crate::refusal::Refusal;
 
-/// Services are looked through page by page, so that no answer is large.
+/// The number of Services in a page, so that no response is large.
 const PAGE: &str = "500";
 
 #[derive(Deserialize)]
@@ -29,7 +29,8 @@ struct Metadata {
 }
 
 impl ApiRequest<'_> {
-    /// Whether another Service of the virtual cluster shows this node port. Asked only where the host has refused it.
+    /// Whether another Service of the virtual cluster has this node port for its clients. Called only if the host has
+    /// refused the port.
     pub(super) async fn shows_node_port(&self, port: u16) -> Result<bool, Refusal> {
         let own = self.info.resource().and_then(|request| Some((request.namespace()?, request.path_name()?)));
         let mut more = String::new();

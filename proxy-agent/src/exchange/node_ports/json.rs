@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use super::ports::{Form, Ports, Settled, has_node_ports, number, place};
 
-/// The directive of a strategic merge patch that takes away what it does not name.
+/// The directive of a strategic merge patch that removes what the patch does not name.
 const DIRECTIVE: &str = "$patch";
 
-/// The body that the host is to get. Nothing if it is the same, or if it is no object, which the engine tells.
+/// The body for the host. `None` if it does not change, or if it is not an object, which the engine refuses.
 pub(super) fn settled(ports: &mut Ports, form: Form, body: &Bytes) -> Option<Bytes> {
-    // No key of ours is without these letters, unless they are written as escapes.
+    // Every key of ours contains this text, unless it has escapes.
     let may_name_ours = [&b"node-port"[..], b"\\u"].iter().any(|word| memchr::memmem::find(body, word).is_some());
     if ports.are_plain() && !may_name_ours {
         return None;
@@ -28,10 +28,10 @@ pub(super) fn settled(ports: &mut Ports, form: Form, body: &Bytes) -> Option<Byt
     (object != before).then(|| object.to_string().into())
 }
 
-/// Says whether a Service of this type has node ports.
+/// Settles the ports in a specification. Returns whether a Service of its type has node ports.
 fn spec(ports: &mut Ports, form: Form, spec: &mut Map<String, Value>) -> bool {
     let kind = spec.get("type").and_then(Value::as_str);
-    // One manager need not be the one who says what type it is.
+    // An apply need not contain the type.
     let has_ports = kind.map_or(form == Form::Apply, has_node_ports);
     for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
         let Some(at) = place(port) else { continue };
@@ -45,7 +45,7 @@ fn spec(ports: &mut Ports, form: Form, spec: &mut Map<String, Value>) -> bool {
 
 fn settle(ports: &mut Ports, form: Form, at: NodePort, object: &mut Map<String, Value>, key: &str) {
     match ports.settle(form, at, object.get(key).and_then(number)) {
-        Settled::AsAsked => {}
+        Settled::AsRequested => {}
         Settled::Put(real) => drop(object.insert(key.to_owned(), real.into())),
         Settled::LeftOut => drop(object.remove(key)),
     }
@@ -55,7 +55,7 @@ fn annotations(ports: &Ports, form: Form, object: &mut Map<String, Value>) {
     let held = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
     match held {
         Some(Value::Object(held)) => held.retain(|key, _| !is_ours(key)),
-        // All that the client knows of.
+        // All annotations that the client sees.
         Some(held @ Value::Null) if form == Form::Partial => {
             *held = ports.annotations.iter().map(|key| (key.clone(), Value::Null)).collect();
         }
@@ -66,12 +66,12 @@ fn annotations(ports: &Ports, form: Form, object: &mut Map<String, Value>) {
     let wanted: Vec<(String, Value)> = if form == Form::Partial && !is_replaced {
         ports.changes().map(|(key, value)| (key, value.map_or(Value::Null, Value::from))).collect()
     } else {
-        ports.asked().map(|(key, value)| (key, value.into())).collect()
+        ports.requested().map(|(key, value)| (key, value.into())).collect()
     };
     if wanted.is_empty() {
         return;
     }
-    // What has no metadata, or no map of annotations, is refused by the host or has none.
+    // If the metadata or the annotations are not maps, the host refuses the object.
     let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
     let Some(metadata) = metadata.as_object_mut() else { return };
     let held = metadata.entry("annotations").or_insert(Value::Null);
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Of a Service that has 31080 where it asked for 30080.
+    /// The ports of a Service that has 31080 instead of the requested 30080.
     fn ports(taken: &[u16]) -> Ports {
         let live = json!({
             "metadata": {"annotations": {"a": "b", "atoll.dev/asked-node-port.80.tcp": "30080"}},
@@ -119,7 +119,7 @@ mod tests {
         let read = service(&json!({"a": "b", "atoll.dev/node-ports": "30080=31080"}), [30080.into(), 30081.into()]);
         let host = service(&json!({"a": "b", KEY: "30080"}), [31080.into(), 30081.into()]);
         assert_eq!(mapped(ports(&[]), Form::Whole, &read), host);
-        // A pusher knows no annotation of ours.
+        // A client that writes the whole object does not know the annotations.
         let pushed = service(&json!({"a": "b"}), [30080.into(), 30081.into()]);
         assert_eq!(mapped(ports(&[]), Form::Whole, &pushed), host);
         assert_eq!(mapped(ports(&[]), Form::Whole, &json!({"spec": pushed["spec"]}))["spec"], host["spec"]);
@@ -127,12 +127,12 @@ mod tests {
 
     #[test]
     fn another_port_is_tried_as_it_is_asked_for() {
-        let asked = service(&json!({"a": "b"}), [30082.into(), 30081.into()]);
-        assert_eq!(mapped(ports(&[]), Form::Whole, &asked), asked);
+        let requested = service(&json!({"a": "b"}), [30082.into(), 30081.into()]);
+        assert_eq!(mapped(ports(&[]), Form::Whole, &requested), requested);
         let kept = service(&json!({"a": "b", KEY: "30082"}), [31080.into(), 30081.into()]);
-        assert_eq!(mapped(ports(&[30082]), Form::Whole, &asked), kept);
-        // A Service that has none keeps no word of them.
-        let mut none = asked;
+        assert_eq!(mapped(ports(&[30082]), Form::Whole, &requested), kept);
+        // A Service without node ports has no annotations about them.
+        let mut none = requested;
         none["spec"]["type"] = "ClusterIP".into();
         none["spec"]["ports"] = json!([{"port": 80}]);
         assert_eq!(mapped(ports(&[]), Form::Whole, &none)["metadata"]["annotations"], json!({"a": "b"}));
@@ -141,9 +141,9 @@ mod tests {
     #[test]
     fn a_new_service_gets_what_the_host_chooses() {
         let fresh = Ports::new(None, BTreeSet::from([30080, 30090]), false);
-        let mut asked = service(&Value::Null, [30080.into(), 30081.into()]);
-        asked["spec"]["healthCheckNodePort"] = 30090.into();
-        let host = mapped(fresh, Form::Whole, &asked);
+        let mut requested = service(&Value::Null, [30080.into(), 30081.into()]);
+        requested["spec"]["healthCheckNodePort"] = 30090.into();
+        let host = mapped(fresh, Form::Whole, &requested);
         let annotations = json!({KEY: "30080", "atoll.dev/asked-node-port.health-check": "30090"});
         let ports = json!([{"port": 80, "protocol": "TCP"}, {"port": 81, "nodePort": 30081}]);
         let expected = json!({"metadata": {"annotations": annotations}, "spec": {"type": "NodePort", "ports": ports}});
@@ -187,7 +187,7 @@ mod tests {
     fn an_applier_says_nothing_of_a_port_it_did_not_get() {
         let apply = json!({"spec": {"ports": [{"port": 80, "nodePort": 30080}]}});
         let host = json!({"metadata": {"annotations": {KEY: "30080"}}, "spec": {"ports": [{"port": 80}]}});
-        // The first time, and ever after.
+        // In the first write, and in all later ones.
         assert_eq!(mapped(Ports::new(None, BTreeSet::from([30080]), false), Form::Apply, &apply), host);
         assert_eq!(mapped(ports(&[]), Form::Apply, &apply), host);
         let other = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"ports": [{"port": 80}]}});

@@ -1,63 +1,63 @@
-//! What becomes of each node port that a body asks for.
+//! Decides which node port the host gets for each requested one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rewrite::node_ports::{NodePort, Protocol, is_ours};
 use serde_json::Value;
 
-/// How much a body says.
+/// The form of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::exchange) enum Form {
-    /// The object: what is absent is to be absent.
+    /// The whole object: absent fields are removed.
     Whole,
-    /// What is to change.
+    /// The fields to change.
     Partial,
-    /// What one manager wants.
+    /// The fields of one manager.
     Apply,
 }
 
-/// What is known of the node ports of one Service that is written.
+/// The node ports of a Service that is written.
 #[derive(Debug, Default)]
 pub(in crate::exchange) struct Ports {
-    /// What was asked for where the host has chosen, as its annotations say now.
+    /// The requested ports that the host has replaced, from the current annotations.
     before: BTreeMap<NodePort, u16>,
-    /// The same, as they are to say.
-    asked: BTreeMap<NodePort, u16>,
-    /// What the host has.
+    /// The same, for the new annotations.
+    requested: BTreeMap<NodePort, u16>,
+    /// The ports on the host.
     real: BTreeMap<NodePort, u16>,
-    /// Other annotations that the Service has.
+    /// The other annotations of the Service.
     pub(super) annotations: Vec<String>,
-    /// What the host has refused.
+    /// The ports that the host has refused.
     taken: BTreeSet<u16>,
-    /// Whether only its status is written.
+    /// Whether the request writes only the status.
     is_status: bool,
-    /// Where the body in hand says anything about a port.
+    /// The places of ports in the current body.
     met: BTreeSet<NodePort>,
 }
 
-/// A node port on its way to the host.
+/// The node port that the host gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Settled {
-    /// As it was asked for.
-    AsAsked,
-    /// What the host has.
+    /// The requested port.
+    AsRequested,
+    /// The port that the host has.
     Put(u16),
-    /// Not at all: the host keeps what it has, or chooses.
+    /// None: the host keeps its port, or chooses one.
     LeftOut,
 }
 
 // === impl Ports ===
 
 impl Ports {
-    /// Of a Service as the host has it.
+    /// The ports of the Service on the host.
     pub(super) fn new(live: Option<&Value>, taken: BTreeSet<u16>, is_status: bool) -> Self {
         let mut ports = Self { taken, is_status, ..Self::default() };
         let Some(live) = live else { return ports };
         for (key, value) in live["metadata"]["annotations"].as_object().into_iter().flatten() {
             if !is_ours(key) {
                 ports.annotations.push(key.clone());
-            } else if let (Some(at), Some(asked)) = (NodePort::of_annotation(key), value.as_str()) {
-                ports.before.extend(asked.parse().ok().map(|asked| (at, asked)));
+            } else if let (Some(at), Some(requested)) = (NodePort::of_annotation(key), value.as_str()) {
+                ports.before.extend(requested.parse().ok().map(|requested| (at, requested)));
             }
         }
         for port in live["spec"]["ports"].as_array().into_iter().flatten() {
@@ -68,7 +68,7 @@ impl Ports {
         ports
     }
 
-    /// The host has refused a port.
+    /// Records that the host has refused a port.
     pub(super) fn replace(&mut self, port: u16) {
         self.taken.insert(port);
     }
@@ -81,69 +81,69 @@ impl Ports {
         self.taken
     }
 
-    /// Whether a body that does not speak of our annotations passes as it is.
+    /// Whether a body without our annotations needs no change.
     pub(super) fn are_plain(&self) -> bool {
         self.before.is_empty() && self.taken.is_empty()
     }
 
-    /// What a client of the virtual cluster is shown as a node port of the Service.
+    /// The node ports of the Service that clients of the virtual cluster see.
     pub(super) fn shown(&self) -> impl Iterator<Item = u16> {
         self.real.iter().map(|(at, real)| *self.before.get(at).unwrap_or(real))
     }
 
-    /// What the host has where `asked` was asked for.
-    pub(super) fn given_for(&self, asked: u16) -> impl Iterator<Item = u16> {
-        let at = self.before.iter().filter(move |(_, other)| **other == asked).map(|(at, _)| at);
+    /// The ports on the host that replace the port `requested`.
+    pub(super) fn given_for(&self, requested: u16) -> impl Iterator<Item = u16> {
+        let at = self.before.iter().filter(move |(_, other)| **other == requested).map(|(at, _)| at);
         at.filter_map(|at| self.real.get(at).copied())
     }
 
-    /// Begins with a body.
+    /// Begins a body.
     pub(super) fn begin(&mut self) {
-        self.asked.clone_from(&self.before);
+        self.requested.clone_from(&self.before);
         self.met.clear();
     }
 
-    /// What becomes of a port that the body in hand asks for; none is asked for with 0.
-    pub(super) fn settle(&mut self, form: Form, at: NodePort, asked: Option<u16>) -> Settled {
-        let asked = asked.filter(|asked| *asked != 0 && !self.is_status);
-        let Some(asked) = asked else {
+    /// Decides about a port of the current body. The port 0 is no request.
+    pub(super) fn settle(&mut self, form: Form, at: NodePort, requested: Option<u16>) -> Settled {
+        let requested = requested.filter(|requested| *requested != 0 && !self.is_status);
+        let Some(requested) = requested else {
             if form != Form::Apply {
                 self.met.insert(at);
             }
-            return Settled::AsAsked;
+            return Settled::AsRequested;
         };
-        if self.before.get(&at) != Some(&asked) && !self.taken.contains(&asked) {
-            self.asked.remove(&at);
-            return Settled::AsAsked;
+        if self.before.get(&at) != Some(&requested) && !self.taken.contains(&requested) {
+            self.requested.remove(&at);
+            return Settled::AsRequested;
         }
         self.met.insert(at);
-        self.asked.insert(at, asked);
+        self.requested.insert(at, requested);
         match self.real.get(&at) {
-            // An applier must not come to own a port that it has not asked for, and leaves no trace by saying nothing.
+            // A manager must not become the owner of a port that it has not requested, so its apply omits the port.
             Some(real) if form != Form::Apply => Settled::Put(*real),
             _ => Settled::LeftOut,
         }
     }
 
-    /// Ends with a body. `has_ports` says whether a Service of its type has any.
+    /// Ends a body. `has_ports` is whether a Service of its type has node ports.
     pub(super) fn end(&mut self, form: Form, has_ports: bool) {
         if self.is_status {
-            self.asked.clone_from(&self.before);
+            self.requested.clone_from(&self.before);
         } else if form != Form::Partial {
-            self.asked.retain(|at, _| has_ports && self.met.contains(at));
+            self.requested.retain(|at, _| has_ports && self.met.contains(at));
         }
     }
 
-    /// What the annotations are to say.
-    pub(super) fn asked(&self) -> impl Iterator<Item = (String, String)> {
-        self.asked.iter().map(|(at, asked)| (at.annotation(), asked.to_string()))
+    /// The new annotations.
+    pub(super) fn requested(&self) -> impl Iterator<Item = (String, String)> {
+        self.requested.iter().map(|(at, requested)| (at.annotation(), requested.to_string()))
     }
 
-    /// What of them changes; nothing takes one away.
+    /// The annotations that change. `None` removes one.
     pub(super) fn changes(&self) -> impl Iterator<Item = (String, Option<String>)> {
-        let gone = self.before.keys().filter(|at| !self.asked.contains_key(at)).map(|at| (at.annotation(), None));
-        let new = self.asked.iter().filter(|(at, asked)| self.before.get(at) != Some(asked));
-        gone.chain(new.map(|(at, asked)| (at.annotation(), Some(asked.to_string()))))
+        let gone = self.before.keys().filter(|at| !self.requested.contains_key(at)).map(|at| (at.annotation(), None));
+        let new = self.requested.iter().filter(|(at, requested)| self.before.get(at) != Some(requested));
+        gone.chain(new.map(|(at, requested)| (at.annotation(), Some(requested.to_string()))))
     }
 }
 
@@ -152,7 +152,7 @@ pub(super) fn has_node_ports(kind: &str) -> bool {
     matches!(kind, "NodePort" | "LoadBalancer")
 }
 
-/// Which one an element of `spec.ports` is.
+/// The identity of an element of `spec.ports`.
 pub(super) fn place(port: &Value) -> Option<NodePort> {
     let protocol = Protocol::of(port["protocol"].as_str().unwrap_or_default())?;
     Some(NodePort::Of { port: number(&port["port"])?, protocol })

@@ -1,7 +1,7 @@
 //! Node ports in protobuf bodies, which are whole objects.
 //!
-//! The numbers are those of `Service`, `ServiceSpec` and `ServicePort` in core/v1 generated.proto, and of `ObjectMeta` in
-//! meta/v1's.
+//! The numbers are those of `Service`, `ServiceSpec` and `ServicePort` in core/v1 generated.proto, and of `ObjectMeta`
+//! in meta/v1's.
 
 use bytes::Bytes;
 use kube_wire::envelope::Envelope;
@@ -20,19 +20,19 @@ const HEALTH_CHECK: u32 = 12;
 const PROTOCOL: u32 = 2;
 const PORT: u32 = 3;
 const NODE_PORT: u32 = 5;
-/// Of the entry of a map.
+/// A field of the entry of a map.
 const KEY: u32 = 1;
-/// Of the entry of a map.
+/// A field of the entry of a map.
 const VALUE: u32 = 2;
 
-/// The body that the host is to get. Nothing if it is no Service, which the engine tells.
+/// The body for the host. `None` if it is not a Service, which the engine refuses.
 pub(super) fn settled(ports: &mut Ports, body: &Bytes) -> Option<Bytes> {
     let envelope = Envelope::decode(body).ok().filter(Envelope::holds_protobuf)?;
     let raw = service(ports, envelope.raw).ok()?;
     Some(Envelope { raw: &raw, ..envelope }.encode().into())
 }
 
-/// What a Service says of its node ports, as JSON has it. Nothing if it is no Service.
+/// The fields of a Service about node ports, as JSON. `None` if it is not a Service.
 pub(super) fn read(body: &[u8]) -> Option<Value> {
     let envelope = Envelope::decode(body).ok().filter(Envelope::holds_protobuf)?;
     said(Some(envelope.raw).filter(|_| envelope.kind == "Service")?).ok()
@@ -91,7 +91,7 @@ fn service(ports: &mut Ports, message: &[u8]) -> Result<Vec<u8>, WireError> {
     for field in fields(message)? {
         match field.number {
             METADATA => {
-                // Of several the last is written with what is ours; Go takes all of them for one.
+                // If there are several, the last one gets our annotations. Go merges all of them.
                 out.bytes(METADATA, &metadata(ports, field.bytes()?, !has_metadata)?);
                 has_metadata = true;
             }
@@ -155,7 +155,7 @@ fn settle(
     out: &mut Writer,
 ) -> Result<(), WireError> {
     match ports.settle(Form::Whole, at, u16::try_from(field.varint()?).ok()) {
-        Settled::AsAsked => out.raw(&message[field.span.clone()]),
+        Settled::AsRequested => out.raw(&message[field.span.clone()]),
         Settled::Put(real) => out.varint(field.number, real.into()),
         Settled::LeftOut => {}
     }
@@ -167,14 +167,14 @@ fn metadata(ports: &Ports, message: &[u8], adds: bool) -> Result<Vec<u8>, WireEr
     for field in fields(message)? {
         if field.number == ANNOTATIONS {
             let keys: Vec<_> = fields(field.bytes()?)?.into_iter().filter(|part| part.number == KEY).collect();
-            // Of several keys in one entry Go takes the last.
+            // If one entry has several keys, Go uses the last.
             if keys.last().map(Field::bytes).transpose()?.is_some_and(|key| is_ours(&String::from_utf8_lossy(key))) {
                 continue;
             }
         }
         out.raw(&message[field.span.clone()]);
     }
-    for (key, value) in ports.asked().filter(|_| adds) {
+    for (key, value) in ports.requested().filter(|_| adds) {
         let mut entry = Writer::new();
         entry.bytes(KEY, key.as_bytes());
         entry.bytes(VALUE, value.as_bytes());
@@ -232,13 +232,13 @@ mod tests {
     #[test]
     fn what_was_asked_for_is_kept_beside() {
         let mut ports = Ports::new(None, BTreeSet::from([30053, 30090]), false);
-        let asked = service(
+        let requested = service(
             &[("a", "b"), (TCP, "1"), ("atoll.dev/node-ports", "1=2")],
             [Some(30053), Some(30054)],
             Some(30090),
         );
         let host = service(&[("a", "b"), (TCP, "30053"), (HEALTH, "30090")], [None, Some(30054)], None);
-        assert_eq!(settled(&mut ports, &asked), Some(host));
+        assert_eq!(settled(&mut ports, &requested), Some(host));
     }
 
     #[test]

@@ -157,7 +157,7 @@ pub(in crate::exchange) fn tree(object: &[u8]) -> Result<Value, Refusal> {
     serde_json::from_slice(object).map_err(|error| Refusal::Unreadable(error.to_string()))
 }
 
-/// The refusal to change an object of the host's whose tree would need too much memory.
+/// The refusal to change an object of the host whose parsed form would need too much memory.
 pub(in crate::exchange) fn too_many_parts() -> Refusal {
     let message = "the object has too many fields and elements to be changed in this way through a virtual cluster";
     Status::request_entity_too_large(message).into()

@@ -19,7 +19,7 @@ use crate::refusal::Refusal;
 use crate::translate::echo::status;
 use host_client::HostBody;
 
-/// Shows a response.
+/// Transforms a response for the client.
 pub(super) async fn transform_response(
     view: &View,
     transform: ResponseTransform,

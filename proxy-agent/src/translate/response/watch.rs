@@ -39,7 +39,7 @@ pub(super) struct Watch {
     charge: Reservation,
 }
 
-/// Why a watch cannot go on.
+/// Why a watch must end.
 pub(super) enum WatchError {
     /// There is no memory for an event.
     Exhausted,
@@ -63,12 +63,12 @@ impl Watch {
         Self { events, arrivals, bookmarks, chunk: None, large_objects, turn, slot: None, charge }
     }
 
-    /// Takes a chunk of the host, which [`poll`](Self::poll) shows.
+    /// Takes a chunk of the host, which [`poll`](Self::poll) maps.
     pub(super) fn hold(&mut self, chunk: Bytes) {
         self.arrivals.hold(chunk);
     }
 
-    /// Whether there is a chunk that has not been shown.
+    /// Whether there is a chunk that has not been mapped.
     pub(super) fn is_holding(&self) -> bool {
         self.chunk.is_some() || self.arrivals.is_holding()
     }
@@ -77,15 +77,15 @@ impl Watch {
     /// because the client has not seen them.
     pub(super) fn poll_bookmark(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.chunk.is_some() {
-            // It waits for the turn. If a bookmark were sent now, to a client that does not read, nobody would take the
-            // turn when it comes, and the other watches would wait.
+            // It waits for the turn. If a bookmark were sent now to a client that does not read, this watch would not
+            // use its turn, and the other watches would wait.
             return Poll::Pending;
         }
         let Some(bookmarks) = &mut self.bookmarks else { return Poll::Pending };
         bookmarks.poll_due(cx).map(|()| self.events.bookmark())
     }
 
-    /// Shows the pending chunk when its names are known, and in its turn if the event is long.
+    /// Maps the pending chunk when its names are known, and in its turn if the event is long.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -121,7 +121,7 @@ impl Watch {
         Poll::Ready(if self.charge(shown) { Ok(()) } else { Err(WatchError::Exhausted) })
     }
 
-    /// Gives back the charge of what has been sent.
+    /// Releases the charge of what has been sent.
     pub(super) fn sent(&mut self) {
         if self.charge.units() > 0 {
             // This cannot fail, because the charge does not grow.

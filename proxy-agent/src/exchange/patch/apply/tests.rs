@@ -5,7 +5,7 @@ use super::*;
 
 const POINTER: &str = "/spec/template/spec";
 
-/// What is sent when `me` applies this pod specification, of an object of which each of these owns these fields.
+/// What the agent sends if `me` applies this pod specification, and each of these managers owns these fields.
 fn sent(owners: &[(&str, &str, &[&str])], spec: &Value) -> Value {
     let entry = |(manager, operation, fields): &(&str, &str, &[&str])| Entry {
         manager: (*manager).to_owned(),
@@ -31,7 +31,7 @@ fn who_names_a_field_sends_the_guard_beside_it() {
         (json!({}), ours.clone()),
         (Value::Null, ours),
         (json!({"disk": "ssd"}), json!({"disk": "ssd", "location": "beijing"})),
-        // Which the engine refuses.
+        // The engine refuses this.
         (json!({"location": "hangzhou"}), json!({"location": "hangzhou"})),
     ] {
         assert_eq!(sent(&[], &json!({"nodeSelector": selector})), json!({"nodeSelector": whole}));
@@ -43,7 +43,7 @@ fn who_names_a_field_sends_the_guard_beside_it() {
 fn only_who_would_remove_the_guard_sends_it_unasked() {
     let both: &[&str] = &[SELECTOR, TOLERATIONS];
     let kept = json!({"nodeSelector": {"location": "beijing"}, "tolerations": []});
-    // Also without any specification of pods.
+    // Also without a pod specification.
     for spec in [json!({"containers": []}), Value::Null] {
         let mut whole = spec.as_object().cloned().unwrap_or_default();
         assert_eq!(sent(&[("you", "Apply", both)], &spec), spec);
@@ -81,7 +81,7 @@ fn an_apply_is_to_the_object_that_was_looked_at() {
     for metadata in [Value::Null, json!({}), json!({"uid": "", "resourceVersion": null})] {
         assert_eq!(sent(metadata), looked_at);
     }
-    // A client may say which one it means.
+    // A client may name the version of the object.
     assert_eq!(sent(json!({"uid": "3"})), json!({"uid": "3", "resourceVersion": "2"}));
 }
 

@@ -1,6 +1,6 @@
-//! Discovery and OpenAPI, without the resources whose definition only other virtual clusters have.
+//! Removes the resources whose definition only other virtual clusters have from discovery and OpenAPI documents.
 //!
-//! These documents are the host's; they are read and written anew only where there is something to leave out.
+//! A document of the host is parsed and written again only if it has something to remove.
 
 mod gnostic;
 
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use virtual_cluster::shared::Hidden;
 
-/// What a document is about.
+/// The kind of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Document {
     /// `/apis`, in either form.
@@ -24,17 +24,17 @@ pub(crate) enum Document {
     Schemas(Option<String>),
 }
 
-/// Leaves out what is hidden from one virtual cluster.
+/// Removes what is hidden from one virtual cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Redaction(pub(crate) Hidden);
 
-/// Where OpenAPI says which kind something is about.
+/// The OpenAPI extension with the kind of an operation or schema.
 const KIND: &str = "x-kubernetes-group-version-kind";
 
 // === impl Document ===
 
 impl Document {
-    /// By its path.
+    /// Determines the kind of the document by its path.
     pub(crate) fn of(path: &str) -> Option<Self> {
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
         Some(match segments[..] {
@@ -48,7 +48,7 @@ impl Document {
         })
     }
 
-    /// The group that it is about, if it is about one.
+    /// The group of the document, if it has one group.
     fn group(&self) -> Option<&str> {
         match self {
             Self::Group(group) | Self::Resources(group) | Self::Schemas(Some(group)) => Some(group),
@@ -60,7 +60,7 @@ impl Document {
 // === impl Redaction ===
 
 impl Redaction {
-    /// Whether there may be something to leave out of this document.
+    /// Whether this document may have something to remove.
     pub(crate) fn concerns(&self, document: &Document) -> bool {
         !self.0.resources.is_empty()
             && document.group().is_none_or(|group| {
@@ -68,12 +68,12 @@ impl Redaction {
             })
     }
 
-    /// Whether there is no such document.
+    /// Whether the virtual cluster has no such document.
     pub(crate) fn is_all_of(&self, document: &Document) -> bool {
         document.group().is_some_and(|group| self.0.groups.contains(group))
     }
 
-    /// Takes out what is hidden.
+    /// Removes what is hidden.
     pub(crate) fn leave_out(&self, document: &Document, found: &mut Value) {
         match document {
             Document::Groups | Document::Group(_) => self.of_groups(found),
@@ -110,7 +110,7 @@ impl Redaction {
         }
     }
 
-    /// Paths of what is hidden, and the definitions of the kinds that they are about.
+    /// Removes the paths of hidden resources, and the schemas of their kinds.
     fn of_schemas(&self, found: &mut Value) {
         let mut kinds = BTreeSet::new();
         if let Some(paths) = found.get_mut("paths").and_then(Value::as_object_mut) {
@@ -151,13 +151,13 @@ impl Redaction {
         rest.next().is_some_and(|resource| self.is_hidden(resource, group))
     }
 
-    /// Of a resource or a subresource.
+    /// Whether this is the path of a resource or a subresource.
     fn is_hidden(&self, resource: &str, group: &str) -> bool {
         self.0.resources.contains(&format!("{}.{group}", first(resource)))
     }
 }
 
-/// The kinds that operations are about.
+/// The kinds of operations.
 fn kinds_in(methods: &Value, kinds: &mut BTreeSet<(String, String)>) {
     for operation in methods.as_object().into_iter().flatten().map(|(_, operation)| operation) {
         let about = &operation[KIND];
@@ -167,7 +167,7 @@ fn kinds_in(methods: &Value, kinds: &mut BTreeSet<(String, String)>) {
     }
 }
 
-/// The array at a key, which is not made by looking for it.
+/// The array at a key. It is not created if it does not exist.
 fn array<'v>(found: &'v mut Value, key: &str) -> Option<&'v mut Vec<Value>> {
     found.get_mut(key)?.as_array_mut()
 }
@@ -186,7 +186,8 @@ mod tests {
 
     use super::*;
 
-    /// `gears.a.com` are hidden beside others of their group, and the group `b.com` with all that is in it.
+    /// `gears.a.com` are hidden, but their group has other resources. The group `b.com` is hidden with all its
+    /// resources.
     fn hidden() -> Redaction {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         Redaction(Hidden { resources: set(&["gears.a.com", "cogs.b.com"]), groups: set(&["b.com"]) })

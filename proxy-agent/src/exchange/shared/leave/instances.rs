@@ -1,5 +1,5 @@
 //! The custom resources of a definition. Those of a cluster are deleted before the definition, as on any API server
-//! (`customResourceDefinitionStorage.Delete` and the finalizer beside it in apiextensions-apiserver).
+//! (`customResourceDefinitionStorage.Delete` and the finalizer of apiextensions-apiserver).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use host_client::api::{ApiError, Partial};
 use host_client::empty;
 use virtual_cluster::shared::{HostObject, Instances};
 
-/// The time to wait until they are deleted. After it, the client is asked to try again.
+/// The time to wait until they are deleted. After it, the client must try again.
 const DELETION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval between checks in the meantime.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
@@ -28,7 +28,7 @@ const REMAINING: &str =
     "its custom resources are being deleted, and some still have finalizers: try again when those are gone";
 
 impl ApiRequest<'_> {
-    /// Whether a definition has custom resources that none of its virtual clusters created, so that somebody else uses
+    /// Whether a definition has custom resources that none of its virtual clusters created, so that another user needs
     /// it.
     pub(in crate::exchange::shared) async fn is_used_outside(&self, definition: &HostObject) -> Result<bool, Refusal> {
         let Some(instances) = Instances::of(definition) else { return Ok(false) };
@@ -101,7 +101,7 @@ impl ApiRequest<'_> {
         *request.uri_mut() = path.parse().map_err(|_| Refusal::Unreadable("a definition has no path".to_owned()))?;
         *request.headers_mut() = headers;
         match self.accepted(about, request).await {
-            // The namespace has gone meanwhile, or the definition.
+            // The namespace or the definition was deleted in the meantime.
             Err(Refusal::Status(status)) if status.code == 404 => Ok(()),
             accepted => accepted.map(drop),
         }

@@ -1,4 +1,4 @@
-//! OpenAPI v2 in protobuf, in which kubectl up to 1.26 and Helm get it (`openapiv2/OpenAPIv2.proto` of gnostic).
+//! OpenAPI v2 in protobuf, which kubectl up to 1.26 and Helm request (`openapiv2/OpenAPIv2.proto` of gnostic).
 
 use std::collections::BTreeSet;
 
@@ -16,13 +16,13 @@ const NAME: u32 = 1;
 // === impl Redaction ===
 
 impl Redaction {
-    /// The document without what is hidden. Which kind a resource has is not looked up: of a group of which something is
-    /// hidden no schema is left, and clients take that for resources of which they know nothing.
+    /// The document without what is hidden. The kind of a resource is not determined: if a resource of a group is
+    /// hidden, all schemas of that group are removed. Clients then treat the group like one without schemas.
     pub(crate) fn leave_out_of_protobuf(&self, document: &[u8]) -> Result<Vec<u8>, WireError> {
         let prefixes: BTreeSet<String> = self.0.resources.iter().filter_map(|name| prefix(name)).collect();
         let is_schema_hidden = |name: &str| {
-            // The version and the kind stand behind the group, which is written from the back (`ToRESTFriendlyName` in
-            // kube-openapi's `pkg/util`).
+            // The name begins with the group in reverse order, followed by the version and the kind
+            // (`ToRESTFriendlyName` in kube-openapi's `pkg/util`).
             let group = name.rmatch_indices('.').nth(1).map(|(at, _)| &name[..=at]);
             group.is_some_and(|group| prefixes.contains(group))
         };
@@ -41,7 +41,7 @@ impl Redaction {
     }
 }
 
-/// What stands before version and kind in the name of a schema of `resource.group`.
+/// The prefix before version and kind in the name of a schema of `resource.group`.
 fn prefix(resource: &str) -> Option<String> {
     let (_, group) = resource.split_once('.')?;
     let mut labels: Vec<&str> = group.split('.').collect();
