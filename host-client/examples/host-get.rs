@@ -1,12 +1,12 @@
-//! Asks a host's API server through the agent's client, as a check by hand against a real one.
+//! Sends requests to the API server of a host through the agent's client, to check it by hand against a real one.
 //!
 //! ```text
-//! cargo run --example host-get -- KUBECONFIG PATH                  the answer
-//! cargo run --example host-get -- KUBECONFIG PATH --watch N        N watches of PATH, then N GETs beside them
-//! cargo run --example host-get -- KUBECONFIG PATH --every MILLIS   a GET every MILLIS ms, and who answered
-//! cargo run --example host-get -- KUBECONFIG PATH --follow         what happens to the objects of a list
+//! cargo run --example host-get -- KUBECONFIG PATH                  prints the response
+//! cargo run --example host-get -- KUBECONFIG PATH --watch N        opens N watches of PATH, then sends N GETs
+//! cargo run --example host-get -- KUBECONFIG PATH --every MILLIS   sends a GET every MILLIS ms, and prints which server responds
+//! cargo run --example host-get -- KUBECONFIG PATH --follow         prints the changes of the objects of a list
 //! ```
-//! `--server URL`, any number of times, names more API servers of the same cluster.
+//! `--server URL` names another API server of the same cluster. It can be repeated.
 #![expect(clippy::print_stdout, reason = "for the person at the terminal")]
 
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ async fn get(host: &Host, path: &str) -> anyhow::Result<Vec<u8>> {
     Ok(bytes.to_vec())
 }
 
-/// Opens the watches and keeps them while as many GETs are sent at once.
+/// Opens the watches, and keeps them open while it sends as many GETs at once.
 async fn crowd(host: &Host, tasks: &Tasks, path: &str, n_watches: usize) -> anyhow::Result<()> {
     let began = Instant::now();
     let (opened, mut watches) = mpsc::channel(n_watches.max(1));

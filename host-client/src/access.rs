@@ -1,7 +1,7 @@
-//! Where the API servers are and what we show them, kept up to date.
+//! The addresses of the API servers and the agent's credentials, which are kept up to date.
 //!
-//! A kubeconfig may change altogether (another address, other files); a certificate or a token may change within. The
-//! first replaces the pools, the second only their connections, and a token not even those.
+//! A changed kubeconfig (another address, other files) replaces the pools. A changed certificate replaces only their
+//! connections. A changed token replaces neither.
 
 use std::sync::Arc;
 
@@ -22,16 +22,16 @@ use super::servers::Servers;
 use super::{Core, in_cluster};
 use crate::config;
 
-/// What requests use now.
+/// The servers and credentials for new requests.
 pub(super) struct Access {
     pub(super) servers: Servers,
     pub(super) bearer: Option<Watched<Bearer>>,
 }
 
-/// Where [`Access`] comes from.
+/// The source of [`Access`].
 pub(super) struct Origin {
     client_config: Watched<ClientConfig>,
-    /// From before `client_config` was first looked at, so that no change falls between.
+    /// Subscribed before `client_config` was first read, so that no change is missed.
     client_config_changes: Changes,
     more: Vec<Address>,
     reloader: Reloader,
@@ -39,7 +39,7 @@ pub(super) struct Origin {
     tasks: Tasks,
 }
 
-/// Tells when what handshakes use was exchanged.
+/// Notifies of changes of the certificates that handshakes use.
 pub(super) struct Renewals {
     authorities: Changes,
     identity: Option<Changes>,
@@ -72,7 +72,7 @@ impl Origin {
         })
     }
 
-    /// Reads the files that are named. Blocks on the file system; opens no connection.
+    /// Reads the files that the configuration names. Blocks on the file system, and opens no connection.
     pub(super) fn open(&self) -> Result<(Access, Renewals), OpenError> {
         let client_config = self.client_config.borrow();
         let credentials = client_config.open(&self.reloader)?;
@@ -89,7 +89,7 @@ impl Origin {
         Ok((Access { servers, bearer: credentials.bearer }, renewals))
     }
 
-    /// Exchanges what changes, until `gone`.
+    /// Applies changes until `gone` is cancelled.
     pub(super) async fn follow(self, mut renewals: Renewals, core: Arc<Core>, gone: CancellationToken) {
         let origin = Arc::new(self);
         let mut client_config = origin.client_config_changes.clone();
@@ -112,11 +112,11 @@ impl Origin {
         }
     }
 
-    /// Until it works: the kubeconfig may be there before the files that it names.
+    /// Repeats until it succeeds, because the kubeconfig may exist before the files that it names.
     async fn reopen(self: &Arc<Self>, gone: &CancellationToken) -> Option<(Access, Renewals)> {
         loop {
             let origin = Arc::clone(self);
-            // Joined at once, so nothing outlives the drain; a file system that hangs must not stop the runtime.
+            // It is joined at once, so it does not outlive the drain. A blocked file system must not stop the runtime.
             match tokio::task::spawn_blocking(move || origin.open()).await {
                 Ok(Ok(opened)) => return Some(opened),
                 Ok(Err(error)) => {
@@ -140,7 +140,7 @@ impl Renewals {
         }
     }
 
-    /// Waits for the next.
+    /// Waits for the next change.
     async fn next(&mut self) {
         tokio::select! {
             () = changed(Some(&mut self.authorities)) => {}
@@ -149,7 +149,7 @@ impl Renewals {
     }
 }
 
-/// Never ends if there is nothing that could change.
+/// Never ends if nothing can change.
 async fn changed(changes: Option<&mut Changes>) {
     let is_exchanged = match changes {
         Some(changes) => changes.changed().await,

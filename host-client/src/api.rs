@@ -1,11 +1,11 @@
-//! Typed JSON calls for the agent's own control loops: one object, a list, and everything that happens to it.
+//! Typed JSON calls for the agent's own control loops: one object, a list, and its changes.
 //!
-//! For clients' requests, which stream and are never parsed whole, there is [`Host::send`]. Here bodies are read into
-//! memory, so each call is bounded in size and in time. Objects are `serde_json::Value`: the agent looks at a few
-//! fields of them and must keep those it does not know. Of objects that clients can make large it reads only a type of
-//! its own, because a `Value` may have twenty times the size of its JSON.
+//! Requests of clients are streamed and never parsed as a whole: they use [`Host::send`]. Here, bodies are read into
+//! memory, so each call is limited in size and time. Objects are `serde_json::Value`, because the agent reads a few
+//! fields and must keep the others. For objects that clients can make large, it reads only a smaller type, because a
+//! `Value` may need twenty times the memory of its JSON.
 //!
-//! Reading order: [`Api`], [`Selection`], [`Reflector`] (a list that stays true), [`ApiError`].
+//! Reading order: [`Api`], [`Selection`], [`Reflector`] (a list that is kept up to date), [`ApiError`].
 
 mod answer;
 mod error;
@@ -32,8 +32,8 @@ pub use partial::{ObjectMeta, Partial};
 pub use reflector::{Change, Reflector};
 pub use selection::{Selection, Shape};
 
-/// How long one call may take, its answer included. The API server gives up on its own after 60 s
-/// (`--request-timeout`), except that it does not when it is stuck.
+/// The timeout of one call, including its response. The API server itself ends a request after 60 s
+/// (`--request-timeout`), unless it hangs.
 const CALL_TIMEOUT: Duration = Duration::from_secs(65);
 
 /// The maximum size of a response, in bytes. An object is smaller: etcd accepts at most 1.5 MiB
@@ -43,33 +43,33 @@ const MAX_ANSWER: usize = 32 * 1024 * 1024;
 /// The maximum size of a page, in bytes: [`PAGE`] objects of 8 KB each. Several may be read at once.
 const MAX_PAGE: usize = 4 * 1024 * 1024;
 
-/// Objects per page of a list, unless they are large.
+/// The number of objects per page of a list, unless they are large.
 const PAGE: u32 = 500;
 
-/// The agent's own voice: calls are made with its own credential and under its name.
+/// Calls with the agent's own credentials, and under its own name.
 #[derive(Clone, Debug)]
 pub struct Api {
     host: Host,
     user_agent: HeaderValue,
 }
 
-/// How a patch is to be understood (`apimachinery/pkg/types/patch.go`).
+/// The type of a patch (`apimachinery/pkg/types/patch.go`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchKind {
-    /// RFC 7396.
+    /// JSON merge patch (RFC 7396).
     Merge,
-    /// RFC 6902.
+    /// JSON patch (RFC 6902).
     Json,
-    /// Kubernetes' own, for built-in kinds.
+    /// Strategic merge patch of Kubernetes, for built-in kinds.
     Strategic,
-    /// Server-side apply; the path's query must name a `fieldManager`.
+    /// Server-side apply. The query must have a `fieldManager`.
     Apply,
 }
 
 /// The start of a page, and its maximum number of objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// None at the beginning of the list.
+    /// `None` at the beginning of the list.
     token: Option<String>,
     limit: u32,
 }
@@ -77,23 +77,24 @@ pub struct Position {
 // === impl Api ===
 
 impl Api {
-    /// Calls through this host. In the API server's audit log they are `proxy-agent/VERSION`.
+    /// Calls through this host. In the API server's audit log, their user agent is `proxy-agent/VERSION`.
     pub fn new(host: Host) -> Self {
         const NAME: &str = concat!("proxy-agent/", env!("CARGO_PKG_VERSION"));
         Self { host, user_agent: HeaderValue::from_static(NAME) }
     }
 
-    /// Reads one object. `path` is absolute, with a query or without, here and below.
+    /// Reads one object. Here and below, `path` is absolute, and may have a query.
     pub async fn get(&self, path: &str) -> Result<Value, ApiError> {
         self.read(path).await
     }
 
-    /// Reads of one object what a `T` holds.
+    /// Reads the part of one object that a `T` has.
     pub async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiError> {
         self.call(self.request(Method::GET, path)?, empty()).await
     }
 
-    /// Reads a whole list, for commands that end soon. The agent does not: clients determine how long lists are.
+    /// Reads a whole list, for short-lived commands. The agent does not use it, because clients determine the length of
+    /// lists.
     pub async fn list(&self, path: &str, selection: &Selection) -> Result<Vec<Value>, ApiError> {
         let mut items = Vec::new();
         let mut from = Position::default();
@@ -107,17 +108,17 @@ impl Api {
         }
     }
 
-    /// Creates an object; returns it as stored.
+    /// Creates an object, and returns it as stored.
     pub async fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         self.write(Method::POST, path, "application/json", object.to_string()).await
     }
 
-    /// Replaces an object. If it holds a `resourceVersion`, only if nobody else has changed it meanwhile.
+    /// Replaces an object. If it has a `resourceVersion`, this fails after a concurrent change.
     pub async fn update(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         self.write(Method::PUT, path, "application/json", object.to_string()).await
     }
 
-    /// Changes an object.
+    /// Patches an object.
     pub async fn patch(&self, path: &str, kind: PatchKind, patch: &Value) -> Result<Value, ApiError> {
         self.write(Method::PATCH, path, kind.content_type(), patch.to_string()).await
     }
@@ -128,20 +129,20 @@ impl Api {
         Ok(())
     }
 
-    /// Changes an object by a patch in JSON text.
+    /// Patches an object with a patch in JSON text.
     pub async fn patch_text(&self, path: &str, kind: PatchKind, patch: String) -> Result<(), ApiError> {
         let _: IgnoredAny = self.write_briefly(Method::PATCH, path, kind.content_type(), patch).await?;
         Ok(())
     }
 
     /// Deletes an object. `options` is a `DeleteOptions` without `kind` and `apiVersion`: `{}`, or preconditions.
-    /// The response has only metadata: that of the object if it still exists, otherwise that of a Status of success.
-    /// Returns it as a `T`.
+    /// Returns the metadata in the response as a `T`: that of the object if it still exists, or that of a successful
+    /// Status.
     pub async fn delete<T: DeserializeOwned>(&self, path: &str, options: &Value) -> Result<T, ApiError> {
         self.write_briefly(Method::DELETE, path, "application/json", options.to_string()).await
     }
 
-    /// Follows a list for ever.
+    /// Lists and watches a collection for ever.
     pub fn reflect(&self, path: impl Into<String>, selection: Selection) -> Reflector {
         Reflector::new(self.clone(), path.into(), selection)
     }
@@ -195,7 +196,7 @@ impl Api {
         Page::read(&bytes, limit)
     }
 
-    /// Begins a watch; its body is the caller's to read. Only the head of the answer is bounded in time.
+    /// Begins a watch, whose body the caller reads. The timeout applies only to the head of the response.
     async fn watch(
         &self,
         path: &str,
@@ -228,7 +229,7 @@ impl Api {
         timeout(CALL_TIMEOUT, answered).await.map_err(|_| ApiError::TimedOut)?
     }
 
-    /// Success, or the Status of the refusal.
+    /// Returns a successful response, or the Status of a refusal as an error.
     async fn send(&self, request: Request<()>, body: RequestBody) -> Result<Response<HostBody>, ApiError> {
         let response = self.host.send(request.map(|()| body)).await?;
         if response.status().is_success() {
@@ -258,7 +259,7 @@ impl Api {
 // === impl Position ===
 
 impl Position {
-    /// After a page of at most `limit` objects. If objects are large, the next ones may be too.
+    /// The limit after a page of at most `limit` objects. If objects are large, the next ones may be large too.
     fn after(token: String, limit: u32) -> Self {
         Self { token: Some(token), limit: limit.saturating_mul(2).min(PAGE) }
     }
@@ -266,7 +267,7 @@ impl Position {
 
 #[cfg(any(test, feature = "testing"))]
 impl Position {
-    /// Where a host in memory goes on.
+    /// The position in the list of a host in memory.
     pub fn at(token: &str) -> Self {
         Self::after(token.to_owned(), PAGE)
     }
@@ -291,7 +292,7 @@ impl PatchKind {
             Self::Merge => "application/merge-patch+json",
             Self::Json => "application/json-patch+json",
             Self::Strategic => "application/strategic-merge-patch+json",
-            // JSON is YAML; the JSON name of it is newer than the hosts that must work (1.26).
+            // JSON is YAML. The media type for JSON is newer than the oldest supported host (1.26).
             Self::Apply => "application/apply-patch+yaml",
         }
     }

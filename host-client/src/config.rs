@@ -3,18 +3,18 @@
 use ops::config::{FilePath, Located};
 use serde::Deserialize;
 
-/// How to reach the host's API server.
+/// The address of the host's API server, and the agent's credentials.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
 pub struct Host {
-    /// A kubeconfig.
+    /// The path of a kubeconfig.
     pub kubeconfig: Option<Located<FilePath>>,
-    /// The ServiceAccount of the pod that this process runs in.
+    /// Whether to use the ServiceAccount of the pod in which this process runs.
     pub in_cluster: bool,
-    /// More API servers of the same cluster, as `https://host:port`; used when the first does not answer.
+    /// Other API servers of the same cluster, as `https://host:port`. They are used if the first one does not respond.
     pub servers: Vec<Located<String>>,
-    /// Whether virtual clusters are served though the host cannot refuse what a token of theirs may not do there.
+    /// Whether the agent serves virtual clusters even if the host does not enforce the admission policies.
     pub unsafe_direct_access: bool,
     /// Whether the agent serves virtual clusters even if it cannot verify that the host enforces its policies.
     pub unverified_policies: bool,

@@ -1,8 +1,8 @@
 //! One HTTP/2 connection to an API server.
 //!
-//! `h2` is used directly. Its budget for small frames (new in 0.4.16) counts unread events of all watches of a
-//! connection together and ends the connection for a hundred of them; a client library hides the knob. Streams are
-//! counted here, response bodies included, so that a request never waits in a queue behind watches.
+//! This uses `h2` directly. Its budget for small frames (new in 0.4.16) counts unread events of all watches of a
+//! connection together, and ends the connection after a hundred of them. A client library does not expose this setting.
+//! Streams are counted here until their response bodies end, so that a request never waits behind watches.
 
 use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,21 +21,21 @@ use super::dial::BoxIo;
 use super::error::{ConnectReason, Stage};
 use super::limits;
 
-/// A connection that takes requests. As long as anybody holds it or one of its [`Permit`]s, it stays open.
+/// A connection that accepts requests. It stays open as long as this or one of its [`Permit`]s exists.
 pub(super) struct Connection {
     handle: SendRequest<Bytes>,
-    /// Streams, and [`RETIRED`].
+    /// The number of streams, and the bit [`RETIRED`].
     streams: AtomicUsize,
     idle_since: Mutex<Instant>,
 }
 
-/// The right to one stream, until dropped.
+/// The right to one stream, until it is dropped.
 pub(super) struct Permit {
     connection: Arc<Connection>,
     pub(super) handle: SendRequest<Bytes>,
 }
 
-/// Moves the bytes; ends with the connection.
+/// Drives the connection until it ends.
 pub(super) struct Driver {
     connection: h2::client::Connection<Batched<BoxIo>, Bytes>,
     turns: Turns<BoxIo>,
@@ -45,22 +45,22 @@ pub(super) struct Driver {
 /// How a connection ended.
 #[derive(Debug)]
 pub(super) enum End {
-    /// As it should: closed by us, or after GOAWAY.
+    /// Normally: closed by this process, or after GOAWAY.
     Closed,
-    /// Broken.
+    /// By an error.
     Broken(h2::Error),
-    /// The API server does not answer any more, and would not on a new connection either.
+    /// The API server no longer responds, and would not respond on a new connection either.
     Silent(PeerLost),
 }
 
-/// The bit that says "no more streams".
+/// The bit that forbids new streams.
 const RETIRED: usize = 1 << (usize::BITS - 1);
 
 // === impl Connection ===
 
 impl Connection {
-    /// Begins HTTP/2 and waits for the answer to a first ping: then the API server has told how many streams it takes
-    /// (its SETTINGS come first, RFC 9113 section 3.4), and it is alive.
+    /// Begins HTTP/2, and waits for the response to a first ping. It shows that the API server is alive, and that its
+    /// SETTINGS with the maximum number of streams have arrived, which come first (RFC 9113 section 3.4).
     pub(super) async fn open(io: BoxIo) -> Result<(Self, Driver), ConnectReason> {
         timeout(limits::HANDSHAKE, Self::handshake(io))
             .await
@@ -71,7 +71,7 @@ impl Connection {
     async fn handshake(io: BoxIo) -> Result<(Self, Driver), h2::Error> {
         let (io, turns) = Batched::new(io);
         let (handle, mut connection) = builder().handshake(io).await?;
-        let mut pings = connection.ping_pong().expect("nobody took it before");
+        let mut pings = connection.ping_pong().expect("it is taken only here");
         tokio::select! {
             ended = &mut connection => {
                 ended?;
@@ -84,7 +84,7 @@ impl Connection {
         Ok((connection_and_count, Driver { connection, turns, pings }))
     }
 
-    /// One request before anybody else uses the connection; its answer's status.
+    /// Sends one request before the connection is used by others, and returns the status of the response.
     pub(super) async fn ask(&self, driver: &mut Driver, request: Request<()>) -> Result<StatusCode, h2::Error> {
         let (response, _) = self.handle.clone().send_request(request, true)?;
         tokio::select! {
@@ -100,12 +100,13 @@ impl Connection {
     pub(super) fn permit(self: &Arc<Self>) -> Option<Permit> {
         let most = self.usable();
         let taken = self.streams.fetch_update(Ordering::AcqRel, Ordering::Acquire, |streams| {
-            // A retired connection's count is above any limit.
+            // The count of a retired connection exceeds any limit.
             (streams < most).then_some(streams + 1)
         });
         taken.ok()?;
         let mut permit = Permit { connection: Arc::clone(self), handle: self.handle.clone() };
-        // Never pending: no stream of this handle waits to be opened. An error is a GOAWAY or a broken connection.
+        // This is never pending, because no stream of this handle waits to be opened. An error is a GOAWAY or a broken
+        // connection.
         let ready = permit.handle.poll_ready(&mut Context::from_waker(Waker::noop()));
         if let Poll::Ready(Err(_)) = ready {
             self.retire();
@@ -114,17 +115,17 @@ impl Connection {
         Some(permit)
     }
 
-    /// Streams that the API server takes, less a margin.
+    /// The number of streams that the API server allows, less a margin.
     pub(super) fn usable(&self) -> usize {
         limits::usable(self.handle.current_max_send_streams())
     }
 
-    /// Streams that are there.
+    /// The number of current streams.
     pub(super) fn streams(&self) -> usize {
         self.streams.load(Ordering::Acquire) & !RETIRED
     }
 
-    /// No new streams. Those that are there end in peace, then the connection closes.
+    /// Retires the connection: it accepts no new streams, and closes when its current streams have ended.
     pub(super) fn retire(&self) {
         self.streams.fetch_or(RETIRED, Ordering::AcqRel);
     }
@@ -133,13 +134,13 @@ impl Connection {
         self.streams.load(Ordering::Acquire) & RETIRED != 0
     }
 
-    /// Since when there is no stream.
+    /// The time since which it has had no stream.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let is_idle = self.streams.load(Ordering::Acquire) == 0;
         is_idle.then(|| *self.idle_since.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Retires it unless somebody was faster with a request.
+    /// Retires it if it is still idle.
     pub(super) fn retire_idle(&self) -> bool {
         self.streams.compare_exchange(0, RETIRED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
@@ -148,7 +149,7 @@ impl Connection {
 // === impl Permit ===
 
 impl Permit {
-    /// The connection is of no use to others: it refused this stream.
+    /// Marks the connection as unusable for new requests, because it refused this stream.
     pub(super) fn retire(&self) {
         self.connection.retire();
     }
@@ -192,10 +193,10 @@ fn builder() -> Builder {
         .max_send_buffer_size(limits::MAX_SEND_BUFFER)
         .initial_max_send_streams(limits::EXPECTED_STREAMS)
         .enable_push(false)
-        // What is unread is bounded by the budget that all connections share, per stream.
+        // The budget that all connections share bounds unread data, per stream.
         .data_frame_budget(usize::MAX)
         .max_concurrent_reset_streams(limits::REMEMBERED_RESETS)
-        // Late frames of forgotten streams count as errors; they must not end everybody's connection.
+        // Late frames of forgotten streams count as errors. They must not end a connection that others use.
         .max_local_error_reset_streams(None);
     builder
 }

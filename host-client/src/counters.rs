@@ -1,39 +1,39 @@
-//! Numbers for metrics.
+//! Counters for metrics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::address::Address;
 
-/// What a [`super::Host`] has done and does, at one moment.
+/// The statistics of a [`super::Host`] at one point in time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Requests asked for, upgrades included.
+    /// The number of requests, including upgrades.
     pub requests: u64,
-    /// Requests whose response body has not ended, watches included.
+    /// The number of requests whose response body has not ended, including watches.
     pub in_flight: usize,
-    /// Times a request was sent again.
+    /// The number of times that a request was sent again.
     pub retries: u64,
-    /// HTTP/2 connections that were begun.
+    /// The number of attempts to open an HTTP/2 connection.
     pub connections_begun: u64,
-    /// Of those, how many came to nothing.
+    /// The number of those attempts that failed.
     pub connections_failed: u64,
-    /// HTTP/2 connections that are open, those that only wait for their last stream included.
+    /// The number of open HTTP/2 connections, including those that only wait for their last stream.
     pub connections_open: usize,
-    /// Each API server, in order of preference.
+    /// The API servers, in order of preference.
     pub servers: Vec<ServerStatistics>,
 }
 
 /// One API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerStatistics {
-    /// Where.
+    /// The address.
     pub address: Address,
-    /// Whether requests go there, if it is their turn.
+    /// Whether it is considered up.
     pub up: bool,
-    /// HTTP/2 connections that take requests.
+    /// The number of HTTP/2 connections that accept requests.
     pub connections: usize,
-    /// Streams on them.
+    /// The number of streams on them.
     pub streams: usize,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Counters {
     connections_open: AtomicUsize,
 }
 
-/// Something that is counted while it lasts.
+/// Increments a counter for as long as it exists.
 #[derive(Debug)]
 pub(super) struct Counted {
     counters: Arc<Counters>,
@@ -67,7 +67,7 @@ impl Counters {
         self.retries.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the connection's number.
+    /// Returns the number of the connection.
     pub(super) fn connection_begun(&self) -> u64 {
         self.connections_begun.fetch_add(1, Ordering::Relaxed) + 1
     }

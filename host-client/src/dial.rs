@@ -1,6 +1,7 @@
-//! From an address to bytes that go both ways.
+//! Opens byte streams to addresses.
 //!
-//! [`Dial`] is a trait so that everything above it can be tested without sockets and clocks; [`TlsDial`] is what runs.
+//! [`Dial`] is a trait, so that everything above it can be tested without sockets and clocks. [`TlsDial`] is the real
+//! implementation.
 
 use std::future::Future;
 use std::io;
@@ -21,30 +22,31 @@ use super::client_config::Credentials;
 use super::error::{ConnectReason, Stage};
 use super::limits::{CONNECT, HANDSHAKE, TCP_IDLE, TCP_INTERVAL};
 
-/// What an HTTP connection runs on.
+/// The byte stream of an HTTP connection.
 pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
-/// One dynamic call per read of up to 64 KiB: cheaper than a pool for every kind of stream.
+/// A boxed stream costs one dynamic call per read of up to 64 KiB, which is cheaper than a pool for each kind of
+/// stream.
 pub(super) type BoxIo = Box<dyn Io>;
 
-/// A connection that is being made.
+/// A pending connection.
 pub(super) type Dialling<'a> = Pin<Box<dyn Future<Output = Result<BoxIo, ConnectReason>> + Send + 'a>>;
 
-/// What is to be spoken, agreed upon with ALPN.
+/// The HTTP version, which is negotiated with ALPN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     Http1,
     Http2,
 }
 
-/// Makes connections. Bounded in time.
+/// Opens connections, within a time limit.
 pub(super) trait Dial: Send + Sync + 'static {
     fn dial<'a>(&'a self, address: &'a Address, version: Version) -> Dialling<'a>;
 }
 
-/// TCP and TLS.
+/// Opens TLS connections over TCP.
 pub(super) struct TlsDial {
     http1: Arc<ClientConfig>,
     http2: Arc<ClientConfig>,
@@ -54,8 +56,8 @@ pub(super) struct TlsDial {
 // === impl TlsDial ===
 
 impl TlsDial {
-    /// Follows the credentials' files: each handshake uses what is there then. Certificates must be for `server_name`
-    /// if it is given, else for the host of the address.
+    /// Each handshake uses the current credentials. Certificates of the server must be for `server_name` if it is
+    /// given, and otherwise for the host of the address.
     pub(super) fn new(credentials: &Credentials, server_name: Option<ServerName<'static>>) -> Self {
         let config = |alpn: &[u8]| {
             Arc::new(client_config(
@@ -80,7 +82,7 @@ impl TlsDial {
             .await
             .map_err(|_| ConnectReason::Silent(Stage::Tls))?
             .map_err(|error| ConnectReason::Tls(Arc::new(error)))?;
-        // RFC 9113 section 3.2: over TLS, HTTP/2 is agreed upon by ALPN or not spoken.
+        // Over TLS, HTTP/2 must be negotiated with ALPN (RFC 9113 section 3.2).
         if version == Version::Http2 && stream.get_ref().1.alpn_protocol() != Some(ALPN_H2) {
             return Err(ConnectReason::NotHttp2);
         }
@@ -94,8 +96,8 @@ impl Dial for TlsDial {
     }
 }
 
-/// Tries every IP address of a name within [`CONNECT`]: each gets an equal share of the time that is left, so that one
-/// that swallows packets does not use up all of it.
+/// Tries every IP address of a name within [`CONNECT`]. Each gets an equal share of the remaining time, so that an
+/// address that drops packets does not use up all of it.
 async fn connect(address: &Address) -> Result<TcpStream, ConnectReason> {
     let deadline = Instant::now() + CONNECT;
     let silent = ConnectReason::Silent(Stage::Connecting);
@@ -120,9 +122,9 @@ async fn connect(address: &Address) -> Result<TcpStream, ConnectReason> {
 }
 
 fn prepare(socket: TcpStream) -> io::Result<TcpStream> {
-    // Requests are small, and nobody should wait for the acknowledgement of the one before.
+    // Requests are small, and must not wait for the acknowledgement of the previous one.
     socket.set_nodelay(true)?;
-    // An exec session has no pings of its own.
+    // An exec session has no pings.
     let keepalive = TcpKeepalive::new().with_time(TCP_IDLE).with_interval(TCP_INTERVAL);
     SockRef::from(&socket).set_tcp_keepalive(&keepalive)?;
     Ok(socket)

@@ -1,4 +1,4 @@
-//! What can go wrong, whose fault it is, and whether the request can have been executed.
+//! Errors, whose fault they are, and whether the request may have been executed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,146 +10,147 @@ use super::BoxError;
 use super::address::{Address, AddressError};
 use super::in_cluster::InClusterError;
 
-/// The configuration does not lead to an API server.
+/// The configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Neither `kubeconfig` nor `inCluster`.
+    /// It has neither `kubeconfig` nor `inCluster`.
     #[error("`host` needs one of `kubeconfig` and `inCluster: true`")]
     Nothing,
     /// A kubeconfig, or a file that it names, cannot be used.
     #[error(transparent)]
     Kubeconfig(#[from] kubeconfig::OpenError),
-    /// `inCluster` outside of a pod.
+    /// It has `inCluster`, but the process does not run in a pod.
     #[error(transparent)]
     InCluster(#[from] InClusterError),
-    /// One of `host.servers`.
+    /// An entry of `host.servers` is invalid.
     #[error("`host.servers`")]
     Server(#[source] AddressError),
 }
 
-/// No answer from the host's API server.
+/// The host's API server did not respond.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// None of its addresses can be connected to.
+    /// The client cannot connect to any of its addresses.
     #[error(transparent)]
     Unreachable(#[from] Unreachable),
-    /// It said that the request was not processed (RFC 9113 section 8.7), again and again, or once for a body that is
-    /// gone.
-    #[error("the API server at {address} refused the request unprocessed")]
+    /// It repeatedly refused the request without processing it (RFC 9113 section 8.7), or once if the body cannot be
+    /// sent again.
+    #[error("the API server at {address} refused the request without processing it")]
     Refused {
-        /// Which one.
+        /// The address.
         address: Address,
-        /// As HTTP/2 has it.
+        /// The HTTP/2 error.
         source: h2::Error,
     },
-    /// The connection or the stream ended before the answer. The request may have been executed.
-    #[error("the API server at {address} did not answer: the connection broke")]
+    /// The connection or the stream ended before the response. The request may have been executed.
+    #[error("the connection to the API server at {address} broke before it responded")]
     Broken {
-        /// Which one.
+        /// The address.
         address: Address,
-        /// How.
+        /// The cause.
         source: BoxError,
     },
-    /// The request's own body failed, so the request was cancelled.
+    /// The body of the request failed, so the request was cancelled.
     #[error("the body of the request ended early")]
     Body(#[source] BoxError),
-    /// Not a request that can be sent.
+    /// The request is invalid.
     #[error("not a request for an API server")]
     Request(#[from] InvalidRequest),
 }
 
-/// Every address was tried.
+/// The client has tried every address.
 #[derive(Debug)]
 pub struct Unreachable(pub(super) Vec<ConnectError>);
 
-/// One address cannot be connected to. Cheap to clone: everybody who waited for the connection gets one.
+/// The client cannot connect to one address. It is cheap to clone, because all requests that waited for the connection
+/// get one.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{address}: {reason}")]
 pub struct ConnectError {
-    /// Which one.
+    /// The address.
     pub address: Address,
-    /// Why.
+    /// The reason.
     pub reason: ConnectReason,
 }
 
-/// How far a connection came.
+/// Why a connection failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectReason {
     /// The name has no address.
     #[error("the name cannot be resolved: {0}")]
     Resolve(Arc<std::io::Error>),
-    /// Refused, unreachable.
+    /// The connection was refused, or the address is unreachable.
     #[error("no connection: {0}")]
     Tcp(Arc<std::io::Error>),
-    /// Not the right certificate, or not TLS at all.
+    /// The TLS handshake failed, for example because of the certificate.
     #[error("no TLS: {0}")]
     Tls(Arc<std::io::Error>),
-    /// No HTTP/2: something else than an API server.
+    /// The server does not support HTTP/2, so it is not an API server.
     #[error("it does not speak HTTP/2")]
     NotHttp2,
-    /// HTTP/2 (or HTTP/1.1, for upgrades) did not begin.
+    /// The HTTP/2 handshake (or that of HTTP/1.1, for upgrades) failed.
     #[error("no HTTP: {0}")]
     Http(Arc<str>),
-    /// Nothing came.
-    #[error("no answer in time while {0}")]
+    /// The server did not respond in time.
+    #[error("no response in time while {0}")]
     Silent(Stage),
-    /// It was away and is not ready again.
+    /// It was down, and is not ready yet.
     #[error("/readyz answers {0}")]
     NotReady(StatusCode),
-    /// It allows no streams, or we opened as many connections as we allow ourselves.
-    #[error("it takes no more requests")]
+    /// It allows no streams, or the maximum number of connections is open.
+    #[error("it accepts no more requests")]
     Full,
-    /// This process is going down.
+    /// This process is stopping.
     #[error("the proxy-agent is stopping")]
     Stopping,
 }
 
-/// What was going on when patience ended.
+/// The stage in which a timeout expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Name and TCP.
+    /// Resolving the name, and TCP.
     Connecting,
-    /// TLS.
+    /// The TLS handshake.
     Tls,
     /// The first HTTP/2 round trip.
     Http,
-    /// Asking whether it is ready.
+    /// The check whether it is ready.
     Readiness,
 }
 
-/// Why a request is refused before it is sent. A bug of ours.
+/// Why a request is not sent. This is a bug of ours.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidRequest {
     /// The target is not a path.
     #[error("the target is not in origin form")]
     Target,
-    /// The address's path and the request's together are no path.
-    #[error("{0:?} is no path")]
+    /// The path of the address and that of the request together are not a valid path.
+    #[error("{0:?} is not a path")]
     Path(String),
     /// HTTP/2 cannot express it.
     #[error("HTTP/2 refuses it: {0}")]
     Http(String),
 }
 
-/// Who would have to change something.
+/// Whose fault an error is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// Who sent the request.
+    /// The client's.
     Client,
-    /// This process.
+    /// That of this process.
     Atoll,
-    /// The host's API server, or the way to it.
+    /// That of the host's API server, or of the network.
     Host,
 }
 
 // === impl HostError ===
 
 impl HostError {
-    /// Whether the API server certainly did not execute the request, so that sending it again is safe whatever it is.
+    /// Whether the API server certainly did not execute the request, so that it can be sent again.
     pub fn unsent(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Refused { .. } | Self::Request(_) => true,
@@ -157,7 +158,7 @@ impl HostError {
         }
     }
 
-    /// Whose fault.
+    /// Whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Unreachable(unreachable) if unreachable.is_stopping() => Fault::Atoll,
@@ -171,7 +172,7 @@ impl HostError {
 // === impl Unreachable ===
 
 impl Unreachable {
-    /// What happened at each address, in the order they were tried.
+    /// The error of each address, in the order of the attempts.
     pub fn attempts(&self) -> &[ConnectError] {
         &self.0
     }

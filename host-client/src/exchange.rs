@@ -1,4 +1,4 @@
-//! One request on one HTTP/2 connection, once.
+//! One attempt to send one request on one HTTP/2 connection.
 
 use h2::{Reason, RecvStream};
 use http::header::CONTENT_LENGTH;
@@ -15,30 +15,30 @@ use super::host_body::{Held, HostBody};
 use super::request_body::{Kind, RequestBody};
 use super::upload::Upload;
 
-/// What an exchange needs besides the request.
+/// The resources that an exchange needs in addition to the request.
 pub(super) struct Resources<'a> {
     pub(super) permit: Permit,
     pub(super) budget: &'a Budget,
     pub(super) tasks: &'a Tasks,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// Certainly not processed.
+    /// The request was certainly not processed.
     Unprocessed(h2::Error),
-    /// HTTP/2 cannot express the request; nothing was sent.
+    /// HTTP/2 cannot express the request. Nothing was sent.
     Inexpressible(h2::Error),
     /// The connection broke.
     ConnectionLost(h2::Error),
-    /// The API server ended this stream only.
+    /// The API server ended only this stream.
     StreamReset(h2::Error),
-    /// The request's own body failed.
+    /// The body of the request failed.
     Body(BoxError),
 }
 
-/// Sends the request and waits for the head of the response. Whenever this future is dropped, the stream is reset.
-/// `body` is spent only if the stream was opened.
+/// Sends the request, and waits for the head of the response. Dropping this future resets the stream. `body` is
+/// consumed only if the stream was opened.
 pub(super) async fn exchange(
     resources: Resources<'_>,
     request: Request<()>,
@@ -60,8 +60,8 @@ pub(super) async fn exchange(
     let upload = match body.kind() {
         Kind::Empty | Kind::Spent => None,
         Kind::Full(bytes) => {
-            // All of it is in memory anyway: `h2` shares it and sends as the windows open. An error here is an error
-            // of the response too, which says it better.
+            // The body is in memory: `h2` shares it, and sends it as the windows open. An error here is also an error
+            // of the response, which has more details.
             let _ = sending.send_data(bytes.clone(), true);
             None
         }
@@ -69,7 +69,7 @@ pub(super) async fn exchange(
     };
     let response = match response.await {
         Ok(response) => response,
-        // A body that fails resets the stream, and then that is what the response says.
+        // A body that fails resets the stream, and the response then has the error of that reset.
         Err(error) => {
             let of_body = upload.and_then(Upload::into_failure);
             return Err(of_body.map_or_else(|| Failure::of(error, &permit), Failure::Body));
@@ -89,7 +89,7 @@ fn deliver(response: Response<RecvStream>, is_head: bool, budget: &Budget, held:
 // === impl Failure ===
 
 impl Failure {
-    /// For the caller, when it is not tried again.
+    /// The error for the caller if the request is not sent again.
     pub(super) fn into_error(self, address: &Address) -> HostError {
         let address = address.clone();
         match self {
@@ -104,12 +104,12 @@ impl Failure {
 
     fn of(error: h2::Error, permit: &Permit) -> Self {
         if error.is_go_away() && error.is_remote() {
-            // `h2` gives this to streams above the GOAWAY's last stream id only (RFC 9113 section 6.8); to others the
-            // connection's end is an I/O error.
+            // `h2` returns this only for streams above the last stream id of the GOAWAY (RFC 9113 section 6.8). For
+            // other streams, the end of the connection is an I/O error.
             permit.retire();
             Self::Unprocessed(error)
         } else if error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM) && error.is_remote() {
-            // It counts other streams than we do; another connection will count from the beginning.
+            // It counts streams differently. A new connection begins to count from zero.
             permit.retire();
             Self::Unprocessed(error)
         } else if error.is_reset() {

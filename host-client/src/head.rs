@@ -1,6 +1,7 @@
-//! From what a caller asks for to what an API server is sent.
+//! The head of the request that an API server gets.
 //!
-//! The authority and the credential are ours. Whatever belongs to the hop before (RFC 9110 section 7.6.1) stays there.
+//! The authority and the credentials are those of the agent. Hop-by-hop headers of the client (RFC 9110 section 7.6.1)
+//! are removed.
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, TE,
@@ -14,7 +15,7 @@ use super::bearer::Bearer;
 use super::error::InvalidRequest;
 use super::request_body::Kind;
 
-/// A request without its body and without the API server that will get it.
+/// The head of a request, before an API server is chosen.
 #[derive(Clone, Debug)]
 pub(super) struct Head {
     method: Method,
@@ -22,7 +23,7 @@ pub(super) struct Head {
     headers: HeaderMap,
 }
 
-/// Of this hop only, besides what `Connection` names.
+/// The hop-by-hop headers, in addition to those that `Connection` names.
 const HOP_BY_HOP: [HeaderName; 8] = [
     AUTHORIZATION,
     PROXY_AUTHORIZATION,
@@ -37,14 +38,14 @@ const HOP_BY_HOP: [HeaderName; 8] = [
 // === impl Head ===
 
 impl Head {
-    /// For a request with an answer.
+    /// The head of a request without an upgrade.
     pub(super) fn plain(parts: request::Parts, body: &Kind) -> Result<Self, InvalidRequest> {
         let mut head = Self::new(parts)?;
         match body {
             Kind::Full(bytes) => {
                 head.headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
             }
-            // The end of the stream says it; what the caller's request had may be about another body.
+            // The end of the stream implies it. The length in the caller's request may be that of another body.
             Kind::Empty => {
                 head.headers.remove(CONTENT_LENGTH);
             }
@@ -53,7 +54,7 @@ impl Head {
         Ok(head)
     }
 
-    /// For a request that asks to switch to the protocols that its `Upgrade` names.
+    /// The head of a request to switch to one of the protocols in its `Upgrade` header.
     pub(super) fn upgrade(parts: request::Parts) -> Result<Self, InvalidRequest> {
         let protocols: Vec<_> = parts.headers.get_all(UPGRADE).iter().cloned().collect();
         let mut head = Self::new(parts)?;
@@ -72,7 +73,7 @@ impl Head {
         &self.path
     }
 
-    /// For one attempt over HTTP/2.
+    /// The request for one attempt over HTTP/2.
     pub(super) fn http2(&self, address: &Address, bearer: Option<&Bearer>) -> Result<Request<()>, InvalidRequest> {
         let uri = Uri::builder()
             .scheme(Scheme::HTTPS)
@@ -83,7 +84,7 @@ impl Head {
         Ok(self.request(uri, Version::HTTP_2, bearer))
     }
 
-    /// For one attempt over HTTP/1.1.
+    /// The request for one attempt over HTTP/1.1.
     pub(super) fn http1(&self, address: &Address, bearer: Option<&Bearer>) -> Result<Request<()>, InvalidRequest> {
         let uri = Uri::from(self.full_path(address)?);
         let mut request = self.request(uri, Version::HTTP_11, bearer);
@@ -120,7 +121,7 @@ impl Head {
     }
 }
 
-/// Takes out what belongs to the hop before.
+/// Removes hop-by-hop headers.
 fn forwarded(mut headers: HeaderMap) -> HeaderMap {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -132,7 +133,7 @@ fn forwarded(mut headers: HeaderMap) -> HeaderMap {
     for name in named.iter().chain(&HOP_BY_HOP) {
         headers.remove(name);
     }
-    // RFC 9113 section 8.2.2: the one value that HTTP/2 allows.
+    // The only value that HTTP/2 allows (RFC 9113 section 8.2.2).
     if headers.get(TE).is_some_and(|value| value != "trailers") {
         headers.remove(TE);
     }

@@ -1,8 +1,8 @@
-//! Whether an address is worth trying.
+//! Whether to use an address.
 //!
 //! ```text
 //! Up --failed--> Down(1 s) --failed when probed--> Down(2 s) ... Down(30 s)
-//! Down --works--> Up;  Up --failed within 30 s--> Down, where it left off
+//! Down --works--> Up;  Up --failed within 30 s--> Down, with the previous wait
 //! ```
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::limits::{FIRST_PROBE, LAST_PROBE, PROVEN};
 
-/// Of one address.
+/// The health of one address.
 #[derive(Debug)]
 pub(super) struct Health(Mutex<State>);
 
@@ -32,12 +32,12 @@ enum State {
 // === impl Health ===
 
 impl Health {
-    /// Innocent until proven otherwise.
+    /// An address is considered up at first.
     pub(super) fn new() -> Self {
         Self(Mutex::new(State::Up { since: None, failures: 0 }))
     }
 
-    /// `None` if it is up, else when it will be tried again.
+    /// `None` if it is up; otherwise the time of the next attempt.
     pub(super) fn down_until(&self) -> Option<Instant> {
         match *self.lock() {
             State::Up { .. } => None,
@@ -45,11 +45,11 @@ impl Health {
         }
     }
 
-    /// It could not be connected to, or fell silent. `true` if that is news.
+    /// Records that a connection failed, or that the server no longer responds. Returns whether the state has changed.
     pub(super) fn failed(&self, now: Instant) -> bool {
         let mut state = self.lock();
         let (failures, was_up) = match *state {
-            // Many requests may wait for one connection; its failure is one failure.
+            // Many requests may wait for one connection, whose failure counts once.
             State::Down { probe_at, .. } if now < probe_at => return false,
             State::Down { failures, .. } => (failures, false),
             State::Up { since: Some(since), failures } if now < since + PROVEN => (failures, true),
@@ -60,7 +60,7 @@ impl Health {
         was_up
     }
 
-    /// A connection was made. `true` if that is news.
+    /// Records a successful connection. Returns whether the state has changed.
     pub(super) fn works(&self, now: Instant) -> bool {
         let mut state = self.lock();
         match *state {
@@ -77,7 +77,8 @@ impl Health {
     }
 }
 
-/// Before jitter, which takes up to half away: agents that lost the same API server come back spread out.
+/// The wait before jitter. Jitter reduces it by up to a half, so that agents reconnect to the same API server at
+/// different times.
 fn wait(failures: u32) -> Duration {
     FIRST_PROBE.saturating_mul(1 << failures.min(16)).min(LAST_PROBE)
 }

@@ -1,4 +1,4 @@
-//! The body of a response, as it comes from the API server.
+//! The body of a response of the API server.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,10 +15,10 @@ use tunnel::{Inbound, Owner};
 use super::connection::Permit;
 use super::counters::Counted;
 
-/// Streams; nothing is collected. Dropping it before its end resets the stream at once (RST_STREAM CANCEL), which ends
-/// a watch at the API server.
+/// A body that streams. Dropping it before its end resets the stream at once (RST_STREAM CANCEL), which ends a watch at
+/// the API server.
 pub struct HostBody {
-    /// Dropped first: the place is free when the reset is on its way.
+    /// It is dropped first, so that the permit is free when the reset has been sent.
     bytes: Source,
     held: Option<Held>,
 }
@@ -28,9 +28,9 @@ pub struct HostBody {
 #[non_exhaustive]
 pub enum HostBodyError {
     /// The stream was reset or the connection broke.
-    #[error("the response of the API server broke off")]
+    #[error("the response of the API server ended early")]
     Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Whoever reads this was too slow while memory was short.
+    /// The reader was too slow while memory was short.
     #[error("the reader of the response stalled and the memory for unread bytes was exhausted")]
     Evicted,
 }
@@ -42,12 +42,12 @@ enum Source {
     Whole(Full<Bytes>),
 }
 
-/// What is given back when the body has ended or is dropped.
+/// The resources that are released when the body ends or is dropped.
 pub(super) struct Held {
     _counted: Counted,
-    /// The place on an HTTP/2 connection.
+    /// The permit for a stream of an HTTP/2 connection.
     _permit: Option<Permit>,
-    /// Ends an upload that still goes on.
+    /// Ends an upload that is still running.
     _upload: Option<DropGuard>,
 }
 
@@ -69,7 +69,7 @@ impl HostBody {
 
     /// Sets the owner that is charged for unread bytes.
     pub fn set_owner(&self, owner: Owner) {
-        // What HTTP/1 has not read is in the host's buffers.
+        // Unread data of HTTP/1 is in the buffers of the host.
         if let Source::Http2(bytes) = &self.bytes {
             bytes.set_owner(owner);
         }
@@ -109,7 +109,7 @@ impl Body for HostBody {
             Poll::Pending => false,
         };
         if is_over {
-            // A body may be kept after its end; its place is for others.
+            // A body may exist after its end, so release its permit for others.
             self.held = None;
         }
         polled

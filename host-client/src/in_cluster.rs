@@ -1,21 +1,22 @@
-//! The API server of the cluster that this process runs in as a pod, as client-go's `rest.InClusterConfig` finds it.
+//! The API server of the cluster in which this process runs as a pod, like `rest.InClusterConfig` of client-go.
 
 use std::path::Path;
 
 use super::address::{Address, AddressError};
 use super::client_config::{ClientConfig, Material};
 
-/// Where the kubelet mounts a pod's service account (admission plugin `ServiceAccount`, `DefaultAPITokenMountPath`).
+/// The path at which the kubelet mounts the service account of a pod (admission plugin `ServiceAccount`,
+/// `DefaultAPITokenMountPath`).
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// Not in a pod, or in one without service links.
+/// The process does not run in a pod, or the pod lacks the variables.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InClusterError {
-    /// The kubelet sets both variables in every container.
+    /// A variable is missing. The kubelet sets both in every container.
     #[error("the environment variable {0} is not set: this process does not run in a pod")]
     NotInPod(&'static str),
-    /// The variables do not make an address.
+    /// The variables are not a valid address.
     #[error("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT")]
     Address(#[source] AddressError),
 }

@@ -1,7 +1,7 @@
-//! A host that is not there: every request is answered by a function of ours.
+//! A host in memory: a function responds to every request.
 //!
-//! What the agent would ask of a host can so be found out without one, by the very code that asks. HTTP/2 is spoken over
-//! a pipe in memory, so nothing above the dialling knows the difference.
+//! This shows which requests the agent would send to a host, with the same code that sends them to a real one. HTTP/2
+//! runs over a pipe in memory, so only dialling differs.
 
 use std::future;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use super::counters::Counters;
 use super::dial::{BoxIo, Dial, Dialling, Version};
 use super::servers::Servers;
 
-/// Of the pipe, in bytes.
+/// The size of the pipe, in bytes.
 const PIPE: usize = 256 * 1024;
 
-/// Answers one request, whole.
+/// Returns the response to one request.
 pub type Answer = dyn Fn(&Request<Bytes>) -> Response<Bytes> + Send + Sync;
 
 struct InMemory {
@@ -34,7 +34,7 @@ struct InMemory {
 // === impl Host ===
 
 impl Host {
-    /// A host whose answers are these. Must be called within a tokio runtime.
+    /// A host with these responses. It must be called within a tokio runtime.
     pub fn answered_by(answer: Arc<Answer>, tasks: &Tasks) -> Self {
         let address: Address = "https://host.invalid".parse().expect("a constant address");
         let counters = Arc::new(Counters::default());
@@ -59,7 +59,7 @@ async fn serve(io: DuplexStream, answer: Arc<Answer>, tasks: Tasks) {
     while let Some(Ok((request, respond))) = connection.accept().await {
         let answer = Arc::clone(&answer);
         tasks.spawn("request in memory", async move {
-            // It fails when who asks is gone.
+            // This fails if the client has dropped the request.
             let _ = exchange(request, respond, &*answer).await;
         });
     }

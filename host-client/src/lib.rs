@@ -1,16 +1,16 @@
 //! The client of a host's API server.
 //!
-//! Everything that goes upstream goes through [`Host`]: it knows the addresses, holds the agent's own credential, keeps
-//! HTTP/2 connections with room on them, and sends again what was certainly not processed. What is *not* here: who is
-//! asking and what they may do, rewriting, Kubernetes' resources (but for [`api`], which the agent's own loops use).
+//! All upstream requests use [`Host`]. It has the addresses and the agent's own credentials, keeps HTTP/2 connections
+//! with free streams, and repeats requests that were certainly not processed. What is *not* here: authentication and
+//! authorisation of callers, rewriting, and Kubernetes' resources (except in [`api`], which the agent's own loops use).
 //!
 //! Reading order:
-//! - [`Host::send`], then `exchange` (one request on one connection) and `retry` (once more, or not);
-//! - `servers` (which address), `health` and `readiness` (is it worth it), `pool` (which connection), `connection`,
-//!   `dial`;
-//! - `switch` (upgrades), `head` (what is sent), [`RequestBody`], [`HostBody`], [`HostError`];
-//! - `access` (addresses and credentials that change), with `in_cluster` and the crate `kubeconfig`;
-//! - `upkeep` and `limits`; `in_memory` (a host that is not there).
+//! - [`Host::send`], then `exchange` (one request on one connection) and `retry` (whether to repeat it);
+//! - `servers` (chooses an address), `health` and `readiness` (whether an address is usable), `pool` (chooses a
+//!   connection), `connection`, `dial`;
+//! - `switch` (upgrades), `head` (the head that is sent), [`RequestBody`], [`HostBody`], [`HostError`];
+//! - `access` (addresses and credentials, which can change), with `in_cluster` and the crate `kubeconfig`;
+//! - `upkeep` and `limits`; `in_memory` (a host in memory).
 
 mod access;
 pub mod api;
@@ -70,18 +70,18 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// (`DefaultBuildHandlerChain` in apiserver's `pkg/server/config.go`).
 pub const QUEUE_WAIT: Duration = Duration::from_secs(15);
 
-/// The host's API server, whichever of its addresses works. Clones are the same; when the last one is gone, its
-/// connections close as their streams end.
+/// The host's API server, with all its addresses. Clones share their state. After the last clone is dropped, each
+/// connection closes when its streams have ended.
 #[derive(Clone)]
 pub struct Host(Arc<Held>);
 
 struct Held {
     core: Arc<Core>,
-    /// Ends the housekeeping.
+    /// Ends the upkeep when it is dropped.
     _gone: DropGuard,
 }
 
-/// What requests and housekeeping share.
+/// The state that requests and the upkeep share.
 struct Core {
     access: ArcSwap<Access>,
     budget: Arc<Budget>,
@@ -92,8 +92,8 @@ struct Core {
 // === impl Host ===
 
 impl Host {
-    /// Reads the configuration and the files that it names; they are followed from then on. Opens no connection: an
-    /// API server that is down does not keep the agent from starting. Must be called within a tokio runtime.
+    /// Reads the configuration and the files that it names, and reloads them when they change. It opens no connection,
+    /// so that the agent can start while the API server is down. It must be called within a tokio runtime.
     pub fn open(config: &config::Host, reloader: &Reloader, tasks: Tasks) -> Result<Self, OpenError> {
         let counters = Arc::new(Counters::default());
         let origin = Origin::new(config, reloader, Arc::clone(&counters), tasks.clone())?;
@@ -111,14 +111,16 @@ impl Host {
         Ok(host)
     }
 
-    /// Sends one request and returns when the head of the answer is there; its body streams.
+    /// Sends one request, and returns when the head of the response has arrived. The body of the response streams.
     ///
-    /// The target is a path with its query; the authority is ours. The agent's own credential is added, an
-    /// `Authorization` that the caller left is removed, everything else (impersonation above all) is the caller's.
+    /// The target is a path with its query. This function sets the authority, removes an `Authorization` header, and
+    /// adds the agent's own credentials. All other headers are those of the caller, including the headers for
+    /// impersonation.
     ///
     /// A request that was certainly not processed (no connection, REFUSED_STREAM, beyond a GOAWAY) is sent again,
-    /// elsewhere if need be, unless its body is a stream that has been begun; so is a GET or HEAD once when its
-    /// connection broke before the answer. Dropping the future cancels the request at the API server.
+    /// possibly to another address, unless its body is a stream that has been read from. A GET or HEAD is also sent
+    /// again once if its connection broke before the response. Dropping the future cancels the request at the API
+    /// server.
     pub async fn send(&self, request: Request<RequestBody>) -> Result<Response<HostBody>, HostError> {
         let core = &*self.0.core;
         let mut counted = Some(core.counters.request());
@@ -144,8 +146,8 @@ impl Host {
         }
     }
 
-    /// Sends a request that asks to switch protocols (its `Upgrade` header says to which), over an HTTP/1.1 connection
-    /// of its own. Fails over while connecting; never sent twice.
+    /// Sends a request to switch protocols, as its `Upgrade` header says, on a separate HTTP/1.1 connection. It tries
+    /// other addresses if it cannot connect, but never sends the request twice.
     pub async fn switch(&self, request: Request<RequestBody>) -> Result<Switched, HostError> {
         let core = &*self.0.core;
         let counted = core.counters.request();
@@ -158,7 +160,7 @@ impl Host {
         switch::switch(io, address, request, counted, &core.tasks).await
     }
 
-    /// Numbers for metrics.
+    /// The numbers for metrics.
     pub fn statistics(&self) -> Statistics {
         let core = &self.0.core;
         core.counters.read(core.access.load().servers.statistics())

@@ -1,80 +1,82 @@
-//! Every number of the client, and why it is what it is.
+//! All limits and intervals of the client, with their reasons.
 
 use std::time::Duration;
 
-/// Flow-control window of one stream, in bytes: what one stalled reader may cost. The same as a tunnel's, since a byte
-/// that waits here waits for the tunnel.
+/// The flow-control window of one stream, in bytes: the memory that one stalled reader may use. It is the same as in a
+/// tunnel, because a byte that waits here waits for the tunnel.
 pub(super) const STREAM_WINDOW: u32 = 1024 * 1024;
 
-/// Flow-control window of a connection: the largest that RFC 9113 section 6.9.1 allows, so that it never binds before
-/// the stream windows do. [`UNREAD`] bounds the memory.
+/// The flow-control window of a connection: the maximum of RFC 9113 section 6.9.1, so that only the windows of streams
+/// limit the flow. [`UNREAD`] bounds the memory.
 pub(super) const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
-/// Bytes that all responses together may hold unread. Beyond that, the longest one of the virtual cluster that holds most is
-/// reset.
+/// The unread bytes of all responses together. Beyond this limit, the longest response of the virtual cluster with the
+/// most unread bytes is reset.
 pub(super) const UNREAD: usize = 64 * 1024 * 1024;
 
-/// DATA frames up to this size, in bytes; lists are megabytes.
+/// The maximum size of DATA frames, in bytes. Lists have megabytes.
 pub(super) const MAX_FRAME: u32 = 64 * 1024;
 
-/// Response headers up to this size, in bytes. Warnings and audit annotations are the longest.
+/// The maximum size of response headers, in bytes. Warnings and audit annotations are the longest.
 pub(super) const MAX_HEADER_LIST: u32 = 256 * 1024;
 
-/// What `h2` may buffer of one request body, in bytes.
+/// The maximum part of one request body that `h2` may buffer, in bytes.
 pub(super) const MAX_SEND_BUFFER: usize = 1024 * 1024;
 
-/// Streams that were reset here and are remembered while the API server's last frames for them arrive. A thousand
-/// clients may leave at once.
+/// The number of reset streams that are remembered until the last frames of the API server have arrived. A thousand
+/// clients may disconnect at once.
 pub(super) const REMEMBERED_RESETS: usize = 10_000;
 
-/// Streams on one connection even if the API server allows more. Go's default is 250; one TCP connection should not
-/// carry everything.
+/// The maximum number of streams on one connection, even if the API server allows more. Go's default is 250. One TCP
+/// connection should not carry all streams.
 pub(super) const MOST_STREAMS: usize = 256;
 
-/// What a connection is expected to carry before any has told (RFC 9113 section 6.5.2 recommends no less than 100).
+/// The assumed number of streams of a connection before the API server has announced it (RFC 9113 section 6.5.2
+/// recommends at least 100).
 pub(super) const EXPECTED_STREAMS: usize = 100;
 
-/// Connections to one address for one class of requests: 256 times 100 streams are more than all tunnels carry.
+/// The maximum number of connections to one address for one class of requests. 256 times 100 streams are more than all
+/// tunnels carry.
 pub(super) const MOST_CONNECTIONS: usize = 256;
 
-/// How long a TCP connection may take.
+/// The timeout of a TCP connection.
 pub(super) const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long TLS may take, and after it the first HTTP/2 round trip.
+/// The timeout of the TLS handshake, and of the first HTTP/2 round trip after it.
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// TCP keep-alive: silence before the first probe. HTTP/2 connections are pinged besides, see [`tunnel::keepalive`].
+/// TCP keep-alive: the idle time before the first probe. HTTP/2 connections also have pings, see [`tunnel::keepalive`].
 pub(super) const TCP_IDLE: Duration = Duration::from_secs(30);
 
-/// TCP keep-alive: time between probes.
+/// TCP keep-alive: the time between probes.
 pub(super) const TCP_INTERVAL: Duration = Duration::from_secs(15);
 
-/// A connection without streams is closed after this long if the pool has enough without it.
+/// The time after which a connection without streams is closed, if the pool has enough others.
 pub(super) const IDLE: Duration = Duration::from_secs(60);
 
-/// How often the pools are looked after.
+/// The interval of the upkeep of the pools.
 pub(super) const TICK: Duration = Duration::from_secs(1);
 
-/// How often while draining: the process waits for the last connection.
+/// The same interval while draining, because the process waits for the last connection.
 pub(super) const DRAIN_TICK: Duration = Duration::from_millis(50);
 
-/// How long to wait before credentials that could not be read are read again.
+/// The wait before credentials that could not be read are read again.
 pub(super) const REOPEN: Duration = Duration::from_secs(5);
 
-/// The first wait before an address that failed is tried again; it doubles.
+/// The first wait before a failed address is tried again. It doubles with each failure.
 pub(super) const FIRST_PROBE: Duration = Duration::from_secs(1);
 
-/// No wait before a probe is longer.
+/// The maximum wait before a probe.
 pub(super) const LAST_PROBE: Duration = Duration::from_secs(30);
 
-/// An address that failed again so soon after it came back has not recovered: its wait goes on doubling.
+/// An address that fails again within this time after its recovery continues with its previous wait.
 pub(super) const PROVEN: Duration = Duration::from_secs(30);
 
-/// How often a request that was certainly not processed is sent again.
+/// The maximum number of times that a request is sent again if it was certainly not processed.
 pub(super) const RESENDS: u32 = 5;
 
-/// Of `allowed` streams per connection, how many are used. The margin covers streams that ended here and not yet
-/// there: the API server counts one until it has seen our reset.
+/// The number of streams to use if `allowed` are allowed per connection. The margin covers streams that have ended
+/// here, but that the API server counts until it has received the reset.
 pub(super) fn usable(allowed: usize) -> usize {
     let allowed = allowed.min(MOST_STREAMS);
     allowed - allowed / 8

@@ -1,8 +1,8 @@
 //! The HTTP/2 connections to one address for one class of requests.
 //!
-//! A request takes the first connection with room; if there is none, it waits for one that is being opened, and opens
-//! another when those are spoken for. It never waits for somebody else's request to end. Opening is a task of its own:
-//! a client that leaves does not take the connection away from those that wait with it.
+//! A request uses the first connection with a free stream. If there is none, it waits for a connection that is being
+//! opened, and opens another one if those are reserved. It never waits until another request ends. A separate task
+//! opens each connection, so that a client that disconnects does not cancel it for others that wait for it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -22,25 +22,25 @@ use super::health::Health;
 use super::limits;
 use super::readiness::ready;
 
-/// What the connections of an address have in common.
+/// The state that the connections of an address share.
 #[derive(Clone)]
 pub(super) struct Common {
     pub(super) address: Address,
     pub(super) dial: Arc<dyn Dial>,
     pub(super) health: Arc<Health>,
-    /// For probes.
+    /// The bearer token for probes.
     pub(super) bearer: Option<Watched<Bearer>>,
     pub(super) counters: Arc<Counters>,
     pub(super) tasks: Tasks,
 }
 
-/// One pool. Clones are the same.
+/// One pool. Clones share their state.
 #[derive(Clone)]
 pub(super) struct Pool(Arc<Shared>);
 
 struct Shared {
     common: Common,
-    /// Connections that are kept though nothing uses them.
+    /// The number of idle connections that are kept open.
     warm: usize,
     state: Mutex<State>,
 }
@@ -49,9 +49,9 @@ struct Shared {
 struct State {
     connections: Vec<Arc<Connection>>,
     opening: Vec<Opening>,
-    /// What the newest connection takes.
+    /// The number of streams that the newest connection allows.
     expected: Option<usize>,
-    /// Nothing is kept any more: the address is no longer configured.
+    /// Whether the pool is retired, because the address is no longer configured.
     closed: bool,
 }
 
@@ -59,16 +59,16 @@ struct Opening {
     number: u64,
     purpose: Purpose,
     outcome: watch::Receiver<Option<Outcome>>,
-    /// Requests that wait for it.
+    /// The number of requests that wait for it.
     promised: usize,
 }
 
-/// What a connection is opened for.
+/// The purpose of a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     /// Requests wait for it.
     Requests,
-    /// To see whether the API server is ready; requests do not wait for that.
+    /// A probe whether the API server is ready. Requests do not wait for it.
     Probe,
 }
 
@@ -81,10 +81,10 @@ impl Pool {
         Self(Arc::new(Shared { common, warm, state: Mutex::default() }))
     }
 
-    /// A stream on some connection.
+    /// A stream on one of the connections.
     pub(super) async fn permit(&self) -> Result<Permit, ConnectError> {
         let failed = |reason| ConnectError { address: self.0.common.address.clone(), reason };
-        // Others may be faster when a connection opens; not so often that it is not the API server's fault.
+        // Other requests may use up a new connection first. If that happens this often, the API server is at fault.
         for _ in 0..16 {
             let mut outcome = match self.find() {
                 Found::Room(permit) => return Ok(permit),
@@ -101,7 +101,8 @@ impl Pool {
         Err(failed(ConnectReason::Full))
     }
 
-    /// Opens a connection that nobody waits for, to see whether the API server is ready, unless one is being opened.
+    /// Opens a connection to check whether the API server is ready, unless one is already being opened. No request
+    /// waits for it.
     pub(super) fn probe(&self) {
         let mut state = self.lock();
         if state.opening.is_empty() {
@@ -109,12 +110,11 @@ impl Pool {
         }
     }
 
-    /// Lets go of connections that are over, and of those that were idle too long and are not kept warm; of every idle
-    /// one if `all`.
+    /// Removes connections that have ended, and idle ones that are not needed. With `all`, removes every idle one.
     pub(super) fn tend(&self, now: Instant, all: bool) {
         let mut state = self.lock();
         let mut surplus = state.connections.len().saturating_sub(if all { 0 } else { self.0.warm });
-        // The newest first: requests are packed into the oldest.
+        // Close the newest first, because requests use the oldest first.
         let mut index = state.connections.len();
         while index > 0 {
             index -= 1;
@@ -128,20 +128,20 @@ impl Pool {
         }
     }
 
-    /// Lets go of every connection: the streams that are there end in peace, new ones go elsewhere.
+    /// Removes every connection. Current streams continue to their end, and new ones use other connections.
     pub(super) fn retire(&self) {
         for connection in self.lock().connections.drain(..) {
             connection.retire();
         }
     }
 
-    /// Retires, and keeps nothing that is still being opened.
+    /// Retires the pool. Connections that are still being opened are not kept either.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.retire();
     }
 
-    /// Connections that take requests, and the streams on them.
+    /// The number of connections that accept requests, and of the streams on them.
     pub(super) fn size(&self) -> (usize, usize) {
         let state = self.lock();
         let streams = state.connections.iter().map(|connection| connection.streams()).sum();
@@ -180,7 +180,7 @@ impl Pool {
     }
 }
 
-/// What a request finds.
+/// The state of the pool for a request.
 enum Found {
     Room(Permit),
     Opening(watch::Receiver<Option<Outcome>>),
@@ -203,9 +203,9 @@ impl Shared {
     }
 }
 
-/// A connection's whole life. It does not keep the pool alive while the connection runs.
+/// Opens and drives a connection. It does not keep the pool alive while the connection runs.
 async fn connect(shared: Arc<Shared>, number: u64, purpose: Purpose, sender: watch::Sender<Option<Outcome>>) {
-    // Dropped half-way, at the deadline of a drain: the receivers see that the sender is gone.
+    // If this is dropped at the deadline of a drain, the receivers see that the sender was dropped.
     let common = shared.common.clone();
     let opened = match common.dial.dial(&common.address, Version::Http2).await {
         Ok(io) => Connection::open(io).await,
@@ -246,7 +246,7 @@ async fn connect(shared: Arc<Shared>, number: u64, purpose: Purpose, sender: wat
         End::Closed => debug!("closed"),
         End::Broken(error) => debug!(%error, "broken"),
         End::Silent(lost) => {
-            warn!(%lost, "the API server fell silent");
+            warn!(%lost, "the API server no longer responds");
             common.health.failed(Instant::now());
         }
     }
@@ -260,10 +260,10 @@ fn report(common: &Common, failure: Option<&ConnectReason>) {
             if common.health.failed(now) {
                 warn!(%reason, "API server down");
             } else {
-                debug!(%reason, "API server still down");
+                debug!(%reason, "the API server is still down");
             }
         }
-        None if common.health.works(now) => tracing::info!("API server up again"),
+        None if common.health.works(now) => tracing::info!("the API server is up again"),
         None => {}
     }
 }

@@ -1,7 +1,8 @@
-//! Whether an API server that was away may have requests again.
+//! Checks whether an API server that was down may get requests again.
 //!
-//! One that was restarted listens before it has read its RBAC objects, and answers 403 to everybody meanwhile. So a
-//! probe asks `/readyz`, as a load balancer does (kubernetes.io, "Kubernetes API health endpoints").
+//! After a restart, an API server listens before it has read its RBAC objects, and responds with 403 to all requests
+//! until then. So a probe requests `/readyz`, as a load balancer does (kubernetes.io, "Kubernetes API health
+//! endpoints").
 
 use http::{Request, Uri};
 use ops::files::Watched;
@@ -14,8 +15,8 @@ use super::limits::HANDSHAKE;
 use super::pool::Common;
 use super::request_body::Kind;
 
-/// Asks on a new connection that nobody else uses yet. Anything but success is no: an API server that does not let us
-/// ask is used only if there is no other.
+/// Sends the probe on a new connection that no request uses yet. Only success counts as ready: an API server that does
+/// not allow the probe is used only if there is no other one.
 pub(super) async fn ready(common: &Common, connection: &Connection, driver: &mut Driver) -> Result<(), ConnectReason> {
     let failed = |error: &dyn std::error::Error| ConnectReason::Http(error.to_string().into());
     let (mut parts, ()) = Request::new(()).into_parts();

@@ -1,7 +1,7 @@
-//! What is sent: nothing, some bytes that are all here, or a stream.
+//! The body of a request: empty, bytes in memory, or a stream.
 //!
-//! The difference decides whether a request can be sent again. Nothing and bytes can; a stream can for as long as
-//! nobody has begun to read it.
+//! The form determines whether a request can be sent again. An empty body and bytes can be sent again. A stream can be
+//! sent again only if it has not been read from.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,27 +18,27 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// The body of a request to the host's API server.
 pub struct RequestBody(Kind);
 
-/// What a [`RequestBody`] is at the moment.
+/// The current form of a [`RequestBody`].
 pub(super) enum Kind {
     Empty,
     Full(Bytes),
     Stream(UnsyncBoxBody<Bytes, BoxError>),
-    /// It was a stream.
+    /// It was a stream, which has been taken.
     Spent,
 }
 
-/// No body.
+/// An empty body.
 pub fn empty() -> RequestBody {
     RequestBody(Kind::Empty)
 }
 
-/// Bytes that are all here; they are shared with every attempt, not copied.
+/// Bytes in memory. All attempts share them without copying.
 pub fn full(bytes: impl Into<Bytes>) -> RequestBody {
     let bytes = bytes.into();
     RequestBody(if bytes.is_empty() { Kind::Empty } else { Kind::Full(bytes) })
 }
 
-/// Bytes that come while the request is sent. A body that says that it has ended already is the same as [`empty`].
+/// A stream of bytes. A body that has already ended is the same as [`empty`].
 pub fn stream<B>(body: B) -> RequestBody
 where
     B: Body<Data = Bytes> + Send + 'static,
@@ -53,7 +53,7 @@ where
 // === impl RequestBody ===
 
 impl RequestBody {
-    /// Whether it can be sent once more.
+    /// Whether it can be sent again.
     pub(super) fn is_whole(&self) -> bool {
         !matches!(self.0, Kind::Spent)
     }
@@ -62,7 +62,7 @@ impl RequestBody {
         &self.0
     }
 
-    /// The same once more. Of a stream there is no second one: nothing.
+    /// A second body with the same content. For a stream, it is empty.
     #[must_use]
     pub fn again(&self) -> Self {
         Self(match &self.0 {
@@ -71,7 +71,7 @@ impl RequestBody {
         })
     }
 
-    /// The bytes that are here. A stream has none.
+    /// The bytes in memory. A stream has none.
     pub fn bytes(&self) -> Bytes {
         match &self.0 {
             Kind::Full(bytes) => bytes.clone(),
@@ -79,7 +79,7 @@ impl RequestBody {
         }
     }
 
-    /// The body for one attempt. A stream can be had once.
+    /// The body for one attempt. A stream can be taken only once.
     pub(super) fn take(&mut self) -> Self {
         Self(match &mut self.0 {
             Kind::Empty => Kind::Empty,
@@ -88,7 +88,7 @@ impl RequestBody {
         })
     }
 
-    /// The stream, if it is one and was not taken.
+    /// The stream, if it is one and has not been taken.
     pub(super) fn take_stream(&mut self) -> Option<UnsyncBoxBody<Bytes, BoxError>> {
         match self.take().0 {
             Kind::Stream(body) => Some(body),

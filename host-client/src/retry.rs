@@ -1,11 +1,11 @@
-//! Whether a request may be sent again. Decided here and nowhere else.
+//! Decides whether a request may be sent again. No other code decides this.
 
 use http::Method;
 
 use super::exchange::Failure;
 use super::limits::RESENDS;
 
-/// How often one request was sent again, and why.
+/// The number of times that one request was sent again, by reason.
 #[derive(Debug)]
 pub(super) struct Retries {
     is_read: bool,
@@ -20,9 +20,9 @@ impl Retries {
         Self { is_read: matches!(*method, Method::GET | Method::HEAD), unprocessed: 0, broken: 0 }
     }
 
-    /// Whether to send it again. A request that was certainly not processed can always go again (RFC 9113 section 8.7);
-    /// one that got lost with its connection once, if it only reads (RFC 9110 section 9.2.2 would allow PUT and DELETE
-    /// too, but a Kubernetes DELETE that is repeated answers 404, and a PUT 409).
+    /// Whether to send it again. A request that was certainly not processed can always be sent again (RFC 9113 section
+    /// 8.7). If the connection broke, only a read is sent again, and only once. RFC 9110 section 9.2.2 would also allow
+    /// PUT and DELETE, but Kubernetes responds to a repeated DELETE with 404, and to a repeated PUT with 409.
     pub(super) fn again(&mut self, failure: &Failure) -> bool {
         match failure {
             Failure::Unprocessed(_) => {

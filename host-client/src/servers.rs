@@ -1,7 +1,8 @@
 //! The API servers of the host cluster, in order of preference.
 //!
-//! All serve the same cluster. Requests go to the first that works: reads from one cache then go forward in time, which
-//! they might not if they were spread. One that is down is tried by nobody's request but by a probe, unless all are.
+//! All serve the same cluster. Requests go to the first one that works, because reads from one cache never go back in
+//! time, and reads from several caches might. An API server that is down gets probes but no requests, unless all are
+//! down.
 
 use std::sync::Arc;
 
@@ -19,17 +20,17 @@ use super::error::{ConnectError, Unreachable};
 use super::health::Health;
 use super::pool::{Common, Pool};
 
-/// How long a request is going to stay. Each class has connections of its own, so that neither a thousand watches nor
-/// a large list is in the way of a short request.
+/// The expected duration of a request. Each class has separate connections, so that neither a thousand watches nor a
+/// large list delays a short request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// It is answered and done.
+    /// It ends with its response.
     Brief,
-    /// A watch, a followed log.
+    /// A watch or a followed log.
     Lasting,
 }
 
-/// All of them.
+/// All API servers.
 pub(super) struct Servers(Vec<Server>);
 
 struct Server {
@@ -65,7 +66,7 @@ impl Servers {
         Self(servers.collect())
     }
 
-    /// A stream at the first API server that can be connected to, and which one that is.
+    /// A permit for a stream at the first API server that accepts a connection, and the address of that server.
     pub(super) async fn permit(&self, class: Class) -> Result<(Permit, &Address), Unreachable> {
         let mut attempts = Vec::new();
         for server in self.in_order() {
@@ -81,7 +82,7 @@ impl Servers {
         Err(Unreachable(attempts))
     }
 
-    /// A connection of its own for HTTP/1.1, and to whom.
+    /// A separate HTTP/1.1 connection, and its address.
     pub(super) async fn connect(&self) -> Result<(BoxIo, &Address), Unreachable> {
         let mut attempts = Vec::new();
         for Server { common, .. } in self.in_order() {
@@ -99,7 +100,7 @@ impl Servers {
         Err(Unreachable(attempts))
     }
 
-    /// Probes what is down and due, and closes what is idle; all that is idle if `draining`.
+    /// Probes servers that are down and due, and closes idle connections. While `draining`, it closes all idle ones.
     pub(super) fn tend(&self, now: Instant, draining: bool) {
         for server in &self.0 {
             let due = server.common.health.down_until().is_some_and(|due| now >= due);
@@ -110,14 +111,14 @@ impl Servers {
         }
     }
 
-    /// New requests go over new connections: the credentials have changed.
+    /// Lets new requests use new connections, because the credentials have changed.
     pub(super) fn retire(&self) {
         for server in &self.0 {
             server.pools().for_each(Pool::retire);
         }
     }
 
-    /// No new requests go here at all.
+    /// Retires all pools: they accept no new requests.
     pub(super) fn close(&self) {
         for server in &self.0 {
             server.pools().for_each(Pool::close);
@@ -134,7 +135,7 @@ impl Servers {
         each.collect()
     }
 
-    /// Those that are up as configured, then the others, the one that may have come back first.
+    /// The servers that are up in the configured order, then the others, ordered by their next attempt.
     fn in_order(&self) -> Vec<&Server> {
         let mut servers: Vec<_> = self.0.iter().map(|server| (server.common.health.down_until(), server)).collect();
         servers.sort_by_key(|(down_until, _)| *down_until);
@@ -153,8 +154,8 @@ impl Server {
 // === impl Class ===
 
 impl Class {
-    /// From the query, as an API server decides it: `watch` on a list, `follow` on a log. The deprecated path form
-    /// (`/api/v1/watch/...`) is one too.
+    /// Determines the class from the query, as an API server does: `watch` of a list, `follow` of a log. The deprecated
+    /// path of watches (`/api/v1/watch/...`) counts too.
     pub(super) fn of(path: &http::uri::PathAndQuery) -> Self {
         let query = kube_wire::query::Query::new(path.query().unwrap_or_default());
         let is_set = |key| match query.first(key) {

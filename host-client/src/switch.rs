@@ -1,7 +1,7 @@
-//! Requests that stop being HTTP: exec, attach, port-forward, over SPDY/3.1 or WebSocket.
+//! Requests that switch protocols: exec, attach and port-forward, over SPDY/3.1 or WebSocket.
 //!
-//! HTTP/2 has no `Upgrade` (RFC 9113 section 8.6), and kube-apiserver does not do extended CONNECT. So each has a
-//! connection of its own, which ends with it.
+//! HTTP/2 has no `Upgrade` (RFC 9113 section 8.6), and kube-apiserver does not support extended CONNECT. So each such
+//! request has a separate connection, which ends with it.
 
 use std::fmt;
 use std::io::{self, IoSlice};

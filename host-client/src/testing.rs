@@ -1,4 +1,4 @@
-//! For tests: API servers in memory, over HTTP/2 without TLS, whose every answer the test gives.
+//! API servers in memory for tests, over HTTP/2 without TLS. The test sends all responses.
 #![expect(clippy::unwrap_used, reason = "only tests use this module")]
 
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ use super::error::ConnectReason;
 use super::servers::Servers;
 use super::{Host, RequestBody, empty};
 
-/// Every address that exists.
+/// All addresses.
 #[derive(Clone, Default)]
 pub struct World {
     tasks: Tasks,
@@ -29,7 +29,7 @@ pub struct World {
     dials: Arc<AtomicUsize>,
 }
 
-/// What the test holds of one API server.
+/// The test's side of one API server.
 pub struct FakeServer {
     name: String,
     world: World,
@@ -37,30 +37,30 @@ pub struct FakeServer {
     raw: mpsc::UnboundedReceiver<DuplexStream>,
 }
 
-/// A request that waits for its answer.
+/// A request that waits for its response.
 pub struct Asked {
     /// The request, whose body streams.
     pub request: Request<RecvStream>,
-    /// Where the answer goes.
+    /// The handle for the response.
     pub respond: SendResponse<Bytes>,
-    /// Which connection it came on, from 0.
+    /// The number of its connection, from 0.
     pub connection: usize,
 }
 
-/// How an address behaves from now on.
+/// The behaviour of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behaviour {
-    /// HTTP/2, answered by the test.
+    /// It serves HTTP/2. The test sends the responses.
     Serve,
-    /// Nobody listens.
+    /// It refuses connections.
     Refuse,
-    /// It is connected and says nothing.
+    /// It accepts connections and sends nothing.
     Silent,
-    /// The test speaks for itself, byte by byte.
+    /// The test reads and writes raw bytes.
     Raw,
 }
 
-/// What happens to connections that are there.
+/// What happens to existing connections.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     GoAway,
@@ -74,14 +74,14 @@ struct Listener {
     asked: mpsc::UnboundedSender<Asked>,
     raw: mpsc::UnboundedSender<DuplexStream>,
     fates: broadcast::Sender<Fate>,
-    /// Ends of connections that nobody reads.
+    /// Connections that are never read.
     mute: Vec<DuplexStream>,
 }
 
 // === impl World ===
 
 impl World {
-    /// An API server at `https://NAME:6443` that allows so many streams per connection.
+    /// An API server at `https://NAME:6443` that allows this many streams per connection.
     pub fn server(&self, name: &str, max_streams: u32) -> FakeServer {
         let (asked, asked_receiver) = mpsc::unbounded_channel();
         let (raw, raw_receiver) = mpsc::unbounded_channel();
@@ -98,7 +98,7 @@ impl World {
         FakeServer { name: name.to_owned(), world: self.clone(), asked: asked_receiver, raw: raw_receiver }
     }
 
-    /// A client that knows these servers, in this order.
+    /// A client of these servers, in this order.
     pub fn host(&self, servers: &[&FakeServer], tasks: &Tasks) -> Host {
         let addresses: Vec<Address> = servers.iter().map(|server| server.address()).collect();
         let counters = Arc::new(Counters::default());
@@ -107,7 +107,7 @@ impl World {
         Host::begin(Access { servers, bearer: None }, counters, tasks.clone()).0
     }
 
-    /// Connections that were tried.
+    /// The number of attempts to connect.
     pub fn dials(&self) -> usize {
         self.dials.load(Ordering::Relaxed)
     }
@@ -158,7 +158,7 @@ impl FakeServer {
         self.asked.recv().await.expect("the world is still there")
     }
 
-    /// Whether a request has arrived that was not taken.
+    /// Whether a request has arrived that the test has not taken.
     pub fn was_asked(&mut self) -> bool {
         !self.asked.is_empty()
     }
@@ -168,12 +168,12 @@ impl FakeServer {
         self.raw.recv().await.expect("the world is still there")
     }
 
-    /// Changes what new connections meet.
+    /// Changes the behaviour for new connections.
     pub fn behave(&self, behaviour: Behaviour) {
         self.listener(|listener| listener.behaviour = behaviour);
     }
 
-    /// kill -9: every connection breaks, nobody listens.
+    /// Kills the server: every connection breaks, and new ones are refused.
     pub fn kill(&self) {
         self.behave(Behaviour::Refuse);
         self.break_connections();
@@ -184,7 +184,7 @@ impl FakeServer {
         self.listener(|listener| drop(listener.fates.send(Fate::Die)));
     }
 
-    /// GOAWAY on every connection; streams go on.
+    /// Sends GOAWAY on every connection. Streams continue.
     pub fn go_away(&self) {
         self.listener(|listener| drop(listener.fates.send(Fate::GoAway)));
     }
@@ -197,19 +197,19 @@ impl FakeServer {
 // === impl Asked ===
 
 impl Asked {
-    /// Answers 200 and ends.
+    /// Responds with 200 and ends the stream.
     pub fn answer(self, body: &'static str) {
         self.answer_with(200, body);
     }
 
-    /// Answers and ends.
+    /// Responds and ends the stream.
     pub fn answer_with(mut self, code: u16, body: impl Into<Bytes>) {
         let head = Response::builder().status(code).body(()).unwrap();
         let mut stream = self.respond.send_response(head, false).unwrap();
         stream.send_data(body.into(), true).unwrap();
     }
 
-    /// Answers 200 and leaves the body open.
+    /// Responds with 200 and leaves the body open.
     pub fn begin(mut self) -> h2::SendStream<Bytes> {
         self.respond.send_response(Response::new(()), false).unwrap()
     }

@@ -1,4 +1,4 @@
-//! Requests from end to end, with API servers in memory and a clock that stands still while anybody is busy.
+//! End-to-end tests of requests, with API servers in memory and a paused clock.
 
 mod failing;
 mod streaming;
@@ -22,7 +22,7 @@ fn one(max_streams: u32) -> (World, FakeServer, Host, Tasks) {
     (world, server, host, tasks)
 }
 
-/// Sends a request that is asked of the server and not answered yet.
+/// Sends a request, and returns when the server has received it. The server has not responded yet.
 async fn ask(host: &Host, server: &mut FakeServer, path: &str) -> (Sending, Asked) {
     let sending = send(host, get(path));
     (sending, server.asked().await)
@@ -30,7 +30,7 @@ async fn ask(host: &Host, server: &mut FakeServer, path: &str) -> (Sending, Aske
 
 type Sending = tokio::sync::oneshot::Receiver<Result<Response<HostBody>, HostError>>;
 
-/// Sends in a task of its own.
+/// Sends a request in a separate task.
 fn send(host: &Host, request: Request<RequestBody>) -> Sending {
     let (mut sender, receiver) = tokio::sync::oneshot::channel();
     let sent = host.clone();

@@ -1,4 +1,4 @@
-//! The housekeeping of a [`super::Host`]: probes, idle connections, unread bytes, and letting go at the end.
+//! The upkeep of a [`super::Host`]: probes, idle connections, unread bytes, and the end.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tracing::warn;
 use super::Core;
 use super::limits::{DRAIN_TICK, TICK};
 
-/// Runs until nobody holds the [`super::Host`] (`gone`), or the drain has closed the last connection.
+/// Runs until the last [`super::Host`] is dropped (`gone`), or the drain has closed the last connection.
 pub(super) async fn upkeep(core: Arc<Core>, gone: CancellationToken) {
     let swept = core.budget.keep(|sweep| warn!(reset = sweep.reset, "streams with unread response data were reset"));
     tokio::select! {
@@ -27,7 +27,7 @@ async fn tend(core: &Core) {
             () = core.tasks.cancelled() => {}
         }
     }
-    // Requests that are there end in peace, and those of streams that are being drained are still taken.
+    // Current requests continue to their end, and requests of streams that are being drained are still accepted.
     loop {
         core.access.load().servers.tend(Instant::now(), true);
         if core.counters.connections_open() == 0 {

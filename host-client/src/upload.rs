@@ -1,4 +1,4 @@
-//! A request's body that is still coming while the answer is awaited, or even read.
+//! The upload of a request body, which may continue while the response is awaited or read.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,13 +15,13 @@ use tunnel::outbound::{SendError, send_body};
 
 use super::BoxError;
 
-/// A body on its way. Dropping it ends the upload.
+/// A running upload. Dropping it ends the upload.
 pub(super) struct Upload {
     guard: DropGuard,
     failure: Failure,
 }
 
-/// What the body failed with, if it did.
+/// The error of the body, if it failed.
 #[derive(Clone, Default)]
 struct Failure(Arc<Mutex<Option<BoxError>>>);
 
@@ -31,7 +31,7 @@ struct Observed {
     failure: Failure,
 }
 
-/// It is kept elsewhere.
+/// The error is stored elsewhere.
 struct Kept;
 
 // === impl Upload ===
@@ -51,12 +51,12 @@ impl Upload {
         Self { guard: stop.drop_guard(), failure }
     }
 
-    /// Lets it go on until the guard is dropped.
+    /// Lets the upload continue until the guard is dropped.
     pub(super) fn into_guard(self) -> DropGuard {
         self.guard
     }
 
-    /// Ends it; returns what the body failed with, if it did.
+    /// Ends the upload. Returns the error of the body, if it failed.
     pub(super) fn into_failure(self) -> Option<BoxError> {
         self.failure.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

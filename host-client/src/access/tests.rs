@@ -1,4 +1,4 @@
-//! Real files, real TLS on loopback.
+//! Tests with real files, and real TLS on loopback.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::{Host, HostError, empty};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// An API server that answers every request with who asked: the certificate's common name, and the token.
+/// An API server that responds to every request with the client's certificate name and token.
 struct EchoServer {
     address: SocketAddr,
     ca: Authority,
@@ -95,7 +95,7 @@ async fn who(host: &Host) -> Result<String, HostError> {
     Ok(response.headers()["who"].to_str().unwrap().to_owned())
 }
 
-/// Asks until the answer is as expected: a reload is in force for the next connection, at some moment.
+/// Repeats a request until the response is as expected, because a reload takes effect with a later connection.
 async fn becomes(host: &Host, expected: &str) {
     let asked = async {
         while who(host).await.unwrap() != expected {
@@ -143,7 +143,7 @@ async fn a_kubeconfig_may_change_altogether() {
     becomes(&host, "third -").await;
     assert_eq!(host.statistics().servers[0].address.port(), new.address.port());
 
-    // Broken: the old one stays in force.
+    // It is invalid, so the old one stays in force.
     fs::write(directory.path().join("kubeconfig"), "current-context: nowhere").unwrap();
     reloader.reload();
     assert_eq!(who(&host).await.unwrap(), "third -");

@@ -1,4 +1,4 @@
-//! Reads answers into memory, as much as is allowed.
+//! Reads responses of limited length into memory.
 
 use bytes::{Bytes, BytesMut};
 use http::header::RETRY_AFTER;
@@ -12,18 +12,18 @@ use serde::de::DeserializeOwned;
 use super::{ApiError, Position};
 use crate::HostBody;
 
-/// A refusal that is longer is not shown whole.
+/// The maximum length of a refusal. A longer one is truncated.
 const MAX_REFUSAL: usize = 64 * 1024;
 
-/// What a message is cut to if the answer is no Status: an HTML page of some load balancer.
+/// The maximum length of a message that is not a Status, such as an HTML page of a load balancer.
 const MAX_MESSAGE: usize = 1024;
 
 /// One page of a list.
 #[derive(Debug)]
 pub struct Page<T> {
-    /// In the API server's order.
+    /// The objects, in the order of the API server.
     pub items: Vec<T>,
-    /// When the list was true; a watch can go on from there.
+    /// The resource version of the list, from which a watch can continue.
     pub resource_version: String,
     /// The position of the next page, if there is one.
     pub next: Option<Position>,
@@ -59,7 +59,7 @@ impl<T: DeserializeOwned> Page<T> {
     }
 }
 
-/// The whole body, if it is not larger than `limit` bytes.
+/// The whole body, if it has at most `limit` bytes.
 pub(super) async fn read(mut body: HostBody, limit: usize) -> Result<Bytes, ApiError> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if expected > limit {
@@ -77,7 +77,7 @@ pub(super) async fn read(mut body: HostBody, limit: usize) -> Result<Bytes, ApiE
     Ok(bytes.freeze())
 }
 
-/// What an answer that is no success says.
+/// The Status of an unsuccessful response.
 pub(super) async fn refusal(response: Response<HostBody>) -> ApiError {
     let (parts, body) = response.into_parts();
     let code = parts.status.as_u16();
@@ -102,7 +102,7 @@ fn shortened(bytes: &[u8]) -> String {
     text.trim().to_owned()
 }
 
-/// In seconds; the API server never sends the form with a date.
+/// The value in seconds. The API server never sends the form with a date.
 fn retry_after(headers: &HeaderMap) -> Option<u32> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()
 }

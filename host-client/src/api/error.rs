@@ -1,47 +1,47 @@
-//! Why a call did not do what it should.
+//! Errors of calls.
 
 use kube_wire::Status;
 use kube_wire::status::Reason;
 
 use crate::{HostBodyError, HostError};
 
-/// No object, no list.
+/// A call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApiError {
-    /// No answer.
+    /// The API server did not respond.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The API server said no.
+    /// The API server refused the request.
     #[error("the API server refused ({code}): {0}", code = .0.code)]
     Status(Box<Status>),
-    /// The answer broke off.
+    /// The response ended early.
     #[error(transparent)]
     Body(#[from] HostBodyError),
-    /// An answer, or an event of a watch, beyond the limit.
-    #[error("the answer is larger than {limit} bytes")]
+    /// A response, or an event of a watch, is too long.
+    #[error("the response is larger than {limit} bytes")]
     TooLarge {
-        /// In bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// Not JSON, or not of the shape that was asked for.
-    #[error("the answer cannot be understood")]
+    /// The response is not JSON, or does not have the expected form.
+    #[error("the response cannot be parsed")]
     Json(#[source] serde_json::Error),
-    /// A watch that is not one object after the other.
-    #[error("the watch cannot be understood")]
+    /// The body of a watch is not a sequence of objects.
+    #[error("the watch cannot be parsed")]
     Frames(#[from] kube_wire::watch::FrameError),
-    /// It took too long; whether it was done is unknown.
-    #[error("no answer in time")]
+    /// The call took too long. It may have had an effect.
+    #[error("no response in time")]
     TimedOut,
-    /// A bug of ours.
-    #[error("{0:?} is no path")]
+    /// The path is invalid, which is a bug of ours.
+    #[error("{0:?} is not a path")]
     Path(String),
 }
 
 // === impl ApiError ===
 
 impl ApiError {
-    /// The refusal, if it is one.
+    /// The Status, if this is a refusal.
     pub fn status(&self) -> Option<&Status> {
         match self {
             Self::Status(status) => Some(status),
@@ -49,17 +49,17 @@ impl ApiError {
         }
     }
 
-    /// 404: there is no such object.
+    /// Whether this is a 404: the object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.is(404)
     }
 
-    /// 409, whether the name is taken or somebody else was faster: look at [`Status::reason`].
+    /// Whether this is a 409: the name is taken, or the object was changed concurrently. [`Status::reason`] says which.
     pub fn is_conflict(&self) -> bool {
         self.is(409)
     }
 
-    /// 410: the resource version or the continue token is too old. Lists must begin anew.
+    /// Whether this is a 410: the resource version or the continue token is too old, so a list must be restarted.
     pub fn is_expired(&self) -> bool {
         self.is(410) || self.status().is_some_and(|status| status.reason == Reason::Expired)
     }

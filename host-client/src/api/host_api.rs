@@ -1,5 +1,4 @@
-//! The few calls to the host that the agent's own loops make, as a trait, so that tests can run them on a host in
-//! memory.
+//! A trait with the calls of the agent's own loops, so that tests can run the loops on a host in memory.
 
 use std::future::Future;
 
@@ -8,7 +7,7 @@ use serde_json::Value;
 
 use crate::api::{Api, ApiError, Change, Page, Partial, PatchKind, Position, Reflector, Selection};
 
-/// A host's API server. Clones are the same. Paths are absolute; every call is bounded in time and size.
+/// A host's API server. Clones share their state. Paths are absolute. Every call is limited in time and size.
 pub trait HostApi: Clone + Send + Sync + 'static {
     /// The result of [`follow`](Self::follow).
     type Following<T: Object>: Following<T>;
@@ -68,7 +67,7 @@ pub trait HostApi: Clone + Send + Sync + 'static {
         }
     }
 
-    /// Creates an object in the collection; returns it as stored.
+    /// Creates an object in the collection, and returns it as stored.
     fn create(&self, path: &str, object: &Value) -> impl Future<Output = Result<Value, ApiError>> + Send;
 
     /// Replaces an object if its `resourceVersion` is still current.
@@ -77,14 +76,15 @@ pub trait HostApi: Clone + Send + Sync + 'static {
     /// Creates an object from JSON text.
     fn create_text(&self, path: &str, object: String) -> impl Future<Output = Result<(), ApiError>> + Send;
 
-    /// Changes an object by a strategic merge patch in JSON text.
+    /// Patches an object with a strategic merge patch in JSON text.
     fn patch_text(&self, path: &str, patch: String) -> impl Future<Output = Result<(), ApiError>> + Send;
 
-    /// Server-side apply. `path` contains the field manager and whether to force conflicts.
+    /// Applies an object (server-side apply). The query of `path` has the field manager, and whether to force
+    /// conflicts.
     fn apply(&self, path: &str, object: &Value) -> impl Future<Output = Result<Value, ApiError>> + Send;
 
-    /// Deletes an object; `options` is a `DeleteOptions`. The response has only metadata: that of the object if it
-    /// still exists, otherwise that of a Status of success. Returns it as a `T`.
+    /// Deletes an object. `options` is a `DeleteOptions`. Returns the metadata in the response as a `T`: that of the
+    /// object if it still exists, or that of a successful Status.
     fn delete<T: Object>(&self, path: &str, options: &Value) -> impl Future<Output = Result<T, ApiError>> + Send;
 
     /// Lists and watches a collection for ever.

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// What the agent needs of a `PartialObjectMetadata`. The managed fields are not read: clients can make them large.
+/// The fields of a `PartialObjectMetadata` that the agent reads. It does not read the managed fields, because clients
+/// can make them large.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Partial {
-    /// Its only field.
+    /// The metadata.
     pub metadata: ObjectMeta,
 }
 
-/// Of an object.
+/// The metadata of an object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "the fields of ObjectMeta")]

@@ -1,13 +1,13 @@
-//! A list that stays true: list, watch, and from the beginning when the API server has forgotten where we were.
+//! A list that is kept up to date: list, then watch, and list again when the API server has compacted the version.
 //!
 //! ```text
 //! Listing --last page--> Connecting --200--> Watching --end, error--> Connecting
 //!    ^                       |                   |
-//!    +----------- 410, or events that cannot be understood
+//!    +----------- 410, or events that cannot be parsed
 //! ```
-//! Nothing is lost: a watch goes on from the last resource version that was seen (bookmarks keep it fresh, KEP-956), and
-//! after a new list, objects that went unseen are told as deleted. What is *not* here: the objects; only their names and
-//! UIDs are kept.
+//! No change is lost. A watch continues from the last known resource version, which bookmarks keep recent (KEP-956).
+//! After a new list, objects that disappeared in the meantime are reported as deleted. The reflector keeps only the
+//! names and UIDs of objects.
 
 mod asking;
 mod known;
@@ -29,35 +29,35 @@ use asking::Asking;
 use known::{Known, Listed, Named};
 use watching::{Event, Watching};
 
-/// The first wait after a failure; it doubles.
+/// The first wait after a failure. It doubles with each failure.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-/// No wait is longer, unless the API server asks for it.
+/// The maximum wait, unless the API server requests a longer one.
 const LAST_WAIT: Duration = Duration::from_secs(30);
 
-/// No wait that an API server asks for is longer.
+/// The maximum wait that an API server can request.
 const LONGEST_ASKED: u32 = 300;
 
-/// Watches are asked to end after this many seconds, up to twice as many: client-go's numbers (`tools/cache/
-/// reflector.go`), so that watches spread over API servers again after a restart.
+/// Watches end after one to two times this many seconds, as in client-go (`tools/cache/reflector.go`), so that they
+/// spread over API servers again after a restart.
 const WATCH_SECONDS: u32 = 300;
 
-/// A watch that is still there so long after it should have ended is dead.
+/// A watch that lasts this much longer than requested is considered dead.
 const OVERTIME: Duration = Duration::from_secs(30);
 
-/// What happened.
+/// A change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change<T = Value> {
-    /// The object is there and looks like this. May repeat what is known.
+    /// The object exists in this state. This may repeat a known state.
     Applied(T),
-    /// The object is gone. Only `metadata` with `name`, `namespace` and `uid` is promised; it is the last state of the
-    /// object if that is known.
+    /// The object was deleted. The value is its last state if that is known, and otherwise only `metadata` with `name`,
+    /// `namespace` and `uid`.
     Deleted(T),
-    /// Everything that was there at one moment has been told. Comes after each complete list.
+    /// All objects of a list have been returned. Follows each complete list.
     Synced,
 }
 
-/// Follows a list for ever; see [`Api::reflect`].
+/// Lists and watches a collection for ever: see [`Api::reflect`].
 #[derive(Debug)]
 pub struct Reflector {
     api: Api,
@@ -65,8 +65,8 @@ pub struct Reflector {
     selection: Selection,
     phase: Phase,
     known: Known,
-    /// Found and not told yet: at most one page, or the events of one chunk. They are parsed one by one, because parsed
-    /// ones may need twenty times the memory.
+    /// Changes that have not been returned yet: at most one page, or the events of one chunk. They are parsed one by
+    /// one, because parsed objects may need twenty times the memory.
     ready: VecDeque<Change<Box<RawValue>>>,
     failures: u32,
     resume_at: Option<Instant>,
@@ -79,13 +79,13 @@ enum Phase {
     Watching { watching: Watching, until: Instant },
 }
 
-/// Why the present phase cannot go on.
+/// Why the current phase has ended.
 enum Interruption {
-    /// Where we were is forgotten, or what came cannot be understood: from the beginning.
+    /// The version is too old, or the events cannot be parsed: list again.
     Relist(ApiError),
-    /// Once more, later.
+    /// A failure: try again later.
     Failed(ApiError),
-    /// The watch is over, as watches are.
+    /// The watch has ended normally.
     Ended,
 }
 
@@ -105,8 +105,7 @@ impl Reflector {
         }
     }
 
-    /// The next change. Waits for as long as there is none; failures are logged and tried again. Dropping the future
-    /// loses nothing.
+    /// The next change. Waits until there is one. Failures are logged and tried again. Cancel-safe.
     pub async fn next<T: DeserializeOwned>(&mut self) -> Change<T> {
         loop {
             if let Some(change) = self.ready.pop_front() {
@@ -190,14 +189,15 @@ impl Reflector {
         };
         if let Some(error) = &error {
             let error: &dyn std::error::Error = error;
-            // An expired version is the API server's right, and how a long absence ends.
+            // An expired version is normal, for example after a long interruption.
             warn!(path = self.path, error, "following a list was interrupted");
         }
         let asked = error.as_ref().and_then(|error| error.status()?.retry_after());
         self.resume_at = Some(Instant::now() + self.wait(asked));
     }
 
-    /// Full jitter below a bound that doubles until something arrives; watches that end at once are failures too.
+    /// A wait with full jitter, below a bound that doubles until an event arrives. A watch that ends at once also
+    /// counts as a failure.
     fn wait(&mut self, asked: Option<u32>) -> Duration {
         let bound = FIRST_WAIT.saturating_mul(1 << self.failures.min(16)).min(LAST_WAIT);
         self.failures = self.failures.saturating_add(1);
@@ -237,14 +237,14 @@ impl From<ApiError> for Interruption {
     fn from(error: ApiError) -> Self {
         match error {
             error if error.is_expired() => Self::Relist(error),
-            // What was lost in a frame that cannot be read is found again by a list.
+            // A frame cannot be parsed. The next list finds the changes in it.
             error @ (ApiError::Json(_) | ApiError::Frames(_)) => Self::Relist(error),
             error => Self::Failed(error),
         }
     }
 }
 
-/// Begins a watch; also says until when it may be there.
+/// Begins a watch. Also returns the time by which it must have ended.
 async fn watch(api: Api, path: String, selection: Selection, from: String) -> Result<(HostBody, Instant), ApiError> {
     let seconds = WATCH_SECONDS + fastrand::u32(..WATCH_SECONDS);
     let body = api.watch(&path, &selection, &from, seconds).await?;

@@ -1,26 +1,26 @@
-//! Which objects, and how much of each.
+//! Selects objects, and the part of each object that is read.
 
 use http::HeaderValue;
 use kube_wire::query::Query;
 
-/// What a list or a watch is narrowed down to. The default is everything, whole.
+/// The selection of a list or watch. The default is all objects, completely.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// As in `kubectl -l`; empty selects all.
+    /// A label selector, as in `kubectl -l`. Empty selects all.
     pub labels: String,
-    /// As in `kubectl --field-selector`; empty selects all.
+    /// A field selector, as in `kubectl --field-selector`. Empty selects all.
     pub fields: String,
-    /// How much of each object.
+    /// The part of each object.
     pub shape: Shape,
 }
 
-/// How much of each object.
+/// The part of each object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
-    /// All of it.
+    /// The whole object.
     #[default]
     Whole,
-    /// `PartialObjectMetadata`: `apiVersion`, `kind` and `metadata`.
+    /// Only `apiVersion`, `kind` and `metadata` (`PartialObjectMetadata`).
     Metadata,
 }
 
@@ -32,13 +32,13 @@ impl Selection {
         Self { labels: labels.to_owned(), ..Self::default() }
     }
 
-    /// The same objects, and of each only the metadata.
+    /// The same objects, but only their metadata.
     #[must_use]
     pub fn metadata(self) -> Self {
         Self { shape: Shape::Metadata, ..self }
     }
 
-    /// The query of `path`, with this in it.
+    /// Adds the selection to the query of `path`.
     pub(super) fn query<'p>(&self, path: &'p str) -> Query<'p> {
         let mut query = Query::new(path.split_once('?').map_or("", |(_, query)| query));
         if !self.labels.is_empty() {
@@ -61,7 +61,7 @@ impl Shape {
         })
     }
 
-    /// Of one object, or of those of a watch.
+    /// The media type for one object, or for the objects of a watch.
     pub(super) fn of_object(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Whole => "application/json",

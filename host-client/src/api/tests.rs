@@ -1,4 +1,4 @@
-//! Calls, with an API server in memory.
+//! Tests of calls, with an API server in memory.
 
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::testing::{Asked, FakeServer, World};
 
-/// An API server and the agent's voice.
+/// An API server and a client of it.
 pub(super) fn api() -> (FakeServer, Api, Tasks) {
     let (world, tasks) = (World::default(), Tasks::new());
     let server = world.server("a", 100);
@@ -18,7 +18,7 @@ pub(super) fn api() -> (FakeServer, Api, Tasks) {
     (server, api, tasks)
 }
 
-/// Answers with an object.
+/// Responds with an object.
 pub(super) fn answer(asked: Asked, code: u16, object: &Value) {
     asked.answer_with(code, object.to_string());
 }
@@ -87,7 +87,7 @@ async fn a_list_is_read_page_by_page() {
 #[tokio::test(start_paused = true)]
 async fn pages_of_large_objects_are_short() {
     let (mut server, api, _tasks) = api();
-    // Larger than a page may be, and smaller than an answer.
+    // It is larger than a page may be, but smaller than a response may be.
     let large = " ".repeat(MAX_PAGE);
     let serve = async {
         let mut limits = Vec::new();

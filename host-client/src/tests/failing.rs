@@ -1,4 +1,4 @@
-//! Refusals, GOAWAY, broken connections, and other addresses.
+//! Tests of refusals, GOAWAY, broken connections, and other addresses.
 
 use h2::Reason;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
@@ -96,7 +96,7 @@ async fn what_lies_beyond_a_goaway_is_sent_again() {
     drop(raw);
 }
 
-/// Speaks as little HTTP/2 as a client needs to send a request.
+/// Sends the minimum of HTTP/2 that a client needs to send a request.
 async fn read_until_headers(raw: &mut DuplexStream) {
     let mut preface = [0; 24];
     raw.read_exact(&mut preface).await.unwrap();
@@ -127,7 +127,7 @@ async fn the_next_request_after_a_kill_succeeds() {
     asked.answer("a");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "a");
     a.kill();
-    // The kernel says at once that a process is gone.
+    // The kernel reports at once that a process has ended.
     settle().await;
     for body in [empty(), full("{}"), stream(full("{}"))] {
         let sending = send(&host, post(body));
@@ -167,7 +167,7 @@ async fn an_address_that_comes_back_is_found_by_probes_and_preferred_again() {
     // At most every 15 to 30 s after the first few.
     assert!((20..60).contains(&(world.dials() - dials)), "{}", world.dials() - dials);
     a.behave(Behaviour::Serve);
-    // It listens before it is ready.
+    // The server listens before it is ready.
     for (code, up) in [(500, false), (403, false), (200, true)] {
         let probe = a.asked().await;
         assert_eq!(probe.path(), "/readyz");
@@ -230,7 +230,7 @@ async fn a_connection_that_falls_silent_is_found_by_pings() {
     let mut raw = a.raw().await;
     read_until_headers(&mut raw).await;
     let began = tokio::time::Instant::now();
-    // No answer to anything any more; the request goes to the other one.
+    // It no longer responds, so the request goes to the other one.
     let asked = b.asked().await;
     assert!(began.elapsed() <= Duration::from_secs(30));
     asked.answer("b");

@@ -1,4 +1,4 @@
-//! Bodies: resets, stalled readers, uploads.
+//! Tests of bodies: resets, stalled readers, uploads.
 
 use std::future::poll_fn;
 
@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 
-/// A body that the test feeds.
+/// A body whose chunks the test sends.
 fn fed() -> (mpsc::UnboundedSender<Result<&'static str, BoxError>>, RequestBody) {
     let (sender, mut receiver) = mpsc::unbounded_channel::<Result<&'static str, BoxError>>();
     let frames = Feed(Box::new(move |cx| {
@@ -82,7 +82,7 @@ async fn a_watch_that_is_not_read_does_not_end_the_others() {
     assert_eq!(asked.connection, 0);
     let mut quick = asked.begin();
     let mut read = sending.await.unwrap().unwrap().into_body();
-    // Far beyond what h2's own budget for small frames takes.
+    // This is far more than h2's own budget for small frames.
     for _ in 0..2_000 {
         slow.send_data("{\"type\":\"BOOKMARK\"}\n".into(), false).unwrap();
         quick.send_data("{}".into(), false).unwrap();

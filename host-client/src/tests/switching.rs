@@ -1,4 +1,4 @@
-//! Upgrades, spoken by hand on the API server's side.
+//! Tests of upgrades. The API server's side reads and writes raw bytes.
 
 use http::header::{CONNECTION, UPGRADE};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};

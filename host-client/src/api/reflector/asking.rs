@@ -1,17 +1,17 @@
-//! A call that is taken up again where it was left.
+//! A call that continues after its caller was dropped.
 
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-/// Holds a call while nobody waits for it: a consumer that selects between changes and something else would otherwise
-/// begin the same list again and again.
+/// Keeps a call alive while no future waits for it. Without this, a consumer that uses `select!` would start the same
+/// list again and again.
 pub(super) struct Asking<T>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
 
 // === impl Asking ===
 
 impl<T> Asking<T> {
-    /// The answer to the call that goes on, else to the one that `begin` begins.
+    /// The response to the pending call, or to a new call that `begin` starts.
     pub(super) async fn answer<F>(&mut self, begin: impl FnOnce() -> F) -> T
     where
         F: Future<Output = T> + Send + 'static,

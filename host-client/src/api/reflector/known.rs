@@ -1,4 +1,4 @@
-//! Which objects were told, so that those that vanished unseen can be told as deleted.
+//! The objects that were returned, so that objects that have disappeared can be reported as deleted.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -9,22 +9,22 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{ApiError, Change, Event};
 
-/// The objects that were told as applied: name to UID.
+/// The existing objects that were returned: name to UID.
 #[derive(Debug, Default)]
 pub(super) struct Known(HashMap<Key, Box<str>>);
 
-/// The objects that a list has shown so far.
+/// The objects in the current list so far.
 #[derive(Debug, Default)]
 pub(super) struct Listed(HashSet<Key>);
 
-/// Namespace (empty for objects in none) and name.
+/// The namespace (empty for cluster-scoped objects) and the name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     namespace: Box<str>,
     name: Box<str>,
 }
 
-/// Who an object is.
+/// The identity of an object.
 #[derive(Debug)]
 pub(super) struct Named {
     key: Key,
@@ -34,7 +34,7 @@ pub(super) struct Named {
 // === impl Known ===
 
 impl Known {
-    /// An object of a list. If it replaced one of the same name, that one is told as deleted first.
+    /// Records an object of a list. If it replaces an object with the same name, that one is reported as deleted first.
     pub(super) fn listed(
         &mut self,
         listed: &mut Listed,
@@ -45,13 +45,13 @@ impl Known {
         self.applied(named, object)
     }
 
-    /// After the last page: what is known and was not shown.
+    /// Ends a list: returns the known objects that it does not have.
     pub(super) fn vanished(&mut self, listed: &Listed) -> Vec<Change<Box<RawValue>>> {
         let vanished = self.0.extract_if(|key, _| !listed.0.contains(key));
         vanished.map(|(key, uid)| Change::Deleted(remains(&key, &uid))).collect()
     }
 
-    /// An event of a watch.
+    /// Records an event of a watch.
     pub(super) fn event(&mut self, event: Event) -> Result<Vec<Change<Box<RawValue>>>, ApiError> {
         match event {
             Event::Applied(object) => Ok(self.applied(Named::of(&object)?, object)),

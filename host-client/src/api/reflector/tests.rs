@@ -1,4 +1,4 @@
-//! Whole stories: what a consumer is told while lists, watches and failures follow each other.
+//! Scenarios: the changes that a consumer gets during sequences of lists, watches and failures.
 
 use bytes::Bytes;
 use h2::SendStream;
@@ -8,7 +8,7 @@ use super::super::tests::{answer, api};
 use super::*;
 use crate::testing::FakeServer;
 
-/// A change in short: `+a/1` (name and UID), `-a/1`, `synced`.
+/// A change in a short form: `+a/1` (name and UID), `-a/1`, `synced`.
 fn short(change: &Change) -> String {
     let (sign, object) = match change {
         Change::Applied(object) => ('+', object),
@@ -30,7 +30,7 @@ fn object(name_and_uid: &str, version: u64) -> Value {
     json!({"metadata": {"name": name, "uid": uid, "resourceVersion": version.to_string()}})
 }
 
-/// Answers the next request, which must be a list.
+/// Responds to the next request, which must be a list.
 async fn list(server: &mut FakeServer, version: u64, items: &[&str]) {
     let asked = server.asked().await;
     assert_eq!(asked.path(), "/x?limit=500");
@@ -38,7 +38,7 @@ async fn list(server: &mut FakeServer, version: u64, items: &[&str]) {
     answer(asked, 200, &json!({"metadata": {"resourceVersion": version.to_string()}, "items": items}));
 }
 
-/// Begins to answer the next request, which must be a watch from this version on.
+/// Begins the response to the next request, which must be a watch from this version.
 async fn watch(server: &mut FakeServer, version: u64) -> SendStream<Bytes> {
     let asked = server.asked().await;
     let from = format!("/x?watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds=");
@@ -71,7 +71,7 @@ async fn a_list_and_then_what_happens() {
         event(&mut stream, "ADDED", &object("b/3", 8));
         event(&mut stream, "BOOKMARK", &json!({"metadata": {"resourceVersion": "20"}}));
         end(stream);
-        // From the bookmark.
+        // The watch continues from the bookmark.
         let mut stream = watch(&mut server, 20).await;
         event(&mut stream, "DELETED", &object("a/1", 21));
         stream
@@ -93,7 +93,7 @@ async fn what_went_unseen_is_told_after_410() {
             } else {
                 answer(server.asked().await, 410, &status(410));
             }
-            // a is another one now, b is gone.
+            // `a` was replaced, and `b` was deleted.
             list(&mut server, 50, &["a/9", "c/3"]).await;
             ended
         };
@@ -118,7 +118,7 @@ async fn failures_are_waited_out_where_it_was() {
         answer(server.asked().await, 429, &status(429));
         let mut stream = watch(&mut server, 6).await;
         event(&mut stream, "ADDED", &object("b/2", 7));
-        // Cut off, in the middle of an event.
+        // The watch ends in the middle of an event.
         stream.send_data("{\"type\":\"ADDED\"".into(), false).unwrap();
         for _ in 0..100 {
             tokio::task::yield_now().await;
@@ -182,7 +182,7 @@ async fn asking_for_the_next_may_be_given_up_at_any_moment() {
     let listen = async {
         let mut versions = Vec::new();
         while versions.last().is_none_or(|last| last != "199") {
-            // Polled once and dropped, again and again, as a `select!` does.
+            // The future is polled once and dropped repeatedly, as `select!` does.
             let mut next = std::pin::pin!(reflector.next::<Value>());
             let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(next.as_mut().poll(cx))).await;
             match polled {

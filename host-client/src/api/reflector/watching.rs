@@ -1,4 +1,4 @@
-//! One watch: bytes in, events out, and the resource version to go on from.
+//! One watch: converts bytes to events, and tracks the resource version from which to continue.
 
 use http_body_util::BodyExt as _;
 use kube_wire::Status;
@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use super::ApiError;
 use crate::HostBody;
 
-/// The largest event, in bytes. etcd's own limit for an object is 1.5 MiB in protobuf.
+/// The maximum length of an event, in bytes. etcd's limit for an object is 1.5 MiB in protobuf.
 const MAX_EVENT: usize = 16 * 1024 * 1024;
 
-/// What a watch says about an object.
+/// An event of a watch.
 #[derive(Debug)]
 pub(super) enum Event {
     Applied(Box<RawValue>),
@@ -40,21 +40,21 @@ impl Watching {
         Self { body, frames: JsonFrames::new(MAX_EVENT), resource_version }
     }
 
-    /// The last one that was seen: everything up to it has been returned.
+    /// The last known version. All events up to it have been returned.
     pub(super) fn resource_version(&self) -> &str {
         &self.resource_version
     }
 
-    /// The events of the next chunk, maybe none; `None` at the end. Dropping the future loses nothing.
+    /// The events of the next chunk, which may be empty; `None` at the end. Cancel-safe.
     pub(super) async fn read(&mut self) -> Result<Option<Vec<Event>>, ApiError> {
         let Some(frame) = self.body.frame().await else {
-            // A watch that ends within a frame is as good as one that ends before it.
+            // A watch that ends within a frame counts like one that ends before it.
             return Ok(None);
         };
         let Ok(chunk) = frame?.into_data() else { return Ok(Some(Vec::new())) };
         self.frames.push(&chunk)?;
         let mut events = Vec::new();
-        // Told together or not at all, so that the resource version never runs ahead of what was told.
+        // All or none are returned, so that the resource version is never ahead of the returned events.
         let mut resource_version = None;
         while let Some(frame) = self.frames.next_frame()? {
             let FrameForm { r#type, object } = serde_json::from_slice(frame).map_err(ApiError::Json)?;
