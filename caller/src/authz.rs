@@ -1,11 +1,11 @@
-//! The rights of callers. The host's own RBAC decides; nothing is decided here.
+//! The rights of callers. The host's own RBAC decides, and this module decides nothing itself.
 //!
-//! [`Authorizer`] sends a SubjectAccessReview and caches the answer for a short time. For the cluster scope of a virtual
-//! cluster, it asks about the root namespace. What is *not* here: which question a request is (the exchange), and
-//! requests in a namespace, which the host authorises because they go upstream as the caller.
+//! [`Authorizer`] sends a SubjectAccessReview and caches the answer for a short time. For the cluster scope of a
+//! virtual cluster, it asks about the root namespace. What is *not* here: which rights a request needs (`exchange` in
+//! the agent), and requests in a namespace, which the host authorises because they go upstream as the caller.
 //!
-//! Reading order: [`Authorizer`], `answers` (how long they are cached), [`paths`] (paths that are no resources), [`Refused`]
-//! (the message of a refusal).
+//! Reading order: [`Authorizer`], `answers` (how long they are cached), [`paths`] (paths that are not resources),
+//! [`Refused`] (the message of a refusal).
 
 mod answers;
 pub mod paths;
@@ -32,14 +32,14 @@ use answers::Answers;
 use paths::PathClass;
 pub use refused::Refused;
 
-/// The agent repeats a review that is refused soon after an RBAC write this often, with pauses that grow by
-/// [`SETTLING_PAUSE`]: for a second in total. The RBAC caches of Kubernetes have been seen to lag by 9 ms.
+/// The number of times that the agent repeats a review that is refused soon after an RBAC write. The pauses grow by
+/// [`SETTLING_PAUSE`], to a second in total. Kubernetes' RBAC caches have been observed to lag by 9 ms.
 pub const SETTLING_ATTEMPTS: u32 = 12;
 /// See [`SETTLING_ATTEMPTS`].
 pub const SETTLING_PAUSE: Duration = Duration::from_millis(13);
 
-/// The authorisation of all virtual clusters. Each of them has a cache of its own with a limit, so that none can evict
-/// the entries of others.
+/// The authorisation of all virtual clusters. Each has a separate cache with a limit, so that none can evict the
+/// entries of others.
 #[derive(Debug)]
 pub struct Authorizer<R = Host> {
     reviews: R,
@@ -49,7 +49,7 @@ pub struct Authorizer<R = Host> {
 // === impl Authorizer ===
 
 impl<R: Reviews> Authorizer<R> {
-    /// Sends the questions to `reviews`.
+    /// An authorizer that sends the questions to `reviews`.
     pub fn new(reviews: R) -> Self {
         Self { reviews, clusters: Mutex::default() }
     }
@@ -77,7 +77,7 @@ impl<R: Reviews> Authorizer<R> {
         unreachable!("the last attempt returns")
     }
 
-    /// Whether `caller` may make a request for a path that is no resource.
+    /// Whether `caller` may make a request for a path that is not a resource.
     ///
     /// A SubjectAccessReview in a namespace cannot ask about such rules, but a SelfSubjectRulesReview there lists them.
     pub async fn non_resource(&self, caller: &Caller, request: &NonResourceRequest<'_>) -> Result<(), Refused> {
@@ -119,7 +119,8 @@ impl<R: Reviews> Authorizer<R> {
         self.answers(cluster).is_settling()
     }
 
-    /// There are only as many as virtual clusters that the agent serves: every user belongs to one.
+    /// The cache of a virtual cluster. Every user belongs to one, so there is at most one cache for each virtual
+    /// cluster.
     fn answers(&self, cluster: &ClusterName) -> Arc<Answers> {
         let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(answers) = clusters.get(cluster) {

@@ -1,9 +1,9 @@
-//! Acting as somebody else, in both directions.
+//! Impersonation, in both directions.
 //!
-//! Upstream, the agent acts as the caller: [`HostUser::write`] says so to the host in the headers that client-go uses.
-//! Downstream, a client may ask to act as somebody else ([`Requested`]); whether it may is asked of the host like any
-//! other permission, and whom that makes it is decided by the same mapping as every identity. So `system:masters` of a
-//! virtual cluster is an administrator of that cluster and nothing on the host.
+//! Upstream, the agent impersonates the caller: [`HostUser::write`] sets the headers that client-go uses. Downstream, a
+//! client may request to impersonate another user ([`Requested`]). The host decides whether the client may do so, like
+//! any other permission. The requested identity is mapped like every identity, so `system:masters` of a virtual cluster
+//! is an administrator of that cluster, but has no rights on the host.
 //!
 //! Reading order: [`acting_as`], `requested`, `resolve`.
 

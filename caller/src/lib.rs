@@ -1,10 +1,10 @@
 //! The caller of a request to a virtual cluster: authentication, authorisation, impersonation.
 //!
-//! The host decides everything. [`authn`] asks it for the owner of a token, and [`authz`] what a caller may do, by the
-//! reviews in [`reviews`]. The answers are cached for a short time. What is *not* here: which question a request is, and
-//! the path of a request.
+//! The host decides everything. [`authn`] asks it for the owner of a token, and [`authz`] asks it what a caller may do,
+//! with the reviews in [`reviews`]. The answers are cached for a short time. What is *not* here: which rights a request
+//! needs, and the path of a request.
 //!
-//! Reading order: [`identity`] (who somebody is), [`reviews`] (what is asked of the host), `memo` (the cache of answers),
+//! Reading order: [`identity`] (names of callers), [`reviews`] (requests to the host), `memo` (the cache of answers),
 //! [`authn`], [`authz`], [`impersonation`].
 
 pub mod authn;

@@ -18,9 +18,9 @@ use crate::identity::HostUser;
 use host_client::HostError;
 pub use rules::Rules;
 
-/// Sends each question to the host.
+/// Sends questions to the host.
 pub trait Reviews: Send + Sync {
-    /// The owner of this token. `None` if it is not valid, or no longer.
+    /// The owner of this token. `None` if it is not valid.
     fn token_review(&self, token: &str) -> impl Future<Output = Result<Option<TokenUser>, ReviewError>> + Send;
 
     /// Whether `user` is allowed to do this. The agent asks with its own identity.
@@ -83,18 +83,18 @@ pub struct Decision {
     pub reason: Arc<str>,
 }
 
-/// The host gave no answer. All tasks that wait for one answer get the same error, so the sources are in `Arc`s.
+/// The host did not answer. All tasks that wait for one answer get the same error, so the sources are in `Arc`s.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReviewError {
     /// It did not answer.
-    #[error("the host cluster cannot be asked")]
+    #[error("the review cannot be sent to the host cluster")]
     Host(#[source] Arc<HostError>),
     /// It did not answer in time.
-    #[error("the host cluster does not answer")]
+    #[error("the host cluster did not respond to the review in time")]
     Silent,
     /// It answered with an error: the agent's role lacks a right, or the host is overloaded.
-    #[error("the host cluster refuses to answer: {code} {message}")]
+    #[error("the host cluster refused the review: {code} {message}")]
     Refused {
         /// The HTTP status code.
         code: u16,
@@ -102,18 +102,22 @@ pub enum ReviewError {
         message: Arc<str>,
     },
     /// The answer ended early, is too large, or is not the requested object.
-    #[error("the answer of the host cluster cannot be read")]
+    #[error("the host cluster's response to the review cannot be read")]
     Unreadable(#[source] Arc<dyn std::error::Error + Send + Sync>),
 }
 
 /// 503: nothing was executed, so clients may repeat the request. The host's message is only for the log.
 impl From<&ReviewError> for Status {
     fn from(error: &ReviewError) -> Self {
-        let what = match error {
-            ReviewError::Host(_) | ReviewError::Silent => "the host cluster did not answer",
-            ReviewError::Refused { .. } | ReviewError::Unreadable(_) => "the host cluster gave no answer",
+        let message = match error {
+            ReviewError::Host(_) | ReviewError::Silent => {
+                "the host cluster did not respond to a review of this request"
+            }
+            ReviewError::Refused { .. } | ReviewError::Unreadable(_) => {
+                "the host cluster could not review this request"
+            }
         };
-        Self::service_unavailable(format!("{what} when it was asked about this request")).with_retry_after(1)
+        Self::service_unavailable(message).with_retry_after(1)
     }
 }
 

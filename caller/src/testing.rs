@@ -1,4 +1,4 @@
-//! A host that gives the answers that a test sets, and counts the questions.
+//! A host that returns the answers that a test sets, and counts the questions.
 #![expect(clippy::unwrap_used, reason = "only tests use this module")]
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ pub struct Fake {
     pub allowed: Mutex<Vec<String>>,
     /// The rights of every user.
     pub rules: Rules,
-    /// Whether it answers nothing.
+    /// Whether it never answers.
     pub fails: bool,
     /// Each answer takes one of these permits.
     pub answers: Semaphore,

@@ -1,4 +1,4 @@
-//! The host's answers about one virtual cluster, and how long they are valid.
+//! The host's answers about one virtual cluster, and how long they are cached.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,12 +9,13 @@ use crate::memo::Memo;
 use crate::reviews::key::Key;
 use crate::reviews::{Decision, ReviewError, Rules};
 
-/// How long a permission is cached. A revocation that was not written through the endpoint takes effect after this time
-/// at the latest.
+/// The time for which a permission is cached. A revocation that was not written through the endpoint takes effect after
+/// this time at the latest.
 const ALLOWED: Duration = Duration::from_secs(5);
-/// How long a refusal is cached. Also for a list of rules, because it refuses everything that it does not contain.
+/// The time for which a refusal is cached. It also applies to a list of rules, which refuses everything that it does
+/// not contain.
 const DENIED: Duration = Duration::from_secs(1);
-/// For this time after a write, some API servers of the host may not know it yet.
+/// The time after a write during which some API servers of the host may not know it yet.
 const SETTLING: Duration = Duration::from_secs(2);
 /// An entry is about 150 bytes, and 1 KiB more at most.
 const DECISIONS: usize = 4096;
@@ -48,7 +49,7 @@ impl Answers {
     }
 
     pub(super) fn flush(&self) {
-        // First, so that no refusal is cached between the two statements.
+        // This comes first, so that no refusal is cached between the two statements.
         *self.settled_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + SETTLING);
         self.decisions.flush();
         self.rules.flush();
@@ -59,7 +60,7 @@ impl Answers {
         settled_at.is_some_and(|settled_at| Instant::now() < settled_at)
     }
 
-    /// How long to cache a refusal now.
+    /// The time for which to cache a refusal now.
     fn refusal(&self) -> Option<Duration> {
         (!self.is_settling()).then_some(DENIED)
     }

@@ -1,4 +1,4 @@
-//! Paths that are no resources: discovery, health, and paths that virtual clusters do not serve.
+//! Paths that are not resources: discovery, health, and paths that virtual clusters do not serve.
 //!
 //! The first two sets are those of kube-apiserver's default roles `system:public-info-viewer` and `system:discovery`
 //! (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go`). The rest of the host's paths show the whole host
@@ -6,16 +6,16 @@
 
 use kube_wire::request_info::is_health_check;
 
-/// Authenticator may read a path.
+/// Which callers may read a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathClass {
-    /// Everybody, without authentication: health and version.
+    /// All callers, also without authentication: health and version.
     Public,
     /// All authenticated callers: discovery and OpenAPI.
     Authenticated,
     /// Callers with a rule that has the path in `nonResourceURLs`.
     ByRule,
-    /// Nobody. The path is never sent to the host.
+    /// No caller. The path is never sent to the host.
     Never,
 }
 
@@ -27,7 +27,7 @@ const BY_RULE: [&str; 3] = ["/", "/.well-known/openid-configuration", "/openid/v
 
 impl PathClass {
     /// Classifies a decoded path without empty or dot segments, as `kube_wire::RequestInfo` makes it. `verb` is the
-    /// method in lower case; nothing can be written to a path that is no resource.
+    /// method in lower case. A path that is not a resource cannot be written.
     pub fn of(verb: &str, path: &str) -> Self {
         if verb != "get" {
             return Self::Never;

@@ -1,4 +1,4 @@
-//! The message of a refusal: kube-apiserver's own, in the names of the virtual cluster.
+//! The message of a refusal: that of kube-apiserver, in virtual names.
 
 use kube_wire::Status;
 use kube_wire::gvr::GroupResource;
@@ -8,7 +8,7 @@ use rewrite::{Mapping, VirtualNamespace};
 use crate::identity::Caller;
 use crate::reviews::{Attributes, ReviewError};
 
-/// The caller does not get what it requested.
+/// The request is refused.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
@@ -47,7 +47,7 @@ impl From<Status> for Refused {
     }
 }
 
-/// The Status, or 503.
+/// The Status. It is a 503 if the host did not answer.
 impl From<Refused> for Status {
     fn from(refused: Refused) -> Self {
         match refused {

@@ -1,5 +1,5 @@
-//! Whom a client wants to act as: `processImpersonationHeaders` of apiserver's
-//! `pkg/endpoints/filters/impersonation/constrained_impersonation.go`.
+//! The identity that a client requests to impersonate (`processImpersonationHeaders` of apiserver's
+//! `pkg/endpoints/filters/impersonation/constrained_impersonation.go`).
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,34 @@ use kube_wire::Status;
 
 use crate::identity::headers::{EXTRA, GROUP, UID, USER};
 
-/// Each group and each value of an extra field is a question to the host, so their number is bounded.
+/// The maximum number of groups and values of extra fields, because each one is a question to the host.
 const MAX_PARTS: usize = 256;
 
-/// Somebody in the names of the virtual cluster, as the headers say; nothing is added and nothing is allowed yet.
+/// The identity in the headers, in virtual names. Groups that an API server adds are missing, and nothing is authorised
+/// yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requested {
-    /// The user's name; never empty.
+    /// The name of the user, which is never empty.
     pub user: String,
-    /// In the order of the headers.
+    /// The groups, in the order of the headers.
     pub groups: Vec<String>,
-    /// The uid, if one is asked for.
+    /// The uid, if one is requested.
     pub uid: Option<String>,
-    /// Values by key.
+    /// The values of extra fields, by key.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// The headers make no sense.
+/// The headers are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadRequest {
-    /// Groups, a uid or extra fields of nobody.
+    /// They have groups, a uid or extra fields, but no user.
     #[error("requested groups, a uid or extra fields without impersonating a user name")]
     NoUser,
-    /// Not UTF-8.
+    /// They are not UTF-8.
     #[error("the headers that ask to impersonate a user are not UTF-8")]
     NotUtf8,
-    /// Too many to ask about.
+    /// They have too many groups and extra fields.
     #[error("more than {MAX_PARTS} groups and extra fields to impersonate")]
     TooMany,
 }
@@ -42,9 +43,9 @@ pub enum BadRequest {
 // === impl Requested ===
 
 impl Requested {
-    /// Reads the headers; `None` if the client asks for nothing.
+    /// Reads the headers; `None` if the client requests no impersonation.
     pub fn parse(headers: &HeaderMap) -> Result<Option<Self>, BadRequest> {
-        // Go takes the first of several, and an empty one for none.
+        // Go uses the first of several headers, and an empty one counts as absent.
         let first = |name: HeaderName| headers.get(name).map(text).transpose();
         let user = first(USER)?.filter(|user| !user.is_empty());
         let uid = first(UID)?.filter(|uid| !uid.is_empty());
@@ -66,7 +67,7 @@ impl Requested {
     }
 }
 
-/// 400.
+/// The response 400.
 impl From<BadRequest> for Status {
     fn from(error: BadRequest) -> Self {
         Self::bad_request(error.to_string())
@@ -77,7 +78,7 @@ fn text(value: &HeaderValue) -> Result<String, BadRequest> {
     std::str::from_utf8(value.as_bytes()).map(str::to_owned).map_err(|_| BadRequest::NotUtf8)
 }
 
-/// Undoes percent-encoding; a key that is badly encoded is itself (`unescapeExtraKey`).
+/// Decodes percent-encoding. A key with invalid encoding stays unchanged (`unescapeExtraKey`).
 fn unescape(key: &str) -> Result<String, BadRequest> {
     let mut out = Vec::with_capacity(key.len());
     let mut bytes = key.bytes();

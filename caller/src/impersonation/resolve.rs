@@ -1,5 +1,5 @@
-//! Whether the caller may act as somebody else, and who that is: `impersonationModeState.check` of apiserver's
-//! `pkg/endpoints/filters/impersonation/mode.go`, in its legacy mode.
+//! Checks whether the caller may impersonate the requested identity, and maps that identity
+//! (`impersonationModeState.check` of apiserver's `pkg/endpoints/filters/impersonation/mode.go`, in its legacy mode).
 
 use http::HeaderMap;
 use kube_wire::Status;
@@ -14,8 +14,8 @@ use crate::reviews::{Attributes, Reviews};
 const CORE: &str = "";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// The caller as whom the request is to be made: whom the headers ask for, if `caller` may act as them, or `caller`.
-/// Nothing of what was asked for is left in the headers.
+/// The effective caller of the request: the impersonated one if the headers request that and `caller` may do so, and
+/// otherwise `caller`. Removes the impersonation headers.
 pub async fn acting_as<R: Reviews>(
     authorizer: &Authorizer<R>,
     mapping: &Mapping,
@@ -33,10 +33,10 @@ pub async fn acting_as<R: Reviews>(
 // === impl Requested ===
 
 impl Requested {
-    /// Asks for every part whether `caller` may impersonate it, and makes the one caller of the parts.
+    /// Checks for each part whether `caller` may impersonate it, and builds the impersonated caller from the parts.
     ///
-    /// Users, groups, uids and extra fields belong to the cluster scope, service accounts to their namespace. Names are
-    /// those that the client wrote, since that is what roles name in `resourceNames`.
+    /// Users, groups, uids and extra fields are checked in the cluster scope, and service accounts in their namespace.
+    /// The checks use the names that the client has sent, because roles have these names in `resourceNames`.
     pub async fn resolve<R: Reviews>(
         self,
         authorizer: &Authorizer<R>,
@@ -62,7 +62,8 @@ impl Requested {
             subresource: key,
             ..attributes(AUTHENTICATION, "userextras", value, root)
         });
-        // Collected: a chain of closures that lives across an await hides from the compiler that the future is `Send`.
+        // This is collected, because with a chain of closures across an await, the compiler cannot prove that the
+        // future is `Send`.
         let all: Vec<_> = [user].into_iter().chain(uid).chain(groups).chain(extra).collect();
         for needed in all {
             authorizer.demand(mapping, caller, &needed).await?;
@@ -75,7 +76,7 @@ impl Requested {
         }
     }
 
-    /// The groups with those that an API server adds.
+    /// The groups, including those that an API server adds.
     fn with_implied_groups(&self, account: Option<Account<'_>>) -> Vec<String> {
         let mut groups = self.groups.clone();
         if let (true, Some(account)) = (groups.is_empty(), account) {
@@ -91,7 +92,7 @@ impl Requested {
     }
 }
 
-/// What is asked for one part, as an API server asks it.
+/// The attributes of the check for one part, as an API server sends them.
 fn attributes<'a>(group: &'a str, resource: &'a str, name: &'a str, namespace: &'a HostNamespace) -> Attributes<'a> {
     Attributes { verb: "impersonate", group, version: "v1", resource, subresource: "", name, namespace }
 }

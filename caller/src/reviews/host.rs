@@ -17,7 +17,7 @@ use super::{ReviewError, Reviews, TokenUser, wire};
 use crate::identity::HostUser;
 use host_client::{Host, full};
 
-/// The time limit for an answer: the time that an API server waits for an authentication webhook
+/// The timeout of a review: the time that an API server waits for an authentication webhook
 /// (`--authentication-token-webhook`).
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum size of an answer, in bytes. A list of rules has a few hundred bytes for each rule.

@@ -13,7 +13,7 @@ use crate::identity::HostUser;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key([u8; SHA256_OUTPUT_LEN]);
 
-/// Writes each part with its length before it, so that two different questions never have the same bytes.
+/// Writes each part after its length, so that two different questions never have the same bytes.
 struct Parts(Context);
 
 // === impl Key ===

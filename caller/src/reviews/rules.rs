@@ -1,5 +1,5 @@
-//! The non-resource rules of a user: `SubjectRulesReviewStatus` of `k8s.io/api/authorization/v1`. Rights to resources are
-//! reviewed one by one.
+//! The non-resource rules of a user: `SubjectRulesReviewStatus` of `k8s.io/api/authorization/v1`. Rights to resources
+//! are reviewed one by one.
 
 use std::fmt;
 
@@ -14,13 +14,13 @@ const MAX_BYTES: usize = 512 << 10;
 /// The rights of a user in a namespace, as far as the host could list them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Rules about paths that are no resources.
+    /// Rules about paths that are not resources.
     pub non_resource_rules: Vec<NonResourceRule>,
     /// The list is incomplete, because an authoriser could not list all rules, or because there were too many.
     pub incomplete: bool,
 }
 
-/// As in the host's answer.
+/// The rules in the host's answer.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Said {
