@@ -1,4 +1,4 @@
-//! Where an API server listens.
+//! The address of an API server.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,27 +7,27 @@ use http::Uri;
 use http::uri::Authority;
 use rustls_pki_types::ServerName;
 
-/// The address of an API server: `https://host:port`, with a path before every request's where a load balancer wants
-/// one (`https://host/k8s/clusters/c-1`).
+/// The address of an API server: `https://host:port`, with a path prefix if a load balancer requires one
+/// (`https://host/k8s/clusters/c-1`).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Address {
     authority: Authority,
-    /// Empty, or begins with a slash and does not end with one.
+    /// The path prefix. It is empty, or begins with a slash and does not end with one.
     prefix: String,
     server_name: ServerName<'static>,
 }
 
-/// The text is not an address of an API server.
+/// The text is not the address of an API server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// Not a URL.
+    /// It is not a URL.
     #[error("{0:?} is not a URL")]
     Malformed(String),
-    /// Credentials and everything else would travel in the clear.
-    #[error("{0:?} is not https://, and an API server is not spoken to without TLS")]
+    /// It has no TLS, so credentials would be sent unencrypted.
+    #[error("{0:?} does not begin with https://: an API server is reached only with TLS")]
     NotHttps(String),
-    /// User information, a query, or a host that no certificate can name.
+    /// It has user information, a query, or a host that cannot be in a certificate.
     #[error("{0:?} is not of the form https://host:port")]
     Form(String),
 }
@@ -35,17 +35,17 @@ pub enum AddressError {
 // === impl Address ===
 
 impl Address {
-    /// Host and port as they go into `:authority`, the port left out where the operator left it out.
+    /// The value of `:authority`: host and port. The port is omitted if the configuration omits it.
     pub fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    /// What goes before the path of every request.
+    /// The prefix of the path of every request.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// The host without an IPv6 address's brackets, for the resolver.
+    /// The host for the resolver, without the brackets of an IPv6 address.
     pub fn host(&self) -> &str {
         bare(&self.authority)
     }
@@ -55,7 +55,7 @@ impl Address {
         self.authority.port_u16().unwrap_or(443)
     }
 
-    /// What the certificate must be for, if nothing else is said.
+    /// The name that the certificate must have, unless the configuration names another one.
     pub fn server_name(&self) -> &ServerName<'static> {
         &self.server_name
     }

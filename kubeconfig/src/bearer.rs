@@ -1,10 +1,10 @@
-//! A bearer token, ready to be sent.
+//! Bearer tokens.
 
 use http::HeaderValue;
 use ops::secret::Secret;
 
-/// The value of an `Authorization` header; prints nothing of itself (`HeaderValue::set_sensitive`) and is never put
-/// into HPACK's table (RFC 7541 section 7.1.3).
+/// The value of an `Authorization` header with a token. It is never printed (`HeaderValue::set_sensitive`), and never
+/// stored in HPACK's table (RFC 7541 section 7.1.3).
 #[derive(Clone, Debug)]
 pub struct Bearer(HeaderValue);
 
@@ -12,18 +12,18 @@ pub struct Bearer(HeaderValue);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// Nothing but white space, as while a file is being written.
+    /// It is empty or white space, for example while a file is being written.
     #[error("the token is empty")]
     Empty,
-    /// Characters that no header may hold.
-    #[error("the token holds characters that a header cannot hold")]
+    /// It has characters that are not allowed in a header.
+    #[error("the token has characters that are not allowed in a header")]
     Characters,
 }
 
 // === impl Bearer ===
 
 impl Bearer {
-    /// Reads a token as client-go does: white space around it does not count (`transport/token_source.go`).
+    /// Reads a token, like client-go without surrounding white space (`transport/token_source.go`).
     pub fn read(token: &Secret) -> Result<Self, TokenError> {
         let token = token.expose().trim();
         if token.is_empty() {
@@ -34,13 +34,13 @@ impl Bearer {
         Ok(Self(value))
     }
 
-    /// The same for a file's content.
+    /// The same for the content of a file.
     pub fn read_file(content: &[u8]) -> Result<Self, TokenError> {
         let text = std::str::from_utf8(content).map_err(|_| TokenError::Characters)?;
         Self::read(&Secret::from(text))
     }
 
-    /// The header's value.
+    /// The value of the header.
     pub fn header(&self) -> &HeaderValue {
         &self.0
     }

@@ -1,7 +1,7 @@
-//! Reads a kubeconfig, and refuses what it does not do rather than do something else.
+//! Parses a kubeconfig, and refuses keys that are not supported instead of ignoring them.
 //!
-//! Only the current context counts. Which of two contradicting keys wins is as in client-go
-//! (`tools/clientcmd/api/types.go` and `client_config.go`): data over file, a token's file over the token.
+//! Only the current context counts. The precedence of contradicting keys is that of client-go
+//! (`tools/clientcmd/api/types.go` and `client_config.go`): data over file, and `tokenFile` over `token`.
 
 mod document;
 
@@ -17,61 +17,61 @@ use crate::client_config::{ClientConfig, KeyPair, Material};
 pub use document::yaml;
 use document::{AuthInfo, Cluster, Document, Named, Selected};
 
-/// The file cannot be used. Nothing here shows a value that could be secret.
+/// The file cannot be used. The messages never contain a value that could be secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KubeconfigError {
-    /// Not YAML, or not of this shape.
+    /// It is not YAML, or not a kubeconfig.
     #[error("not a kubeconfig: malformed{}", place(*.line))]
     Malformed {
-        /// Where, if known; from 1.
+        /// The line, if known, counted from 1.
         line: Option<u64>,
     },
-    /// Which cluster is meant is not said.
+    /// It has no current context.
     #[error("`current-context` is not set")]
     NoContext,
-    /// An entry that another one names.
+    /// An entry does not exist that another one names.
     #[error("there is no {kind} {name:?}")]
     Missing {
-        /// `context`, `cluster` or `user`.
+        /// The kind of the entry: `context`, `cluster` or `user`.
         kind: &'static str,
-        /// As named.
+        /// The name of the entry.
         name: String,
     },
-    /// The cluster's `server`.
+    /// The `server` of the cluster is invalid.
     #[error("the cluster's `server`")]
     Server(#[source] AddressError),
-    /// `insecure-skip-tls-verify: true`.
+    /// It has `insecure-skip-tls-verify: true`.
     #[error(
-        "`insecure-skip-tls-verify: true`: an API server that could be anybody gets no credentials; give its `certificate-authority`"
+        "`insecure-skip-tls-verify: true` is not supported, because credentials are sent only to a verified API server: set `certificate-authority`"
     )]
     Insecure,
-    /// The machine's own authorities are not used.
+    /// It names no CA. The CAs of the machine are not used.
     #[error("the cluster has neither `certificate-authority` nor `certificate-authority-data`")]
     NoAuthority,
-    /// Not a name that a certificate can hold.
+    /// The `tls-server-name` cannot be in a certificate.
     #[error("`tls-server-name` {0:?} is not a host name")]
     ServerName(String),
-    /// A key that means something which is not done here.
+    /// A key is not supported.
     #[error("`{key}` is not supported: {instead}")]
     Unsupported {
-        /// As in the file.
+        /// The key in the file.
         key: &'static str,
-        /// What to do.
+        /// What to do instead.
         instead: &'static str,
     },
-    /// Not base64, or not text below it.
+    /// A value is not base64 of a text.
     #[error("`{0}` is not base64 of PEM text")]
     Data(&'static str),
-    /// A certificate without a key or the other way round.
+    /// It has a certificate without a key, or a key without a certificate.
     #[error("the user has one of `client-certificate` and `client-key`; both are needed")]
     HalfIdentity,
-    /// Nothing to authenticate with.
+    /// It has no credentials.
     #[error("the user has no credential: neither a client certificate nor a token")]
     NoCredential,
 }
 
-/// Reads the content of a kubeconfig. `directory` is where it lies: paths in it are relative to that.
+/// Parses the content of a kubeconfig. Paths in it are relative to `directory`.
 pub fn parse(content: &[u8], directory: &Path) -> Result<ClientConfig, KubeconfigError> {
     let document = Document::read(content)?;
     let current = document.current_context.filter(|name| !name.is_empty());
@@ -136,9 +136,13 @@ fn refuse(user: &AuthInfo) -> Result<(), KubeconfigError> {
         (
             user.exec.is_some(),
             "exec",
-            "no credential plugins are run here; use a service account's `tokenFile` or a client certificate",
+            "credential plugins are never run; use the `tokenFile` of a service account or a client certificate",
         ),
-        (user.auth_provider.is_some(), "auth-provider", "use a service account's `tokenFile` or a client certificate"),
+        (
+            user.auth_provider.is_some(),
+            "auth-provider",
+            "use the `tokenFile` of a service account or a client certificate",
+        ),
         (
             user.username.is_some() || user.password.is_some(),
             "username",
@@ -147,7 +151,7 @@ fn refuse(user: &AuthInfo) -> Result<(), KubeconfigError> {
         (
             user.r#as.is_some() || user.as_uid.is_some() || user.as_groups.is_some() || user.as_user_extra.is_some(),
             "as",
-            "give the credential of whom is meant; nobody is impersonated on its behalf",
+            "use the credentials of that user instead of impersonation",
         ),
     ];
     match unsupported.into_iter().find(|(is_there, ..)| *is_there) {
@@ -163,7 +167,7 @@ fn material(
 ) -> Result<Option<Material>, KubeconfigError> {
     match data.filter(|data| !data.expose().is_empty()) {
         Some(data) => {
-            // YAML may fold a long value into lines.
+            // YAML may fold a long value into several lines.
             let packed: String = data.expose().split_ascii_whitespace().collect();
             let bytes = STANDARD.decode(packed).ok();
             let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
@@ -174,7 +178,7 @@ fn material(
     }
 }
 
-/// Empty text is the same as none, as in Go.
+/// An empty text counts as absent, as in Go.
 fn given(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }

@@ -1,5 +1,5 @@
-//! The keys of a kubeconfig that decide something here (client-go's `tools/clientcmd/api/v1/types.go`); the others
-//! (preferences, extensions, `disable-compression`) are passed over, as kubectl does.
+//! The keys of a kubeconfig that are read (client-go's `tools/clientcmd/api/v1/types.go`). Other keys (preferences,
+//! extensions, `disable-compression`) are ignored, as kubectl does.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::KubeconfigError;
 
-/// A whole file. Lists may be `null`: `kubectl config` writes them so.
+/// A whole file. Lists may be `null`, as `kubectl config` writes them.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Document {
@@ -22,7 +22,7 @@ pub(super) struct Document {
     pub(super) users: Option<Vec<Named<AuthInfo>>>,
 }
 
-/// `{name: NAME, cluster|context|user: VALUE}`.
+/// An entry: `{name: NAME, cluster|context|user: VALUE}`.
 #[derive(Debug)]
 pub(super) struct Named<T> {
     pub(super) name: String,
@@ -67,20 +67,20 @@ pub(super) struct AuthInfo {
     pub(super) exec: Option<Presence>,
 }
 
-/// Something is there; what, does not matter.
+/// A value whose content does not matter.
 #[derive(Debug)]
 pub(super) struct Presence;
 
-/// Reads a kubeconfig in YAML, and so in JSON, into any type. The error names the line only.
+/// Reads a kubeconfig in YAML, which includes JSON, into any type. The error contains only the line.
 pub fn yaml<T: DeserializeOwned>(content: &[u8]) -> Result<T, KubeconfigError> {
     let malformed = |line| KubeconfigError::Malformed { line };
     let text = std::str::from_utf8(content).map_err(|_| malformed(None))?;
     let options = serde_saphyr::options! {
-        // A snippet of the file in an error could carry a key into a log.
+        // A snippet of the file in an error could disclose a key in a log.
         with_snippet: false,
     };
     serde_saphyr::from_str_with_options(text, options)
-        // The library's own words may quote the value that did not fit.
+        // The error of the library may quote the invalid value.
         .map_err(|error| malformed(error.location().map(|place| place.line()).filter(|line| *line > 0)))
 }
 
