@@ -1,13 +1,13 @@
 //! Who asks, and may they.
 //!
-//! [`User`] comes from a client certificate or a service account's token ([`who`]), may become somebody else
+//! [`User`] comes from a client certificate or a service account's token ([`authn`]), may become somebody else
 //! ([`impersonate`]), and is measured against the roles and bindings in the store ([`rbac`]).
 
+pub(crate) mod authn;
 pub(crate) mod builtin;
 pub(crate) mod impersonate;
 pub(crate) mod rbac;
 pub(crate) mod tokens;
-pub(crate) mod who;
 
 use std::collections::BTreeMap;
 

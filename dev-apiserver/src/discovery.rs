@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use crate::kinds::{Kind, Means, Subresource};
+use crate::kinds::{Handling, Kind, Subresource};
 
 /// `GET /`
 pub(crate) fn paths() -> Value {
@@ -121,7 +121,7 @@ fn aggregated_resource(kind: &Kind) -> Value {
     if kind.in_all {
         resource["categories"] = json!(["all"]);
     }
-    if !kind.subresources.is_empty() && kind.means != Means::Review {
+    if !kind.subresources.is_empty() && kind.handling != Handling::Review {
         let below: Vec<_> =
             kind.subresources.iter().map(|subresource| aggregated_subresource(kind, subresource)).collect();
         resource["subresources"] = below.into();

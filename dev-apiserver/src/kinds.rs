@@ -20,37 +20,37 @@ pub(crate) struct Kind {
     pub(crate) resource: &'static str,
     /// Camel case.
     pub(crate) kind: &'static str,
-    /// What kubectl also understands.
+    /// The short names for kubectl.
     pub(crate) short: &'static [&'static str],
-    /// Whether its objects are in namespaces.
+    /// Whether it is namespaced.
     pub(crate) namespaced: bool,
     /// Whether `kubectl get all` shows it.
     pub(crate) in_all: bool,
-    /// What may be done with it.
-    pub(crate) means: Means,
-    /// What its objects have below them.
+    /// How it is handled.
+    pub(crate) handling: Handling,
+    /// The subresources of its objects.
     pub(crate) subresources: &'static [Subresource],
 }
 
-/// What may be done with objects of a kind.
+/// How objects of a kind are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Means {
-    /// All verbs.
+pub(crate) enum Handling {
+    /// They are stored, and all verbs are served.
     Stored,
-    /// All verbs but the deletion of a whole collection, which Namespaces do not have.
+    /// They are stored, and all verbs are served except the deletion of a collection, which Namespaces do not have.
     OneByOne,
-    /// A question: created, answered, not stored.
+    /// A review: it is answered and not stored.
     Review,
 }
 
-/// Something below an object: `status`, `scale`, `log`.
+/// A subresource: `status`, `scale`, `log`.
 #[derive(Debug)]
 pub(crate) struct Subresource {
-    /// Its name in the path.
+    /// The name in the path.
     pub(crate) name: &'static str,
-    /// Group, version and kind, if they are not the object's own.
+    /// The group, version and kind, if they differ from those of the object.
     pub(crate) kind: Option<(&'static str, &'static str, &'static str)>,
-    /// What discovery says can be done.
+    /// The verbs in discovery.
     pub(crate) verbs: &'static [&'static str],
 }
 
@@ -109,10 +109,10 @@ impl Kind {
 
     /// Verbs in discovery's order.
     pub(crate) fn verbs(&self) -> &'static [&'static str] {
-        match self.means {
-            Means::Stored => ALL_VERBS,
-            Means::OneByOne => ONE_BY_ONE,
-            Means::Review => CREATE,
+        match self.handling {
+            Handling::Stored => ALL_VERBS,
+            Handling::OneByOne => ONE_BY_ONE,
+            Handling::Review => CREATE,
         }
     }
 

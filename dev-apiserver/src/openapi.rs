@@ -4,7 +4,7 @@
 use kube_wire::proto::Writer;
 use serde_json::{Map, Value, json};
 
-use crate::kinds::{Kind, Means};
+use crate::kinds::{Handling, Kind};
 
 const TITLE: &str = "dev-apiserver";
 
@@ -53,7 +53,7 @@ pub(crate) fn document(group: &str, version: &str) -> Option<Value> {
         let collection = format!("/{}/{below}{}", path(group, version), kind.resource);
         let gvk = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
         paths.insert(collection.clone(), json!({"post": operation("post", &gvk)}));
-        if kind.means != Means::Review {
+        if kind.handling != Handling::Review {
             let item = json!({"put": operation("put", &gvk), "patch": operation("patch", &gvk)});
             paths.insert(format!("{collection}/{{name}}"), item);
         }

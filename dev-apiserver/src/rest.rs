@@ -26,7 +26,7 @@ use http::Response;
 use kube_wire::{ResourceRequest, Status, Verb};
 
 use crate::answer::Body;
-use crate::kinds::{Kind, Means};
+use crate::kinds::{Handling, Kind};
 use crate::serve::{Call, Sent};
 pub(crate) use commit::{Part, Writer, settle};
 pub(crate) use create::{ELSEWHERE, create};
@@ -62,7 +62,7 @@ pub(crate) async fn serve(
         Verb::Get => call.get(kind, request),
         Verb::List => call.list(kind, request),
         Verb::Watch => call.watch(kind, request),
-        Verb::Create if kind.means == Means::Review => call.review(kind, request, sent).await,
+        Verb::Create if kind.handling == Handling::Review => call.review(kind, request, sent).await,
         Verb::Create => call.create(kind, request, sent).await,
         Verb::Update => call.update(kind, request, Part::Main, sent).await,
         Verb::Patch => call.patch(kind, request, Part::Main, sent).await,

@@ -15,9 +15,9 @@ use ops::tls::ClientCa;
 use rustls_pki_types::CertificateDer;
 use tracing::debug;
 
-use crate::access::rbac::{self, Asked};
+use crate::access::rbac::{self, RequestAttributes};
 use crate::access::tokens::Tokens;
-use crate::access::{User, impersonate, who};
+use crate::access::{User, authn, impersonate};
 use crate::answer::{self, Body};
 use crate::rest;
 use crate::store::Store;
@@ -77,14 +77,14 @@ impl Api {
         let (mut head, body) = request.into_parts();
         let info = RequestInfo::parse(&head.method, head.uri.path(), head.uri.query());
         let info = info.map_err(|error| Status::from(&error))?;
-        let caller = who::identify(&self.client_ca, &self.tokens, chain, &mut head.headers)?;
+        let caller = authn::identify(&self.client_ca, &self.tokens, chain, &mut head.headers)?;
         let user = self.store.read(|state| {
             let user = impersonate::acting_as(state, caller, &head.headers)?;
-            let asked = match info.target() {
-                Target::Resource(request) => Asked::of(request),
-                Target::NonResource(request) => Asked::of_path(request),
+            let attributes = match info.target() {
+                Target::Resource(request) => RequestAttributes::of(request),
+                Target::NonResource(request) => RequestAttributes::of_path(request),
             };
-            if rbac::allows(state, &user, &asked) { Ok(user) } else { Err(asked.forbidden(&user)) }
+            if rbac::allows(state, &user, &attributes) { Ok(user) } else { Err(attributes.forbidden(&user)) }
         })?;
         let call = Call { api: self, user, info: &info, headers: &head.headers };
         match info.target() {

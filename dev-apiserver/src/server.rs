@@ -22,9 +22,9 @@ use crate::seed;
 use crate::serve::Api;
 
 /// For a TLS handshake.
-const TLS_PATIENCE: Duration = Duration::from_secs(10);
+const TLS_TIMEOUT: Duration = Duration::from_secs(10);
 /// From an accepted connection, or the last answer, to the next request's head (as kube-apiserver).
-const HEADER_PATIENCE: Duration = Duration::from_secs(32);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
 /// What a server is made of.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl DevApiserver {
 async fn serve_connection(api: &Arc<Api>, acceptor: TlsAcceptor, stream: TcpStream) {
     // A failure costs latency only.
     let _ = stream.set_nodelay(true);
-    let stream = match timeout(TLS_PATIENCE, acceptor.accept(stream)).await {
+    let stream = match timeout(TLS_TIMEOUT, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return debug!(%error, "TLS handshake failed"),
         Err(_) => return debug!("TLS handshake timed out"),
@@ -99,7 +99,7 @@ async fn serve_connection(api: &Arc<Api>, acceptor: TlsAcceptor, stream: TcpStre
         async move { Ok::<_, Infallible>(api.answer(request, &chain).await) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_PATIENCE);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(250).keep_alive_interval(Duration::from_secs(30));
     let builder = if is_h2 { builder.http2_only() } else { builder.http1_only() };
     let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);

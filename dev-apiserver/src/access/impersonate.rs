@@ -4,7 +4,7 @@
 use http::HeaderMap;
 use kube_wire::Status;
 
-use super::rbac::{self, Asked};
+use super::rbac::{self, RequestAttributes};
 use super::{AUTHENTICATED, User};
 use crate::store::State;
 
@@ -36,19 +36,19 @@ pub(crate) fn acting_as(state: &State, caller: User, headers: &HeaderMap) -> Res
     let account = User::parse_service_account(&name);
     match account {
         Some((namespace, account)) => {
-            may(state, &caller, &Asked::impersonate("", "serviceaccounts", account).within(namespace))?;
+            may(state, &caller, &RequestAttributes::impersonate("", "serviceaccounts", account).within(namespace))?;
         }
-        None => may(state, &caller, &Asked::impersonate("", "users", &name))?,
+        None => may(state, &caller, &RequestAttributes::impersonate("", "users", &name))?,
     }
     for group in &groups {
-        may(state, &caller, &Asked::impersonate("", "groups", group))?;
+        may(state, &caller, &RequestAttributes::impersonate("", "groups", group))?;
     }
     if !uid.is_empty() {
-        may(state, &caller, &Asked::impersonate(AUTHENTICATION, "uids", &uid))?;
+        may(state, &caller, &RequestAttributes::impersonate(AUTHENTICATION, "uids", &uid))?;
     }
     for (key, values) in &extra {
         for value in values {
-            may(state, &caller, &Asked::impersonate(AUTHENTICATION, "userextras", value).below(key))?;
+            may(state, &caller, &RequestAttributes::impersonate(AUTHENTICATION, "userextras", value).below(key))?;
         }
     }
 
@@ -65,8 +65,8 @@ pub(crate) fn acting_as(state: &State, caller: User, headers: &HeaderMap) -> Res
     Ok(user)
 }
 
-fn may(state: &State, caller: &User, asked: &Asked<'_>) -> Result<(), Status> {
-    rbac::allows(state, caller, asked).then_some(()).ok_or_else(|| asked.forbidden(caller))
+fn may(state: &State, caller: &User, attributes: &RequestAttributes<'_>) -> Result<(), Status> {
+    rbac::allows(state, caller, attributes).then_some(()).ok_or_else(|| attributes.forbidden(caller))
 }
 
 fn text(value: &http::HeaderValue) -> Result<String, Status> {

@@ -18,10 +18,10 @@ use crate::store::State;
 pub(crate) use covers::PolicyRule;
 pub(crate) use escalation::check_grant;
 
-/// What somebody wants to do.
+/// The attributes of a request that RBAC decides about.
 #[derive(Clone, Debug)]
-pub(crate) enum Asked<'a> {
-    /// Something with a resource.
+pub(crate) enum RequestAttributes<'a> {
+    /// A request for a resource.
     Resource {
         verb: &'a str,
         group: &'a str,
@@ -30,14 +30,14 @@ pub(crate) enum Asked<'a> {
         namespace: Option<&'a str>,
         name: Option<&'a str>,
     },
-    /// Something with a path.
+    /// A request for a path that is not a resource.
     Path { verb: &'a str, path: &'a str },
 }
 
-// === impl Asked ===
+// === impl RequestAttributes ===
 
-impl<'a> Asked<'a> {
-    /// What a request asks.
+impl<'a> RequestAttributes<'a> {
+    /// The attributes of a request.
     pub(crate) fn of(request: &'a ResourceRequest<'_>) -> Self {
         Self::Resource {
             verb: request.verb().as_str(),
@@ -53,21 +53,21 @@ impl<'a> Asked<'a> {
         Self::Path { verb: request.verb(), path: request.path() }
     }
 
-    /// To become somebody.
+    /// The attributes of an impersonation.
     pub(crate) fn impersonate(group: &'a str, resource: &'a str, name: &'a str) -> Self {
         Self::Resource { verb: "impersonate", group, resource, subresource: None, namespace: None, name: Some(name) }
     }
 
-    pub(crate) fn within(mut self, asked: &'a str) -> Self {
+    pub(crate) fn within(mut self, value: &'a str) -> Self {
         if let Self::Resource { namespace, .. } = &mut self {
-            *namespace = Some(asked);
+            *namespace = Some(value);
         }
         self
     }
 
-    pub(crate) fn below(mut self, asked: &'a str) -> Self {
+    pub(crate) fn below(mut self, value: &'a str) -> Self {
         if let Self::Resource { subresource, .. } = &mut self {
-            *subresource = Some(asked);
+            *subresource = Some(value);
         }
         self
     }
@@ -98,17 +98,17 @@ impl<'a> Asked<'a> {
 }
 
 /// Whether a user may.
-pub(crate) fn allows(state: &State, user: &User, asked: &Asked<'_>) -> bool {
-    reason(state, user, asked).is_some()
+pub(crate) fn allows(state: &State, user: &User, attributes: &RequestAttributes<'_>) -> bool {
+    reason(state, user, attributes).is_some()
 }
 
 /// Why a user may; the text that a SubjectAccessReview shows.
-pub(crate) fn reason(state: &State, user: &User, asked: &Asked<'_>) -> Option<String> {
+pub(crate) fn reason(state: &State, user: &User, attributes: &RequestAttributes<'_>) -> Option<String> {
     if user.is_in(MASTERS) {
         return Some(String::new());
     }
-    grants(state, user, asked.namespace())
-        .find_map(|grant| grant.rules.iter().any(|rule| rule.allows(asked)).then(|| grant.why()))
+    grants(state, user, attributes.namespace())
+        .find_map(|grant| grant.rules.iter().any(|rule| rule.allows(attributes)).then(|| grant.why()))
 }
 
 /// All rules that hold for a user, in a namespace or, without one, everywhere.

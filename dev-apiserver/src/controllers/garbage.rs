@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::put_if_changed;
-use crate::kinds::{Kind, Means};
+use crate::kinds::{Handling, Kind};
 use crate::object;
 use crate::rest::{Deletion, delete};
 use crate::store::State;
@@ -40,7 +40,7 @@ pub(super) fn collect(state: &mut State, namespace: &str) {
 }
 
 fn all(state: &State, which: impl Fn(&Kind) -> bool, namespace: Option<&str>) -> Owned {
-    let kinds = Kind::all().iter().filter(|kind| which(kind) && kind.means != Means::Review);
+    let kinds = Kind::all().iter().filter(|kind| which(kind) && kind.handling != Handling::Review);
     kinds.flat_map(|kind| state.list(kind, namespace).map(move |object| (kind, Arc::clone(object)))).collect()
 }
 

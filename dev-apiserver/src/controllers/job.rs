@@ -18,12 +18,13 @@ pub(super) fn control(state: &mut State, job: &Arc<Value>) {
         return;
     }
     let number = |field: &str, default: u64| job["spec"][field].as_u64().unwrap_or(default);
-    let (wanted, parallel, patience) = (number("completions", 1), number("parallelism", 1), number("backoffLimit", 6));
+    let (wanted, parallel, backoff_limit) =
+        (number("completions", 1), number("parallelism", 1), number("backoffLimit", 6));
     let all = owned(state, Kind::of("", "pods"), job);
     let ended = |phase: &str| all.iter().filter(|pod| pod["status"]["phase"] == phase).count() as u64;
     let (succeeded, failed) = (ended("Succeeded"), ended("Failed"));
     let active: Vec<_> = all.iter().filter(|pod| is_active(pod)).cloned().collect();
-    let (is_complete, is_failed) = (succeeded >= wanted, failed > patience);
+    let (is_complete, is_failed) = (succeeded >= wanted, failed > backoff_limit);
     let is_suspended = job["spec"]["suspend"] == true;
     if is_complete || is_failed || is_suspended {
         remove(state, &active);

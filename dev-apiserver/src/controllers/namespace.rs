@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{condition, put_status};
-use crate::kinds::{Kind, Means};
+use crate::kinds::{Handling, Kind};
 use crate::object;
 use crate::rest::{Deletion, delete};
 use crate::store::State;
@@ -12,7 +12,7 @@ pub(super) fn finish(state: &mut State, namespace: &Value) {
     let name = object::name(namespace).to_owned();
     let mut remaining = Vec::new();
     let mut finalizers = Vec::new();
-    for kind in Kind::all().iter().filter(|kind| kind.namespaced && kind.means == Means::Stored) {
+    for kind in Kind::all().iter().filter(|kind| kind.namespaced && kind.handling == Handling::Stored) {
         let found: Vec<_> = state.list(kind, Some(&name)).cloned().collect();
         for object in found.iter().filter(|object| !object::is_deleted(object)) {
             // What cannot be deleted stays and is counted below.

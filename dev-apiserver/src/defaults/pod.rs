@@ -7,7 +7,7 @@ use crate::kinds::Kind;
 use crate::object::{self, default};
 use crate::store::State;
 
-/// How long a pod stays on a node that has gone, in seconds (the `DefaultTolerationSeconds` admission).
+/// The time that a pod stays on a failed node, in seconds (the admission plugin `DefaultTolerationSeconds`).
 const DEFAULT_TOLERATION_SECONDS: u32 = 300;
 
 /// The spec of a pod or of a template.

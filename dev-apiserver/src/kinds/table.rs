@@ -1,6 +1,6 @@
 //! The table of kinds. A row is a kind; names and short names are those of Kubernetes.
 
-use super::{Kind, Means, Subresource};
+use super::{Handling, Kind, Subresource};
 
 const READ_WRITE: &[&str] = &["get", "patch", "update"];
 const CREATE: &[&str] = &["create"];
@@ -43,7 +43,7 @@ impl Row {
             short: &[],
             namespaced,
             in_all: false,
-            means: Means::Stored,
+            handling: Handling::Stored,
             subresources: &[],
         })
     }
@@ -63,8 +63,8 @@ impl Row {
         self
     }
 
-    const fn means(mut self, means: Means) -> Self {
-        self.0.means = means;
+    const fn handling(mut self, handling: Handling) -> Self {
+        self.0.handling = handling;
         self
     }
 
@@ -93,7 +93,7 @@ pub(super) static KINDS: &[Kind] = &[
     inside("", "endpoints", "Endpoints").short(&["ep"]).row(),
     inside("", "events", "Event").short(&["ev"]).row(),
     inside("", "limitranges", "LimitRange").short(&["limits"]).row(),
-    wide("", "namespaces", "Namespace").short(&["ns"]).with(NAMESPACE).means(Means::OneByOne).row(),
+    wide("", "namespaces", "Namespace").short(&["ns"]).with(NAMESPACE).handling(Handling::OneByOne).row(),
     wide("", "nodes", "Node").short(&["no"]).with(ONLY_STATUS).row(),
     inside("", "persistentvolumeclaims", "PersistentVolumeClaim").short(&["pvc"]).with(ONLY_STATUS).row(),
     wide("", "persistentvolumes", "PersistentVolume").short(&["pv"]).with(ONLY_STATUS).row(),
@@ -108,12 +108,12 @@ pub(super) static KINDS: &[Kind] = &[
     inside("apps", "deployments", "Deployment").short(&["deploy"]).all().with(SCALED).row(),
     inside("apps", "replicasets", "ReplicaSet").short(&["rs"]).all().with(SCALED).row(),
     inside("apps", "statefulsets", "StatefulSet").short(&["sts"]).all().with(SCALED).row(),
-    wide(AUTHENTICATION, "selfsubjectreviews", "SelfSubjectReview").means(Means::Review).row(),
-    wide(AUTHENTICATION, "tokenreviews", "TokenReview").means(Means::Review).row(),
-    inside(AUTHORIZATION, "localsubjectaccessreviews", "LocalSubjectAccessReview").means(Means::Review).row(),
-    wide(AUTHORIZATION, "selfsubjectaccessreviews", "SelfSubjectAccessReview").means(Means::Review).row(),
-    wide(AUTHORIZATION, "selfsubjectrulesreviews", "SelfSubjectRulesReview").means(Means::Review).row(),
-    wide(AUTHORIZATION, "subjectaccessreviews", "SubjectAccessReview").means(Means::Review).row(),
+    wide(AUTHENTICATION, "selfsubjectreviews", "SelfSubjectReview").handling(Handling::Review).row(),
+    wide(AUTHENTICATION, "tokenreviews", "TokenReview").handling(Handling::Review).row(),
+    inside(AUTHORIZATION, "localsubjectaccessreviews", "LocalSubjectAccessReview").handling(Handling::Review).row(),
+    wide(AUTHORIZATION, "selfsubjectaccessreviews", "SelfSubjectAccessReview").handling(Handling::Review).row(),
+    wide(AUTHORIZATION, "selfsubjectrulesreviews", "SelfSubjectRulesReview").handling(Handling::Review).row(),
+    wide(AUTHORIZATION, "subjectaccessreviews", "SubjectAccessReview").handling(Handling::Review).row(),
     inside("autoscaling", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
         .short(&["hpa"])
         .all()

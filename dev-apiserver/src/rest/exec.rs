@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::log::container;
 use super::read::find;
-use crate::access::rbac::{self, Asked};
+use crate::access::rbac::{self, RequestAttributes};
 use crate::answer::Body;
 use crate::kinds::Kind;
 use crate::object;
@@ -51,7 +51,7 @@ impl Call<'_> {
         sent: Sent,
     ) -> Result<Response<Body>, Status> {
         // A WebSocket is a GET, and nobody who may only read may run something (as kube-apiserver since 1.35).
-        let asked = Asked::Resource {
+        let attributes = RequestAttributes::Resource {
             verb: "create",
             group: kind.group,
             resource: kind.resource,
@@ -60,8 +60,8 @@ impl Call<'_> {
             name: request.path_name(),
         };
         let pod = self.api.store.read(|state| {
-            if !rbac::allows(state, &self.user, &asked) {
-                return Err(asked.forbidden(&self.user));
+            if !rbac::allows(state, &self.user, &attributes) {
+                return Err(attributes.forbidden(&self.user));
             }
             find(state, kind, request).cloned()
         })?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::create::check_type;
 use super::scope;
-use crate::access::rbac::{self, Asked, PolicyRule};
+use crate::access::rbac::{self, PolicyRule, RequestAttributes};
 use crate::access::{MASTERS, User};
 use crate::answer::{self, Body};
 use crate::kinds::Kind;
@@ -41,8 +41,8 @@ impl Call<'_> {
             "selfsubjectrulesreviews" => self.rules_review(&spec)?,
             _ => {
                 let namespace = scope(kind, request);
-                let asked = spec["resourceAttributes"]["namespace"].as_str();
-                if namespace.is_some() && asked != namespace {
+                let requested = spec["resourceAttributes"]["namespace"].as_str();
+                if namespace.is_some() && requested != namespace {
                     return Err(Status::bad_request("spec.resourceAttributes.namespace must match metadata.namespace"));
                 }
                 self.access_review(&user_of(&spec)?, &spec)?
@@ -64,32 +64,32 @@ impl Call<'_> {
     fn access_review(&self, user: &User, spec: &Value) -> Result<Value, Status> {
         let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
         let text = |value: &'_ Value| value.as_str().unwrap_or_default().to_owned();
-        let asked_texts: Vec<String>;
-        let asked = match (resource.is_object(), path.is_object()) {
+        let texts: Vec<String>;
+        let attributes = match (resource.is_object(), path.is_object()) {
             (true, false) => {
-                asked_texts = ["verb", "group", "resource", "subresource", "namespace", "name"]
+                texts = ["verb", "group", "resource", "subresource", "namespace", "name"]
                     .map(|field| text(&resource[field]))
                     .to_vec();
-                let given = |index: usize| Some(asked_texts[index].as_str()).filter(|text| !text.is_empty());
-                Asked::Resource {
-                    verb: &asked_texts[0],
-                    group: &asked_texts[1],
-                    resource: &asked_texts[2],
+                let given = |index: usize| Some(texts[index].as_str()).filter(|text| !text.is_empty());
+                RequestAttributes::Resource {
+                    verb: &texts[0],
+                    group: &texts[1],
+                    resource: &texts[2],
                     subresource: given(3),
                     namespace: given(4),
                     name: given(5),
                 }
             }
             (false, true) => {
-                asked_texts = ["verb", "path"].map(|field| text(&path[field])).to_vec();
-                Asked::Path { verb: &asked_texts[0], path: &asked_texts[1] }
+                texts = ["verb", "path"].map(|field| text(&path[field])).to_vec();
+                RequestAttributes::Path { verb: &texts[0], path: &texts[1] }
             }
             _ => {
                 let message = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
                 return Err(Status::bad_request(message));
             }
         };
-        let reason = self.api.store.read(|state| rbac::reason(state, user, &asked));
+        let reason = self.api.store.read(|state| rbac::reason(state, user, &attributes));
         Ok(match reason {
             Some(reason) if reason.is_empty() => json!({"allowed": true}),
             Some(reason) => json!({"allowed": true, "reason": reason}),

@@ -6,7 +6,7 @@ use kube_wire::{ResourceRequest, Status};
 use super::create::{ELSEWHERE, check_type, create};
 use super::read::find;
 use super::{Part, scope, settle};
-use crate::access::rbac::{Asked, allows};
+use crate::access::rbac::{RequestAttributes, allows};
 use crate::answer::Body;
 use crate::kinds::Kind;
 use crate::object;
@@ -68,7 +68,7 @@ impl Call<'_> {
     /// An update that makes what is not there needs the right to create it, too (`withAuthorization` in apiserver's
     /// `handlers/create.go`).
     fn may_create(&self, state: &State, kind: &Kind, request: &ResourceRequest<'_>) -> Result<(), Status> {
-        let asked = Asked::Resource {
+        let attributes = RequestAttributes::Resource {
             verb: "create",
             group: kind.group,
             resource: kind.resource,
@@ -76,6 +76,6 @@ impl Call<'_> {
             namespace: request.namespace(),
             name: request.path_name(),
         };
-        if allows(state, &self.user, &asked) { Ok(()) } else { Err(asked.forbidden(&self.user)) }
+        if allows(state, &self.user, &attributes) { Ok(()) } else { Err(attributes.forbidden(&self.user)) }
     }
 }

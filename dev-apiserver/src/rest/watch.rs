@@ -24,7 +24,7 @@ use crate::store::{Change, State};
 
 /// kube-apiserver's are about a minute apart; more of them cost nothing here.
 const BOOKMARKS: Duration = Duration::from_secs(15);
-/// What a client that says nothing gets (`--min-request-timeout`).
+/// The timeout of a watch without `timeoutSeconds` (`--min-request-timeout`).
 const MIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(1800);
 /// Frames that a client may be behind before the watch waits for it.
 const AHEAD: usize = 64;
@@ -36,10 +36,10 @@ struct Watch {
     selection: Selection,
     shape: Shape,
     bookmarks: bool,
-    /// Up to here everything has been told.
-    told: u64,
-    /// Of a Table.
-    columns_told: AtomicBool,
+    /// All changes up to this version have been sent.
+    sent_version: u64,
+    /// Whether the column definitions of a Table have been sent.
+    columns_sent: AtomicBool,
 }
 
 // === impl Call ===
@@ -62,24 +62,24 @@ impl Call<'_> {
             selection,
             shape: self.shape()?,
             bookmarks: options.allow_watch_bookmarks,
-            told: version,
-            columns_told: AtomicBool::new(false),
+            sent_version: version,
+            columns_sent: AtomicBool::new(false),
         };
         let mut first = Vec::new();
         self.api.store.read(|state| {
             if initial {
                 first = watch.all(state);
-                watch.told = state.revision();
+                watch.sent_version = state.revision();
             } else if version == 0 {
-                watch.told = state.revision();
+                watch.sent_version = state.revision();
             }
         });
         if options.send_initial_events == Some(true) && watch.bookmarks {
             first.push(watch.bookmark(true));
         }
-        let patience: Option<u64> = self.number("timeoutSeconds")?;
-        let until = Instant::now() + patience.map_or(MIN_REQUEST_TIMEOUT, Duration::from_secs);
-        let (sender, told) = mpsc::channel(AHEAD);
+        let timeout_seconds: Option<u64> = self.number("timeoutSeconds")?;
+        let until = Instant::now() + timeout_seconds.map_or(MIN_REQUEST_TIMEOUT, Duration::from_secs);
+        let (sender, frames) = mpsc::channel(AHEAD);
         let api = Arc::clone(self.api);
         self.api.tasks.spawn("watch", async move {
             let ending = api.tasks.cancelled();
@@ -89,7 +89,7 @@ impl Call<'_> {
                 () = watch.run(&api, first, &sender) => {}
             }
         });
-        Ok(answer::stream(kube_wire::media::JSON, told))
+        Ok(answer::stream(kube_wire::media::JSON, frames))
     }
 }
 
@@ -153,9 +153,9 @@ impl Watch {
 
     /// What has changed since the last time.
     fn news(&mut self, state: &State) -> Result<Vec<Bytes>, Status> {
-        let changes = state.changes_after(self.told).map_err(|oldest| too_old(self.told, oldest))?;
+        let changes = state.changes_after(self.sent_version).map_err(|oldest| too_old(self.sent_version, oldest))?;
         let frames = changes.filter_map(|change| self.event(change)).collect();
-        self.told = self.told.max(state.revision());
+        self.sent_version = self.sent_version.max(state.revision());
         Ok(frames)
     }
 
@@ -179,20 +179,20 @@ impl Watch {
     fn frame(&self, event: EventType, object: &Value) -> Bytes {
         let mut shown = self.shape.of(self.kind, object);
         // Columns are told once: with the first row, as kube-apiserver does it.
-        if matches!(self.shape, Shape::Table(_)) && self.columns_told.swap(true, Ordering::Relaxed) {
+        if matches!(self.shape, Shape::Table(_)) && self.columns_sent.swap(true, Ordering::Relaxed) {
             shown["columnDefinitions"] = Value::Null;
         }
         frame(event, &shown)
     }
 
     fn bookmark(&self, is_initial_end: bool) -> Bytes {
-        let mut metadata = json!({"resourceVersion": self.told.to_string()});
+        let mut metadata = json!({"resourceVersion": self.sent_version.to_string()});
         if is_initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let object = match self.shape {
             Shape::Table(_) => json!({
-                "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": self.told.to_string()},
+                "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": self.sent_version.to_string()},
                 "columnDefinitions": null, "rows": [{"cells": [], "object": {
                     "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
                 }}],

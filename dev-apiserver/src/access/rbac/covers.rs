@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Asked;
+use super::RequestAttributes;
 use crate::object;
 
 /// `PolicyRule` of rbac.authorization.k8s.io.
@@ -41,12 +41,12 @@ impl PolicyRule {
     }
 
     /// Whether it lets this be done.
-    pub(crate) fn allows(&self, asked: &Asked<'_>) -> bool {
-        match *asked {
-            Asked::Path { verb, path } => {
+    pub(crate) fn allows(&self, attributes: &RequestAttributes<'_>) -> bool {
+        match *attributes {
+            RequestAttributes::Path { verb, path } => {
                 has(&self.verbs, verb) && self.non_resource_urls.iter().any(|url| covers_path(url, path))
             }
-            Asked::Resource { verb, group, resource, subresource, name, .. } => {
+            RequestAttributes::Resource { verb, group, resource, subresource, name, .. } => {
                 has(&self.verbs, verb)
                     && has(&self.api_groups, group)
                     && self.covers_resource(resource, subresource)

@@ -4,7 +4,7 @@
 use kube_wire::Status;
 use serde_json::Value;
 
-use super::{Asked, PolicyRule, allows, role_rules, rules};
+use super::{PolicyRule, RequestAttributes, allows, role_rules, rules};
 use crate::access::{MASTERS, User};
 use crate::kinds::Kind;
 use crate::object;
@@ -29,14 +29,15 @@ pub(crate) fn check_grant(state: &State, user: &User, kind: &Kind, object: &Valu
             let Some(granted) = role_rules(state, role, object::namespace(object)) else {
                 // As for kube-apiserver: who may not bind anything learns only that there is no such role.
                 let resource = kube_wire::gvr::GroupResource { group: GROUP, resource };
-                let asked = bind(GROUP, resource.resource, namespace, name);
-                return if allows(state, user, &asked) { Ok(()) } else { Err(Status::not_found(resource, name)) };
+                let attributes = bind(GROUP, resource.resource, namespace, name);
+                return if allows(state, user, &attributes) { Ok(()) } else { Err(Status::not_found(resource, name)) };
             };
             ("bind", resource, name, granted)
         }
     };
-    let asked = Asked::Resource { verb, group: GROUP, resource, subresource: None, namespace, name: Some(name) };
-    if allows(state, user, &asked) {
+    let attributes =
+        RequestAttributes::Resource { verb, group: GROUP, resource, subresource: None, namespace, name: Some(name) };
+    if allows(state, user, &attributes) {
         return Ok(());
     }
     let own = rules(state, user, namespace);
@@ -54,8 +55,8 @@ pub(crate) fn check_grant(state: &State, user: &User, kind: &Kind, object: &Valu
     Err(Status::forbidden_because(kind.group_resource(), object::name(object), &sentence))
 }
 
-fn bind<'a>(group: &'a str, resource: &'a str, namespace: Option<&'a str>, name: &'a str) -> Asked<'a> {
-    Asked::Resource { verb: "bind", group, resource, subresource: None, namespace, name: Some(name) }
+fn bind<'a>(group: &'a str, resource: &'a str, namespace: Option<&'a str>, name: &'a str) -> RequestAttributes<'a> {
+    RequestAttributes::Resource { verb: "bind", group, resource, subresource: None, namespace, name: Some(name) }
 }
 
 /// A rule as rules with one verb, one group, one resource and one name each.
@@ -93,8 +94,8 @@ fn is_covered(own: &[PolicyRule], rule: &PolicyRule) -> bool {
     let first = |texts: &[String]| texts.first().cloned().unwrap_or_default();
     let verb = first(&rule.verbs);
     if let Some(url) = rule.non_resource_urls.first() {
-        let asked = Asked::Path { verb: &verb, path: url };
-        return own.iter().any(|own| own.allows(&asked));
+        let attributes = RequestAttributes::Path { verb: &verb, path: url };
+        return own.iter().any(|own| own.allows(&attributes));
     }
     let (group, resource) = (first(&rule.api_groups), first(&rule.resources));
     let (resource, subresource) = match resource.split_once('/') {
@@ -102,8 +103,9 @@ fn is_covered(own: &[PolicyRule], rule: &PolicyRule) -> bool {
         None => (resource.as_str(), None),
     };
     let name = rule.resource_names.first().map(String::as_str);
-    let asked = Asked::Resource { verb: &verb, group: &group, resource, subresource, namespace: None, name };
-    own.iter().any(|own| own.allows(&asked))
+    let attributes =
+        RequestAttributes::Resource { verb: &verb, group: &group, resource, subresource, namespace: None, name };
+    own.iter().any(|own| own.allows(&attributes))
 }
 
 /// As Kubernetes prints a compact rule.

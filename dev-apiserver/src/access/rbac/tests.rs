@@ -4,8 +4,8 @@ use serde_json::json;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-fn asked<'a>(verb: &'a str, resource: &'a str, namespace: Option<&'a str>) -> Asked<'a> {
-    Asked::Resource { verb, group: "", resource, subresource: None, namespace, name: None }
+fn attributes<'a>(verb: &'a str, resource: &'a str, namespace: Option<&'a str>) -> RequestAttributes<'a> {
+    RequestAttributes::Resource { verb, group: "", resource, subresource: None, namespace, name: None }
 }
 
 fn store() -> Store {
@@ -31,21 +31,21 @@ fn user(name: &str) -> User {
 #[test]
 fn a_binding_holds_in_its_namespace_only() {
     store().read(|state| {
-        assert!(allows(state, &user("u"), &asked("get", "pods", Some("a"))));
-        assert!(allows(state, &user("u"), &asked("get", "pods", Some("a")).below("log")));
-        assert!(!allows(state, &user("u"), &asked("get", "pods", Some("a")).below("exec")));
-        assert!(!allows(state, &user("u"), &asked("get", "pods", Some("b"))));
-        assert!(!allows(state, &user("u"), &asked("get", "pods", None)));
-        assert!(!allows(state, &user("u"), &asked("delete", "pods", Some("a"))));
-        assert!(!allows(state, &user("other"), &asked("get", "pods", Some("a"))));
+        assert!(allows(state, &user("u"), &attributes("get", "pods", Some("a"))));
+        assert!(allows(state, &user("u"), &attributes("get", "pods", Some("a")).below("log")));
+        assert!(!allows(state, &user("u"), &attributes("get", "pods", Some("a")).below("exec")));
+        assert!(!allows(state, &user("u"), &attributes("get", "pods", Some("b"))));
+        assert!(!allows(state, &user("u"), &attributes("get", "pods", None)));
+        assert!(!allows(state, &user("u"), &attributes("delete", "pods", Some("a"))));
+        assert!(!allows(state, &user("other"), &attributes("get", "pods", Some("a"))));
     });
 }
 
 #[test]
 fn a_service_account_without_a_namespace_is_of_the_binding_s() {
     store().read(|state| {
-        assert!(allows(state, &user("system:serviceaccount:a:s"), &asked("get", "pods", Some("a"))));
-        assert!(!allows(state, &user("system:serviceaccount:b:s"), &asked("get", "pods", Some("a"))));
+        assert!(allows(state, &user("system:serviceaccount:a:s"), &attributes("get", "pods", Some("a"))));
+        assert!(!allows(state, &user("system:serviceaccount:b:s"), &attributes("get", "pods", Some("a"))));
     });
 }
 

@@ -1,4 +1,4 @@
-//! Who a request comes from: a client certificate, a service account's token, or nobody.
+//! Authentication: by a client certificate, by the token of a service account, or anonymous.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -14,7 +14,7 @@ use super::tokens::Tokens;
 /// The extra field that names the credential (KEP-4193).
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
-/// Identifies the caller; a token counts more than a certificate only if there is no certificate, as in kube-apiserver.
+/// Authenticates the caller. As in kube-apiserver, a certificate has precedence over a token.
 pub(crate) fn identify(
     client_ca: &ClientCa,
     tokens: &Tokens,
