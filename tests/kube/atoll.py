@@ -45,7 +45,7 @@ class Site:
         self.run(ROOT / "tests" / "kube" / "up", self.dir / "host", *options, "--owner", os.getpid())
 
     def found(self, clusters, more=""):
-        """Starts both halves and waits until all virtual clusters are founded. `clusters` has the rest of each entry in the
+        """Starts both halves and waits until all virtual clusters are provisioned. `clusters` has the rest of each entry in the
         agent's list by name, and `more` is more of the agent's configuration."""
         self.atoll("certs", "init", ".")
         self.atoll("certs", "agent", AGENT, "--dir", ".")
@@ -72,7 +72,7 @@ class Site:
         self.start("server", "proxy-server", "--config", "server.yaml")
         self.start("agent", "proxy-agent", "--config", "agent.yaml")
         for name in clusters:
-            self.printed("agent", f"the virtual cluster is founded cluster={name}\n")
+            self.printed("agent", f"the virtual cluster is provisioned cluster={name}\n")
         self.printed("agent", "tunnel established")
 
     def kubeconfig(self, cluster, *options):

@@ -25,7 +25,7 @@ fn a_line_for_each_request(host: &HostCluster) -> anyhow::Result<()> {
         Nodes::Location("beijing").entry(CLUSTER)
     );
     let mut agent = site.agent("site-l", &body)?;
-    agent.printed("the virtual cluster is founded")?;
+    agent.printed("the virtual cluster is provisioned")?;
     agent.printed("tunnel established")?;
     let admin = mint(&site, "admin", &[])?;
     eventually(SOON, || admin.ok(&["create", "configmap", "one", "-n", "default"]))?;

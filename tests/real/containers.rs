@@ -57,7 +57,7 @@ fn the_agent_works_in_its_own(host: &HostCluster) -> anyhow::Result<()> {
     let variables = [format!("KUBERNETES_SERVICE_HOST={address}"), format!("KUBERNETES_SERVICE_PORT={port}")];
     let mut agent = image.start(&variables, None)?;
     agent.printed("tunnel established")?;
-    agent.printed("the virtual cluster is founded")?;
+    agent.printed("the virtual cluster is provisioned")?;
     confined(&agent)?;
 
     let (config, kubeconfig) = (site.file("server.yaml"), site.file("boxed.kubeconfig"));

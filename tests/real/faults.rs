@@ -34,7 +34,7 @@ fn an_informer_misses_nothing(host: &HostCluster) -> anyhow::Result<()> {
         Nodes::Location("hangzhou").entry("faults")
     );
     let mut agent = site.agent("site-f", &body)?;
-    agent.printed("the virtual cluster is founded")?;
+    agent.printed("the virtual cluster is provisioned")?;
     let kubeconfig = site.file("faults.kubeconfig");
     let config = site.file("server.yaml");
     site::atoll(&[

@@ -59,7 +59,7 @@ fn a_host_in_good_order_and_each_weakness() -> anyhow::Result<()> {
     let of_host = format!("host: {{kubeconfig: {}}}", text(&host.agent_kubeconfig())?);
     let good = format!("{{name: {CLUSTER}, nodeSelector: {{location: beijing, {SITE}: beijing}}}}");
     let mut agent = site.agent(AGENT, &format!("{of_host}\nvirtualClusters: [{good}]"))?;
-    agent.printed("the virtual cluster is founded")?;
+    agent.printed("the virtual cluster is provisioned")?;
     let kubeconfig = site.file("tidy.kubeconfig");
     let server = site.file("server.yaml");
     site::atoll(&["kubeconfig", CLUSTER, "--server-config", text(&server)?, "-o", text(&kubeconfig)?])?;

@@ -48,7 +48,7 @@ fn status_follows_an_agent_away_and_back(host: &HostCluster) -> anyhow::Result<(
     ensure!(document["certificates"][2]["name"] == "clientCA of operated", "{shown}");
     ensure!(!shown.contains("PRIVATE KEY"), "{shown}");
 
-    // Its own view: founded, four namespaces and two nodes, an API server that answers.
+    // Its own view: provisioned, four namespaces and two nodes, an API server that answers.
     eventually(SOON, || {
         let text = site::atoll(&["status", "--admin", &admin, "-o", "wide"])?;
         ensure!(text.contains("1 of 1 tunnels up, 1 of 1 virtual clusters ready"), "{text}");
@@ -181,7 +181,7 @@ fn check_asks_the_host(host: &HostCluster) -> anyhow::Result<()> {
 fn explain_says_what_the_host_is_sent(host: &HostCluster) -> anyhow::Result<()> {
     let site = start()?;
     let mut agent = start_agent(&site, host)?;
-    agent.printed("the virtual cluster is founded")?;
+    agent.printed("the virtual cluster is provisioned")?;
     let kubeconfig = site.file("operated.kubeconfig");
     let (config, text) = (site.file("server.yaml"), path(&kubeconfig)?);
     site::atoll(&["kubeconfig", CLUSTER, "--server-config", path(&config)?, "-o", text])?;

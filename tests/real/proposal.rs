@@ -62,7 +62,7 @@ impl Slices {
         );
         let mut agent = site.agent("site-p", &body)?;
         for name in names {
-            agent.printed(&format!("the virtual cluster is founded cluster={name}\n"))?;
+            agent.printed(&format!("the virtual cluster is provisioned cluster={name}\n"))?;
         }
         Ok(Self { site, _agent: agent })
     }

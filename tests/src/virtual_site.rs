@@ -58,7 +58,7 @@ impl Way {
 // === impl VirtualSite ===
 
 impl VirtualSite {
-    /// Starts everything, and waits until the virtual clusters are founded. Each is a name and the `location` of its
+    /// Starts everything, and waits until the virtual clusters are provisioned. Each is a name and the `location` of its
     /// nodes.
     pub fn start(clusters: &[(&str, &'static str)]) -> anyhow::Result<Self> {
         Self::on(HostCluster::up(1)?, clusters)
@@ -117,7 +117,7 @@ impl VirtualSite {
         let mut agent = site.agent(AGENT, &body)?;
         agent.printed("tunnel established")?;
         for name in names {
-            agent.printed(&format!("the virtual cluster is founded cluster={name}\n"))?;
+            agent.printed(&format!("the virtual cluster is provisioned cluster={name}\n"))?;
         }
         Ok(Self { agent, site, host, minted: AtomicUsize::new(0) })
     }

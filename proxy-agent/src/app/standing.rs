@@ -99,7 +99,7 @@ impl Slices {
             .map(|cluster| {
                 let state = self.provisioner.provision_state(&cluster.name).unwrap_or(ProvisionState::Pending);
                 let message = match (&state, &standing) {
-                    (ProvisionState::Pending, _) => Some("not founded yet".to_owned()),
+                    (ProvisionState::Pending, _) => Some("not provisioned yet".to_owned()),
                     (ProvisionState::Failed(why), _) => Some(why.to_string()),
                     (ProvisionState::Provisioned, admission_policies::Standing::Open) => Some(DIRECT_ACCESS.to_owned()),
                     (ProvisionState::Provisioned, admission_policies::Standing::Unverified) => {

@@ -30,7 +30,7 @@ fn the_next_api_server_takes_over() -> anyhow::Result<()> {
             Nodes::Location("hangzhou").entry("two-servers")
         ),
     )?;
-    agent.printed("the virtual cluster is founded")?;
+    agent.printed("the virtual cluster is provisioned")?;
     agent.printed("tunnel established")?;
     let kubeconfig = site.file("two-servers.kubeconfig");
     let config = site.file("server.yaml");

@@ -28,7 +28,7 @@ fn replicas_are_one(host: &HostCluster) -> anyhow::Result<()> {
     for file in ["site-r-1", "site-r-2"] {
         let mut agent = site.agent_as("site-r", file, &body)?;
         agent.printed("tunnel established")?;
-        agent.printed("the virtual cluster is founded")?;
+        agent.printed("the virtual cluster is provisioned")?;
         agents.push(agent);
     }
     let kubeconfig = site.file("shared.kubeconfig");

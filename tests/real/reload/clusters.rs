@@ -85,7 +85,7 @@ impl World {
         let site = Site::start(&[&entry(STAYS)], &[STAYS])?;
         let host = format!("host: {{kubeconfig: {}}}", host.agent_kubeconfig().display());
         let mut agent = site.agent(AGENT, &format!("{host}\n{}", slices(&[(STAYS, "hangzhou")])))?;
-        agent.printed("the virtual cluster is founded")?;
+        agent.printed("the virtual cluster is provisioned")?;
         agent.printed("tunnel established")?;
         let (server_file, agent_file) = (site.file("server.yaml"), site.file(&format!("{AGENT}.yaml")));
         Ok(Self { site, agent, server_file, agent_file })

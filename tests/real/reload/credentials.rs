@@ -27,7 +27,7 @@ pub(super) fn are_replaced_under_a_watch(host: &HostCluster) -> anyhow::Result<(
         Nodes::Location("beijing").entry(CLUSTER)
     );
     let mut agent = site.agent(AGENT, &body)?;
-    agent.printed("the virtual cluster is founded")?;
+    agent.printed("the virtual cluster is provisioned")?;
     agent.printed("tunnel established")?;
     let kubectl = mint(&site, "before")?;
     let mut watch = Watch::start(&kubectl)?;

@@ -44,7 +44,7 @@ pub(super) fn of_clusters_that_left_stay_theirs(host: &HostCluster) -> anyhow::R
     let (later, left) = ("heir", "late-heir");
     let site = Site::start(&[&entry(later), &entry(left)], &[later, left])?;
     let mut agent = start(&site, host, &[left])?;
-    agent.printed("the virtual cluster is founded")?;
+    agent.printed("the virtual cluster is provisioned")?;
     let theirs = kubectl(&site, left)?;
     eventually(IN_FORCE, || theirs.ok(&["create", "namespace", "shop"]).map(drop))?;
     theirs.ok(&["create", "configmap", "kept", "-n", "shop"])?;

@@ -207,7 +207,7 @@ impl<'h> World<'h> {
         let site = Site::start(&[&entry], &[CLUSTER])?;
         let kubeconfig = format!("host: {{kubeconfig: {}}}", host.agent_kubeconfig().display());
         let mut agent = site.agent(AGENT, &format!("{kubeconfig}\n{}", slice("")))?;
-        agent.printed("the virtual cluster is founded")?;
+        agent.printed("the virtual cluster is provisioned")?;
         agent.printed("tunnel established")?;
         let file = site.file(&format!("{CLUSTER}.kubeconfig"));
         let (config, output) = (site.file("server.yaml"), file.to_str().context("a path")?);

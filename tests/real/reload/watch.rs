@@ -21,7 +21,7 @@ impl Watch {
     pub(super) fn start(kubectl: &Kubectl) -> anyhow::Result<Self> {
         // What the list before the watch shows says that it has begun.
         let create = || kubectl.ok(&["create", "configmap", "seen-0", "-n", "default"]);
-        // A cluster that was just founded has its rights a moment later.
+        // A cluster that was just provisioned has its rights a moment later.
         eventually(kubectl::SOON, create)?;
         let mut child = kubectl.start(&["get", "configmaps", "-n", "default", "--watch", "-o", "name"])?;
         let lines = BufReader::new(child.stdout.take().context("no stdout")?).lines();
