@@ -242,14 +242,14 @@ servingCA     2026-05-11T12:00:00Z   10d
     }
 
     #[test]
-    fn what_is_no_status_is_said() {
+    fn a_document_that_is_not_a_status_is_reported() {
         let refused = |document: Value| Status::read(&document).err().unwrap().to_string();
         assert!(refused(json!({"apiVersion": "atoll.dev/v9", "kind": "ServerStatus"})).contains("v9"));
         assert!(refused(json!({"apiVersion": "atoll.dev/v1alpha1", "kind": "Pod"})).contains("Pod"));
     }
 
     #[test]
-    fn nobody_at_home_and_a_wrong_url_are_told_apart() {
+    fn a_missing_server_and_a_wrong_url_have_different_errors() {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let ask = |admin: &str| {
             let args = Args { admin: admin.parse().unwrap(), output: Format::Table };

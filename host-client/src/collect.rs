@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_collected_is_charged_while_it_is_held() {
+    async fn a_collected_body_is_charged_while_it_is_held() {
         let budget = FairBudget::new(24, 12);
         let share = budget.share();
         let chunks = |count| Chunks(VecDeque::from(vec![&b"abc"[..]; count]));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_long_is_read_on_within_bounds() {
+    async fn a_long_body_is_drained_within_bounds() {
         let mut body = Chunks(VecDeque::from([&b"abc"[..]; 10]));
         assert!(matches!(collect(&mut body, 5).await, Err(TooLarge::TooLarge(5))));
         assert_eq!(body.0.len(), 8);

@@ -105,7 +105,7 @@ mod tests {
     use crate::*;
 
     #[test]
-    fn what_kubeconfigs_hold_is_understood() {
+    fn usual_kubeconfigs_are_accepted() {
         for (text, host, port, prefix) in [
             ("https://127.0.0.1:6443", "127.0.0.1", 6443, ""),
             ("https://api.example.com/", "api.example.com", 443, ""),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_guessed_is_refused() {
+    fn ambiguous_addresses_are_refused() {
         for text in [
             "",
             "10.0.0.1:6443",

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_refused() {
+    fn a_token_that_cannot_be_sent_is_refused() {
         assert_eq!(Bearer::read_file(b" \n").unwrap_err(), TokenError::Empty);
         assert_eq!(Bearer::read_file(b"a\nb").unwrap_err(), TokenError::Characters);
         assert_eq!(Bearer::read_file(b"\xff").unwrap_err(), TokenError::Characters);

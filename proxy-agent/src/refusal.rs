@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_can_read_is_shown_to_everybody() {
+    fn only_malformed_bodies_are_sent_to_every_server() {
         let malformed = rewrite::json::Malformed { offset: 0, defect: rewrite::json::Defect::UnexpectedEnd };
         assert_eq!(refused(Reason::Malformed(malformed)).1, DryRunScope::AnyServer);
         for reason in [Reason::Duplicate, Reason::Wrapped, Reason::WrongType { expected: "a string" }] {

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_sealed() {
+    fn invalid_tokens_are_distinguished() {
         let seal = Seal::new().unwrap();
         for nonsense in ["", "nonsense", "!!!", "bnVsbA", &"A".repeat(4000)] {
             assert_eq!(seal.open(nonsense, ""), Err(Unopened::Nonsense), "{nonsense}");

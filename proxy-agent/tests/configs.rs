@@ -37,7 +37,7 @@ fn every_key_is_there_and_explained() {
 }
 
 #[test]
-fn what_is_called_a_default_is_one() {
+fn documented_defaults_are_the_defaults() {
     let example = read(EXAMPLE);
     let least = read(&format!(
         "apiVersion: {}\nkind: {}\nservers: [a:1]\nidentity: {{certificate: a, key: b, serverCA: c}}\n\

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_right_that_is_not_given_is_not_asked_for_all_the_time() {
+    async fn a_missing_right_is_not_requested_continuously() {
         let (host, rights) = host();
         host.lock().reviews_behind = u32::MAX;
         assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotGiven)));

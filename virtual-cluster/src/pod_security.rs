@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_patch_asks_for_is_followed() {
+    fn the_labels_of_a_patch_take_effect() {
         let mut labels = corrected(&json!({}), Some(Level::Baseline));
         labels[ASKED] = json!("restricted");
         assert!(!Posture::of(&labels).is_right(Some(Level::Baseline)));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gets_a_stricter_level_is_warned() {
+    fn a_client_with_a_stricter_level_is_warned() {
         let warned = |asked: Value| warning(&asked, Level::Baseline);
         for asked in [json!({}), json!({ASKED: "baseline"}), json!({ASKED: "restricted", ASKED_VERSION: "latest"})] {
             assert_eq!(warned(asked.clone()), None, "{asked}");

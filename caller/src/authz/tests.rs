@@ -105,7 +105,7 @@ async fn every_part_of_a_question_counts() {
 }
 
 #[tokio::test]
-async fn a_denial_is_said_in_virtual_names() {
+async fn a_denial_has_virtual_names() {
     let access = Authorizer::new(Fake::allowing(&[]));
     let eve = caller("eve").await;
     for (namespace, place) in [("atoll-root-ke", "at the cluster scope"), ("edge-ke", r#"in the namespace "edge""#)] {
@@ -131,7 +131,7 @@ async fn a_host_that_fails_is_503_and_nothing_is_remembered() {
 }
 
 #[tokio::test]
-async fn paths_are_for_whom_they_are_for() {
+async fn each_path_has_its_class() {
     let rule = NonResourceRule { verbs: vec!["get".into()], non_resource_urls: vec!["*".into()] };
     let rules = Rules { non_resource_rules: vec![rule], ..Rules::default() };
     let generous = Authorizer::new(Arc::new(Fake { rules, ..Fake::default() }));

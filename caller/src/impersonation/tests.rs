@@ -81,7 +81,7 @@ async fn a_denial_names_what_is_missing() {
 }
 
 #[tokio::test]
-async fn a_service_account_is_asked_for_in_its_namespace_and_has_its_groups() {
+async fn a_service_account_is_checked_in_its_namespace_and_has_its_groups() {
     let allowed = ["serviceaccounts./ bob in edge-ke"];
     let caller = acting(&allowed, &[("impersonate-user", "system:serviceaccount:edge:bob")]).await.unwrap();
     assert_eq!(caller.virtual_name(), "system:serviceaccount:edge:bob");
@@ -99,7 +99,7 @@ async fn a_service_account_is_asked_for_in_its_namespace_and_has_its_groups() {
 }
 
 #[tokio::test]
-async fn a_service_account_of_others_is_nobody() {
+async fn a_service_account_of_another_cluster_is_refused() {
     for namespace in ["edge-ke", "kube-system", "elsewhere", "atoll-root", "edge-hz"] {
         let name = format!("system:serviceaccount:{namespace}:bob");
         let allowed: Vec<_> = ["atoll-root-ke", "edge-ke", "edge-hz", "kube-system"]
@@ -130,7 +130,7 @@ async fn implied_groups_are_an_api_servers() {
 }
 
 #[test]
-fn parts_of_nobody_are_a_bad_request() {
+fn parts_without_a_user_are_a_bad_request() {
     for lines in [
         &[("impersonate-group", "a")][..],
         &[("impersonate-uid", "a")],

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_soon_is_told_in_time() {
+    fn certificates_that_expire_soon_are_reported_in_time() {
         let ((year, end), (week, week_end)) = (facts(365), facts(7));
         let at = |certificate, now| Validity::of(&[certificate], now);
         assert_eq!(at(&year, end - 31 * DAY), Validity::Good);

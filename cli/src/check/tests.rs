@@ -69,7 +69,7 @@ physicalClusters: [{name: branch-7, apiServer: 10.2.0.1:6443}]
 ";
 
 #[test]
-fn what_is_right_is_said_to_be() {
+fn a_correct_file_is_reported_as_correct() {
     let world = World::new(400 * DAY);
     for text in [SERVER.to_owned(), AGENT.to_owned(), format!("{SERVER}---\n{AGENT}---\nkind: Other\n")] {
         assert_eq!(world.check(&text), (vec!["c.yaml: no mistakes, no warnings".to_owned()], true));

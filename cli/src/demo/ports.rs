@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn all_ports_that_are_taken_are_said() {
+    fn all_taken_ports_are_reported() {
         let held: Vec<_> = (0..2).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
         let ports: Vec<_> = held.iter().map(|held| held.local_addr().unwrap().port()).collect();
         let mut wanted = Ports::choose(Some(PortBase::Free)).unwrap();

@@ -20,7 +20,7 @@ fn prepare(dir: &Path, host: &Host) -> anyhow::Result<Files> {
 }
 
 #[tokio::test]
-async fn what_it_writes_is_what_the_binaries_read() {
+async fn the_binaries_read_the_written_files() {
     let dir = tempfile::tempdir().unwrap();
     let host = given(dir.path()).await;
     let files = prepare(dir.path(), &host).unwrap();
@@ -51,7 +51,7 @@ async fn a_second_start_keeps_the_authorities() {
 }
 
 #[tokio::test]
-async fn missing_nodes_are_said_with_what_to_do() {
+async fn missing_nodes_are_reported_with_a_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let host = given(dir.path()).await;
     let files = prepare(dir.path(), &host).unwrap();

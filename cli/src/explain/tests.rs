@@ -57,7 +57,7 @@ fn explain(words: &[&str]) -> anyhow::Result<(String, bool)> {
 }
 
 #[test]
-fn a_list_is_told_from_end_to_end() {
+fn a_list_is_explained_completely() {
     let url = "https://x/clusters/ke-beijing/api/v1/pods?fieldSelector=metadata.namespace%3Dedge";
     let (text, sent) = explain(&["--cluster", "ke-beijing", "--user", "jane", "GET", url]).unwrap();
     let expected = "\
@@ -84,7 +84,7 @@ fn a_url_without_a_slash_is_refused() {
 }
 
 #[test]
-fn objects_are_told_field_by_field() {
+fn objects_are_explained_field_by_field() {
     let (text, sent) = explain(&["--cluster", "ke-beijing", "-f", "OBJECTS"]).unwrap();
     assert!(sent, "{text}");
     for line in [
@@ -103,7 +103,7 @@ fn objects_are_told_field_by_field() {
 }
 
 #[test]
-fn a_refusal_is_told_and_ends_with_one() {
+fn a_refusal_is_explained_and_exits_with_one() {
     let url = "/api/v1/nodes/beijing-1";
     let (text, sent) = explain(&["--cluster", "ke-beijing", "DELETE", url]).unwrap();
     assert!(!sent && text.contains("refuses:      403 Forbidden: "), "{text}");
@@ -111,7 +111,7 @@ fn a_refusal_is_told_and_ends_with_one() {
 }
 
 #[test]
-fn clusters_that_are_not_virtual_are_said_to_be_none() {
+fn clusters_that_are_not_virtual_are_refused() {
     let physical = explain(&["--cluster", "branch-7", "GET", "/api"]).unwrap_err().to_string();
     assert!(physical.contains("byte for byte"), "{physical}");
     let unknown = explain(&["--cluster", "x", "GET", "/api"]).unwrap_err().to_string();

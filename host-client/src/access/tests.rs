@@ -150,7 +150,7 @@ async fn a_kubeconfig_may_change_altogether() {
 }
 
 #[tokio::test]
-async fn an_api_server_that_could_be_anybody_gets_nothing() {
+async fn an_unverified_api_server_gets_no_request() {
     let (tasks, directory) = (Tasks::new(), TempDir::new().unwrap());
     let server = EchoServer::start(&tasks).await;
     let mut config = server.kubeconfig(&directory, "{token: secret}");
@@ -168,7 +168,7 @@ async fn an_api_server_that_could_be_anybody_gets_nothing() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_told_at_start() {
+async fn an_unusable_configuration_is_reported_at_start() {
     let (tasks, directory) = (Tasks::new(), TempDir::new().unwrap());
     let reloader = Reloader::new(Reloader::DEFAULT_PERIOD);
     let open = |config: &config::Host| Host::open(config, &reloader, tasks.clone()).unwrap_err();

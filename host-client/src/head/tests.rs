@@ -59,7 +59,7 @@ fn an_upgrade_keeps_its_protocols() {
 }
 
 #[test]
-fn what_is_no_path_is_refused() {
+fn an_invalid_path_is_refused() {
     for target in ["*", "example.com:443"] {
         let request = Request::options(target);
         assert_eq!(Head::plain(parts(request), &Kind::Empty).unwrap_err(), InvalidRequest::Target);

@@ -80,7 +80,7 @@ async fn after_goaway_streams_end_in_peace_and_new_ones_go_elsewhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_lies_beyond_a_goaway_is_sent_again() {
+async fn a_request_beyond_a_goaway_is_sent_again() {
     let (_world, mut server, host, _tasks) = one(100);
     server.behave(Behaviour::Raw);
     let sending = send(&host, post(full("{}")));
@@ -139,7 +139,7 @@ async fn the_next_request_after_a_kill_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_on_its_way_goes_again_only_if_it_reads() {
+async fn a_request_in_flight_is_sent_again_only_if_it_reads() {
     let (_world, mut a, mut b, host, _tasks) = two();
     let (reading, _asked) = ask(&host, &mut a, "/read").await;
     let writing = send(&host, post(full("{}")));

@@ -59,7 +59,7 @@ fn everything_may_be_inline_and_in_json() {
 }
 
 #[test]
-fn what_would_be_insecure_or_guessed_is_refused() {
+fn insecure_or_ambiguous_kubeconfigs_are_refused() {
     let ca = format!("certificate-authority-data: {CA}");
     let with = |more: &str| server(&format!("{ca}, {more}"));
     let refused = |cluster: &str, user: &str| read(cluster, user).unwrap_err().to_string();
@@ -92,7 +92,7 @@ fn what_would_be_insecure_or_guessed_is_refused() {
 }
 
 #[test]
-fn what_is_named_must_be_there() {
+fn named_entries_must_exist() {
     for (text, expected) in [
         ("clusters: null\nusers: null\ncontexts: null\n", KubeconfigError::NoContext),
         ("current-context: ''", KubeconfigError::NoContext),

@@ -18,7 +18,7 @@ fn paths_are_relative_to_the_file() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_line() {
+fn every_mistake_is_reported_with_its_line() {
     let yaml = "servers: []
 virtualClusters:
 - {name: a, nodeSelector: {}}

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_url_that_is_none_is_said() {
+    fn an_invalid_proxy_url_is_reported() {
         assert!(Egress::new(Some("https//proxy"), None).is_err());
         assert!(Egress::new(Some(""), None).unwrap().for_host("x").is_none());
         assert!(!format!("{:?}", Egress::new(Some("http://u:hunter2@p:1"), None)).contains("hunter2"));

@@ -45,7 +45,7 @@ async fn a_silent_host_is_not_waited_for_in_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_read_is_known_while_the_host_is_silent() {
+async fn the_last_result_is_used_while_the_host_does_not_respond() {
     let world = World::default();
     let mut server = world.server("a", 100);
     let discovery = discovery(&world, &server);

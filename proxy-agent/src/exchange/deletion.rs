@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn preconditions_are_met_or_told() {
+    fn preconditions_are_met_or_reported() {
         let deletion = Deletion(json!({"preconditions": {"uid": "u", "resourceVersion": "7"}}));
         assert_eq!(deletion.unmet(&json!({"uid": "u", "resourceVersion": "7"})), None);
         let unmet = deletion.unmet(&json!({"uid": "u", "resourceVersion": "8"})).unwrap();

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_that_can_be_read_is_refused() {
+    fn an_object_without_a_readable_name_is_refused() {
         let path = format!("/apis/{GROUP}/v1/namespaces/edge/rolebindings");
         let info = RequestInfo::parse(&Method::POST, &path, None).unwrap();
         let Target::Resource(request) = info.target() else { panic!("{path} is a resource") };

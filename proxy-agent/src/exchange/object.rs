@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_host_would_not_take_is_not_kept() {
+    fn a_body_that_is_too_long_for_the_host_is_not_kept() {
         let mut mapped = Mapped::with_room_for(0);
         for _ in 0..MAX_REQUEST / 1024 {
             mapped.emit(vec![b'a'; 1024].into());

@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_after_the_validation_does_not_decide() {
+    fn checks_after_the_validation_do_not_decide() {
         let webhook = "admission webhook \"a.example.com\"";
         for said in ["denied the request: no", "does not support dry run"] {
             assert_eq!(judged(&Status::bad_request(format!("{webhook} {said}"))), Verdict::Passed);

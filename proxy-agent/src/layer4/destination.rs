@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_destination() {
+    fn invalid_destinations_are_refused() {
         for bad in ["", "10.2.0.0/16", "10.2.0.0/33:1", "10.2.0.0/16:0", "10.2.0.0", "*:22", "/8:22"] {
             assert_eq!(bad.parse::<Destination>(), Err(InvalidDestination), "{bad}");
         }

@@ -35,7 +35,7 @@ mod tests {
     const GROUP: &str = "rbac.authorization.k8s.io";
 
     #[test]
-    fn a_status_is_about_what_was_asked_for() {
+    fn a_status_names_the_requested_resource() {
         let resource = |resource| GroupResource { group: GROUP, resource };
         let (host, shown) = (resource("rolebindings"), resource("clusterrolebindings"));
         assert_eq!(as_cluster_binding(Status::not_found(host, "b")), Status::not_found(shown, "b"));

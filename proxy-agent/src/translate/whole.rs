@@ -141,7 +141,7 @@ mod tests {
 
     /// The length of a refusal shows its cost for the host. So it counts even if there is no memory for the refusal.
     #[tokio::test]
-    async fn what_is_not_collected_is_counted() {
+    async fn a_drained_body_is_counted() {
         let budget = FairBudget::new(24, 12);
         let share = || budget.share();
         let memory = Memory { bodies: share(), lists: share(), watches: share(), heads: share() };

@@ -110,7 +110,7 @@ async fn a_host_without_policies_is_served_if_that_is_accepted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_in_force_is_not_forgotten_when_the_host_is_away() {
+async fn policies_stay_in_force_while_the_host_is_down() {
     let host = host(&["validatingadmissionpolicies"]);
     host.lock().failing = 1;
     let (policies, _running) = run(&host, Accepted::default());
@@ -122,7 +122,7 @@ async fn what_is_in_force_is_not_forgotten_when_the_host_is_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_served_before_policies_are_enforced() {
+async fn no_cluster_is_served_before_policies_are_enforced() {
     let host = host(&["validatingadmissionpolicies"]);
     host.lock().policies_behind = 5;
     let (policies, _running) = run(&host, Accepted::default());

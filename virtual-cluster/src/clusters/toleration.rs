@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_api_server_accepts_is_accepted() {
+    fn tolerations_of_the_api_server_are_accepted() {
         for value in [
             json!({"key": "node-role.kubernetes.io/edge"}),
             json!({"key": "edge", "value": "yes", "effect": "NoSchedule"}),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_refuses_is_refused() {
+    fn tolerations_that_the_api_server_refuses_are_refused() {
         for value in [
             json!([]),
             json!({"keys": "edge"}),

@@ -138,7 +138,7 @@ mod tests {
         }
 
         #[test]
-        fn what_we_would_name_we_recognise(cluster in "[a-z]([a-z0-9-]{0,40}[a-z0-9])?", name in "[a-z]([a-z0-9-]{0,61}[a-z0-9])?") {
+        fn names_that_we_derive_are_recognised(cluster in "[a-z]([a-z0-9-]{0,40}[a-z0-9])?", name in "[a-z]([a-z0-9-]{0,61}[a-z0-9])?") {
             let wanted = (ClusterName::new(&cluster).unwrap(), VirtualNamespace::new(&name).unwrap());
             let host = HostNamespace::derive(&wanted.1, &wanted.0);
             prop_assume!(!host.is_root());

@@ -34,7 +34,7 @@ async fn settle() {
 }
 
 #[tokio::test]
-async fn nothing_is_shown_before_everything_was_told() {
+async fn the_index_is_empty_before_the_first_list_is_complete() {
     let namespaces = Namespaces::new([cluster()]);
     let (host, events) = mpsc::channel(8);
     let script = async {
@@ -77,7 +77,7 @@ async fn nothing_is_shown_before_everything_was_told() {
 }
 
 #[tokio::test]
-async fn who_is_too_slow_looks_at_everything() {
+async fn a_slow_subscriber_checks_everything() {
     let namespaces = Namespaces::new([cluster()]);
     let mut events = namespaces.subscribe();
     for version in 1..=u64::try_from(BACKLOG).unwrap() + 1 {

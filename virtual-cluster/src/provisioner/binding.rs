@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_made_needs_no_repair() {
+    fn our_own_bindings_need_no_repair() {
         let (mirror, stored) = stored();
         assert_eq!(mirror.repair(&found(&stored)), Repair::Nothing);
         assert!(is_mirror(&found(&stored)));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_changed_is_made_anew() {
+    fn an_immutable_binding_is_created_again() {
         let (mirror, stored) = stored();
         let mut other_role = stored.clone();
         other_role["roleRef"]["name"] = json!("view");

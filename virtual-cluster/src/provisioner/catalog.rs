@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_earlier_undoes_nothing() {
+    fn an_earlier_read_undoes_nothing() {
         let (cluster, mut catalog) = catalog();
         catalog.tell(&cluster, Event::There(&binding("a", "admin", 5)));
         catalog.complete(&cluster);

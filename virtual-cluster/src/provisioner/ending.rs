@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn mirrors_stay_while_anybody_may_need_them() {
+    fn mirrors_stay_while_they_may_be_needed() {
         let changes: [fn(&mut Value); 6] = [
             |namespace| namespace["metadata"] = json!({}),
             |namespace| namespace["metadata"]["finalizers"] = json!(["example.com/wait"]),

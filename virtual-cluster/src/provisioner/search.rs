@@ -38,7 +38,7 @@ mod tests {
     use crate::namespaces::{Annotations, Namespaces};
 
     #[tokio::test]
-    async fn what_another_agent_made_is_found() {
+    async fn namespaces_of_another_agent_are_found() {
         let host = FakeHost::new();
         let cluster: rewrite::ClusterName = "ke".parse().unwrap();
         let namespaces = Arc::new(Namespaces::new([cluster.clone()]));

@@ -86,7 +86,7 @@ async fn a_virtual_cluster_is_provisioned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_of_somebody_else_is_not_adopted() {
+async fn a_namespace_of_another_owner_is_not_adopted() {
     let host = FakeHost::new();
     host.put(&at("default-vc"), json!({"metadata": {"name": "default-vc", "labels": {"theirs": "1"}}}));
     let provisioner = agent(&host);
@@ -105,7 +105,7 @@ async fn a_namespace_of_somebody_else_is_not_adopted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_fails_is_asked_again() {
+async fn a_failed_host_is_tried_again() {
     let host = FakeHost::new();
     host.lock().failing = 8;
     let provisioner = agent(&host);

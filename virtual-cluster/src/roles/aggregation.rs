@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_fails_is_tried_again_ever_more_rarely() {
+    async fn failures_are_retried_with_back_off() {
         let host = FakeHost::new();
         let [sum, part] = roles(1);
         let sum = stored(&host, sum);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_too_much_is_not_written() {
+    async fn rules_that_exceed_the_limits_are_not_written() {
         let host = FakeHost::new();
         let [sum, part] = roles(10_001);
         host.put(PATH, sum.clone());

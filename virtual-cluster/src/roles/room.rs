@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_too_much_has_no_room() {
+    fn a_write_that_exceeds_the_quota_is_refused() {
         let (ke, other): (ClusterName, ClusterName) = ("ke".parse().unwrap(), "other".parse().unwrap());
         let large = MOST / 4;
         let roles = Roles::with([role("a", large), role("b", large), role("c", large)]);

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_changes_nothing() {
+    fn an_invalid_object_changes_nothing() {
         let roles = Roles::default();
         for rule in ["", "{", r#"{"clusterRoleSelectors":[{"matchExpressions":[{"key":"a","operator":"Like"}]}]}"#] {
             put(&roles, "vc:ke:sum", &json!({}), Some(rule), &about("pods"));

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_or_heavy_is_large() {
+    fn long_or_heavy_bodies_are_large() {
         let bodies = [
             (0, 0),
             (LARGE_LENGTH, MEDIUM_WEIGHT),

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_none_has_no_such_resources() {
+    fn a_cluster_without_the_definition_lacks_its_resources() {
         let definitions = Definitions::default();
         let gears = GroupResource { group: "example.com", resource: "gears" };
         let had = |annotations: Value| {

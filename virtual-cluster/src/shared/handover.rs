@@ -80,7 +80,7 @@ mod tests {
     use host_client::api::Change;
 
     #[tokio::test(start_paused = true)]
-    async fn what_somebody_else_manages_is_handed_over() {
+    async fn a_definition_with_another_manager_is_handed_over() {
         let host = FakeHost::new();
         let path = format!("{DEFINITIONS}/gears.example.com");
         let definition = |managers: Value| {

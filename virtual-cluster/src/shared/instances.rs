@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn in_namespaces_of_nobody_they_are_outside() {
+    async fn instances_in_namespaces_without_an_owner_belong_to_the_operator() {
         let host = FakeHost::new();
         let definition = definition("Namespaced", &["ke"]);
         for (name, cluster) in [("a-ke", "ke"), ("a-hz", "hz"), ("forged", "ke")] {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_served_has_no_path() {
+    fn instances_that_are_not_served_have_no_path() {
         let mut unserved = definition("Cluster", &[]).value().clone();
         unserved["spec"]["versions"] = json!([{"name": "v1", "served": false}]);
         assert_eq!(Instances::of(&HostObject::new(unserved)), None);

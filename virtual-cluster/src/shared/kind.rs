@@ -92,7 +92,7 @@ mod tests {
     use crate::policy::{Class, class};
 
     #[test]
-    fn what_can_be_written_is_shared() {
+    fn writable_kinds_are_shared() {
         for kind in Kind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
             assert_eq!(Kind::of(kind.resource()), Some(kind));

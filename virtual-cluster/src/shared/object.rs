@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn who_manages_a_part_owns_it() {
+    fn a_manager_of_a_part_owns_the_object() {
         let managed = |entry: Value| {
             let own = json!({"manager": "atoll:ke:kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}});
             let metadata = json!({"labels": {SHARED_LABEL: ""}, "managedFields": [own, entry]});
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_over_is_seen_by_all() {
+    fn all_clusters_see_a_definition_after_its_handover() {
         let mut host = object(&json!({}));
         host.mark();
         host.join(
@@ -455,7 +455,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_joins_can_be_read_and_leaves_others_alone(
+        fn joining_changes_no_other_overlay(
             labels in proptest::collection::btree_map("\\PC{0,6}", "\\PC{0,6}", 0..4),
             pending_change in proptest::option::of("[a-f0-9]{4}"),
         ) {

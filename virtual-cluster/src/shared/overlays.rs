@@ -177,7 +177,7 @@ mod tests {
     use crate::provisioner::testing::FakeHost;
 
     #[tokio::test]
-    async fn what_is_stored_is_read_until_it_is_removed() {
+    async fn a_stored_overlay_is_read_until_it_is_removed() {
         let (host, overlays) = (FakeHost::new(), Overlays::default());
         let ke: ClusterName = "ke".parse().unwrap();
         host.put("/api/v1/namespaces/atoll-root-ke", json!({"metadata": {"name": "atoll-root-ke"}}));

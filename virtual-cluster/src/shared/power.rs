@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_call_nobody_and_take_no_reserved_group() {
+    fn definitions_have_no_webhook_and_no_reserved_group() {
         let definition =
             |group: &str, strategy: &str| json!({"spec": {"group": group, "conversion": {"strategy": strategy}}});
         let allowed_groups = vec!["gateway.networking.k8s.io".to_owned().into(), "atoll.dev".to_owned().into()];

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matches_a_role_of_a_virtual_cluster_is_told() {
+    fn selectors_that_match_roles_of_virtual_clusters_are_reported() {
         let without = |key: &str| json!({"matchExpressions": [{"key": key, "operator": "DoesNotExist"}]});
         for selectors in [
             json!([{}]),

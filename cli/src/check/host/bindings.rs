@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_in_is_known_by_all_of_it() {
+    fn built_in_bindings_are_recognised_by_all_fields() {
         let group = |name| ("Group", name);
         let everybody = [group("system:authenticated"), group("system:unauthenticated")];
         assert_eq!(

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_come_in_by_a_label_of_tenants() {
+    fn policies_that_admit_by_labels_of_tenants_are_reported() {
         let policy = |peer: Value| {
             let ingress = json!([{}, {"from": [{"podSelector": {}}, peer]}]);
             json!({"metadata": {"name": "p", "namespace": "monitoring"}, "spec": {"ingress": ingress}})

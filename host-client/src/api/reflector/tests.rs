@@ -81,7 +81,7 @@ async fn a_list_and_then_what_happens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_went_unseen_is_told_after_410() {
+async fn missed_changes_are_returned_after_410() {
     for in_the_watch in [true, false] {
         let (mut server, api, _tasks) = api();
         let mut reflector = api.reflect("/x", Selection::default());
@@ -133,7 +133,7 @@ async fn failures_are_waited_out_where_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_understood_is_listed_anew() {
+async fn invalid_events_cause_a_new_list() {
     for nonsense in
         ["[1]\n", "{\"type\":\"NEW\",\"object\":{}}\n", "{\"type\":\"ADDED\",\"object\":{\"metadata\":{}}}\n"]
     {

@@ -69,7 +69,7 @@ async fn shared_cluster_roles_keep_their_names_and_others_are_the_cluster_s() {
 
 /// Between the dry run and the write, somebody else may have changed what the caller is checked against.
 #[tokio::test]
-async fn what_is_written_of_rbac_is_the_version_that_was_checked() {
+async fn the_checked_version_of_rbac_objects_is_written() {
     let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/mine";
     let binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/mine";
     let role = r#"{"metadata":{"name":"mine"},"rules":[]}"#;
@@ -130,7 +130,7 @@ async fn refusals_are_the_agent_s() {
 }
 
 #[tokio::test]
-async fn what_acts_on_the_whole_host_is_not_shown() {
+async fn objects_that_act_on_the_whole_host_are_hidden() {
     let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     for (query, selector) in [
         ("", "metadata.name=taken.by.somebody.else"),
@@ -146,7 +146,7 @@ async fn what_acts_on_the_whole_host_is_not_shown() {
 }
 
 #[tokio::test]
-async fn what_depends_on_the_host_is_said_to() {
+async fn a_dependency_on_the_host_is_reported() {
     let patch = r#"[{"op":"remove","path":"/spec/template/spec/nodeSelector"}]"#;
     let config: ProxyAgentConfiguration = ops::config::parse(CONFIG, Path::new("c.yaml")).unwrap();
     let who = Identity { user: "jane".into(), groups: Vec::new(), uid: None, credential: None };

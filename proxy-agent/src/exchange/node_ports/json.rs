@@ -115,7 +115,7 @@ mod tests {
     const KEY: &str = "atoll.dev/asked-node-port.80.tcp";
 
     #[test]
-    fn what_was_read_can_be_put_back() {
+    fn a_service_can_be_written_as_it_was_read() {
         let read = service(&json!({"a": "b", "atoll.dev/node-ports": "30080=31080"}), [30080.into(), 30081.into()]);
         let host = service(&json!({"a": "b", KEY: "30080"}), [31080.into(), 30081.into()]);
         assert_eq!(mapped(ports(&[]), Form::Whole, &read), host);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn another_port_is_tried_as_it_is_asked_for() {
+    fn another_port_is_first_tried_as_requested() {
         let requested = service(&json!({"a": "b"}), [30082.into(), 30081.into()]);
         assert_eq!(mapped(ports(&[]), Form::Whole, &requested), requested);
         let kept = service(&json!({"a": "b", KEY: "30082"}), [31080.into(), 30081.into()]);

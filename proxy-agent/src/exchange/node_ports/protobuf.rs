@@ -230,7 +230,7 @@ mod tests {
     const HEALTH: &str = "atoll.dev/asked-node-port.health-check";
 
     #[test]
-    fn what_was_asked_for_is_kept_beside() {
+    fn the_requested_port_is_recorded() {
         let mut ports = Ports::new(None, BTreeSet::from([30053, 30090]), false);
         let requested = service(
             &[("a", "b"), (TCP, "1"), ("atoll.dev/node-ports", "1=2")],
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_has_given_can_be_read() {
+    fn ports_that_the_host_has_chosen_can_be_read() {
         let body = service(&[(TCP, "30053"), (HEALTH, "30090")], [Some(31053), Some(0)], Some(31090));
         let said = json!({
             "metadata": {"annotations": {TCP: "30053", HEALTH: "30090"}},

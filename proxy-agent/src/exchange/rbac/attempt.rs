@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_rules_about_paths_is_bounded() {
+    fn the_message_about_path_rules_is_bounded() {
         // Without the limit, these pairs would fill the memory.
         let same = json!({"verbs": vec!["get"; 100_000], "nonResourceURLs": vec!["/a"; 100_000]});
         let one = r#"{NonResourceURLs:["/a"], Verbs:["get"]}"#;

@@ -120,7 +120,7 @@ impl Question {
             About::Caller => None,
             About::Named => serde_json::from_slice::<Review<Subject>>(json)?.spec,
         };
-        Ok(Self { subject: subject.filter(Subject::names_anybody), resource, path })
+        Ok(Self { subject: subject.filter(Subject::has_subject), resource, path })
     }
 
     /// Field numbers as in `authorization/v1/generated.proto`. The specifications have the same numbers for the same
@@ -143,7 +143,7 @@ impl Question {
                 }
             }
         }
-        question.subject = Some(subject).filter(Subject::names_anybody);
+        question.subject = Some(subject).filter(Subject::has_subject);
         Ok(question)
     }
 }
@@ -156,7 +156,7 @@ impl Subject {
     }
 
     /// The host refuses a review without a user and without groups.
-    fn names_anybody(&self) -> bool {
+    fn has_subject(&self) -> bool {
         !self.user.is_empty() || self.groups.named > 0
     }
 }
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_is_nothing() {
+    fn absent_fields_are_empty() {
         for about in [About::Named, About::Caller] {
             for text in ["{}", r#"{"spec":null}"#, r#"{"spec":{"user":null,"groups":null,"resourceAttributes":null}}"#]
             {

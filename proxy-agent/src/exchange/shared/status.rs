@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_host_concludes_stays() {
+    fn fields_of_the_hosts_controllers_stay() {
         let condition = |kind: &str, reason: &str| json!({"type": kind, "reason": reason});
         let live = json!({
             "acceptedNames": {"kind": "Gear"},

@@ -245,7 +245,7 @@ async fn the_operators_stays_the_operators() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused() {
+async fn a_large_overlay_is_refused() {
     let world = World::new();
     known(&world).await;
     let mut large = class("ke", 1);
@@ -257,7 +257,7 @@ async fn what_is_too_large_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_not_listed_is_not_written() {
+async fn kinds_that_are_not_configured_are_not_written() {
     let world = World::new();
     known(&world).await;
     world.services.shared.exchange(&virtual_cluster::shared::config::SharedObjects::default());

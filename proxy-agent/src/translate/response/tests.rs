@@ -109,7 +109,7 @@ fn bookmark(version: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_of_whom_nothing_happens_is_told_the_version() {
+async fn a_client_without_events_gets_the_version() {
     let mut watched = Watched::new(Some(Beginning::Changes)).await;
     let begun = Instant::now();
     for version in ["5", "9"] {
@@ -134,7 +134,7 @@ async fn the_hosts_own_bookmarks_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_back_is_not_told_of() {
+async fn a_bookmark_does_not_include_held_events() {
     let mut watched = Watched::new(Some(Beginning::Changes)).await;
     watched.host.send(event("edge-hz", "5")).unwrap();
     assert_eq!(watched.next(14).await, Value::Null);
@@ -149,7 +149,7 @@ async fn what_is_held_back_is_not_told_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_told_within_the_state_nor_to_who_did_not_ask() {
+async fn no_bookmark_is_sent_within_the_initial_state_or_without_a_request() {
     for bookmarks in [None, Some(Beginning::State), Some(Beginning::MarkedState)] {
         let mut watched = Watched::new(bookmarks).await;
         watched.host.send(event("edge-hz", "5")).unwrap();

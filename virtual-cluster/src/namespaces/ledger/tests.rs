@@ -89,7 +89,7 @@ fn long() -> (VirtualNamespace, HostNamespace, HostNamespace) {
 }
 
 #[test]
-fn what_an_earlier_version_has_named_stays_unless_the_name_of_today_is_there() {
+fn names_of_an_earlier_version_stay_unless_the_current_name_exists() {
     let (name, today, former) = long();
     let claimed = |version| Record { claim: Some((cluster(), name.clone())), ..record(version, "u") };
     let mut ledger = complete();

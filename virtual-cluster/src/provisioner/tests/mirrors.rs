@@ -56,7 +56,7 @@ async fn a_mirror_that_is_deleted_or_changed_is_restored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_who_meddles_only_delays() {
+async fn concurrent_changes_only_delay() {
     standing(async |host| {
         let path = mirror_at("default-vc");
         host.lock().meddling = 12;
@@ -85,7 +85,7 @@ async fn a_binding_of_the_root_namespace_is_mirrored_as_long_as_it_is_there() {
 
 /// An agent whose watch is behind does not undo what another agent has done.
 #[tokio::test(start_paused = true)]
-async fn who_has_heard_less_undoes_nothing() {
+async fn an_older_source_undoes_nothing() {
     let host = FakeHost::new();
     let provisioner = agent(&host);
     let (source, mirror) = (binding_at("atoll-root-vc", "viewers"), binding_at("default-vc", "atoll:crb:viewers"));
@@ -114,7 +114,7 @@ async fn who_has_heard_less_undoes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_client_does_not_see_through_is_done_all_the_same() {
+async fn the_work_of_a_dropped_request_is_completed() {
     let host = FakeHost::new();
     let provisioner = agent(&host);
     with(&provisioner, async {
@@ -195,7 +195,7 @@ async fn requests_of_one_cluster_wait_for_each_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_hides_a_binding_behind_our_label() {
+async fn our_label_hides_no_binding_of_a_client() {
     standing(async |host| {
         let path = binding_at("default-vc", "mine");
         let mut mine = cluster_role_binding("mine");

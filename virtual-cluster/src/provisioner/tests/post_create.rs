@@ -39,7 +39,7 @@ async fn a_namespace_is_ready_when_its_client_hears_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_longer_than_a_second_for_rbac() {
+async fn no_request_waits_longer_than_a_second_for_rbac() {
     let host = FakeHost::new();
     let provisioner = agent(&host);
     with(&provisioner, async {
@@ -68,7 +68,7 @@ async fn a_birth_survives_a_host_that_hiccups() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_is_deleted_at_once_holds_nobody_up_for_long() {
+async fn a_namespace_that_is_deleted_at_once_delays_no_other() {
     let host = FakeHost::new();
     let provisioner = agent(&host);
     with(&provisioner, async {
@@ -82,7 +82,7 @@ async fn a_namespace_that_is_deleted_at_once_holds_nobody_up_for_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_of_nobody_gets_nothing() {
+async fn a_namespace_without_an_owner_gets_nothing() {
     let host = FakeHost::new();
     let provisioner = agent(&host);
     let mut foreign = namespace();

@@ -93,7 +93,7 @@ mod tests {
     use crate::shared::object::Overlay;
 
     #[tokio::test(start_paused = true)]
-    async fn what_nothing_points_to_goes() {
+    async fn orphans_are_deleted() {
         let (host, overlays) = (FakeHost::new(), Overlays::default());
         let ke: ClusterName = "ke".parse().unwrap();
         host.put("/api/v1/namespaces/atoll-root-ke", json!({"metadata": {"name": "atoll-root-ke"}}));

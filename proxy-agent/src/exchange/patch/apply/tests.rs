@@ -25,7 +25,7 @@ fn sent(owners: &[(&str, &str, &[&str])], spec: &Value) -> Value {
 }
 
 #[test]
-fn who_names_a_field_sends_the_guard_beside_it() {
+fn an_apply_with_the_field_contains_the_guard() {
     let ours = json!({"location": "beijing"});
     for (selector, whole) in [
         (json!({}), ours.clone()),
@@ -40,7 +40,7 @@ fn who_names_a_field_sends_the_guard_beside_it() {
 }
 
 #[test]
-fn only_who_would_remove_the_guard_sends_it_unasked() {
+fn only_an_apply_that_would_remove_the_guard_contains_it() {
     let both: &[&str] = &[SELECTOR, TOLERATIONS];
     let kept = json!({"nodeSelector": {"location": "beijing"}, "tolerations": []});
     // Also without a pod specification.
@@ -100,7 +100,7 @@ fn of_a_live_object_only_the_guard_is_read() {
 }
 
 #[test]
-fn what_only_the_host_can_read_is_refused() {
+fn an_object_that_only_the_host_can_read_is_refused() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for body in [r#"{"a": 1e999}"#, &deep] {
         let Err(Refusal::Status(status)) = parsed(body.as_bytes()) else { panic!("{body}") };
