@@ -184,7 +184,9 @@ impl<A: HostApi> Provisioner<A> {
         self.shared.provision_states.send_if_modified(|states| {
             let Some(before) = states.get_mut(cluster).filter(|before| **before != now) else { return false };
             match &now {
-                ProvisionState::Failed(reason) => warn!(%cluster, %reason, "the virtual cluster is not provisioned yet"),
+                ProvisionState::Failed(reason) => {
+                    warn!(%cluster, %reason, "the virtual cluster is not provisioned yet")
+                }
                 ProvisionState::Provisioned | ProvisionState::Pending => {
                     info!(%cluster, "the virtual cluster is provisioned");
                 }
