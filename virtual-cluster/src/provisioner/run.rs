@@ -185,7 +185,7 @@ impl<A: HostApi> Provisioner<A> {
             let Some(before) = states.get_mut(cluster).filter(|before| **before != now) else { return false };
             match &now {
                 ProvisionState::Failed(reason) => {
-                    warn!(%cluster, %reason, "the virtual cluster is not provisioned yet")
+                    warn!(%cluster, %reason, "the virtual cluster is not provisioned yet");
                 }
                 ProvisionState::Provisioned | ProvisionState::Pending => {
                     info!(%cluster, "the virtual cluster is provisioned");
