@@ -1,7 +1,7 @@
 //! Serves the streams that the proxy-server opens on one tunnel.
 //!
 //! A tunnel is on one [worker](ops::workers), and so are the streams of which every step is short. Others run on the main
-//! runtime, whose threads may block ([`place`]).
+//! runtime, whose threads may block (`place`).
 
 mod place;
 

@@ -165,7 +165,7 @@ impl Registry {
     }
 
     /// The tunnel of a cluster with the fewest streams. Among equal ones, they take turns, so that the requests of
-    /// clients that send one at a time are also distributed. On a worker, a tunnel of another one has to have [`REMOTE`]
+    /// clients that send one at a time are also distributed. On a worker, a tunnel of another one has to have `REMOTE`
     /// streams less to be taken.
     pub fn tunnel(&self, cluster: &ClusterName) -> Result<Arc<Tunnel>, NoAgent> {
         let served = self.served();

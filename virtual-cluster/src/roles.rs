@@ -7,7 +7,7 @@
 //! One watch serves all clusters. What is *not* here: the check whether a client may write a role (`exchange` in the
 //! agent).
 //!
-//! Reading order: [`Roles`], [`sum`] (computes aggregated rules), [`aggregation`] (writes them to the host),
+//! Reading order: [`Roles`], `sum` (computes aggregated rules), [`aggregation`] (writes them to the host),
 //! [`copies`], [`room`] (the quota).
 
 pub mod aggregation;

@@ -1,7 +1,7 @@
 //! Overlays that are too large for an annotation.
 //!
 //! The annotations of an object are limited to 256 KiB in total, which the operator and all virtual clusters share. So
-//! a large overlay is a ConfigMap in the root namespace of its virtual cluster, and the annotation is a [`Pointer`] to
+//! a large overlay is a ConfigMap in the root namespace of its virtual cluster, and the annotation is a [pointer](rewrite::pointer) to
 //! it. Such a ConfigMap never changes. A new overlay is a new ConfigMap, so a write to the object switches to it
 //! atomically.
 //!

@@ -4,7 +4,7 @@
 //! imports, re-exports and globs to the module that defines the item. What is *not* here: methods that are called on a
 //! value and what macros expand to, since neither is written as a path; and code that only tests compile.
 //!
-//! Reading order: [`unit`] (modules), [`read`](mod@read) (from files), [`condition`] (what only tests compile), [`imports`],
+//! Reading order: [`unit`](mod@unit) (modules), [`read`](mod@read) (from files), [`condition`] (what only tests compile), [`imports`],
 //! [`scope`] (what a name stands for), [`tokens`] (paths in macros), [`uses`](mod@uses) (who names whom), [`inherent`] (methods).
 
 mod condition;
