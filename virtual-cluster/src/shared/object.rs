@@ -453,6 +453,14 @@ mod tests {
         assert!(overlay.annotations.is_empty() && overlay.applied.len() == 1);
     }
 
+    /// Annotations on hosts have this form, whatever the field is called here.
+    #[test]
+    fn a_pending_change_keeps_its_stored_name() {
+        let overlay = Overlay { pending_change: Some("ab".into()), ..Overlay::default() };
+        assert_eq!(overlay.text(), r#"{"wish":"ab"}"#);
+        assert_eq!(serde_json::from_str::<Overlay>(&overlay.text()).unwrap(), overlay);
+    }
+
     proptest! {
         #[test]
         fn joining_changes_no_other_overlay(
