@@ -264,9 +264,10 @@ impl ApiRequest<'_> {
             // If the body was read, and becomes the response, the caller counts it.
             let body = body.inspect_err(|_| self.count_refusal_of(parts.status, read))?;
             let verdict = measures.judge(parts.status, &body);
-            if matches!(verdict, Verdict::Passed | Verdict::HasUnknown) {
+            if matches!(verdict, Verdict::Passed) {
                 // The host has spent this time, although the whole may be valid: it compares a sample of a Pod with the stored
-                // Pod, for example.
+                // Pod, for example. The length of a refusal for unknown members shows no such time: for a patch, it quotes the
+                // whole object, and names 100 members at most (`saveStrictError` in sigs.k8s.io/json).
                 self.count_refusal_of(parts.status, read);
             }
             match verdict {
