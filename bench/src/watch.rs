@@ -74,7 +74,7 @@ pub(crate) struct Args {
 /// The number of ConfigMaps that change. Each has its own worker, because writes of one object wait for each other.
 const OBJECTS: u32 = 16;
 /// The timeout for all watches to begin.
-const PATIENCE: Duration = Duration::from_secs(60);
+const BEGIN_TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum number of stored changes.
 const MOST_CHANGES: u64 = 1_000_000;
 
@@ -137,7 +137,7 @@ async fn measure(
     }
     drop(opened);
     for _ in 0..args.watchers {
-        let begun = timeout(PATIENCE, open.recv()).await.context("the watches do not begin")?;
+        let begun = timeout(BEGIN_TIMEOUT, open.recv()).await.context("the watches do not begin")?;
         if begun.is_none() {
             // One that cannot begin drops its end; its error is the result.
             written.close();

@@ -32,7 +32,7 @@ use crate::workers::Workers;
 
 /// The time from the first byte to the end of the TLS handshake, and again until the registration. An agent needs a few
 /// round trips. A silent peer must not hold a socket for long.
-const PATIENCE: Duration = Duration::from_secs(15);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The parts that the agents' listener uses.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ enum AgentError {
     Certificate(#[source] ops::tls::ClientCertificateError),
     #[error("the certificate's common name is not an agent's identity")]
     NoAgent(#[source] protocol::name::InvalidName),
-    #[error("nothing came for {} s", PATIENCE.as_secs())]
+    #[error("nothing came for {} s", HANDSHAKE_TIMEOUT.as_secs())]
     Silent,
     #[error("the connection broke before a registration")]
     Http(#[source] hyper::Error),
@@ -101,8 +101,9 @@ impl Agents {
     }
 
     async fn accept(self, socket: TcpStream, place: &Place, acceptor: TlsAcceptor) -> Result<(), AgentError> {
-        let stream =
-            timeout(PATIENCE, acceptor.accept(ReadAhead::new(socket))).await.map_err(|_| AgentError::Silent)?;
+        let stream = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(ReadAhead::new(socket)))
+            .await
+            .map_err(|_| AgentError::Silent)?;
         let stream = stream.map_err(AgentError::Tls)?;
         let agent = self.identity(&stream)?;
         place.prove(None, &agent.as_str().into()).map_err(|_| AgentError::TooMany(agent.clone()))?;
@@ -113,7 +114,7 @@ impl Agents {
             .max_buf_size(16 * 1024)
             .serve_connection(TokioIo::new(stream), registration.service())
             .with_upgrades();
-        timeout(PATIENCE, connection).await.map_err(|_| AgentError::Silent)?.map_err(AgentError::Http)?;
+        timeout(HANDSHAKE_TIMEOUT, connection).await.map_err(|_| AgentError::Silent)?.map_err(AgentError::Http)?;
         let Some((upgrade, accepted)) = registration.outcome() else { return Ok(()) };
         let io = upgrade.await.map_err(AgentError::Http)?;
         self.run(TokioIo::new(io), accepted).await

@@ -29,8 +29,8 @@ use tracing::{debug, info};
 use crate::agents::Agents;
 use crate::config::{self, ProxyServerConfiguration, fitting};
 use crate::connect::Connect;
-use crate::endpoint::{Endpoint, TLS_PATIENCE};
-use crate::karmada::{Keeper, Wanted};
+use crate::endpoint::{Endpoint, TLS_TIMEOUT};
+use crate::karmada::{Reconciler, Wanted};
 use crate::limits::{Connections, Limits, Place};
 use crate::registry::{Clusters, Registry};
 use crate::request_metrics::RequestMetrics;
@@ -61,7 +61,7 @@ pub struct App {
     endpoint: Endpoint,
     observe: observe::Observe,
     reload: reload::Reload,
-    keeper: Keeper,
+    reconciler: Reconciler,
     workers: Workers,
     threads: Threads,
     tasks: Tasks,
@@ -144,8 +144,9 @@ impl App {
         let (departed, departures) = mpsc::channel(16);
         let serving_ca = files.serving_ca.clone();
         let ends = (wanted, departed);
-        let keeper = Keeper::new(Arc::clone(&registry), serving_ca, reloader.clone(), tasks.child(), &metrics, ends);
-        let standing = standing::Standing::new(&registry, &files, keeper.memberships());
+        let reconciler =
+            Reconciler::new(Arc::clone(&registry), serving_ca, reloader.clone(), tasks.child(), &metrics, ends);
+        let standing = standing::Standing::new(&registry, &files, reconciler.memberships());
         let parts = reload::Parts { registry: Arc::clone(&registry), client_cas, requests };
         let reload = reload::Reload::new(config, file, reloader, parts, (orders, departures))?;
         let agents = Agents {
@@ -175,7 +176,7 @@ impl App {
             endpoint,
             observe: observe::Observe::new(standing, metrics),
             reload,
-            keeper,
+            reconciler,
             workers,
             threads,
             tasks,
@@ -186,7 +187,7 @@ impl App {
     /// Serves until `stop`. Then lets connections end for the time of `drain`, or until `hurry`.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { listeners, agents, agent_tls, agent_connections, limits, .. } = self;
-        let Self { connect, proxy_tls, endpoint, observe, reload, keeper, workers, threads, tasks, .. } = self;
+        let Self { connect, proxy_tls, endpoint, observe, reload, reconciler, workers, threads, tasks, .. } = self;
         tasks.spawn("reload", {
             let cancelled = tasks.cancelled();
             async move {
@@ -200,7 +201,7 @@ impl App {
             let cancelled = tasks.cancelled();
             async move {
                 tokio::select! {
-                    () = keeper.run() => {}
+                    () = reconciler.run() => {}
                     () = cancelled => {}
                 }
             }
@@ -264,7 +265,7 @@ fn with_place<F: Future<Output = ()>, S: FnOnce(TcpStream, Place, Slot) -> F>(
 async fn serve_proxy(connect: Connect, tls: Option<TlsAcceptor>, stream: TcpStream, place: Place) {
     let Some(tls) = tls else { return connect.serve(stream, place).await };
     tokio::select! {
-        accepted = timeout(TLS_PATIENCE, tls.accept(stream)) => match accepted {
+        accepted = timeout(TLS_TIMEOUT, tls.accept(stream)) => match accepted {
             Ok(Ok(stream)) => connect.serve(stream, place).await,
             Ok(Err(error)) => debug!(%error, "TLS with a proxy client failed"),
             Err(_) => debug!("TLS handshake with a proxy client timed out"),

@@ -83,7 +83,7 @@ impl Connect {
         });
         let connection = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(crate::endpoint::HEADER_PATIENCE)
+            .header_read_timeout(crate::endpoint::HEADER_TIMEOUT)
             .max_buf_size(64 * 1024)
             .serve_connection(TokioIo::new(io), service)
             .with_upgrades();

@@ -17,12 +17,12 @@ mod head;
 mod hello;
 mod idle;
 mod logged;
+mod peer;
 mod record;
 mod refusal;
 mod route;
 mod upgrade;
 mod upload;
-mod who;
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -58,14 +58,14 @@ use crate::tunnel::CLIENT_WINDOW;
 use crate::workers::{WorkerId, Workers};
 use idle::{Idle, Requests, Verdict};
 use logged::Logged;
-use who::Peer;
+use peer::Peer;
 
 /// The time limit for a TLS handshake.
-pub(crate) const TLS_PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const TLS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time from an accepted connection, or from the last response, to the head of the next request, as in
 /// kube-apiserver (`ReadHeaderTimeout` in `k8s.io/apiserver/pkg/server/secure_serving.go`).
-pub(crate) const HEADER_PATIENCE: Duration = Duration::from_secs(32);
+pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
 /// The parts of an endpoint. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ struct Connection {
 }
 
 /// An HTTP/1.1 or HTTP/2 connection.
-trait Conversation: Future<Output = hyper::Result<()>> {
+trait HttpConnection: Future<Output = hyper::Result<()>> {
     /// Lets running requests end, and accepts no more.
     fn close(self: Pin<&mut Self>);
 }
@@ -131,13 +131,13 @@ impl Endpoint {
         let mut worker = None;
         if shared.workers.are_several() {
             let named = tokio::select! {
-                named = timeout(TLS_PATIENCE, hello::server_name(&mut io)) => named,
+                named = timeout(TLS_TIMEOUT, hello::server_name(&mut io)) => named,
                 () = place.evicted() => return debug!("closed in favour of a newer connection"),
             };
             worker = match named {
                 Ok(Ok(name)) => name.and_then(|name| self.worker_of(&name)),
                 Ok(Err(error)) => return debug!(%error, "the client left before TLS"),
-                Err(_) => return debug!("no TLS within {} s", TLS_PATIENCE.as_secs()),
+                Err(_) => return debug!("no TLS within {} s", TLS_TIMEOUT.as_secs()),
             };
         }
         let Some(worker) = shared.workers.elsewhere(worker) else {
@@ -167,7 +167,7 @@ impl Endpoint {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let served = async {
-            let Ok(handshake) = timeout(TLS_PATIENCE, self.handshake(io, connected)).await else {
+            let Ok(handshake) = timeout(TLS_TIMEOUT, self.handshake(io, connected)).await else {
                 return debug!("TLS handshake timed out");
             };
             match handshake {
@@ -242,7 +242,7 @@ impl Endpoint {
     }
 
     /// Runs until either side ends the connection, or it is idle for too long.
-    async fn converse<S>(&self, conversation: impl Conversation, turns: Option<Turns<S>>, requests: Requests)
+    async fn converse<S>(&self, conversation: impl HttpConnection, turns: Option<Turns<S>>, requests: Requests)
     where
         S: AsyncWrite + Unpin,
     {
@@ -284,7 +284,7 @@ impl Endpoint {
 
 fn http1() -> http1::Builder {
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_PATIENCE).max_buf_size(256 * 1024);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(256 * 1024);
     builder
 }
 
@@ -304,9 +304,9 @@ fn http2(streams: u32) -> http2::Builder<TokioExecutor> {
     builder
 }
 
-// === impl Conversation ===
+// === impl HttpConnection ===
 
-impl<I, S> Conversation for http1::UpgradeableConnection<I, S>
+impl<I, S> HttpConnection for http1::UpgradeableConnection<I, S>
 where
     I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
     S: hyper::service::HttpService<Incoming, ResBody = Logged>,
@@ -317,7 +317,7 @@ where
     }
 }
 
-impl<I, S> Conversation for http2::Connection<I, S, TokioExecutor>
+impl<I, S> HttpConnection for http2::Connection<I, S, TokioExecutor>
 where
     I: hyper::rt::Read + hyper::rt::Write + Unpin,
     S: hyper::service::HttpService<Incoming, ResBody = Logged>,

@@ -1,7 +1,7 @@
 //! Virtual clusters as members of a Karmada control plane, without `karmadactl join`.
 //!
 //! ```text
-//! keeper      controls one task for each cluster of the configuration
+//! reconciler      controls one task for each cluster of the configuration
 //!   pass      compares everything that makes a member, and corrects what differs
 //!     member  in the virtual cluster: accounts, tokens, rights      over the tunnel, as any client: api::Tunnelled
 //!     plane   in Karmada: Secrets and the Cluster                   over TLS, by a kubeconfig:      api::Direct
@@ -17,18 +17,18 @@
 
 pub mod api;
 mod backoff;
-mod keeper;
 mod leave;
 pub mod member;
 pub mod objects;
+mod orphans;
 mod pass;
 mod plane;
+mod reconciler;
 mod standing;
-mod strays;
 mod wanted;
 
-pub use keeper::{Keeper, check};
 pub use objects::Member;
+pub use reconciler::{Reconciler, check};
 pub use standing::{Membership, Memberships, State};
 pub use wanted::Wanted;
 

@@ -8,13 +8,13 @@ use tokio::time::{Instant, sleep, timeout};
 /// Time between pings, and the time an answer may take. Together they find a dead peer within 30 s.
 pub const INTERVAL: Duration = Duration::from_secs(10);
 /// See [`INTERVAL`].
-pub const PATIENCE: Duration = Duration::from_secs(15);
+pub const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Why the tunnel is over.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerLost {
     /// No answer in time.
-    #[error("no answer to a ping within {} s", PATIENCE.as_secs())]
+    #[error("no answer to a ping within {} s", PING_TIMEOUT.as_secs())]
     Silent,
     /// The connection ended by itself.
     #[error("the connection ended")]
@@ -26,7 +26,7 @@ pub async fn keepalive(mut pings: PingPong, mut seen: impl FnMut(Duration)) -> P
     loop {
         sleep(INTERVAL).await;
         let sent = Instant::now();
-        match timeout(PATIENCE, pings.ping(Ping::opaque())).await {
+        match timeout(PING_TIMEOUT, pings.ping(Ping::opaque())).await {
             Ok(Ok(_)) => seen(sent.elapsed()),
             Ok(Err(err)) => return PeerLost::Ended(err),
             Err(_) => return PeerLost::Silent,

@@ -32,7 +32,7 @@ pub(super) struct Offered<'a> {
 }
 
 /// The stream on which the agent sends its offers.
-struct Conversation {
+struct OffersStream {
     inbound: Inbound,
     outbound: SendStream<Bytes>,
     lines: Lines,
@@ -69,7 +69,7 @@ impl<'a> Offered<'a> {
         }
     }
 
-    async fn ask(&self) -> Option<Conversation> {
+    async fn ask(&self) -> Option<OffersStream> {
         let mut head = Request::new(());
         *head.uri_mut() = http::Uri::from_static("https://atoll/");
         head.headers_mut().insert(OFFERS, HeaderValue::from_static("1"));
@@ -81,7 +81,7 @@ impl<'a> Offered<'a> {
         };
         match asked.await {
             Ok((response, outbound)) if response.status().is_success() => {
-                Some(Conversation { inbound: response.into_body(), outbound, lines: Lines::default() })
+                Some(OffersStream { inbound: response.into_body(), outbound, lines: Lines::default() })
             }
             Ok((response, ..)) => {
                 warn!(agent = %self.tunnel.agent, status = %response.status(), "the agent does not say what it offers");
@@ -95,7 +95,7 @@ impl<'a> Offered<'a> {
     }
 
     /// Compares the offers with the configuration, and tells the agent what has changed.
-    async fn look(&mut self, conversation: &mut Option<Conversation>) {
+    async fn look(&mut self, conversation: &mut Option<OffersStream>) {
         let refused = self.registry.renew(self.tunnel, &self.last).err();
         match &refused {
             None if self.in_force == self.last => {}
@@ -110,7 +110,7 @@ impl<'a> Offered<'a> {
             Some(_) => return,
         }
         self.refused.clone_from(&refused);
-        if let Some(Conversation { outbound, .. }) = conversation {
+        if let Some(OffersStream { outbound, .. }) = conversation {
             let verdict = line(&Verdict { refusal: refused });
             // It fails when the tunnel ends, which other tasks handle.
             let _ = send_bytes(outbound, Bytes::from(verdict), false).await;
@@ -119,7 +119,7 @@ impl<'a> Offered<'a> {
 }
 
 /// The next offers of the agent. `None` at the end of the stream.
-async fn next(conversation: &mut Option<Conversation>) -> Option<Offers> {
+async fn next(conversation: &mut Option<OffersStream>) -> Option<Offers> {
     let Some(conversation) = conversation else { return pending().await };
     loop {
         let chunk = poll_fn(|cx| conversation.inbound.poll_chunk(cx)).await?.ok()?;

@@ -50,7 +50,7 @@ pub(super) struct Parts {
     pub(super) requests: Arc<RequestMetrics>,
 }
 
-/// The channel to Karmada's keeper, and the clusters that have left it.
+/// The channel to Karmada's reconciler, and the clusters that have left it.
 type Orders = (watch::Sender<Wanted>, mpsc::Receiver<ClusterName>);
 
 // === impl Reload ===

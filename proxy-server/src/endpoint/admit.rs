@@ -24,7 +24,7 @@ use crate::limits::{Limit, StreamPlace, Unanswered};
 use crate::tunnel::{Answer, Demand, Lease, OpenError, Tunnel, UNREAD};
 
 /// The time in which an unproven client must read its response, which is short.
-const UNPROVEN_PATIENCE: Duration = Duration::from_secs(60);
+const UNPROVEN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Heads up to this size, in bytes, are not charged.
 const SMALL_HEAD: usize = 4096;
@@ -52,7 +52,7 @@ pub(super) fn admit(
     let cluster = route::route(shared, connection, request)?;
     record.routed(&shared.metrics, &cluster.name, request.method(), request.uri());
     let end = shared.registry.end_of(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
-    let identity = who(shared, connection, &cluster)?;
+    let identity = peer_identity(shared, connection, &cluster)?;
     if let Some(identity) = &identity {
         record.identified(&identity.user);
     }
@@ -77,7 +77,7 @@ pub(super) fn admit(
 
 /// The identity that a certificate proves. A certificate of another cluster is refused even if the request has a token,
 /// too, because the client would act as another user than it expects.
-fn who(shared: &Shared, connection: &Connection, cluster: &Cluster) -> Result<Option<Identity>, Refusal> {
+fn peer_identity(shared: &Shared, connection: &Connection, cluster: &Cluster) -> Result<Option<Identity>, Refusal> {
     let ca = shared.client_cas.get(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
     Ok(connection.peer.identify(&ca.borrow(), SystemTime::now())?)
 }
@@ -176,7 +176,7 @@ impl Admitted {
             let (read, place) = (CancellationToken::new(), connection.place.clone());
             let guard = read.clone().drop_guard();
             shared.tasks.spawn("unproven answer", async move {
-                if read.run_until_cancelled(sleep(UNPROVEN_PATIENCE)).await.is_some() {
+                if read.run_until_cancelled(sleep(UNPROVEN_TIMEOUT)).await.is_some() {
                     place.evict();
                 }
             });

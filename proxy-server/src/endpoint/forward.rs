@@ -22,7 +22,7 @@ use crate::tunnel::{Answer, Lease};
 
 /// The time for an agent to send the response head of a request that is not long-running. Kubernetes allows such a
 /// request 60 s until its first byte (`--request-timeout`), so this longer time ends only lost requests.
-const PATIENCE: Duration = Duration::from_secs(75);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// Admits and forwards a request. An error becomes a Status.
 pub(super) async fn forward(shared: &Shared, request: Request<Incoming>, connection: &Connection) -> Response<Logged> {
@@ -95,7 +95,7 @@ pub(super) async fn answered(
 ) -> Result<(Response<Inbound>, Lease), Refusal> {
     let answered = async {
         let mut answer = pin!(answer.wait());
-        match timeout(PATIENCE, &mut answer).await {
+        match timeout(RESPONSE_TIMEOUT, &mut answer).await {
             Ok(answered) => Ok(answered?),
             Err(_) if is_long_running() => Ok(answer.await?),
             Err(_) => Err(Refusal::Silent),

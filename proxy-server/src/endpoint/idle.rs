@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The time from the end of the handshake to the head of the first request, as in kube-apiserver (`ReadHeaderTimeout` in
 /// apiserver's `server/secure_serving.go`).
-const FIRST: Duration = super::HEADER_PATIENCE;
+const FIRST: Duration = super::HEADER_TIMEOUT;
 
 /// The time from the end of the last request to the next one (`IdleTimeout` there).
 const IDLE: Duration = Duration::from_secs(90);

@@ -1,6 +1,6 @@
 //! JSON calls to an API server: one object at a time, bounded in size and in time.
 //!
-//! [`Way`] is how a request reaches the API server: [`Tunnelled`] for a virtual cluster, [`Direct`] with a kubeconfig.
+//! [`Route`] is how a request reaches the API server: [`Tunnelled`] for a virtual cluster, [`Direct`] with a kubeconfig.
 
 mod direct;
 mod tunnelled;
@@ -24,7 +24,7 @@ pub use direct::Direct;
 pub use tunnelled::Tunnelled;
 
 /// The time limit for a call, including its response.
-const PATIENCE: Duration = Duration::from_secs(30);
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The maximum size of a response, in bytes: a page of Clusters, each of which lists all its resources.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
@@ -41,13 +41,13 @@ const APPLY: HeaderValue = HeaderValue::from_static("application/apply-patch+yam
 pub const FIELD_MANAGER: &str = "atoll-proxy-server";
 
 /// How a request reaches an API server. The target is a path with its query.
-pub trait Way: Send + Sync + 'static {
+pub trait Route: Send + Sync + 'static {
     /// Sends a request, and reads the whole response.
-    fn exchange(&self, request: Request<Bytes>) -> impl Future<Output = Result<Response<Bytes>, WayError>> + Send;
+    fn exchange(&self, request: Request<Bytes>) -> impl Future<Output = Result<Response<Bytes>, RouteError>> + Send;
 }
 
-impl<W: Way> Way for Arc<W> {
-    fn exchange(&self, request: Request<Bytes>) -> impl Future<Output = Result<Response<Bytes>, WayError>> + Send {
+impl<W: Route> Route for Arc<W> {
+    fn exchange(&self, request: Request<Bytes>) -> impl Future<Output = Result<Response<Bytes>, RouteError>> + Send {
         (**self).exchange(request)
     }
 }
@@ -55,13 +55,13 @@ impl<W: Way> Way for Arc<W> {
 /// An API server.
 #[derive(Clone, Debug)]
 pub struct Api<W> {
-    way: W,
+    route: W,
 }
 
 /// There was no response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum WayError {
+pub enum RouteError {
     /// No agent serves the cluster.
     #[error(transparent)]
     NoAgent(#[from] NoAgent),
@@ -96,7 +96,7 @@ pub enum WayError {
 pub enum ApiError {
     /// There was no response.
     #[error(transparent)]
-    Way(#[from] WayError),
+    Route(#[from] RouteError),
     /// The API server refused it.
     #[error("{what}: refused with {code}: {message}")]
     Refused {
@@ -125,10 +125,10 @@ pub enum ApiError {
 
 // === impl Api ===
 
-impl<W: Way> Api<W> {
-    /// The API server that `way` reaches.
-    pub fn new(way: W) -> Self {
-        Self { way }
+impl<W: Route> Api<W> {
+    /// The API server that `route` reaches.
+    pub fn new(route: W) -> Self {
+        Self { route }
     }
 
     /// Reads an object. `None` if there is none.
@@ -185,7 +185,7 @@ impl<W: Way> Api<W> {
         headers.insert(ACCEPT, JSON);
         headers.insert(CONTENT_TYPE, kind);
         headers.insert(USER_AGENT, AGENT);
-        let answer = timeout(PATIENCE, self.way.exchange(request)).await;
+        let answer = timeout(CALL_TIMEOUT, self.route.exchange(request)).await;
         let answer = answer.map_err(|_| ApiError::Silent { what: what() })??;
         let code = answer.status();
         let body = answer.into_body();
@@ -208,7 +208,7 @@ impl ApiError {
     /// No agent serves the cluster, so the only option is to wait.
     pub(super) fn is_absence(&self) -> bool {
         match self {
-            Self::Way(WayError::NoAgent(_) | WayError::Tunnel(_) | WayError::Open(_)) => true,
+            Self::Route(RouteError::NoAgent(_) | RouteError::Tunnel(_) | RouteError::Open(_)) => true,
             // The agent is connected, but its host is unavailable.
             Self::Refused { code, .. } => *code == StatusCode::SERVICE_UNAVAILABLE,
             _ => false,
@@ -217,7 +217,7 @@ impl ApiError {
 }
 
 /// The whole body, up to the limit.
-async fn collect<B>(body: B) -> Result<Bytes, WayError>
+async fn collect<B>(body: B) -> Result<Bytes, RouteError>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -225,9 +225,9 @@ where
     let mut body = body;
     let mut bytes = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|error| WayError::Broken(error.into()))?.into_data() else { continue };
+        let Ok(data) = frame.map_err(|error| RouteError::Broken(error.into()))?.into_data() else { continue };
         if bytes.len() + data.len() > MAX_ANSWER {
-            return Err(WayError::TooLarge);
+            return Err(RouteError::TooLarge);
         }
         bytes.extend_from_slice(&data);
     }

@@ -7,12 +7,12 @@ use protocol::ClusterName;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::api::{Api, Way};
+use super::api::{Api, Route};
 use super::member;
 use super::plane::{Dismissal, Plane};
 
 /// How long an endpoint stays open for Karmada. Karmada releases a member that it cannot reach after about 40 s.
-const PATIENCE: Duration = Duration::from_secs(180);
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -28,11 +28,11 @@ pub(super) struct Leaver<'a, M> {
 
 // === impl Leaver ===
 
-impl<M: Way> Leaver<'_, M> {
+impl<M: Route> Leaver<'_, M> {
     /// Completes when the cluster is no longer a member, or after a time limit.
-    pub(super) async fn leave<P: Way>(self, plane: &Plane<P>, kept_by: &str) {
+    pub(super) async fn leave<P: Route>(self, plane: &Plane<P>, kept_by: &str) {
         info!("leaving Karmada");
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + LEAVE_TIMEOUT;
         let Some(was_ours) = self.is_let_go(plane, kept_by, end).await else { return };
         if !was_ours {
             return info!("not joined to Karmada by this proxy-server, so its objects stay");
@@ -53,7 +53,7 @@ impl<M: Way> Leaver<'_, M> {
     }
 
     /// Whether it was ours. `None` while Karmada still keeps it.
-    async fn is_let_go<P: Way>(&self, plane: &Plane<P>, kept_by: &str, end: Instant) -> Option<bool> {
+    async fn is_let_go<P: Route>(&self, plane: &Plane<P>, kept_by: &str, end: Instant) -> Option<bool> {
         let mut was_ours = self.was_ours;
         loop {
             match plane.dismiss(self.name, kept_by).await {
@@ -64,14 +64,14 @@ impl<M: Way> Leaver<'_, M> {
                 }
                 Ok(Dismissal::Going) => {
                     warn!(
-                        "Karmada has not let go of its Cluster in {PATIENCE:?}; what it put into the cluster may be left \
+                        "Karmada has not let go of its Cluster in {LEAVE_TIMEOUT:?}; what it put into the cluster may be left \
                          there"
                     );
                     return None;
                 }
                 Err(error) if Instant::now() >= end => {
                     let error: &dyn std::error::Error = &error;
-                    warn!(error, "its Cluster could not be deleted from Karmada in {PATIENCE:?}");
+                    warn!(error, "its Cluster could not be deleted from Karmada in {LEAVE_TIMEOUT:?}");
                     return None;
                 }
                 Err(_) => {}

@@ -11,7 +11,7 @@ use protocol::ClusterName;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::api::{Api, ApiError, Way};
+use super::api::{Api, ApiError, Route};
 use super::objects::{self, IMPERSONATOR, NAMESPACE};
 
 /// How often a Secret is read until the host has written a token, and the pause before each read.
@@ -52,7 +52,7 @@ pub enum MemberError {
 }
 
 /// The uid of the member's `kube-system`, once its API server is ready. Changes nothing.
-pub async fn identify<W: Way>(api: &Api<W>) -> Result<String, MemberError> {
+pub async fn identify<W: Route>(api: &Api<W>) -> Result<String, MemberError> {
     api.is_well("/readyz").await.map_err(MemberError::NotReady)?;
     let system = api.get(&format!("{NAMESPACES}/kube-system")).await?;
     let id = system.pointer("/metadata/uid").and_then(Value::as_str).filter(|uid| !uid.is_empty());
@@ -60,7 +60,7 @@ pub async fn identify<W: Way>(api: &Api<W>) -> Result<String, MemberError> {
 }
 
 /// Creates what is missing.
-pub async fn prepare<W: Way>(api: &Api<W>, name: &ClusterName) -> Result<Prepared, MemberError> {
+pub async fn prepare<W: Route>(api: &Api<W>, name: &ClusterName) -> Result<Prepared, MemberError> {
     let namespace = ensure(api, NAMESPACES, NAMESPACE, &objects::namespace()).await?;
     if namespace.pointer("/metadata/deletionTimestamp").is_some() {
         return Err(MemberError::Leaving);
@@ -78,7 +78,7 @@ pub async fn prepare<W: Way>(api: &Api<W>, name: &ClusterName) -> Result<Prepare
 }
 
 /// Removes what [`prepare`] created. The namespace is deleted with its objects, in the background.
-pub async fn clean<W: Way>(api: &Api<W>, name: &ClusterName) -> Result<(), ApiError> {
+pub async fn clean<W: Route>(api: &Api<W>, name: &ClusterName) -> Result<(), ApiError> {
     let role = objects::role(name);
     api.delete(&format!("{RBAC}/clusterrolebindings/{role}"), &json!({})).await?;
     api.delete(&format!("{RBAC}/clusterroles/{role}"), &json!({})).await?;
@@ -88,7 +88,7 @@ pub async fn clean<W: Way>(api: &Api<W>, name: &ClusterName) -> Result<(), ApiEr
 }
 
 /// The existing object, or a new one.
-pub(super) async fn ensure<W: Way>(
+pub(super) async fn ensure<W: Route>(
     api: &Api<W>,
     collection: &str,
     name: &str,
@@ -105,7 +105,7 @@ pub(super) async fn ensure<W: Way>(
     }
 }
 
-async fn token<W: Way>(api: &Api<W>, account: &str) -> Result<Secret, MemberError> {
+async fn token<W: Route>(api: &Api<W>, account: &str) -> Result<Secret, MemberError> {
     let secrets = format!("{NAMESPACES}/{NAMESPACE}/secrets");
     for _ in 0..TOKEN_LOOKS {
         let secret = ensure(api, &secrets, account, &objects::token_secret(account)).await?;

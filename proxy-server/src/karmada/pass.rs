@@ -2,7 +2,7 @@
 
 use ops::pki::Authority;
 
-use super::api::{Api, ApiError, Way};
+use super::api::{Api, ApiError, Route};
 use super::member::{self, MemberError, Prepared};
 use super::objects::{Credentials, Member};
 use super::plane::{Found, Plane, Taken};
@@ -32,7 +32,7 @@ pub(super) enum PassError {
 
 /// Compares, and writes what differs. With `anew`, it always writes, so that fields that are no longer wanted are
 /// removed.
-pub(super) async fn pass<M: Way, P: Way>(
+pub(super) async fn pass<M: Route, P: Route>(
     in_member: &Api<M>,
     plane: &Plane<P>,
     member: &Member,

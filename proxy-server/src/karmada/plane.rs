@@ -3,7 +3,7 @@
 use protocol::ClusterName;
 use serde_json::{Value, json};
 
-use super::api::{Api, ApiError, Way};
+use super::api::{Api, ApiError, Route};
 use super::member::ensure;
 use super::objects::{self, Credentials, KEPT_BY, Member, NAMESPACE, covers};
 
@@ -72,7 +72,7 @@ pub(super) enum Taken {
 
 // === impl Plane ===
 
-impl<W: Way> Plane<W> {
+impl<W: Route> Plane<W> {
     pub(super) fn new(api: Api<W>) -> Self {
         Self { api }
     }

@@ -12,7 +12,7 @@ use ops::pki::Authority;
 use protocol::ClusterName;
 use serde_json::{Value, json};
 
-use super::api::{Api, Way, WayError};
+use super::api::{Api, Route, RouteError};
 use super::leave::Leaver;
 use super::objects::Member;
 use super::pass::{Done, PassError, pass};
@@ -105,8 +105,8 @@ impl State {
     }
 }
 
-impl Way for Store {
-    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, WayError> {
+impl Route for Store {
+    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, RouteError> {
         let (code, value) = self.lock().answer(&request);
         let mut response = Response::new(Bytes::from(value.to_string()));
         *response.status_mut() = code;

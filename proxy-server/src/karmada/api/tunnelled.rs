@@ -12,7 +12,7 @@ use protocol::stream::CLUSTER;
 use protocol::{ClusterName, Identity};
 use tunnel::outbound::send_bytes;
 
-use super::{Way, WayError, collect};
+use super::{Route, RouteError, collect};
 use crate::registry::Registry;
 
 /// The user. In the host's audit log, it is `vc:CLUSTER:atoll-auto-join`.
@@ -51,14 +51,14 @@ impl Tunnelled {
     }
 }
 
-impl Way for Tunnelled {
-    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, WayError> {
+impl Route for Tunnelled {
+    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, RouteError> {
         let tunnel = self.registry.tunnel(&self.cluster)?;
         let head = self.head(&request);
         let body = request.into_body();
         let (mut stream, answer) = tunnel.open(head, body.is_empty()).await?.split();
         if !body.is_empty() {
-            send_bytes(&mut stream, body, true).await.map_err(|error| WayError::Broken(error.into()))?;
+            send_bytes(&mut stream, body, true).await.map_err(|error| RouteError::Broken(error.into()))?;
         }
         let (response, _lease) = answer.wait().await?;
         let (parts, body) = response.into_parts();

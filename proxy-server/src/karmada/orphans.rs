@@ -13,18 +13,18 @@ use tracing::info;
 
 /// How long such a Cluster stays. A replica may have a newer configuration than this process: Secrets and ConfigMaps
 /// reach pods up to two minutes apart.
-const PATIENCE: Duration = Duration::from_secs(150);
+const ORPHAN_AFTER: Duration = Duration::from_secs(150);
 
-/// The strays of one control plane.
+/// The orphans of one control plane.
 #[derive(Debug, Default)]
-pub(super) struct Strays {
-    /// The strays, and since when they are known. `None` before the first check.
+pub(super) struct Orphans {
+    /// The orphans, and since when they are known. `None` before the first check.
     since: Option<BTreeMap<ClusterName, Instant>>,
 }
 
-// === impl Strays ===
+// === impl Orphans ===
 
-impl Strays {
+impl Orphans {
     /// One check. `there` are all Clusters with our label that no configuration contains. Returns those to delete now.
     pub(super) fn due(&mut self, there: &BTreeSet<ClusterName>, now: Instant) -> Vec<ClusterName> {
         let since = self.since.get_or_insert_with(|| {
@@ -34,7 +34,7 @@ impl Strays {
             there.iter().map(|name| (name.clone(), now)).collect()
         });
         since.retain(|name, _| there.contains(name));
-        since.iter().filter(|(_, since)| now >= **since + PATIENCE).map(|(name, _)| name.clone()).collect()
+        since.iter().filter(|(_, since)| now >= **since + ORPHAN_AFTER).map(|(name, _)| name.clone()).collect()
     }
 }
 
@@ -45,18 +45,18 @@ mod tests {
     #[test]
     fn what_a_replica_makes_stays() {
         let names = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<BTreeSet<ClusterName>>();
-        let mut strays = Strays::default();
+        let mut orphans = Orphans::default();
         let start = Instant::now();
-        assert_eq!(strays.due(&names(&["left"]), start), []);
-        assert_eq!(strays.due(&names(&["left", "new"]), start + PATIENCE / 2), []);
-        assert_eq!(strays.due(&names(&["left", "new"]), start + PATIENCE), ["left".parse().unwrap()]);
+        assert_eq!(orphans.due(&names(&["left"]), start), []);
+        assert_eq!(orphans.due(&names(&["left", "new"]), start + ORPHAN_AFTER / 2), []);
+        assert_eq!(orphans.due(&names(&["left", "new"]), start + ORPHAN_AFTER), ["left".parse().unwrap()]);
         // It was deleted and created again.
-        assert_eq!(strays.due(&names(&["new"]), start + PATIENCE), []);
-        assert_eq!(strays.due(&names(&["left", "new"]), start + 4 * PATIENCE), []);
+        assert_eq!(orphans.due(&names(&["new"]), start + ORPHAN_AFTER), []);
+        assert_eq!(orphans.due(&names(&["left", "new"]), start + 4 * ORPHAN_AFTER), []);
         // If there were none at first, none is ours to delete.
-        let mut strays = Strays::default();
-        assert_eq!(strays.due(&names(&[]), start), []);
-        assert_eq!(strays.due(&names(&["new"]), start + PATIENCE), []);
-        assert_eq!(strays.due(&names(&["new"]), start + 3 * PATIENCE), []);
+        let mut orphans = Orphans::default();
+        assert_eq!(orphans.due(&names(&[]), start), []);
+        assert_eq!(orphans.due(&names(&["new"]), start + ORPHAN_AFTER), []);
+        assert_eq!(orphans.due(&names(&["new"]), start + 3 * ORPHAN_AFTER), []);
     }
 }

@@ -19,10 +19,10 @@ use super::api::{Api, Direct, Tunnelled};
 use super::backoff::Backoff;
 use super::leave::Leaver;
 use super::objects::Member;
+use super::orphans::Orphans;
 use super::pass::{Done, PassError, pass};
 use super::plane::Plane;
 use super::standing::{Counts, Memberships, Outcome, State};
-use super::strays::Strays;
 use super::wanted::{PlaneAt, Wanted};
 use crate::registry::Registry;
 
@@ -33,14 +33,14 @@ const STRAY_LOOK: Duration = Duration::from_secs(30);
 const ABSENT: &str = "waits for the cluster to be reachable";
 
 /// Controls the tasks.
-pub struct Keeper {
+pub struct Reconciler {
     parts: Parts,
     wanted: watch::Receiver<Wanted>,
     /// Reports the clusters that have left, so that their endpoints can close.
     departed: mpsc::Sender<ClusterName>,
     plane: Option<Open>,
     kept: BTreeMap<ClusterName, Kept>,
-    strays: Strays,
+    orphans: Orphans,
 }
 
 /// The parts that every task uses.
@@ -82,9 +82,9 @@ struct Task {
     orders: watch::Receiver<Order>,
 }
 
-// === impl Keeper ===
+// === impl Reconciler ===
 
-impl Keeper {
+impl Reconciler {
     /// Does nothing until [`run`](Self::run). Its tasks are among `tasks`.
     pub fn new(
         registry: Arc<Registry>,
@@ -96,7 +96,7 @@ impl Keeper {
     ) -> Self {
         let (memberships, counts) = (Memberships::default(), Counts::new(metrics));
         let parts = Parts { registry, serving_ca, reloader, tasks, memberships, counts };
-        Self { parts, wanted, departed, plane: None, kept: BTreeMap::new(), strays: Strays::default() }
+        Self { parts, wanted, departed, plane: None, kept: BTreeMap::new(), orphans: Orphans::default() }
     }
 
     /// The state of all clusters.
@@ -129,7 +129,7 @@ impl Keeper {
                 self.forget(&name);
             }
             self.plane = wanted.plane.clone().and_then(|at| self.open(at));
-            self.strays = Strays::default();
+            self.orphans = Orphans::default();
         }
         for (name, kept) in &self.kept {
             let order = wanted.members.get(name).map_or(Order::Leave, |member| Order::Keep(Box::new(member.clone())));
@@ -153,8 +153,8 @@ impl Keeper {
 
     fn open(&self, at: PlaneAt) -> Option<Open> {
         match kubeconfig::watch(at.kubeconfig.clone(), &self.parts.reloader) {
-            Ok(means) => {
-                let direct = Direct::new(means, self.parts.reloader.clone(), self.parts.tasks.clone());
+            Ok(client_config) => {
+                let direct = Direct::new(client_config, self.parts.reloader.clone(), self.parts.tasks.clone());
                 Some(Open { at, plane: Arc::new(Plane::new(Api::new(Arc::new(direct)))) })
             }
             Err(error) => {
@@ -210,15 +210,15 @@ impl Keeper {
         let Ok(there) = open.plane.kept(&open.at.kept_by).await else { return };
         let is_stray = |name: &ClusterName| !wanted.has(name) && !self.kept.contains_key(name);
         let there = there.into_iter().filter(is_stray).collect();
-        for name in self.strays.due(&there, Instant::now()) {
+        for name in self.orphans.due(&there, Instant::now()) {
             self.begin(&name, Order::Leave, ended);
         }
     }
 }
 
-impl std::fmt::Debug for Keeper {
+impl std::fmt::Debug for Reconciler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keeper").field("kept", &self.kept.keys()).finish_non_exhaustive()
+        f.debug_struct("Reconciler").field("kept", &self.kept.keys()).finish_non_exhaustive()
     }
 }
 
