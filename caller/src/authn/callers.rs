@@ -16,11 +16,14 @@ use crate::reviews::TokenUser;
 use crate::reviews::key::Key;
 
 /// The number of callers that are kept for one virtual cluster, of certificates and of tokens each. With
-/// [`MAX_IDENTITY`], they have at most 2 MB.
+/// [`MAX_IDENTITY`], they have at most a few MB.
 const CALLERS: usize = 256;
 
-/// A longer identity is not kept, in bytes. Most have less than 300.
-const MAX_IDENTITY: usize = 2 * 1024;
+/// An identity that takes more memory is not kept, in bytes. Most have less than 1,000.
+const MAX_IDENTITY: usize = 4 * 1024;
+
+/// The memory of a name besides its text, in bytes: a text, a header with its name, and their allocations.
+const PER_NAME: usize = 128;
 
 /// Callers of all virtual clusters. There are only as many maps as virtual clusters that the agent has served.
 #[derive(Debug, Default)]
@@ -103,11 +106,11 @@ fn kept_namespace<'m>(mapping: &'m Mapping, user: &TokenUser) -> Option<&'m Virt
     let account = Account::parse(&user.name)?;
     let is_own = |group: &String| group.strip_prefix(ACCOUNTS_OF).is_none_or(|of| of == account.namespace);
     let extra = user.extra.iter().flat_map(|(key, values)| values.iter().chain([key]));
-    let length: usize = user.groups.iter().chain(extra).map(String::len).sum();
+    let length: usize = user.groups.iter().chain(extra).map(|name| PER_NAME + name.len()).sum();
     (length <= MAX_IDENTITY && user.groups.iter().all(is_own)).then(|| mapping.member(account.namespace.as_bytes()))?
 }
 
 fn length(identity: &Identity) -> usize {
     let Identity { user, groups, uid, credential } = identity;
-    groups.iter().chain(uid).chain(credential).chain([user]).map(String::len).sum()
+    groups.iter().chain(uid).chain(credential).chain([user]).map(|name| PER_NAME + name.len()).sum()
 }

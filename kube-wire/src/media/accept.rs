@@ -1,6 +1,7 @@
 //! The `Accept` header.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use super::{Encoding, JSON, PROTOBUF, essence};
 
@@ -120,10 +121,9 @@ impl<'a> Accept<'a> {
     fn only(&self, media_type: &str, may_be: impl Fn(&AcceptClause<'a>) -> bool) -> Result<Only<'a>, NotAcceptable> {
         let mut header = String::new();
         let mut forms = Vec::new();
-        for (position, clause) in self.clauses.iter().enumerate() {
-            if !may_be(clause) {
-                continue;
-            }
+        // A client may send tens of thousands of clauses.
+        let mut said = HashSet::new();
+        for clause in self.clauses.iter().filter(|clause| may_be(clause)) {
             let Some(form) = clause.form() else {
                 continue;
             };
@@ -131,8 +131,7 @@ impl<'a> Accept<'a> {
                 forms.push(form);
             }
             // `application/json, */*` would become two equal clauses.
-            let said = |earlier: &AcceptClause<'a>| may_be(earlier) && earlier.params == clause.params;
-            if self.clauses[..position].iter().any(said) {
+            if !said.insert(clause.params) {
                 continue;
             }
             if !header.is_empty() {

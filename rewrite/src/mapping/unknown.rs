@@ -4,6 +4,7 @@
 //! [`Index`](super::Index). An event in a namespace that is not in the index yet looks like one of somebody else's. The
 //! caller must be able to tell the two apart, and to try again.
 
+use std::collections::HashSet;
 use std::mem::take;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +15,15 @@ use crate::name::is_label;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnknownNames(Option<Arc<Mutex<Names>>>);
 
-type Names = Vec<Box<[u8]>>;
+/// The maximum number of names that are collected between two calls of [`UnknownNames::take`]. One event can contain 70,000.
+const MAX: usize = 256;
+
+#[derive(Debug, Default)]
+struct Names {
+    /// In the order in which they were looked up.
+    ordered: Vec<Box<[u8]>>,
+    present: HashSet<Box<[u8]>>,
+}
 
 // === impl UnknownNames ===
 
@@ -25,14 +34,14 @@ impl UnknownNames {
     }
 
     /// The names since the last call, each of them once.
-    pub(crate) fn take(&self) -> Names {
-        self.names().map(|mut names| take(&mut *names)).unwrap_or_default()
+    pub(crate) fn take(&self) -> Vec<Box<[u8]>> {
+        self.names().map(|mut names| take(&mut *names).ordered).unwrap_or_default()
     }
 
     /// Forgets all names.
     pub(crate) fn clear(&self) {
-        if let Some(mut names) = self.names() {
-            names.clear();
+        if let Some(mut names) = self.names().filter(|names| !names.ordered.is_empty()) {
+            *names = Names::default();
         }
     }
 
@@ -46,13 +55,36 @@ impl UnknownNames {
     #[cold]
     fn add(&self, host: &[u8]) {
         if let Some(mut names) = self.names()
-            && !names.iter().any(|known| **known == *host)
+            && names.ordered.len() < MAX
+            && !names.present.contains(host)
         {
-            names.push(host.into());
+            names.present.insert(host.into());
+            names.ordered.push(host.into());
         }
     }
 
     fn names(&self) -> Option<MutexGuard<'_, Names>> {
         Some(self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_names_are_collected_each_once() {
+        let names = UnknownNames::collecting();
+        for name in (0..2 * MAX).chain(0..MAX) {
+            names.note(format!("ns-{name}").as_bytes());
+        }
+        let taken = names.take();
+        assert_eq!((taken.len(), &*taken[0], &*taken[MAX - 1]), (MAX, &b"ns-0"[..], &b"ns-255"[..]));
+        names.note(b"ns-0");
+        assert_eq!(names.take().len(), 1);
+        names.note(b"ns-0");
+        names.clear();
+        assert_eq!(names.take(), Vec::<Box<[u8]>>::new());
+        UnknownNames::default().note(b"ns-0");
     }
 }
