@@ -1,10 +1,10 @@
 //! Sends requests to the API server of a host through the agent's client, to check it by hand against a real one.
 //!
 //! ```text
-//! cargo run --example host-get -- KUBECONFIG PATH                  prints the response
-//! cargo run --example host-get -- KUBECONFIG PATH --watch N        opens N watches of PATH, then sends N GETs
-//! cargo run --example host-get -- KUBECONFIG PATH --every MILLIS   sends a GET every MILLIS ms, and prints which server responds
-//! cargo run --example host-get -- KUBECONFIG PATH --follow         prints the changes of the objects of a list
+//! cargo run -p host-client --example host-get -- KUBECONFIG PATH                  prints the response
+//! cargo run -p host-client --example host-get -- KUBECONFIG PATH --watch N        opens N watches of PATH, then sends N GETs
+//! cargo run -p host-client --example host-get -- KUBECONFIG PATH --every MILLIS   sends a GET every MILLIS ms, and prints which server responds
+//! cargo run -p host-client --example host-get -- KUBECONFIG PATH --follow         prints the changes of the objects of a list
 //! ```
 //! `--server URL` names another API server of the same cluster. It can be repeated.
 #![expect(clippy::print_stdout, reason = "for the person at the terminal")]
