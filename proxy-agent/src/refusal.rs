@@ -20,7 +20,7 @@ pub(crate) enum Refusal {
     /// A complete Status.
     #[error("{}", .0.message)]
     Status(Box<Status>),
-    /// The body or its media type cannot be mapped. See `exchange::host_error`.
+    /// The body or its media type cannot be mapped. See `exchange::host::error`.
     #[error("{}", .0.status.message)]
     Unmapped(Box<Unmapped>),
     /// The host did not answer.

@@ -9,23 +9,17 @@ use ops::files::Reloader;
 use rewrite::view::Certificate;
 use tokio::time::timeout;
 
-use crate::config::{ProxyAgentConfiguration, TakenNodePorts};
-use crate::discovery::Discovery;
+use crate::config::ProxyAgentConfiguration;
 use crate::exchange::{Exchange, Services};
-use crate::nodes::Nodes;
-use crate::seal::Seal;
-use caller::Authenticator;
-use caller::Authorizer;
 use host_client::Host;
 use host_client::api::{Api, Selection, Shape};
-use virtual_cluster::admission_policies::{Accepted, AdmissionPolicies};
+use virtual_cluster::admission_policies::AdmissionPolicies;
 use virtual_cluster::clusters::{ByName, ClusterError, VirtualClusters};
 use virtual_cluster::namespaces::{self, Namespaces};
-use virtual_cluster::own_rights::OwnRights;
 use virtual_cluster::provisioner::Provisioner;
 use virtual_cluster::roles;
 use virtual_cluster::shared::overlays::orphans;
-use virtual_cluster::shared::{Definitions, Rules, handover};
+use virtual_cluster::shared::{Rules, handover};
 
 /// The time that the admission policies wait for the annotations of namespaces.
 const ANNOTATING: Duration = Duration::from_secs(10);
@@ -47,25 +41,30 @@ pub(super) fn open(
     reloader: &Reloader,
     tasks: &Tasks,
 ) -> anyhow::Result<Option<(Exchange, Slices)>> {
-    let Some(configured) = config.host.as_ref() else {
-        return Ok(None);
-    };
+    let Some(configured) = config.host.as_ref() else { return Ok(None) };
     let host = Host::open(configured, reloader, tasks.child()).context("host")?;
     let api = Api::new(host.clone());
-    let names = config.virtual_clusters.iter().map(|cluster| virtual_cluster::clusters::engine_name(&cluster.name));
-    let namespaces = Arc::new(Namespaces::new(names));
-    let listed = config.virtual_clusters.iter().map(|cluster| &**cluster);
-    let clusters = VirtualClusters::new(listed, &namespaces, config.reserved())?;
-    let clusters = Arc::new(clusters);
-    let provisioner = Provisioner::new(api.clone(), Arc::clone(&namespaces), &clusters);
-    let accepted = Accepted {
-        unsafe_direct_access: configured.unsafe_direct_access,
-        unverified_policies: configured.unverified_policies,
+    let endpoint_ca = reloader
+        .watch([config.identity.server_ca.to_path_buf()], |[pem]| std::str::from_utf8(pem).map(Certificate::new));
+    let endpoint_ca = endpoint_ca.context("identity.serverCA")?;
+    let services = Services::new(config, host, endpoint_ca)?;
+    start(&services, &api, tasks);
+    let slices = Slices {
+        shared: services.shared.clone(),
+        clusters: Arc::clone(&services.clusters),
+        namespaces: Arc::clone(&services.namespaces),
+        provisioner: services.provisioner.clone(),
+        admission_policies: services.admission_policies.clone(),
+        host: services.host.clone(),
     };
-    let admission_policies = AdmissionPolicies::new(api.clone(), accepted, Arc::clone(&namespaces));
+    Ok(Some((Exchange::new(services), slices)))
+}
 
+/// Starts the loops that keep what the services know of the host, and what virtual clusters consist of there.
+fn start(services: &Services, api: &Api, tasks: &Tasks) {
+    let Services { clusters, namespaces, provisioner, definitions, .. } = services;
     let reflector = api.reflect(namespaces::PATH, Selection::default());
-    let followed = Arc::clone(&namespaces);
+    let followed = Arc::clone(namespaces);
     keep(tasks, "namespaces", async move { followed.follow(reflector).await });
     let reflector =
         api.reflect(virtual_cluster::nodes::PATH, Selection { shape: Shape::Metadata, ..Selection::default() });
@@ -74,60 +73,26 @@ pub(super) fn open(
     let reflector = api.reflect(roles::PATH, Selection::default());
     let followed = clusters.roles();
     keep(tasks, "roles", async move { followed.follow(reflector).await });
-    let definitions = Arc::new(Definitions::default());
-    let (kept, through) = (Arc::clone(&definitions), api.clone());
+    let (kept, through) = (Arc::clone(definitions), api.clone());
     keep(tasks, "definitions", async move { kept.keep(through).await });
-    let (kept, through) = (Arc::clone(&definitions), api.clone());
+    let (kept, through) = (Arc::clone(definitions), api.clone());
     keep(tasks, "handover", async move { handover::keep(through, &kept).await });
-    let served = Arc::clone(&clusters);
+    let served = Arc::clone(clusters);
     let names = move || served.all().iter().map(|cluster| cluster.name.clone()).collect();
     keep(tasks, "overlays", orphans::keep(api.clone(), names));
-    let own_rights = Arc::new(OwnRights::new(api.clone(), config.customs(), Arc::clone(&definitions)));
-    let kept = Arc::clone(&own_rights);
+    let kept = Arc::clone(&services.own_rights);
     keep(tasks, "own rights", async move { kept.keep().await });
-    keep(tasks, "aggregation", roles::aggregation::keep(api, clusters.roles(), Arc::clone(&clusters)));
-    let discovery = Arc::new(Discovery::new(host.clone(), config.customs(), Arc::clone(&definitions)));
-    let kept = Arc::clone(&discovery);
+    keep(tasks, "aggregation", roles::aggregation::keep(api.clone(), clusters.roles(), Arc::clone(clusters)));
+    let kept = Arc::clone(&services.discovery);
     keep(tasks, "discovery", async move { kept.keep().await });
     keep(tasks, "root", provisioner.clone().run());
-    let (annotating, kept) = (provisioner.clone(), admission_policies.clone());
+    let (annotating, kept) = (provisioner.clone(), services.admission_policies.clone());
     keep(tasks, "gate", async move {
         // The policies refuse pods in namespaces without annotations, and those of an earlier version have none. What
         // cannot be annotated does not keep the others waiting.
         let _ = timeout(ANNOTATING, annotating.annotated()).await;
         kept.run().await;
     });
-
-    let endpoint_ca = reloader
-        .watch([config.identity.server_ca.to_path_buf()], |[pem]| std::str::from_utf8(pem).map(Certificate::new));
-    let endpoint_ca = endpoint_ca.context("identity.serverCA")?;
-    let rules = Rules::new(&config.shared_objects);
-    let slices = Slices {
-        shared: rules.clone(),
-        clusters: Arc::clone(&clusters),
-        namespaces,
-        provisioner: provisioner.clone(),
-        admission_policies: admission_policies.clone(),
-        host: host.clone(),
-    };
-    let exchange = Exchange::new(Services {
-        clusters,
-        authz: Authorizer::new(host.clone()),
-        authn: Authenticator::new(host.clone()),
-        provisioner,
-        admission_policies,
-        discovery,
-        nodes: Nodes::new(host.clone()),
-        shared: rules,
-        definitions,
-        overlays: Arc::default(),
-        own_rights,
-        endpoint_ca,
-        seal: Arc::new(Seal::new().map_err(|_| anyhow::anyhow!("no randomness for a key"))?),
-        replaces_node_ports: config.taken_node_ports == TakenNodePorts::Replace,
-        host,
-    });
-    Ok(Some((exchange, slices)))
 }
 
 // === impl Slices ===

@@ -21,28 +21,22 @@ use protocol::identity::Identity;
 use rewrite::view::{Certificate, Filter};
 use serde_json::json;
 
-use super::body::{Body, BodyUse};
-use super::plan::{After, Plan};
-use super::{ApiRequest, Services};
-use crate::config::{ProxyAgentConfiguration, TakenNodePorts};
-use crate::discovery::Discovery;
-use crate::nodes::Nodes;
-use crate::seal::Seal;
+use crate::config::ProxyAgentConfiguration;
+use crate::exchange::api_request::BodyUse;
+use crate::exchange::authenticate::authenticate;
+use crate::exchange::body::Body;
+use crate::exchange::decide::decide;
+use crate::exchange::plan::{After, Plan};
+use crate::exchange::services::{Services, ServicesError};
 use crate::translate::ResponseTransform;
-use caller::Authenticator;
-use caller::Authorizer;
-use dry_run_host::DryRunHost;
 use host_client::Host;
-use host_client::api::Following;
-use host_client::api::{Api, Change};
-pub use question::Question;
-use virtual_cluster::admission_policies::{Accepted, AdmissionPolicies};
-use virtual_cluster::clusters::{ClusterError, VirtualClusters, engine_name};
+use host_client::api::{Change, Following};
+use virtual_cluster::clusters::ClusterError;
 use virtual_cluster::namespaces::Namespaces;
-use virtual_cluster::own_rights::OwnRights;
 use virtual_cluster::policy;
-use virtual_cluster::provisioner::Provisioner;
-use virtual_cluster::shared::{Definitions, Rules};
+
+use dry_run_host::DryRunHost;
+pub use question::Question;
 
 /// The explanation of a request.
 #[derive(Debug)]
@@ -136,6 +130,15 @@ pub enum ExplainError {
     Randomness,
 }
 
+impl From<ServicesError> for ExplainError {
+    fn from(error: ServicesError) -> Self {
+        match error {
+            ServicesError::Cluster(error) => Self::Cluster(error),
+            ServicesError::Randomness => Self::Randomness,
+        }
+    }
+}
+
 /// The services of an agent whose host is a [`DryRunHost`].
 struct Agent {
     services: Services,
@@ -170,14 +173,13 @@ pub async fn explain(
     let (nodes, roles) = (clusters.nodes(), clusters.roles());
     let definitions = Arc::clone(&agent.services.definitions);
     let planned = async {
-        let identified = ApiRequest::identify(&agent.services, &virtual_cluster, info, head.headers).await?;
-        let api_request = identified.authorise().await?;
-        let body = match api_request.body_use() {
+        let call = authenticate(&agent.services, &virtual_cluster, info, head.headers).await?.authorise().await?;
+        let body = match call.api.body_use() {
             BodyUse::Mapped => Body::Whole(body),
             BodyUse::Passed => Body::Stream(Mutex::new(None)),
             BodyUse::Ignored => Body::Whole(Bytes::new()),
         };
-        api_request.plan(&body).await
+        decide(&call, &body).await
     };
     let planned = tokio::select! {
         biased;
@@ -268,36 +270,11 @@ impl Passing {
 // === impl Agent ===
 
 impl Agent {
-    /// Assembles the services as `app` does for a real agent.
     fn new(config: &ProxyAgentConfiguration, dry_run_host: DryRunHost) -> Result<Self, ExplainError> {
         let questions = dry_run_host.questions();
         let host = Host::answered_by(Arc::new(move |request| dry_run_host.answer(request)), &Tasks::new());
-        let names = config.virtual_clusters.iter().map(|cluster| engine_name(&cluster.name));
-        let namespaces = Arc::new(Namespaces::new(names));
-        let clusters = config.virtual_clusters.iter().map(|cluster| &**cluster);
-        let clusters = Arc::new(VirtualClusters::new(clusters, &namespaces, config.reserved())?);
-        let definitions = Arc::new(Definitions::default());
-        let services = Services {
-            authz: Authorizer::new(host.clone()),
-            authn: Authenticator::new(host.clone()),
-            provisioner: Provisioner::new(Api::new(host.clone()), Arc::clone(&namespaces), &clusters),
-            admission_policies: AdmissionPolicies::new(
-                Api::new(host.clone()),
-                Accepted::default(),
-                Arc::clone(&namespaces),
-            ),
-            discovery: Arc::new(Discovery::new(host.clone(), config.customs(), Arc::clone(&definitions))),
-            nodes: Nodes::new(host.clone()),
-            shared: Rules::new(&config.shared_objects),
-            own_rights: Arc::new(OwnRights::new(Api::new(host.clone()), config.customs(), Arc::clone(&definitions))),
-            definitions,
-            overlays: Arc::default(),
-            endpoint_ca: Watched::fixed(Certificate::new("")),
-            seal: Arc::new(Seal::new().map_err(|_| ExplainError::Randomness)?),
-            replaces_node_ports: config.taken_node_ports == TakenNodePorts::Replace,
-            clusters,
-            host,
-        };
+        let services = Services::new(config, host, Watched::fixed(Certificate::new("")))?;
+        let namespaces = Arc::clone(&services.namespaces);
         Ok(Self { services, namespaces, questions })
     }
 }

@@ -11,7 +11,7 @@ use caller::Caller;
 
 /// What is known about one request so far.
 #[derive(Debug, Default)]
-pub(super) struct LogMetadata {
+pub(crate) struct LogMetadata {
     caller: Option<String>,
     /// Warnings for the client, in virtual names.
     warnings: Vec<HeaderValue>,
@@ -21,17 +21,17 @@ pub(super) struct LogMetadata {
 
 impl LogMetadata {
     /// Records the authenticated caller.
-    pub(super) fn identified(&mut self, caller: &Caller) {
+    pub(crate) fn identified(&mut self, caller: &Caller) {
         self.caller = Some(caller.virtual_name().to_owned());
     }
 
     /// Records the warnings for a request that the agent refuses.
-    pub(super) fn warned(&mut self, warnings: Vec<HeaderValue>) {
+    pub(crate) fn warned(&mut self, warnings: Vec<HeaderValue>) {
         self.warnings = warnings;
     }
 
     /// Adds the headers to a response of the host.
-    pub(super) fn write(&self, headers: &mut HeaderMap) {
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
         // Only the agent may set this header, so a value from the host is removed.
         headers.remove(FAULT);
         match &self.caller {
@@ -42,7 +42,7 @@ impl LogMetadata {
 
     /// Adds the headers to a refusal of the agent. Like an API server, also adds the warnings to a failure
     /// (apiserver's `pkg/endpoints/filters/warning.go`).
-    pub(super) fn write_refusal(&self, headers: &mut HeaderMap, fault: &'static str) {
+    pub(crate) fn write_refusal(&self, headers: &mut HeaderMap, fault: &'static str) {
         self.write(headers);
         headers.insert(FAULT, HeaderValue::from_static(fault));
         for warning in &self.warnings {

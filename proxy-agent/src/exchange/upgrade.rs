@@ -16,10 +16,12 @@ use kube_wire::{RequestInfo, Status, Target};
 use protocol::stream::METHOD;
 use tracing::debug;
 
-use super::log_metadata::LogMetadata;
-use super::plan::Plan;
-use super::{ApiRequest, Services};
+use crate::exchange::authenticate::authenticate;
 use crate::exchange::body::Body;
+use crate::exchange::decide::decide;
+use crate::exchange::log_metadata::LogMetadata;
+use crate::exchange::plan::Plan;
+use crate::exchange::services::Services;
 use crate::refusal::Refusal;
 use crate::translate::{ShownBody, transform_response};
 use host_client::{Switched, UpgradedStream};
@@ -36,14 +38,14 @@ const HANDSHAKE: [HeaderName; 6] = [
 ];
 
 /// The host's response.
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// The host has switched protocols (101).
     Upgraded { head: Response<()>, host: UpgradedStream, client: Inbound },
     /// Any other response.
     Response(Response<ShownBody>),
 }
 
-pub(super) async fn exchange(
+pub(crate) async fn exchange(
     services: &Services,
     cluster: &Arc<VirtualCluster>,
     request: Request<Inbound>,
@@ -60,14 +62,14 @@ pub(super) async fn exchange(
 
     let info = RequestInfo::parse(&method, head.uri.path(), head.uri.query());
     let info = info.map_err(|error| Refusal::from(&error))?;
-    let identified = ApiRequest::identify(services, cluster, info, head.headers).await?;
-    log_metadata.identified(identified.caller());
-    let api_request = identified.authorise().await?;
-    let connects = matches!(api_request.info.target(), Target::Resource(request) if request.is_connect());
+    let authenticated = authenticate(services, cluster, info, head.headers).await?;
+    log_metadata.identified(authenticated.caller());
+    let call = authenticated.authorise().await?;
+    let connects = matches!(call.api.info.target(), Target::Resource(request) if request.is_connect());
     if !connects {
         return Err(bad("only exec, attach, portforward and proxy switch protocols"));
     }
-    let Plan { mut request, transform, mapping, not_found, .. } = api_request.plan(&Body::Whole(Bytes::new())).await?;
+    let Plan { mut request, transform, mapping, not_found, .. } = decide(&call, &Body::Whole(Bytes::new())).await?;
     let headers = request.headers_mut();
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, token);
@@ -78,7 +80,7 @@ pub(super) async fn exchange(
         headers.append(name.clone(), value.clone());
     }
     // A bearer token may come as a WebSocket protocol. `authn` has removed it from the client's list.
-    if let Some(protocols) = api_request.headers.get(header::SEC_WEBSOCKET_PROTOCOL) {
+    if let Some(protocols) = call.api.headers.get(header::SEC_WEBSOCKET_PROTOCOL) {
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocols.clone());
     } else {
         headers.remove(header::SEC_WEBSOCKET_PROTOCOL);
@@ -87,15 +89,9 @@ pub(super) async fn exchange(
         Switched::Upgraded(head, host) => Ok(Answer::Upgraded { head, host, client }),
         Switched::Refused(response) => {
             let response = response.map(crate::translate::Upstream::Stream);
-            transform_response(
-                &api_request.view(mapping),
-                transform,
-                || not_found,
-                response,
-                api_request.answer_collector(),
-            )
-            .await
-            .map(Answer::Response)
+            transform_response(&call.view(mapping), transform, || not_found, response, call.answer_collector())
+                .await
+                .map(Answer::Response)
         }
     }
 }
@@ -114,7 +110,7 @@ fn handshake(headers: &HeaderMap) -> HeaderMap {
 
 impl Answer {
     /// Sends the response to the client, and then forwards bytes or the body.
-    pub(super) async fn carry(
+    pub(crate) async fn carry(
         self,
         mut respond: SendResponse<Bytes>,
         log_metadata: &LogMetadata,

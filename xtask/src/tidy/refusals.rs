@@ -15,7 +15,7 @@ const GUIDE: &str = "docs/troubleshooting.md";
 
 /// Where they are said.
 const SAID: [&str; 5] = [
-    "proxy-agent/src/exchange/body_cost.rs",
+    "proxy-agent/src/exchange/cost.rs",
     "virtual-cluster/src/policy.rs",
     "proxy-agent/src/refusal.rs",
     "proxy-server/src/connect/refusal.rs",

@@ -1,0 +1,207 @@
+//! What all phases after `authenticate` use: the facts about the request, the services of the agent, and what the request
+//! has used and found so far.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::{HeaderValue, Request, Response, header};
+use rewrite::request::Report;
+use rewrite::{Mapping, View, VirtualNamespace};
+use tokio::task::yield_now;
+
+use crate::exchange::api_request::ApiRequest;
+use crate::exchange::attempts::Attempts;
+use crate::exchange::ports::Ports;
+use crate::exchange::services::Services;
+use crate::exchange::turn::Turn;
+use crate::refusal::{Exhausted, Refusal};
+use crate::translate::{Collector, warnings};
+use host_client::api::Api;
+use host_client::{HostBody, HostError, RequestBody};
+use virtual_cluster::share::large_objects::Size;
+
+/// One request, in all phases after `authenticate`.
+pub(crate) struct Call<'a> {
+    pub(crate) services: &'a Services,
+    /// The facts, which no phase after `authorise` changes.
+    pub(crate) api: ApiRequest<'a>,
+    /// What the attempts so far have shown.
+    pub(super) attempts: Attempts,
+    /// The permits and the memory that the request holds.
+    pub(super) turn: Turn,
+    /// The weight that has been counted towards the rate limit for this request, in bytes.
+    pub(super) counted_weight: AtomicUsize,
+    /// The weight of what was read from the host for a write, in bytes.
+    pub(super) read_weight: AtomicUsize,
+    /// The node ports of the Service that is written.
+    pub(super) node_ports: Mutex<Option<Ports>>,
+    findings: Mutex<Findings>,
+}
+
+/// What a plan has found in the body, for the response.
+#[derive(Debug, Default)]
+struct Findings {
+    /// Namespaces that the body names. They need not exist, and a refusal may name them.
+    named: Vec<VirtualNamespace>,
+    /// Warnings for the client. Its response gets them, also if it is a refusal of the host or of the agent.
+    warnings: Vec<HeaderValue>,
+}
+
+// === impl Call ===
+
+impl<'a> Call<'a> {
+    pub(super) fn new(services: &'a Services, api: ApiRequest<'a>) -> Self {
+        Self {
+            services,
+            api,
+            attempts: Attempts::default(),
+            turn: Turn::default(),
+            counted_weight: AtomicUsize::new(0),
+            read_weight: AtomicUsize::new(0),
+            node_ports: Mutex::default(),
+            findings: Mutex::default(),
+        }
+    }
+
+    /// A client for the agent's own requests.
+    pub(super) fn host_api(&self) -> Api {
+        Api::new(self.services.host.clone())
+    }
+
+    /// Collects responses that the agent reads before the request takes effect.
+    pub(super) fn collector(&self) -> Collector<'_> {
+        let lasting = &self.api.cluster.lasting;
+        Collector::new(&lasting.memory, &lasting.large_objects, true)
+    }
+
+    /// Collects the response to the request itself.
+    pub(super) fn answer_collector(&self) -> Collector<'_> {
+        let lasting = &self.api.cluster.lasting;
+        Collector::new(&lasting.memory, &lasting.large_objects, self.api.is_read())
+    }
+
+    /// How the client sees objects of the host.
+    pub(super) fn view(&self, mapping: Mapping) -> View {
+        let named = self.findings().named.clone();
+        let view = View::new(named.into_iter().fold(mapping, Mapping::asking_for));
+        let view = view.hiding(Arc::clone(&self.api.cluster.guard)).presenting(self.services.endpoint_ca.borrow());
+        let view = if self.api.cluster.pod_security.is_some() { view.enforcing_pod_security() } else { view };
+        if self.api.wants_bare_rows() { view.with_bare_rows() } else { view }
+    }
+
+    /// Stores the namespaces that a body names, because the response may name them, too.
+    pub(super) fn note(&self, report: &Report) {
+        if !report.namespaces.is_empty() {
+            self.findings().named.clone_from(&report.namespaces);
+        }
+    }
+
+    /// Stores the warnings of the last plan.
+    pub(super) fn warn(&self, texts: impl Iterator<Item = String>) {
+        self.findings().warnings = texts.filter_map(|text| warning(&text)).collect();
+    }
+
+    /// Adds a warning.
+    pub(super) fn warn_also(&self, text: &str) {
+        self.findings().warnings.extend(warning(text));
+    }
+
+    /// Adds the warnings of a response that the client does not get.
+    pub(super) fn warn_like<B>(&self, response: &Response<B>) {
+        self.findings().warnings.extend(response.headers().get_all(header::WARNING).iter().cloned());
+    }
+
+    /// The response with the stored warnings, each once (`AddWarning` in apiserver's `filters/warning.go`). They stay
+    /// stored, because the agent may still refuse to forward the response.
+    pub(super) fn warned<B>(&self, mut response: Response<B>) -> Response<B> {
+        for warning in &self.findings().warnings {
+            if !response.headers().get_all(header::WARNING).iter().any(|said| said == warning) {
+                response.headers_mut().append(header::WARNING, warning.clone());
+            }
+        }
+        response
+    }
+
+    /// The stored warnings, each once, in virtual names.
+    pub(super) fn shown_warnings(&self) -> Vec<HeaderValue> {
+        let mut response = self.warned(Response::new(()));
+        warnings(&self.view(self.api.mapping.clone()), response.headers_mut());
+        response.headers().get_all(header::WARNING).iter().cloned().collect()
+    }
+
+    /// Waits until the host may get a body of this size, and holds its permit until [`Turn::end`]. For a large body,
+    /// also waits until it may be parsed, and lets the rest of the plan run in its turn. A small body waits for
+    /// nothing. Refuses the request if the cluster must wait after refusals, which may have changed in the meantime.
+    pub(crate) async fn take_turn(&self, size: Size) -> Result<(), Refusal> {
+        let held_size = self.turn.held().at_host.as_ref().map(|(size, _)| *size);
+        if size <= held_size.unwrap_or(Size::Small) {
+            return Ok(());
+        }
+        let limits = &self.api.cluster.lasting.large_objects;
+        let permit = limits.at_host(size).await.map_err(|_| Exhausted::LargeObjects)?;
+        let parsed = limits.parsed(size).await.map_err(|_| Exhausted::LargeObjects)?;
+        // Always true: only a small body needs no permit.
+        if let Some(permit) = permit {
+            let mut held = self.turn.held();
+            (held.at_host, held.parsed) = (Some((size, permit)), parsed);
+        }
+        self.api.cluster.lasting.write_rate.admit_again().map_err(Exhausted::Weight)?;
+        if size == Size::Large {
+            self.turn.is_working.store(true, Ordering::Relaxed);
+            // [`InTurn`](virtual_cluster::share::large_objects::InTurn) reads the flag when it is polled, so the next
+            // poll is in the turn.
+            yield_now().await;
+        }
+        Ok(())
+    }
+
+    /// Charges this many bytes to the cluster until [`Turn::end`] or [`Turn::release_memory`].
+    pub(crate) fn hold(&self, bytes: usize) -> Result<(), Refusal> {
+        let charge = self.collector().reserve(bytes)?;
+        self.turn.held().charges.push(charge);
+        Ok(())
+    }
+
+    /// Awaits a future outside the turn: other tasks do the work, such as the host that makes a response.
+    pub(crate) async fn outside<F: Future>(&self, future: F) -> F::Output {
+        if !self.turn.is_working.swap(false, Ordering::Relaxed) {
+            return future.await;
+        }
+        // The next poll is outside the turn.
+        yield_now().await;
+        let output = future.await;
+        self.turn.is_working.store(true, Ordering::Relaxed);
+        // The next poll is in the turn.
+        yield_now().await;
+        output
+    }
+
+    /// Sends a request to the host, without samples of its body. Use `host::sample::send` for a body that a client has
+    /// written. Other clusters may parse large objects until the host responds.
+    pub(crate) async fn send_unsampled(&self, request: Request<RequestBody>) -> Result<Response<HostBody>, HostError> {
+        let sent = async {
+            let is_parsing = self.turn.held().parsed.take().is_some();
+            let response = self.services.host.send(request).await;
+            if is_parsing {
+                let permit = self.api.cluster.lasting.large_objects.parsed_again().await;
+                self.turn.held().parsed = permit;
+            }
+            response
+        };
+        let response = self.outside(sent).await?;
+        response.body().set_owner(self.api.cluster.lasting.owner);
+        Ok(response)
+    }
+
+    fn findings(&self) -> std::sync::MutexGuard<'_, Findings> {
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The value of a `Warning` header (RFC 7234, section 5.5), as `NewWarningHeader` in apimachinery's `util/net/http.go`
+/// writes it; `None` if a header cannot carry the text.
+pub(super) fn warning(text: &str) -> Option<HeaderValue> {
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
+    HeaderValue::try_from(format!("299 - \"{escaped}\"")).ok()
+}

@@ -1,0 +1,126 @@
+//! The phases `decide`, `send` and `transform` of an authorised request, and their retries.
+
+use std::ops::ControlFlow;
+use std::pin::pin;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use tokio::time::sleep;
+
+use crate::exchange::attempts::{Cause, End};
+use crate::exchange::body::Body;
+use crate::exchange::call::Call;
+use crate::exchange::classes::shared::stored::{overlaid, settle_overlay};
+use crate::exchange::complete::complete;
+use crate::exchange::cost::{
+    admit_received, admit_sent, body_cost, charge, check_field_manager, check_managed_fields, count_refusal,
+};
+use crate::exchange::decide::decide;
+use crate::exchange::head;
+use crate::exchange::host::sample::send;
+use crate::exchange::plan::{Again, Plan};
+use crate::refusal::Refusal;
+use crate::translate::{ShownBody, transform_response};
+use host_client::{HostBody, RequestBody};
+
+/// Carries out an authorised request.
+pub(super) async fn carry_out(call: &mut Call<'_>, body: &Body) -> Result<Response<ShownBody>, Refusal> {
+    let received = body.bytes();
+    let cost = body_cost(call, &received);
+    let _charge = charge(call, cost)?;
+    admit_received(call, &received, cost)?;
+    check_field_manager(call)?;
+    loop {
+        call.take_turn(cost.size).await?;
+        let plan = call.api.cluster.lasting.large_objects.in_turn(call.turn.is_working(), decide(call, body)).await?;
+        call.turn.release_parsed();
+        match attempt(call, plan, body, &received).await? {
+            ControlFlow::Break(response) => return Ok(response),
+            ControlFlow::Continue(cause) => {
+                call.turn.end();
+                let pause = call.attempts.next(cause);
+                if !pause.is_zero() {
+                    sleep(pause).await;
+                }
+            }
+        }
+    }
+}
+
+/// Sends the request of a plan, and transforms the response.
+async fn attempt(
+    call: &mut Call<'_>,
+    mut plan: Plan,
+    body: &Body,
+    received: &Bytes,
+) -> Result<End<ShownBody>, Refusal> {
+    check_sent(call, &plan.request, received)?;
+    let get = call.api.is_bodiless().then(|| head::as_get(&plan.request));
+    let response = send_plan(call, &mut plan).await?;
+    settle_overlay(call, std::mem::take(&mut plan.moved), response.status()).await;
+    if let Some(cause) = cause(call, &plan.again, response.status(), body) {
+        return Ok(ControlFlow::Continue(cause));
+    }
+    if let Some(get) = get.filter(|_| plan.transform.looks_at(response.status())) {
+        return head::complete(call, plan, get, response).await.map(ControlFlow::Break);
+    }
+    let response = match complete(call, &mut plan, response).await? {
+        ControlFlow::Break(response) => response,
+        ControlFlow::Continue(cause) => return Ok(ControlFlow::Continue(cause)),
+    };
+    let response = count_refusal(call, call.warned(response)).await?;
+    // The next body gets its turn only after a refusal has been counted.
+    call.turn.end();
+    let response = overlaid(call, &plan.transform, response);
+    let mut view = call.view(plan.mapping);
+    if let Some(lending) = plan.projected {
+        view = view.lending(lending);
+    }
+    if let Some(selecting) = plan.selecting {
+        view = view.selecting(selecting);
+    }
+    let not_found = plan.not_found;
+    transform_response(&view, plan.transform, || not_found, response, call.answer_collector())
+        .await
+        .map(ControlFlow::Break)
+}
+
+/// Checks the body that the host would get. A small patch of a large object becomes a large body.
+fn check_sent(call: &Call<'_>, request: &Request<RequestBody>, received: &Bytes) -> Result<(), Refusal> {
+    let sent = request.body().bytes();
+    admit_sent(call, &sent)?;
+    check_managed_fields(call, &sent)?;
+    call.hold(sent.len().saturating_sub(received.len()))
+}
+
+/// Sends the request of a plan. If the host responds with 404, the other plan takes its place, if there is one.
+async fn send_plan(call: &Call<'_>, plan: &mut Plan) -> Result<Response<HostBody>, Refusal> {
+    let mut response = send_in_turn(call, plan.take_request()).await?;
+    if response.status() == StatusCode::NOT_FOUND
+        && let Some(other) = plan.otherwise.take()
+    {
+        *plan = *other;
+        response = send_in_turn(call, plan.take_request()).await?;
+    }
+    if response.status().is_success() {
+        call.turn.end();
+    }
+    Ok(response)
+}
+
+/// Sends a request to the host. Samples of its body are drawn in the turn of this request.
+async fn send_in_turn(call: &Call<'_>, request: Request<RequestBody>) -> Result<Response<HostBody>, Refusal> {
+    let sent = pin!(send(call, request));
+    call.api.cluster.lasting.large_objects.in_turn(call.turn.is_working(), sent).await
+}
+
+/// Why the request is planned again after this response, if it is.
+fn cause(call: &mut Call<'_>, again: &Again, status: StatusCode, body: &Body) -> Option<Cause> {
+    let is_settling = || call.services.authz.is_settling(&call.api.cluster.name);
+    let cause = match status {
+        StatusCode::CONFLICT if call.attempts.is_solvable(again) => Cause::Conflict,
+        StatusCode::FORBIDDEN if body.is_whole() && is_settling() => Cause::Settling,
+        _ => return None,
+    };
+    call.attempts.allow(cause).then_some(cause)
+}

@@ -1,0 +1,50 @@
+//! Reads: the host's response, in which the client sees its overlay.
+
+use http::Method;
+use kube_wire::query::ListOptions;
+use kube_wire::selector::{LabelSelector, LabelSelectorError};
+use kube_wire::{ResourceRequest, Status, Verb};
+use rewrite::view::Filter;
+
+use crate::exchange::api_request::As;
+use crate::exchange::call::Call;
+use crate::exchange::plan::Plan;
+use crate::exchange::query::{list_query, list_transform};
+use crate::exchange::upstream;
+use crate::refusal::Refusal;
+use crate::translate::ResponseTransform;
+use host_client::empty;
+
+pub(crate) fn read_shared(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
+    if request.verb() != Verb::Get {
+        return list_shared(call, request, call.api.info.method().clone());
+    }
+    let target = upstream::target(&request.path().build(), call.api.info.query());
+    let mut upstream = upstream::request(&call.api, call.api.info.method().clone(), &target, As::Agent, empty())?;
+    upstream::readable(&call.api, &mut upstream)?;
+    Ok(Plan::new(&call.api, request, upstream, shared_transform(call, request)))
+}
+
+/// Lists the objects that the query selects, by the labels that the cluster sees.
+pub(crate) fn list_shared(call: &Call<'_>, request: &ResourceRequest<'_>, method: Method) -> Result<Plan, Refusal> {
+    let mut query = list_query(call, request, None)?;
+    query.remove("labelSelector");
+    let selector = selected_labels(call)?;
+    let target = upstream::target(&request.path().build(), &query);
+    let mut upstream = upstream::request(&call.api, method, &target, As::Agent, empty())?;
+    upstream::readable(&call.api, &mut upstream)?;
+    let transform = list_transform(call, request, call.api.program(request), Filter::Shared)?;
+    let mut plan = Plan::new(&call.api, request, upstream, transform);
+    plan.selecting = Some(selector).filter(|selector| !selector.is_empty());
+    Ok(plan)
+}
+
+pub(crate) fn selected_labels(call: &Call<'_>) -> Result<LabelSelector, Refusal> {
+    let options = ListOptions::parse(call.api.info.query())?;
+    options.label_selector.parse().map_err(|error: LabelSelectorError| Status::bad_request(error.to_string()).into())
+}
+
+/// The transform for one shared object.
+pub(crate) fn shared_transform(call: &Call<'_>, request: &ResourceRequest<'_>) -> ResponseTransform {
+    ResponseTransform::Object { program: call.api.program(request), filter: Filter::Shared, only: None }
+}

@@ -1,0 +1,169 @@
+//! Lists and watches: maps their query to host names.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use kube_wire::query::{ListOptions, Query};
+use kube_wire::selector::{FieldSelector, LabelSelector, LabelSelectorError};
+use kube_wire::{ResourceRequest, Status};
+use rewrite::pod_security::asked_key;
+use rewrite::view::Filter;
+use rewrite::{Mapping, Program, VirtualNamespace};
+
+use crate::exchange::call::Call;
+use crate::exchange::kinds::RBAC;
+use crate::refusal::Refusal;
+use crate::seal::Unopened;
+use crate::translate::{Arrivals, ResponseTransform, beginning};
+use virtual_cluster::policy::{self, Class};
+
+/// The label with the name of the Namespace, which every Namespace has.
+const METADATA_NAME: &str = "kubernetes.io/metadata.name";
+
+/// The fields of any kind that name a namespace (see apimachinery's `pkg/runtime/conversion.go`, and that of Events).
+const NAMESPACE_FIELDS: [&str; 3] = ["metadata.namespace", "involvedObject.namespace", "regarding.namespace"];
+
+/// `handleCompactedErrorForPaging` in apiserver's `storage/etcd3/errors.go`.
+const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You must \
+                                start a new list without the continue parameter.";
+
+/// The query of a list, watch or deletecollection in host names, with `also` added to its label selector.
+pub(crate) fn list_query(
+    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
+    also: Option<&LabelSelector>,
+) -> Result<Query<'static>, Refusal> {
+    let query = call.api.info.query();
+    let options = ListOptions::parse(query)?;
+    let mut mapped = query.borrowed().into_owned();
+    if !options.shard_selector.is_empty() {
+        return Err(bad("shardSelector is not supported by virtual clusters"));
+    }
+    label_selector(call, request, &options, also, &mut mapped)?;
+    field_selector(call, request, &options, &mut mapped)?;
+    if !options.continue_token.is_empty() {
+        let list = list_id(call, request);
+        match call.services.seal.open(&options.continue_token, &list) {
+            Ok(token) => mapped.set("continue", &token),
+            Err(Unopened::Expired) => return Err(Status::expired(CONTINUE_EXPIRED).into()),
+            Err(Unopened::Nonsense) => {}
+        }
+    }
+    Ok(mapped)
+}
+
+/// The transform for the response to a list or watch.
+pub(crate) fn list_transform(
+    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
+    program: Program,
+    filter: Filter,
+) -> Result<ResponseTransform, Refusal> {
+    let options = ListOptions::parse(call.api.info.query())?;
+    let watch = options.watch || request.has_watch_prefix();
+    Ok(if watch {
+        let asked = request.namespace().and_then(|namespace| VirtualNamespace::new(namespace).ok());
+        let arrivals = Arrivals::new(Arc::clone(call.api.cluster), asked);
+        ResponseTransform::Watch { program, filter, arrivals, bookmarks: beginning(&options) }
+    } else {
+        let (seal, token) = (Arc::clone(&call.services.seal), list_id(call, request));
+        let (counted, large_objects) =
+            (request.namespace().is_some(), Arc::clone(&call.api.cluster.lasting.large_objects));
+        ResponseTransform::List { program, filter, seal, token, counted, large_objects }
+    })
+}
+
+fn list_id(call: &Call<'_>, request: &ResourceRequest<'_>) -> String {
+    let (group, resource) = (request.group(), request.resource());
+    format!("{} {group}/{resource} {}", call.api.cluster.name, request.namespace().unwrap_or_default())
+}
+
+fn label_selector(
+    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
+    options: &ListOptions<'_>,
+    also: Option<&LabelSelector>,
+    mapped: &mut Query<'_>,
+) -> Result<(), Refusal> {
+    if options.label_selector.is_empty() && also.is_none() {
+        return Ok(());
+    }
+    let selector: LabelSelector = options.label_selector.parse().map_err(|error| bad(format!("{error}")))?;
+    if selector.requirements().iter().any(|requirement| requirement.key().starts_with("atoll.dev/")) {
+        return Err(bad("selectors cannot contain labels of atoll.dev"));
+    }
+    let selector = selector
+        .map_values(METADATA_NAME, |name| Ok(host_name(&call.api.mapping, name)))
+        .map_err(|error: LabelSelectorError| bad(error.to_string()))?;
+    let selector = parked_selector(call, request, selector)?;
+    let selector = match also {
+        Some(also) => selector.and(also.clone()),
+        None => selector,
+    };
+    mapped.set("labelSelector", &selector.to_string());
+    Ok(())
+}
+
+/// The selector with the parked keys of Pod Security labels.
+fn parked_selector(
+    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
+    selector: LabelSelector,
+) -> Result<LabelSelector, Refusal> {
+    if call.api.cluster.pod_security.is_none() || policy::class(request.group_resource()) != Class::Namespaces {
+        return Ok(selector);
+    }
+    let parked = selector.map_keys(|key| asked_key(key).unwrap_or_else(|| key.to_owned()));
+    parked.map_err(|error| bad(error.to_string()))
+}
+
+fn field_selector(
+    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
+    options: &ListOptions<'_>,
+    mapped: &mut Query<'_>,
+) -> Result<(), Refusal> {
+    if options.field_selector.is_empty() {
+        return Ok(());
+    }
+    let mut selector: FieldSelector = options.field_selector.parse().map_err(|error| bad(format!("{error}")))?;
+    for field in NAMESPACE_FIELDS {
+        selector = names_in(call, selector, field);
+    }
+    if request.group().is_empty() && request.resource() == "namespaces" {
+        selector = names_in(call, selector, "metadata.name");
+    }
+    if (request.group(), request.resource()) == (RBAC, "clusterroles") {
+        let named = selector.map_values("metadata.name", |name| Ok::<_, Infallible>(call.api.host_role(name)));
+        selector = named.unwrap_or_else(|never| match never {});
+    }
+    if call.api.is_renamed() {
+        let host = |name: &str| call.api.mapping.object(name).unwrap_or_else(|_| NOBODYS.to_owned());
+        let named = selector.map_values("metadata.name", |name| Ok::<_, Infallible>(host(name)));
+        selector = named.unwrap_or_else(|never| match never {});
+    }
+    mapped.set("fieldSelector", &selector.to_string());
+    Ok(())
+}
+
+/// The selector with host names for the namespaces that `field` names.
+fn names_in(call: &Call<'_>, selector: FieldSelector, field: &str) -> FieldSelector {
+    let mapped = selector.map_values(field, |name| Ok::<_, Infallible>(host_name(&call.api.mapping, name)));
+    mapped.unwrap_or_else(|never| match never {})
+}
+
+/// A name that no namespace has: DNS labels contain no dots.
+pub(crate) const NOBODYS: &str = "taken.by.somebody.else";
+
+/// The host name of a namespace in a selector. A namespace of another owner, or an invalid name, selects nothing.
+fn host_name(mapping: &Mapping, name: &str) -> String {
+    if name.is_empty() {
+        return String::new();
+    }
+    let host = VirtualNamespace::new(name).ok().and_then(|name| mapping.host(&name).ok());
+    host.map_or_else(|| NOBODYS.to_owned(), |host| host.to_string())
+}
+
+fn bad(message: impl Into<String>) -> Refusal {
+    Status::bad_request(message).into()
+}

@@ -1,0 +1,25 @@
+//! The mappers for bodies.
+
+use std::sync::Arc;
+
+use rewrite::VirtualNamespace;
+use rewrite::request::{NamespaceRules, Request};
+
+use crate::exchange::call::Call;
+
+/// The mapper for bodies of this request.
+pub(crate) fn mapper(call: &Call<'_>, namespace: Option<&VirtualNamespace>) -> Request {
+    let mapper = Request::new(call.api.mapping.clone())
+        .guarding(Arc::clone(&call.api.cluster.guard))
+        .ruled_by(Arc::clone(&call.api.cluster.namespace_rules));
+    match namespace {
+        Some(namespace) => mapper.in_namespace(namespace.clone()),
+        None => mapper,
+    }
+}
+
+/// The mapper for a new Namespace.
+pub(crate) fn new_namespace_mapper(call: &Call<'_>) -> Request {
+    let rules = NamespaceRules::clone(&call.api.cluster.namespace_rules);
+    mapper(call, None).ruled_by(Arc::new(rules.annotated(call.api.cluster.annotations.entries())))
+}
