@@ -90,7 +90,8 @@ impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
             return answer.clone();
         }
         let asked_at = Instant::now();
-        let answer = ask().await;
+        // Boxed, because the state of a request to the host is large, and most answers are known.
+        let answer = Box::pin(ask()).await;
         let lifetime = answer.as_ref().ok().and_then(keep);
         // Only the holder of the turn gets here, and only once for each question.
         let _ = question.answer.set(answer.clone());

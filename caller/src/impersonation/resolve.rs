@@ -25,7 +25,7 @@ pub async fn acting_as<R: Reviews>(
     let requested = Requested::parse(headers);
     headers::strip(headers);
     match requested.map_err(Status::from)? {
-        Some(requested) => requested.resolve(authorizer, mapping, &caller).await,
+        Some(requested) => Box::pin(requested.resolve(authorizer, mapping, &caller)).await,
         None => Ok(caller),
     }
 }

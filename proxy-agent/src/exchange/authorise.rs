@@ -69,7 +69,7 @@ async fn authorise_resource(call: &mut Call<'_>) -> Result<(), Refusal> {
     let Some(name) = request.namespace() else { return authorise_cluster_scoped(call).await };
     match call.api.place(name) {
         Place::Member(host) => authorise_in(call, &host).await,
-        Place::Unknown(host) => authorise_in_unknown(call, &host).await,
+        Place::Unknown(host) => Box::pin(authorise_in_unknown(call, &host)).await,
         Place::Nowhere => allowed_everywhere(call, request).await,
     }
 }

@@ -2,6 +2,7 @@
 //! has used and found so far.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -135,9 +136,10 @@ impl<'a> Call<'a> {
     /// nothing. Refuses the request if the cluster must wait after refusals, which may have changed in the meantime.
     pub(crate) async fn take_turn(&self, size: Size) -> Result<(), Refusal> {
         let held_size = self.turn.held().at_host.as_ref().map(|(size, _)| *size);
-        if size <= held_size.unwrap_or(Size::Small) {
-            return Ok(());
-        }
+        if size > held_size.unwrap_or(Size::Small) { Box::pin(self.wait_for_turn(size)).await } else { Ok(()) }
+    }
+
+    async fn wait_for_turn(&self, size: Size) -> Result<(), Refusal> {
         let limits = &self.api.cluster.lasting.large_objects;
         let permit = limits.at_host(size).await.map_err(|_| Exhausted::LargeObjects)?;
         let parsed = limits.parsed(size).await.map_err(|_| Exhausted::LargeObjects)?;
@@ -189,7 +191,8 @@ impl<'a> Call<'a> {
             }
             response
         };
-        let response = self.outside(sent).await?;
+        // Pinned here, because each function would hold its state twice.
+        let response = self.outside(pin!(sent)).await?;
         response.body().set_owner(self.api.cluster.lasting.owner);
         Ok(response)
     }

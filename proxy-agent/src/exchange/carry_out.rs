@@ -50,7 +50,7 @@ pub(super) async fn carry_out(call: &mut Call<'_>, body: &Body) -> Result<Respon
 /// Sends the request of a plan, and transforms the response.
 async fn attempt(
     call: &mut Call<'_>,
-    mut plan: Plan,
+    mut plan: Box<Plan>,
     body: &Body,
     received: &Bytes,
 ) -> Result<End<ShownBody>, Refusal> {
@@ -62,7 +62,7 @@ async fn attempt(
         return Ok(ControlFlow::Continue(cause));
     }
     if let Some(get) = get.filter(|_| plan.transform.looks_at(response.status())) {
-        return head::complete(call, plan, get, response).await.map(ControlFlow::Break);
+        return Box::pin(head::complete(call, plan, get, response)).await.map(ControlFlow::Break);
     }
     let response = match complete(call, &mut plan, response).await? {
         ControlFlow::Break(response) => response,

@@ -27,8 +27,19 @@ pub(super) async fn complete(
 ) -> Result<End<Upstream>, Refusal> {
     note_write(call, response.status());
     note_own_write(call, response.status());
-    put_in_force(call, plan.written.take(), response.status()).await;
-    let response = match &plan.after {
+    if let Some(written) = plan.written.take() {
+        Box::pin(put_in_force(call, written, response.status())).await;
+    }
+    match &plan.after {
+        After::Nothing => Ok(ControlFlow::Break(response.map(Upstream::Stream))),
+        // Boxed, so that the state of all other requests is small.
+        after => Box::pin(follow(call, after, response)).await,
+    }
+}
+
+/// Does what follows a response.
+async fn follow(call: &Call<'_>, after: &After, response: Response<HostBody>) -> Result<End<Upstream>, Refusal> {
+    let response = match after {
         After::PostCreate => post_create(call, response).await?,
         After::NodePorts => match node_ports_given(call, response).await? {
             ControlFlow::Break(response) => response,

@@ -204,7 +204,7 @@ pub(crate) async fn count_refusal(
         return Ok(response);
     }
     let (parts, body) = response.into_parts();
-    let (length, body) = body.collect_or_drain(call.answer_collector()).await;
+    let (length, body) = Box::pin(body.collect_or_drain(call.answer_collector())).await;
     count_refusal_of(call, parts.status, length);
     Ok(Response::from_parts(parts, Upstream::Whole(body?)))
 }

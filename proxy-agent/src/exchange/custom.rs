@@ -19,7 +19,7 @@ pub(crate) async fn learn_custom(call: &mut Call<'_>) -> Result<(), Refusal> {
     let known = call.services.discovery.resource(request.group_version_resource()).await;
     let known = known.map_err(|error| Refusal::from(Status::service_unavailable(error.to_string())))?;
     if known.is_some_and(|known| known.custom && !known.namespaced) {
-        call.api.custom = Some(custom_of(call, request).await?);
+        call.api.custom = Some(Box::pin(custom_of(call, request)).await?);
     }
     // The definition may be new, so read it from the host.
     learn_kinds(call);

@@ -19,7 +19,7 @@ use crate::refusal::Refusal;
 pub(super) fn decide<'p>(
     call: &'p Call<'_>,
     body: &'p Body,
-) -> Pin<Box<dyn Future<Output = Result<Plan, Refusal>> + Send + 'p>> {
+) -> Pin<Box<dyn Future<Output = Result<Box<Plan>, Refusal>> + Send + 'p>> {
     Box::pin(async move {
         call.outside(shared::defined::defined(call)).await?;
         match call.api.info.target() {

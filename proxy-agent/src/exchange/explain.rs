@@ -191,7 +191,7 @@ pub async fn explain(
     };
     let questions = agent.questions.lock().map(|mut questions| std::mem::take(&mut *questions)).unwrap_or_default();
     Ok(match planned {
-        Ok(plan) => Explanation { questions, outcome: Outcome::Sent(Box::new(Sent::of(plan).await)) },
+        Ok(plan) => Explanation { questions, outcome: Outcome::Sent(Box::new(Sent::of(*plan).await)) },
         Err(refusal) => Explanation::refused(questions, refusal.into_status()),
     })
 }

@@ -28,7 +28,7 @@ pub(super) fn as_get(head: &Request<RequestBody>) -> Request<RequestBody> {
 /// names. So the agent reads the object from the host, by `get`.
 pub(super) async fn complete(
     call: &Call<'_>,
-    plan: Plan,
+    plan: Box<Plan>,
     get: Request<RequestBody>,
     head: Response<HostBody>,
 ) -> Result<Response<ShownBody>, Refusal> {
@@ -39,7 +39,7 @@ pub(super) async fn complete(
         parts.headers.remove(header::CONTENT_LENGTH);
         return Ok(Response::from_parts(parts, ShownBody::none()));
     }
-    let Plan { transform, mapping, not_found, .. } = plan;
+    let Plan { transform, mapping, not_found, .. } = *plan;
     let response = send(call, get).await?.map(Upstream::Stream);
     let response = overlaid(call, &transform, response);
     let answer =

@@ -102,13 +102,14 @@ impl Plan {
         std::mem::replace(&mut self.request, Request::new(empty()))
     }
 
-    /// A plan that sends `upstream`, and transforms the response.
+    /// A plan that sends `upstream`, and transforms the response. It is boxed, because it is large, and passes through
+    /// several functions.
     pub(super) fn new(
         api: &ApiRequest<'_>,
         request: &ResourceRequest<'_>,
         upstream: Request<RequestBody>,
         transform: ResponseTransform,
-    ) -> Self {
+    ) -> Box<Self> {
         let not_found = Status::not_found(request.group_resource(), request.path_name().unwrap_or_default());
         Self::without_resource(api, upstream, transform, not_found)
     }
@@ -119,8 +120,8 @@ impl Plan {
         upstream: Request<RequestBody>,
         transform: ResponseTransform,
         not_found: Status,
-    ) -> Self {
-        Self {
+    ) -> Box<Self> {
+        Box::new(Self {
             request: upstream,
             transform,
             mapping: api.mapping.clone(),
@@ -132,6 +133,6 @@ impl Plan {
             written: None,
             after: After::Nothing,
             moved: Moved::default(),
-        }
+        })
     }
 }

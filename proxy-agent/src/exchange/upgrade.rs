@@ -69,7 +69,7 @@ pub(crate) async fn exchange(
     if !connects {
         return Err(bad("only exec, attach, portforward and proxy switch protocols"));
     }
-    let Plan { mut request, transform, mapping, not_found, .. } = decide(&call, &Body::Whole(Bytes::new())).await?;
+    let Plan { mut request, transform, mapping, not_found, .. } = *decide(&call, &Body::Whole(Bytes::new())).await?;
     let headers = request.headers_mut();
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, token);

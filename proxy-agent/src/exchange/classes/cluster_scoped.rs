@@ -29,13 +29,13 @@ use virtual_cluster::shared::Kind as SharedKind;
 /// kube-aggregator's `controllers/autoregister/autoregister_controller.go`). No Service of the host serves them.
 const LOCAL_APIS: &str = "kube-aggregator.kubernetes.io/automanaged=onstart";
 
-pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
     let class = policy::class(request.group_resource());
     if class == Class::Namespaces {
-        return namespaces::decide(call, request, body).await;
+        return Box::pin(namespaces::decide(call, request, body)).await;
     }
     if let (Class::Review, Some(kind)) = (class, Kind::of(request)) {
-        return reviews::decide(call, request, kind, None, body).await;
+        return Box::pin(reviews::decide(call, request, kind, None, body)).await;
     }
     let known = call.services.discovery.resource(request.group_version_resource()).await;
     let known = known.map_err(|error| Refusal::from(Status::service_unavailable(error.to_string())))?;
@@ -44,16 +44,16 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
         return everywhere(call, request).await;
     }
     let class = match call.api.custom {
-        Some(Custom::Renamed) => return renamed::decide(call, request, body).await,
-        Some(Custom::Read | Custom::Shared) => return shared::decide(call, request, body).await,
+        Some(Custom::Renamed) => return Box::pin(renamed::decide(call, request, body)).await,
+        Some(Custom::Read | Custom::Shared) => return Box::pin(shared::decide(call, request, body)).await,
         Some(Custom::Hidden) => Class::Empty(policy::HIDDEN),
         None => class,
     };
     match class {
-        Class::Roles => roles::decide(call, request, body).await,
-        Class::Bindings => bindings::decide(call, request, body).await,
+        Class::Roles => Box::pin(roles::decide(call, request, body)).await,
+        Class::Bindings => Box::pin(bindings::decide(call, request, body)).await,
         Class::Shared if SharedKind::of(request.group_resource()).is_some() => {
-            shared::decide(call, request, body).await
+            Box::pin(shared::decide(call, request, body)).await
         }
         _ if !request.verb().is_read() => Err(forbidden(request, policy::read_only(class))),
         Class::Empty(_) => nothing(call, request).await,
@@ -84,7 +84,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
 
 /// A resource of which the virtual cluster has no objects. The request still goes to the host, so that columns,
 /// encodings, the resource version and the bookmarks of a watch are those of any API server.
-async fn nothing(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
+async fn nothing(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
     if matches!(request.verb(), Verb::List | Verb::Watch) {
         return pass(call, request, Filter::Nothing, None).await;
     }
@@ -94,17 +94,17 @@ async fn nothing(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Plan,
 
 /// A resource that is not known to be served; the host returns the error. The agent sends a read instead of the
 /// request, and hides the response if the host serves the resource by now, because its owner is not known yet.
-fn unknown(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
+fn unknown(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
     let target = format!("{}?limit=1", request.path().build());
     let mut upstream = upstream::request(&call.api, Method::GET, &target, As::Agent, empty())?;
     upstream.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     // This program finds no namespace in the object, so the filter always hides it.
     let transform = ResponseTransform::Object { program: Program::default(), filter: Filter::ByNamespace, only: None };
-    Ok(Plan { not_found: Status::path_not_found(), ..Plan::new(&call.api, request, upstream, transform) })
+    Ok(Plan::without_resource(&call.api, upstream, transform, Status::path_not_found()))
 }
 
 /// All namespaces of the cluster: the host's response for all its namespaces, filtered while it streams.
-async fn everywhere(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
+async fn everywhere(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
     if matches!(request.verb(), Verb::List | Verb::Watch) {
         let hidden = mirrors::hidden(request);
         let mut plan = pass(call, request, Filter::ByNamespace, hidden.as_ref()).await?;

@@ -28,7 +28,7 @@ use crate::translate::{Proxied, ResponseTransform};
 use host_client::empty;
 use virtual_cluster::policy;
 
-pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
     if !request.verb().is_read() && call.services.discovery.is_reserved(request.group_resource()) {
         return Err(forbidden(request, policy::HIDDEN));
     }
@@ -38,7 +38,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
     let Ok(host) = call.api.mapping.host(&namespace) else { return nowhere(call, request, name) };
     if call.api.mapping.member(host.as_ref()).is_some() {
         if let Some(kind) = Kind::of(request) {
-            return reviews::decide(call, request, kind, Some((&namespace, &host)), body).await;
+            return Box::pin(reviews::decide(call, request, kind, Some((&namespace, &host)), body)).await;
         }
         if let Some(plan) = projected::decide(call, request, &host, body).await? {
             return Ok(plan);
@@ -72,7 +72,7 @@ async fn may_read_to_the_end(call: &Call<'_>, request: &ResourceRequest<'_>, hos
 /// A request in a namespace that the virtual cluster cannot have, and whose name must not go upstream. The caller
 /// has the right in all namespaces. An API server does not check that a namespace exists before it lists its
 /// objects.
-fn nowhere(call: &Call<'_>, request: &ResourceRequest<'_>, namespace: &str) -> Result<Plan, Refusal> {
+fn nowhere(call: &Call<'_>, request: &ResourceRequest<'_>, namespace: &str) -> Result<Box<Plan>, Refusal> {
     // There are no objects to delete. The response to a deletecollection is an empty list, too.
     if !matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection) {
         return Err(no_such(request, namespace).into());
@@ -106,14 +106,14 @@ async fn present(
     host: &HostNamespace,
     identity: As,
     body: &Body,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     let path = host_path(request, namespace, host)?;
     let mapping = call.api.mapping.clone().asking_for(namespace.clone());
     let mut plan = match planned_at(call, request, (namespace, host), &path, identity, body).await {
         Ok(plan) => plan,
         Err(refusal) => {
             let upstream = Destination { path: &path, identity, namespace: Some(host), mapping: &mapping };
-            return Err(prefer_host_error(call, request, &upstream, &body.bytes(), refusal).await);
+            return Err(Box::pin(prefer_host_error(call, request, &upstream, &body.bytes(), refusal)).await);
         }
     };
     plan.mapping = mapping;
@@ -127,7 +127,7 @@ async fn planned_at(
     path: &str,
     identity: As,
     body: &Body,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     let hidden = mirrors::hidden(request);
     mirrors::check(request, || received(call, &body.bytes())?.name())?;
     let listed = matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection);
@@ -139,7 +139,7 @@ async fn planned_at(
     let target = upstream::target(path, &query);
     let has_node_ports = node_ports::concerns(request);
     if has_node_ports {
-        learn_node_ports(call, request, path).await?;
+        Box::pin(learn_node_ports(call, request, path)).await?;
     }
     let mut again = Again::Never;
     let mut upstream = match body {
@@ -152,7 +152,7 @@ async fn planned_at(
             upstream::request(&call.api, call.api.info.method().clone(), &target, identity, body.take())?
         }
         _ if request.verb() == Verb::Patch => {
-            let patched = mapped_patch(call, request, Some(namespace), path, &body.bytes()).await?;
+            let patched = Box::pin(mapped_patch(call, request, Some(namespace), path, &body.bytes())).await?;
             again = patched.again;
             patched.request
         }
@@ -160,7 +160,7 @@ async fn planned_at(
             let body = if request.verb().is_read() {
                 empty()
             } else {
-                mapped_body(call, request, Some(namespace), &body.bytes()).await?
+                Box::pin(mapped_body(call, request, Some(namespace), &body.bytes())).await?
             };
             upstream::request(&call.api, call.api.info.method().clone(), &target, identity, body)?
         }

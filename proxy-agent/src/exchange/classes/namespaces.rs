@@ -36,7 +36,7 @@ use virtual_cluster::provisioner::Growth;
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// Handles a request for Namespaces.
-pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
     let Some(name) = request.path_name() else {
         return namespace_collection(call, request, body).await;
     };
@@ -96,7 +96,7 @@ async fn decide_one(
     host: &HostNamespace,
     path: &str,
     body: &Bytes,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     let mut again = Again::Never;
     let mut upstream = match request.verb() {
         Verb::Patch => {
@@ -121,7 +121,11 @@ async fn decide_one(
     Ok(plan)
 }
 
-async fn namespace_collection(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+async fn namespace_collection(
+    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
+    body: &Body,
+) -> Result<Box<Plan>, Refusal> {
     match request.verb() {
         Verb::List | Verb::Watch => pass(call, request, Filter::ByName, Some(&call.api.own_label())).await,
         Verb::Create => {

@@ -18,7 +18,7 @@ use host_client::empty;
 
 /// These documents contain no names of namespaces. The agent requests them with its own identity, and forwards them
 /// unchanged, except for resources that only other virtual clusters have.
-pub(crate) async fn decide(call: &Call<'_>, request: &NonResourceRequest<'_>) -> Result<Plan, Refusal> {
+pub(crate) async fn decide(call: &Call<'_>, request: &NonResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
     let target = upstream::target(request.path(), call.api.info.query());
     let mut upstream = upstream::request(&call.api, call.api.info.method().clone(), &target, As::Agent, empty())?;
     let advertised = advertised(call, request, upstream.headers_mut()).await?;

@@ -26,13 +26,13 @@ pub(crate) async fn pass(
     request: &ResourceRequest<'_>,
     filter: Filter,
     only: Option<&LabelSelector>,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     match passed(call, request, filter, only) {
         Ok(plan) => Ok(plan),
         Err(refusal) => {
             let (path, mapping) = (request.path().build(), &call.api.mapping);
             let upstream = Destination { path: &path, identity: As::Agent, namespace: None, mapping };
-            Err(prefer_host_error(call, request, &upstream, &Bytes::new(), refusal).await)
+            Err(Box::pin(prefer_host_error(call, request, &upstream, &Bytes::new(), refusal)).await)
         }
     }
 }
@@ -42,7 +42,7 @@ fn passed(
     request: &ResourceRequest<'_>,
     filter: Filter,
     only: Option<&LabelSelector>,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     let listed = matches!(request.verb(), Verb::List | Verb::Watch);
     let mut query =
         if listed { list_query(call, request, only)? } else { call.api.info.query().borrowed().into_owned() };

@@ -93,7 +93,7 @@ pub(crate) async fn decide(
     request: &ResourceRequest<'_>,
     host: &HostNamespace,
     body: &Body,
-) -> Result<Option<Plan>, Refusal> {
+) -> Result<Option<Box<Plan>>, Refusal> {
     let Some(projection) =
         Projection::of(request).filter(|projection| request.namespace() == Some(projection.namespace))
     else {
@@ -121,6 +121,16 @@ pub(crate) async fn decide(
         }
         _ => return Ok(None),
     }
+    Box::pin(decide_about(call, request, host, &projection)).await.map(Some)
+}
+
+/// A read of projected objects.
+async fn decide_about(
+    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
+    host: &HostNamespace,
+    projection: &Projection,
+) -> Result<Box<Plan>, Refusal> {
     allowed_in(call, request, host).await?;
     known_nodes(call).await?;
     let lending = projection.as_lending(true);
@@ -152,7 +162,7 @@ pub(crate) async fn decide(
     let mut plan = Plan::new(&call.api, request, upstream, transform);
     plan.mapping = plan.mapping.asking_for(lending.to.clone());
     plan.projected = Some(lending);
-    Ok(Some(plan))
+    Ok(plan)
 }
 
 /// The request to send if the cluster has no such object of its own: an Event may be about a node.
@@ -176,7 +186,7 @@ pub(crate) async fn projected_fallback(
     let transform = ResponseTransform::Object { program: program(request), filter: Filter::ByNamespace, only: None };
     let mut plan = Plan::new(&call.api, request, upstream, transform);
     plan.projected = Some(lending);
-    Ok(Some(Box::new(plan)))
+    Ok(Some(plan))
 }
 
 #[cfg(test)]

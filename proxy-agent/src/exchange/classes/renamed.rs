@@ -52,7 +52,7 @@ enum Holder {
 }
 
 /// A request for cluster-scoped custom objects. The caller is authorised.
-pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
     if !matches!(request.subresource(), None | Some("status" | "scale")) {
         return Err(Status::path_not_found().into());
     }
@@ -86,7 +86,7 @@ pub(crate) async fn may_write_itself(call: &Call<'_>, request: &ResourceRequest<
     }
 }
 
-fn renamed_collection(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Bytes) -> Result<Plan, Refusal> {
+fn renamed_collection(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Bytes) -> Result<Box<Plan>, Refusal> {
     let query = list_query(call, request, Some(&call.api.own_label()))?;
     let target = upstream::target(&request.path().build(), &query);
     let sent = if request.verb() == Verb::DeleteCollection { full(body.clone()) } else { empty() };
@@ -96,7 +96,7 @@ fn renamed_collection(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Byt
     Ok(Plan::new(&call.api, request, upstream, transform))
 }
 
-async fn new_renamed(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Bytes) -> Result<Plan, Refusal> {
+async fn new_renamed(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Bytes) -> Result<Box<Plan>, Refusal> {
     let path = request.path().build();
     let mapped = async {
         let (name, body) = with_name(call, body)?;
@@ -137,7 +137,7 @@ fn with_name(call: &Call<'_>, body: &Bytes) -> Result<(String, Bytes), Refusal> 
     Ok((name, serde_json::to_vec(&object).map_err(bad)?.into()))
 }
 
-async fn read_renamed(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str) -> Result<Plan, Refusal> {
+async fn read_renamed(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str) -> Result<Box<Plan>, Refusal> {
     let path = renamed_path(call, request, name)?;
     let listed = request.verb() != Verb::Get;
     if request.subresource() == Some("scale") && !matches!(holder(call, request, &path).await?, Holder::Own(_)) {
@@ -161,7 +161,7 @@ async fn write_renamed(
     request: &ResourceRequest<'_>,
     name: &str,
     body: &Bytes,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     let path = renamed_path(call, request, name)?;
     let holder = holder(call, request, &path).await?;
     if holder == Holder::Other {

@@ -78,7 +78,7 @@ pub(crate) async fn decide(
     kind: Kind,
     namespace: Option<(&VirtualNamespace, &HostNamespace)>,
     body: &Body,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     let segment = namespace.map(|(_, host)| segment(host));
     let path = request.path_with(segment.as_ref(), None);
     // All callers may ask about their own rights, by the host's role `system:basic-user`.
@@ -104,7 +104,7 @@ async fn reviewed(
     path: &str,
     identity: As,
     body: &Body,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     let object = received(call, &body.bytes())?;
     let mut mapper = mapper(call, namespace.map(|(name, _)| name)).asking_root(call.api.cluster.root.clone());
     let mut ruling = if kind == Kind::Token { Ruling::Token } else { Ruling::Host };

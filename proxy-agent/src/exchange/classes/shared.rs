@@ -46,7 +46,7 @@ use virtual_cluster::policy::{self, Class, Custom};
 use virtual_cluster::shared::Kind;
 
 /// Handles a request that RBAC in the root namespace allows.
-pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
     let place = request.path().build();
     let planned = match writes_shared(call, request).await? {
         None => read_shared(call, request),

@@ -156,11 +156,21 @@ pub(crate) async fn send(call: &Call<'_>, request: Request<RequestBody>) -> Resu
     let Some(whole) = counts_if_sampled(call, request.method(), &body, form) else {
         return Ok(call.send_unsampled(request).await?);
     };
+    Box::pin(send_sampled(call, request, &body, form, whole)).await
+}
+
+async fn send_sampled(
+    call: &Call<'_>,
+    request: Request<RequestBody>,
+    body: &Bytes,
+    form: Form,
+    whole: Counts,
+) -> Result<Response<HostBody>, Refusal> {
     for (index, count) in SIZES.into_iter().enumerate() {
         if index > 0 && whole.values.max(whole.numbers) < LEAST_RATIO * count {
             break;
         }
-        let Some(sample) = draw(&body, form, whole, count)? else { break };
+        let Some(sample) = draw(body, form, whole, count)? else { break };
         let dry_runs = dry_runs_of(call, &request, form, &sample)?;
         let measures = Measures { length: sample.len(), count, whole };
         if let Some(refusal) = refusal_of(call, dry_runs, measures).await? {

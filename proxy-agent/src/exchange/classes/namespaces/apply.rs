@@ -43,7 +43,7 @@ pub(crate) async fn apply_namespace(
     request: &ResourceRequest<'_>,
     name: &VirtualNamespace,
     body: &Bytes,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     // As `createAuthorizerAttributes` in apiserver's `handlers/patch.go`.
     let create = Attributes { verb: "create", ..call.api.attributes(request) };
     call.outside(call.services.authz.demand(&call.api.mapping, &call.api.caller, &create)).await?;

@@ -38,7 +38,7 @@ const MAX_BYTES: usize = 512 << 10;
 const PROTECTED: &str = "it grants the administrators of this virtual cluster their rights, and cannot be changed";
 
 /// Handles a request for ClusterRoleBindings.
-pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
     if request.subresource().is_some() {
         return Err(Status::path_not_found().into());
     }
@@ -86,7 +86,7 @@ fn binding_path(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<String
     Ok(ResourcePath { namespace: root, resource: "rolebindings", name, ..request.path() }.build())
 }
 
-fn read_bindings(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
+fn read_bindings(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
     let listed = request.verb() != Verb::Get;
     let query = if listed {
         let shown: LabelSelector = format!("!{INTERNAL_LABEL}").parse().expect("a constant selector");
@@ -110,7 +110,7 @@ async fn write_binding(
     request: &ResourceRequest<'_>,
     name: &str,
     body: &Body,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     let path = binding_path(call, request)?;
     let mut tried = try_write(call, request, &path, &body.bytes()).await?;
     let errors = errors(&tried.result);

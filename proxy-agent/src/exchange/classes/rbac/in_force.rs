@@ -6,8 +6,10 @@ use crate::exchange::call::Call;
 use crate::exchange::plan::WrittenRbac;
 
 /// Ensures that the written object is in force. Call it before the client gets the response.
-pub(crate) async fn put_in_force(call: &Call<'_>, written: Option<WrittenRbac>, status: StatusCode) {
-    let Some(written) = written.filter(|_| status.is_success()) else { return };
+pub(crate) async fn put_in_force(call: &Call<'_>, written: WrittenRbac, status: StatusCode) {
+    if !status.is_success() {
+        return;
+    }
     let (provisioner, cluster) = (&call.services.provisioner, &call.api.cluster.name);
     match written {
         WrittenRbac::Role => {}

@@ -37,7 +37,7 @@ const SHARED: &str =
     "all virtual clusters of the host share this role of Kubernetes; create a ClusterRole with another name";
 
 /// Handles a request for ClusterRoles.
-pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
     if request.subresource().is_some() {
         return Err(Status::path_not_found().into());
     }
@@ -84,7 +84,7 @@ fn role_path(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str) -> Resu
     Ok(request.path_with(None, Some(&segment)))
 }
 
-fn read_role(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str) -> Result<Plan, Refusal> {
+fn read_role(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str) -> Result<Box<Plan>, Refusal> {
     let path = role_path(call, request, name)?;
     let listed = request.verb() != Verb::Get;
     let query = if listed { list_query(call, request, None)? } else { call.api.info.query().borrowed().into_owned() };
@@ -101,7 +101,7 @@ fn read_role(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str) -> Resu
 /// A list or watch of the cluster's own and shared roles, or a deletion of its own. The agent applies the label
 /// selector to lists and watches: on the host, own roles have other labels than shared ones, and no selector
 /// matches exactly both.
-fn role_collection(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+fn role_collection(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
     let mut query = list_query(call, request, None)?;
     let bad = |error: String| Refusal::from(Status::bad_request(error));
     let options = ListOptions::parse(call.api.info.query())?;
@@ -132,7 +132,7 @@ async fn write_role(
     name: &str,
     path: &str,
     body: &Body,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     let mut tried = try_write(call, request, path, &body.bytes()).await?;
     let size = size(&tried.result);
     if size > MAX_BYTES {

@@ -25,7 +25,7 @@ pub(crate) async fn leave_collection(
     request: &ResourceRequest<'_>,
     written: Written,
     body: &Body,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     let plan = list_shared(call, request, Method::GET)?;
     let mut refused = None;
     for name in selected(call, request).await? {

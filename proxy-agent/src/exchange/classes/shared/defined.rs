@@ -1,7 +1,7 @@
 //! Custom resources whose definition only other virtual clusters have are not served in this one.
 
 use kube_wire::name::SegmentName;
-use kube_wire::{Status, Target};
+use kube_wire::{ResourceRequest, Status, Target};
 use rewrite::schema;
 
 use crate::exchange::call::Call;
@@ -18,6 +18,11 @@ pub(crate) async fn defined(call: &Call<'_>) -> Result<(), Refusal> {
     if resource.group.is_empty() || schema::kind_of(resource.group, resource.resource).is_some() {
         return Ok(());
     }
+    Box::pin(is_defined(call, request)).await
+}
+
+async fn is_defined(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
+    let resource = request.group_resource();
     known_definitions(call).await?;
     if !call.services.definitions.hide(resource, call.api.cluster.name.as_str()) {
         return Ok(());

@@ -27,7 +27,7 @@ pub(crate) async fn leave_shared(
     request: &ResourceRequest<'_>,
     written: Written,
     body: &Body,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     let name = request.path_name().unwrap_or_default();
     leave(call, request, written, name, &request.path().build(), body).await
 }
@@ -40,7 +40,7 @@ pub(crate) async fn leave(
     name: &str,
     path: &str,
     body: &Body,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     let cluster = call.api.cluster.name.as_str();
     let missing = || Refusal::from(Status::not_found(request.group_resource(), name));
     let mut live =
@@ -76,7 +76,7 @@ fn leave_to_operator(
     path: &str,
     mut live: HostObject,
     deletion: &Deletion,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     live.hand_over();
     live.leave(call.api.cluster.name.as_str());
     let gone = gone(request, live.text("name"), "");
@@ -90,7 +90,7 @@ fn delete_shared(
     path: &str,
     live: &HostObject,
     deletion: &Deletion,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     let mut query = call.api.info.query().borrowed();
     for key in ["propagationPolicy", "gracePeriodSeconds", "orphanDependents", "dryRun"] {
         query.remove(key);
@@ -110,7 +110,7 @@ fn leave_to_others(
     live: &HostObject,
     gone: &Status,
     deletion: &Deletion,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     let mut query = write_query(call)?;
     for key in ["propagationPolicy", "gracePeriodSeconds", "orphanDependents", "dryRun"] {
         query.remove(key);

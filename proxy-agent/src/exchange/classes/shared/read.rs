@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 use crate::translate::ResponseTransform;
 use host_client::empty;
 
-pub(crate) fn read_shared(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Plan, Refusal> {
+pub(crate) fn read_shared(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
     if request.verb() != Verb::Get {
         return list_shared(call, request, call.api.info.method().clone());
     }
@@ -26,7 +26,11 @@ pub(crate) fn read_shared(call: &Call<'_>, request: &ResourceRequest<'_>) -> Res
 }
 
 /// Lists the objects that the query selects, by the labels that the cluster sees.
-pub(crate) fn list_shared(call: &Call<'_>, request: &ResourceRequest<'_>, method: Method) -> Result<Plan, Refusal> {
+pub(crate) fn list_shared(
+    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
+    method: Method,
+) -> Result<Box<Plan>, Refusal> {
     let mut query = list_query(call, request, None)?;
     query.remove("labelSelector");
     let selector = selected_labels(call)?;

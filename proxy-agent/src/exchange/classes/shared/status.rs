@@ -27,7 +27,11 @@ const OTHERS: &str = "other virtual clusters of this host share it, so none of t
 const HOSTS_CONDITIONS: [&str; 5] =
     ["Established", "NamesAccepted", "NonStructuralSchema", "Terminating", "KubernetesAPIApprovalPolicyConformant"];
 
-pub(crate) async fn write_status(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Plan, Refusal> {
+pub(crate) async fn write_status(
+    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
+    body: &Body,
+) -> Result<Box<Plan>, Refusal> {
     let (cluster, body) = (call.api.cluster.name.as_str(), body.bytes());
     let name = request.path_name().unwrap_or_default();
     let missing = || Refusal::from(Status::not_found(request.group_resource(), name));

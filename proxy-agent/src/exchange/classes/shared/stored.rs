@@ -81,7 +81,7 @@ pub(crate) async fn store_overlay(
 pub(crate) async fn settle_overlay(call: &Call<'_>, moved: Moved, status: StatusCode) {
     let useless = if status.is_success() { moved.from } else { moved.to };
     if let Some(id) = useless
-        && let Err(error) = overlays::remove(&call.host_api(), &call.api.cluster.name, &id).await
+        && let Err(error) = Box::pin(overlays::remove(&call.host_api(), &call.api.cluster.name, &id)).await
     {
         debug!(error = &error as &dyn std::error::Error, "cannot delete an unused overlay yet");
     }

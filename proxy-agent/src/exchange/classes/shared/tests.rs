@@ -20,6 +20,7 @@ use crate::exchange::authenticate::authenticate;
 use crate::exchange::body::Body;
 use crate::exchange::call::Call;
 use crate::exchange::carry_out::carry_out;
+use crate::exchange::decide::decide;
 use crate::exchange::log_metadata::LogMetadata;
 use crate::exchange::services::Services;
 use crate::refusal::Refusal;
@@ -243,4 +244,15 @@ async fn a_refusal_has_the_warnings() {
     let of_host = Response::builder().header(header::WARNING, "299 - \"role vc:hz:a is unused\"");
     call.warn_like(&of_host.body(()).unwrap());
     assert_eq!(call.shown_warnings()[1], "299 - \"role a is unused\"");
+}
+
+/// The state of a request is moved when its task starts. The rare parts of the path are boxed, so that they do not count.
+#[tokio::test]
+async fn the_state_of_a_request_is_small() {
+    let world = World::new();
+    let cluster = world.cluster("hz");
+    let mut call = authorised(&world.services, &cluster, &Method::GET, CLASSES, "application/json").await;
+    let body = Body::Whole(Bytes::new());
+    assert!(size_of_val(&*decide(&call, &body)) < 4096);
+    assert!(size_of_val(&carry_out(&mut call, &body)) < 6144);
 }

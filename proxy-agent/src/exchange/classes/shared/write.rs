@@ -51,7 +51,7 @@ pub(crate) async fn write_shared(
     request: &ResourceRequest<'_>,
     written: Written,
     body: &Body,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     let (cluster, body) = (call.api.cluster.name.as_str(), body.bytes());
     let name = match request.path_name() {
         Some(name) => name.to_owned(),
@@ -114,7 +114,7 @@ async fn make(
     request: &ResourceRequest<'_>,
     written: Written,
     wanted: &Wanted,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     objected(call, request, written, wanted)?;
     let is_definition = written == Written::Kind(Kind::CustomResourceDefinition);
     if is_definition {
@@ -150,7 +150,7 @@ async fn join(
     path: &str,
     live: HostObject,
     wanted: &Wanted,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     if !is_same(&wanted.result, live.value()) {
         return Err(Status::conflict(request.group_resource(), live.text("name"), OTHERWISE).into());
     }
@@ -167,7 +167,7 @@ async fn change(
     path: &str,
     live: HostObject,
     wanted: &Wanted,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     if is_same(&wanted.result, live.value()) {
         return put_shared(call, request, path, live, wanted).await;
     }
@@ -203,7 +203,7 @@ async fn put_shared(
     path: &str,
     mut object: HostObject,
     wanted: &Wanted,
-) -> Result<Plan, Refusal> {
+) -> Result<Box<Plan>, Refusal> {
     overlay(call, &mut object, wanted)?;
     let moved = store_overlay(call, request, &mut object, WriteOptions::parse(call.api.info.query())?.dry_run).await?;
     let mut query = write_query(call)?;
