@@ -7,11 +7,14 @@
 //!
 //! - **The place is only a preference.** Handles of connections can be used from any thread. A request whose connections are
 //!   on two workers costs what it costs with a multi-threaded runtime.
-//! - **Nothing on a worker blocks.** `block_in_place` would panic there.
+//! - **Nothing on a worker blocks.** `block_in_place` would panic there. If a worker hangs nevertheless, `/livez` fails
+//!   ([`Workers::check`]).
 //! - **Panics and drain.** Tasks of workers are spawned through [`Tasks`] like all others: a panic ends one task, and a drain
 //!   waits for them all. A worker ends when the process does, or with its [`Threads`].
 
-use std::cell::Cell;
+mod pulse;
+
+use std::cell::{Cell, OnceCell};
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
@@ -27,6 +30,8 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::drain::Tasks;
+use pulse::Pulse;
+pub use pulse::{Given, Hangs, Heartbeat, is_late};
 
 /// The time for the threads to drop their tasks.
 const ENDING: Duration = Duration::from_secs(1);
@@ -49,6 +54,7 @@ pub struct Worker {
     id: WorkerId,
     handle: Handle,
     assigned: AtomicUsize,
+    pulse: Arc<Pulse>,
 }
 
 /// The number of a worker.
@@ -68,6 +74,7 @@ pub struct Assignment {
 
 thread_local! {
     static HERE: Cell<Option<WorkerId>> = const { Cell::new(None) };
+    static PULSE: OnceCell<Arc<Pulse>> = const { OnceCell::new() };
 }
 
 // === impl Workers ===
@@ -169,14 +176,17 @@ impl Worker {
     fn start(id: WorkerId, end: CancellationToken, running: mpsc::Sender<Infallible>) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
+        let pulse = Arc::new(Pulse::default());
+        let own = Arc::clone(&pulse);
         thread::Builder::new().name(format!("worker-{}", id.0)).spawn(move || {
             HERE.set(Some(id));
+            PULSE.with(|pulse| drop(pulse.set(own)));
             runtime.block_on(end.cancelled());
             // Returns although a blocking task may still run, which is never one of a request.
             runtime.shutdown_background();
             drop(running);
         })?;
-        Ok(Self { id, handle, assigned: AtomicUsize::new(0) })
+        Ok(Self { id, handle, assigned: AtomicUsize::new(0), pulse })
     }
 
     /// Runs a future as a task of this worker, and of `tasks`.

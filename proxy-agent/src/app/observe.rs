@@ -8,18 +8,30 @@ use ops::drain::Tasks;
 use ops::listen::Listener;
 use ops::metrics::{Build, Registry};
 use ops::probes::{Answer, Checks, Pages};
+use ops::workers::Workers;
 
 use super::standing::Standing;
+use crate::ready::Tunnels;
 
-pub(super) fn serve(probes: Listener, admin: Listener, standing: Standing, tasks: &Tasks) {
-    let up = &standing.tunnels;
+/// The metrics of the agent.
+fn metrics(up: &Arc<Tunnels>) -> Registry {
     let metrics = Registry::new(Build { component: "proxy-agent", version: env!("CARGO_PKG_VERSION") });
     let counted = Arc::clone(up);
     metrics.observe("atoll_tunnels", "Tunnels to proxy-servers that are up.", move || {
         i64::try_from(counted.count()).unwrap_or(i64::MAX)
     });
-    let livez = Checks::new().with("ping", Duration::from_secs(1), || async { Ok::<_, Infallible>(()) });
-    let counted = Arc::clone(up);
+    metrics
+}
+
+pub(super) fn serve(probes: Listener, admin: Listener, standing: Standing, workers: Workers, tasks: &Tasks) {
+    let metrics = metrics(&standing.tunnels);
+    let heartbeat = workers.heartbeat(&metrics);
+    let livez = Checks::new().with("ping", Duration::from_secs(1), || async { Ok::<_, Infallible>(()) }).with(
+        "workers",
+        Duration::from_secs(1),
+        move || std::future::ready(workers.check()),
+    );
+    let counted = Arc::clone(&standing.tunnels);
     let readyz = livez.clone().with("tunnel", Duration::from_secs(1), move || {
         let count = counted.count();
         async move { if count == 0 { Err("no tunnel to a proxy-server is up") } else { Ok(()) } }
@@ -37,6 +49,36 @@ pub(super) fn serve(probes: Listener, admin: Listener, standing: Standing, tasks
         .with("/statusz", "the same for people; ?wide", move |query| {
             std::future::ready(Answer::text(people.status().text(query.has("wide"))))
         });
+    tasks.spawn("heartbeats", heartbeat.run(tasks.clone()));
     tasks.spawn("probes", ops::probes::serve(probes, probe_pages, tasks.clone(), "probes"));
     tasks.spawn("admin", ops::probes::serve(admin, pages, tasks.clone(), "admin"));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use super::*;
+
+    /// The rows of the table of the agent: name -> labels.
+    #[tokio::test]
+    async fn docs_list_every_metric_with_its_labels() {
+        let metrics = metrics(&Arc::default());
+        let (workers, _threads) = Workers::start(NonZeroUsize::MIN).unwrap();
+        let _heartbeat = workers.heartbeat(&metrics);
+        let registered = metrics.descriptions().into_iter().filter(|one| one.name.starts_with("atoll_"));
+        let registered: Vec<_> = registered.map(|one| (one.name, one.labels)).collect();
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md")).unwrap();
+        let section = page.split("\n## ").find(|section| section.starts_with("proxy-agent\n")).unwrap();
+        let quoted = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+        let mut documented: Vec<_> = rows
+            .map(|row| {
+                let cells: Vec<_> = row.split('|').collect();
+                (cells[0].trim_end_matches(['`', ' ']).to_owned(), quoted(cells[2]))
+            })
+            .collect();
+        documented.sort();
+        assert_eq!(documented, registered);
+    }
 }

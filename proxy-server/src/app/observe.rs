@@ -11,11 +11,14 @@ use ops::probes::{Answer, Checks, Pages};
 
 use super::standing::Standing;
 use crate::registry::Registry;
+use crate::workers::{Heartbeat, Workers};
 
 /// The pages of both listeners.
 pub(super) struct Observe {
     standing: Standing,
     pub(super) metrics: Metrics,
+    workers: Workers,
+    heartbeat: Heartbeat,
 }
 
 /// The metrics of tunnels. Other parts register their own.
@@ -36,13 +39,19 @@ pub(super) fn metrics(registry: &Arc<Registry>) -> Metrics {
 // === impl Observe ===
 
 impl Observe {
-    pub(super) fn new(standing: Standing, metrics: Metrics) -> Self {
-        Self { standing, metrics }
+    pub(super) fn new(standing: Standing, metrics: Metrics, workers: Workers) -> Self {
+        let heartbeat = workers.heartbeat(&metrics);
+        Self { standing, metrics, workers, heartbeat }
     }
 
     pub(super) fn serve(self, probes: Listener, admin: Listener, tasks: &Tasks) {
         let draining = tasks.clone();
-        let livez = Checks::new().with("ping", Duration::from_secs(1), || async { Ok::<_, Infallible>(()) });
+        let workers = self.workers;
+        let livez = Checks::new().with("ping", Duration::from_secs(1), || async { Ok::<_, Infallible>(()) }).with(
+            "workers",
+            Duration::from_secs(1),
+            move || std::future::ready(workers.check()),
+        );
         let readyz = livez.clone().with("not-draining", Duration::from_secs(1), move || {
             let draining = draining.is_cancelled();
             async move { if draining { Err("this proxy-server is stopping") } else { Ok(()) } }
@@ -60,6 +69,7 @@ impl Observe {
             .with("/statusz", "the same for people; ?wide", move |query| {
                 std::future::ready(Answer::text(people.status().text(query.has("wide"))))
             });
+        tasks.spawn("heartbeats", self.heartbeat.run(tasks.clone()));
         tasks.spawn("probes", ops::probes::serve(probes, probe_pages, tasks.clone(), "probes"));
         tasks.spawn("admin", ops::probes::serve(admin, pages, tasks.clone(), "admin"));
     }
