@@ -93,10 +93,15 @@ impl Workers {
         &self.0[number % self.0.len()]
     }
 
-    /// The worker with this number, if a connection for it has to move there from this thread.
-    pub fn elsewhere(&self, id: Option<WorkerId>) -> Option<&Worker> {
-        let WorkerId(number) = id.filter(|id| Some(*id) != here())?;
-        self.0.get(number)
+    /// The worker to which a connection has to move from this thread. It is the `preferred` one, or this thread's own, unless
+    /// that one is [late](is_late). Then it is the one whose tasks wait for the shortest time.
+    pub fn elsewhere(&self, preferred: Option<WorkerId>) -> Option<&Worker> {
+        let here = here();
+        let mut chosen = self.0.get(preferred.or(here)?.0)?;
+        if chosen.pulse.is_late() {
+            chosen = self.0.iter().min_by_key(|worker| worker.pulse.delay())?;
+        }
+        Some(chosen).filter(|worker| Some(worker.id) != here)
     }
 
     /// Whether connections can move at all.
@@ -104,10 +109,11 @@ impl Workers {
         self.0.len() > 1
     }
 
-    /// Assigns a long-lived connection to the worker that has fewest of them.
+    /// Assigns a long-lived connection to the worker that has fewest of them, if possible to one that is not late.
     pub fn least(&self) -> (&Worker, Assignment) {
         // Two that are assigned at the same time may get the same worker. Both counts are right afterwards.
-        let least = self.0.iter().min_by_key(|worker| worker.assigned.load(Ordering::Relaxed));
+        let load = |worker: &&Worker| (worker.pulse.is_late(), worker.assigned.load(Ordering::Relaxed));
+        let least = self.0.iter().min_by_key(load);
         let worker = least.expect("there is at least one worker");
         worker.assigned.fetch_add(1, Ordering::Relaxed);
         (worker, Assignment { workers: self.clone(), id: worker.id })
@@ -189,12 +195,17 @@ impl Worker {
         Ok(Self { id, handle, assigned: AtomicUsize::new(0), pulse })
     }
 
-    /// Runs a future as a task of this worker, and of `tasks`.
+    /// Runs a future as a task of this worker, and of `tasks`. For connections: the future is boxed.
     pub fn spawn<F>(&self, tasks: &Tasks, name: &'static str, future: F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        tasks.spawn_on(&self.handle, name, future);
+        let (given, future) = (Given::now(), Box::pin(future));
+        let measured = async move {
+            given.begun();
+            future.await;
+        };
+        tasks.spawn_on(&self.handle, name, measured);
     }
 
     /// Lets this worker wait for a socket that `adopt` registers (see [`crate::listen::Listener::adopt`]).

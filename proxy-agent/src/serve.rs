@@ -1,7 +1,8 @@
 //! Serves the streams that the proxy-server opens on one tunnel.
 //!
 //! A tunnel is on one [worker](ops::workers), and so are the streams of which every step is short. Others run on the main
-//! runtime, whose threads may block (`place`).
+//! runtime, whose threads may block (`place`). If the worker is late, all new streams run there, so that the requests of one
+//! virtual cluster do not delay those of the others.
 
 mod place;
 
@@ -14,6 +15,7 @@ use h2::RecvStream;
 use h2::server::SendResponse;
 use http::{Request, Response};
 use ops::drain::Tasks;
+use ops::workers::{self, Given};
 use protocol::stream::StreamKind;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
@@ -65,10 +67,17 @@ impl Streams {
                     // Never awaited here: the loop drives the connection for everybody.
                     Some(Ok((request, respond))) => {
                         let span = debug_span!("stream", id = respond.stream_id().as_u32());
-                        let is_brief = place::is_brief(&request);
-                        let stream = self.clone().stream(request, respond, Arc::clone(&budget), ending.clone());
-                        let runtime = if is_brief { &here } else { &self.main };
+                        let (is_brief, is_late, given) = (place::is_brief(&request), workers::is_late(), Given::now());
+                        let budget = Arc::clone(&budget);
+                        let stream = self.clone().stream(request, respond, budget, ending.clone(), given);
+                        let runtime = if is_brief && !is_late { &here } else { &self.main };
                         self.tasks.spawn_on(runtime, "stream", stream.instrument(span));
+                        if is_brief && is_late {
+                            // An empty task shows when the worker is in time again.
+                            self.tasks.spawn_on(&here, "delay", async move {
+                                given.begun();
+                            });
+                        }
                     }
                     Some(Err(err)) => return Ok(err.to_string()),
                     None if stopping => return Ok("drained".into()),
@@ -98,7 +107,9 @@ impl Streams {
         mut respond: SendResponse<Bytes>,
         budget: Arc<Budget>,
         ending: CancellationToken,
+        given: Given,
     ) {
+        given.begun();
         let extended = request.extensions().get::<h2::ext::Protocol>().is_some();
         let kind = StreamKind::of(request.method(), extended, request.headers());
         let request = request.map(|body| Inbound::new(body, &budget));

@@ -13,6 +13,7 @@ mod admit;
 mod body;
 mod caller;
 mod forward;
+mod handshakes;
 mod head;
 mod hello;
 mod idle;
@@ -56,6 +57,7 @@ use crate::registry::Registry;
 use crate::request_metrics::RequestMetrics;
 use crate::tunnel::CLIENT_WINDOW;
 use crate::workers::{WorkerId, Workers};
+use handshakes::Handshakes;
 use idle::{Idle, Requests, Verdict};
 use logged::Logged;
 use peer::Peer;
@@ -82,6 +84,7 @@ struct Shared {
     metrics: Arc<RequestMetrics>,
     domain: Arc<str>,
     workers: Workers,
+    handshakes: Handshakes,
     tasks: Tasks,
 }
 
@@ -113,7 +116,10 @@ impl Endpoint {
         domain: Arc<str>,
         (workers, tasks): (Workers, Tasks),
     ) -> Self {
-        Self { shared: Arc::new(Shared { registry, tls, client_cas, limits, metrics, domain, workers, tasks }) }
+        let handshakes = Handshakes::new();
+        Self {
+            shared: Arc::new(Shared { registry, tls, client_cas, limits, metrics, domain, workers, handshakes, tasks }),
+        }
     }
 
     /// Serves a connection that CONNECT bound to a cluster.
@@ -124,7 +130,8 @@ impl Endpoint {
         self.serve(io, place, Some(cluster)).await;
     }
 
-    /// Serves a direct connection to the listener, on a worker that has a tunnel of the cluster that SNI names.
+    /// Serves a direct connection to the listener, on a worker that has a tunnel of the cluster that SNI names, unless that
+    /// worker is late.
     pub async fn serve_direct(self, socket: TcpStream, place: Place, slot: Slot) {
         let shared = &self.shared;
         let mut io = ReadAhead::new(socket);
@@ -211,7 +218,8 @@ impl Endpoint {
                 }
             }
         };
-        let stream = hello.into_stream(config).await?;
+        let handshake = hello.into_stream(config);
+        let stream = self.shared.handshakes.in_turn(bound.as_deref(), handshake, &self.shared.tasks).await?;
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
         let bound = bound.and_then(|name| name.parse().ok());
         Ok((stream, bound, Peer::new(chain)))

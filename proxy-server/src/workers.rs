@@ -22,6 +22,10 @@
 //!   may use several clusters. All handles (`h2` streams, places, budgets) can be used from any thread; a request whose
 //!   tunnel is on another worker costs what every request cost before. If a cluster has several tunnels,
 //!   [`crate::registry::Registry::tunnel`] prefers one on its own worker.
+//! - **Load.** If the tasks of a worker wait for more than a few milliseconds, connections that would move to it move to the
+//!   worker whose tasks wait for the shortest time ([`Workers::elsewhere`]), and new tunnels avoid it ([`Workers::least`]). A
+//!   flood of one cluster then delays the other clusters of its tunnel less. TLS handshakes take turns, so that a flood of
+//!   them delays requests by one handshake at a time (`endpoint::handshakes`).
 //! - **Nothing on a worker blocks.** `block_in_place` would panic there. Files are read on the main runtime or in
 //!   `spawn_blocking`. The longest work of a worker is a handshake or a minted certificate, below a millisecond.
 

@@ -3,7 +3,7 @@
 //! A worker that hangs takes every connection on it along, while the main runtime still answers probes. So a [`Heartbeat`]
 //! gives each worker an empty task every second, and [`Workers::check`] fails if one of them has not run its task for
 //! [`SILENT`]. Other parts also report how long their tasks have waited for a worker ([`Given`]), and choose another place if
-//! tasks wait for long ([`Workers::is_late`], [`is_late`]).
+//! tasks wait for long ([`is_late`], [`Workers::elsewhere`], [`Workers::least`]).
 //!
 //! A debugger, a `SIGSTOP`, or the suspension of a virtual machine pauses the whole process. Clocks may go on meanwhile. So
 //! the silence of a worker is the number of seconds in which *the heartbeat itself* ran, and not the difference of two
@@ -95,11 +95,6 @@ impl Workers {
         if longest.seconds < SILENT.as_secs() { Ok(()) } else { Err(longest) }
     }
 
-    /// Whether the tasks of this worker wait for long.
-    pub fn is_late(&self, WorkerId(number): WorkerId) -> bool {
-        self.at(number).pulse.is_late()
-    }
-
     fn silence(&self) -> Hangs {
         let silent =
             |worker: &Worker| Hangs { worker: worker.id, seconds: worker.pulse.silence.load(Ordering::Relaxed) / 1000 };
@@ -136,10 +131,11 @@ impl Heartbeat {
                 continue;
             }
             let (pulse, delays, given) = (Arc::clone(&worker.pulse), self.delays.clone(), Given::now());
-            worker.spawn(tasks, "heartbeat", async move {
+            let task = async move {
                 delays.observe_duration(given.begun());
                 pulse.answer();
-            });
+            };
+            tasks.spawn_on(&worker.handle, "heartbeat", task);
         }
     }
 }
@@ -152,7 +148,7 @@ impl Given {
         Self(Instant::now())
     }
 
-    /// The worker has begun the task; this is its thread. Returns the time that the task has waited.
+    /// The task has begun, on this thread. Returns the time that it has waited. If the thread is no worker, it does no more.
     pub fn begun(self) -> Duration {
         let delay = self.0.elapsed();
         PULSE.with(|pulse| {
@@ -167,8 +163,13 @@ impl Given {
 // === impl Pulse ===
 
 impl Pulse {
-    fn is_late(&self) -> bool {
-        u128::from(self.delay.load(Ordering::Relaxed)) > LATE.as_micros()
+    pub(super) fn is_late(&self) -> bool {
+        u128::from(self.delay()) > LATE.as_micros()
+    }
+
+    /// The average time that tasks wait, in microseconds.
+    pub(super) fn delay(&self) -> u64 {
+        self.delay.load(Ordering::Relaxed)
     }
 
     pub(super) fn note(&self, delay: Duration) {

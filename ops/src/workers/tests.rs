@@ -50,6 +50,29 @@ fn connections_are_spread_evenly_also_after_some_have_left() {
 }
 
 #[tokio::test]
+async fn connections_avoid_a_worker_that_is_late() {
+    let (workers, _threads) = workers(3);
+    let late = |number: usize, seconds| workers.at(number).pulse.note(Duration::from_secs(seconds));
+    let least = || workers.least().0.id;
+    let elsewhere = |number| workers.elsewhere(Some(WorkerId(number))).map(|worker| worker.id);
+    assert_eq!((least(), elsewhere(1)), (WorkerId(0), Some(WorkerId(1))));
+    late(0, 2);
+    assert_eq!((least(), elsewhere(0)), (WorkerId(1), Some(WorkerId(1))));
+    late(1, 1);
+    assert_eq!((least(), elsewhere(0)), (WorkerId(2), Some(WorkerId(2))));
+    late(2, 3);
+    // All are late.
+    assert_eq!((least(), elsewhere(0)), (WorkerId(0), Some(WorkerId(1))));
+    // A connection whose cluster is unknown leaves only a worker that is late.
+    let (sender, receiver) = oneshot::channel();
+    let of_worker = workers.clone();
+    workers.at(2).spawn(&Tasks::new(), "test", async move {
+        sender.send(of_worker.elsewhere(None).map(|worker| worker.id)).unwrap();
+    });
+    assert_eq!(receiver.await, Ok(Some(WorkerId(1))));
+}
+
+#[tokio::test]
 async fn workers_end_with_their_threads_and_drop_what_runs() {
     let (workers, threads) = workers(1);
     let (held, mut dropped) = oneshot::channel::<()>();

@@ -101,7 +101,7 @@ async fn tasks_report_their_wait_on_the_thread_of_their_worker() {
         sender.send(is_late()).unwrap();
     });
     assert_eq!(receiver.await, Ok(true));
-    assert!(workers.is_late(WorkerId(1)) && !workers.is_late(WorkerId(0)));
+    assert_eq!([0, 1].map(|number| workers.at(number).pulse.is_late()), [false, true]);
     // Not a worker.
     Given(long_ago).begun();
     assert!(!is_late());
