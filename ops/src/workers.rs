@@ -188,7 +188,7 @@ impl Worker {
             HERE.set(Some(id));
             PULSE.with(|pulse| drop(pulse.set(own)));
             runtime.block_on(end.cancelled());
-            // Returns although a blocking task may still run, which is never one of a request.
+            // Returns although a blocking task may still run. The requests that wait for it are dropped.
             runtime.shutdown_background();
             drop(running);
         })?;

@@ -26,10 +26,12 @@ use crate::seal::Seal;
 use events::Events;
 use host_client::collect::MAX_OBJECT;
 use host_client::{HostBody, HostBodyError, REQUEST_TIMEOUT};
-use virtual_cluster::share::large_objects::{LARGE_LENGTH, LargeObjectLimits};
+use list::List;
+use virtual_cluster::share::large_objects::LargeObjectLimits;
 use watch::{Watch, WatchError};
 
 mod events;
+mod list;
 mod protobuf;
 mod watch;
 
@@ -89,7 +91,7 @@ pub(crate) struct Stream<B = Overlaid> {
 }
 
 enum Engine {
-    List(ListStream, Arc<LargeObjectLimits>),
+    List(List),
     Watch(Watch),
 }
 
@@ -178,7 +180,12 @@ pub(crate) async fn transform_response(
         }
         ResponseTransform::Object { program, filter, only } => {
             let body = body.collect(collector).await?;
-            let shown = collector.work(body.len(), || object(view, &program, filter, only.as_ref(), &body))?;
+            let shown = if LargeObjectLimits::is_for_another_thread(body.len()) {
+                let (view, body) = (view.clone(), body);
+                collector.apart(move || object(&view, &program, filter, only.as_ref(), &body)).await?
+            } else {
+                collector.work(body.len(), || object(view, &program, filter, only.as_ref(), &body))?
+            };
             ShownBody::whole(collector.concat(&shown.ok_or_else(not_found)?)?, &mut parts.headers)
         }
         ResponseTransform::Review { program, filter, answer } => {
@@ -191,7 +198,7 @@ pub(crate) async fn transform_response(
         ResponseTransform::List { program, filter, seal, token, counted, large_objects } => {
             let list = ListStream::new(view.clone(), program, filter).sealing(move |plain| seal.seal(plain, &token));
             let list = if counted { list.counted() } else { list };
-            stream(body, Engine::List(list.deferring(LARGE_LENGTH), large_objects), &mut parts.headers)?
+            stream(body, Engine::List(List::new(list, large_objects)), &mut parts.headers)?
         }
         ResponseTransform::Watch { program, filter, arrivals, bookmarks } => {
             let events = Events::Json(WatchStream::new(view.clone(), program, filter));
@@ -406,7 +413,7 @@ impl Engine {
     /// Collects its output.
     fn output(&self) -> Coalesce {
         match self {
-            Self::List(..) => Coalesce::new(),
+            Self::List(_) => Coalesce::new(),
             Self::Watch(_) => Coalesce::with_room(ROOM_OF_WATCH),
         }
     }
@@ -454,12 +461,25 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
             if let Engine::Watch(watch) = &mut self.engine {
                 watch.sent();
             }
+            if let Engine::List(list) = &mut self.engine
+                && list.is_holding()
+            {
+                match list.poll(cx, &mut self.out, &mut self.ready) {
+                    Poll::Ready(Err(error)) => {
+                        self.ended = true;
+                        self.ready.clear();
+                        return Poll::Ready(Some(Err(TransformError::Stream(error))));
+                    }
+                    Poll::Pending if self.ready.is_empty() => return Poll::Pending,
+                    Poll::Ready(Ok(())) | Poll::Pending => continue,
+                }
+            }
             match ready!(Pin::new(&mut self.upstream).poll_frame(cx)) {
                 Some(Ok(frame)) => {
                     let Ok(chunk) = frame.into_data() else { continue };
-                    if let Err(error) = self.push(chunk) {
-                        self.ended = true;
-                        return Poll::Ready(Some(Err(error)));
+                    match &mut self.engine {
+                        Engine::List(list) => list.hold(chunk),
+                        Engine::Watch(watch) => watch.hold(chunk),
                     }
                 }
                 Some(Err(error)) => {
@@ -469,7 +489,7 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
                 None => {
                     self.ended = true;
                     let finished = match &mut self.engine {
-                        Engine::List(list, _) => list.finish(),
+                        Engine::List(list) => list.finish(),
                         // A watch may end at any time. The host may cut off a frame, which is then not forwarded.
                         Engine::Watch(_) => Ok(()),
                     };
@@ -479,25 +499,6 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
                 }
             }
         }
-    }
-
-    fn push(&mut self, mut chunk: Bytes) -> Result<(), TransformError> {
-        match &mut self.engine {
-            Engine::List(list, large_objects) => {
-                let out = &mut self.out;
-                // In parts of this length, only an object that spans several parts waits for its turn.
-                while !chunk.is_empty() {
-                    let part = chunk.split_to(chunk.len().min(LARGE_LENGTH));
-                    list.push(&part, out).map_err(TransformError::Stream)?;
-                    if list.is_waiting() {
-                        large_objects.run(|| list.resume(out)).map_err(TransformError::Stream)?;
-                    }
-                }
-                self.ready.extend(self.out.drain());
-            }
-            Engine::Watch(watch) => watch.hold(chunk),
-        }
-        Ok(())
     }
 }
 

@@ -60,6 +60,11 @@ impl<'a> Collector<'a> {
         if length > LARGE_LENGTH { self.large_objects.run(work) } else { work() }
     }
 
+    /// Does the work on a large object in another thread, in turn.
+    pub(crate) async fn apart<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        self.large_objects.apart(work).await
+    }
+
     /// Collects a response of at most `limit` bytes. It is charged for as long as a clone or slice of the bytes lives.
     pub(crate) async fn collect<B>(self, body: B, limit: usize) -> Result<Bytes, Refusal>
     where

@@ -182,7 +182,7 @@ impl ListStream {
     }
 
     /// Adds the next chunk, of any length, and writes what is complete to `sink`. Do not use the stream after an error.
-    /// If [`is_waiting`](Self::is_waiting) afterwards, call [`resume`](Self::resume) before anything else.
+    /// If an object is [`waiting`](Self::waiting) afterwards, call [`resume`](Self::resume) before anything else.
     pub fn push(&mut self, chunk: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
         let Some(mut carry) = self.carry.take() else { return self.window(chunk, false, sink) };
         if let Some(guess) = carry.guess(chunk)
@@ -206,9 +206,9 @@ impl ListStream {
         self.collected(&unit, &rest, sink)
     }
 
-    /// Whether a long item waits for [`resume`](Self::resume).
-    pub fn is_waiting(&self) -> bool {
-        self.waiting.is_some()
+    /// The length of the long item that waits for [`resume`](Self::resume), in bytes.
+    pub fn waiting(&self) -> Option<usize> {
+        self.waiting.as_ref().map(|waiting| waiting.unit.len())
     }
 
     /// Handles the long item that waits, and the rest of its last chunk.

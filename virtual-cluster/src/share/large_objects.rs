@@ -5,18 +5,20 @@
 //! is processed:
 //!
 //! - The agent maps one large body of a cluster at a time, in a thread of low priority
-//!   ([`LargeObjectLimits::in_turn`], [`LargeObjectLimits::run`]). The same applies to large objects in responses.
+//!   ([`LargeObjectLimits::in_turn`], [`LargeObjectLimits::run`]). The same applies to large objects in responses. A worker
+//!   maps those of up to [`WORKER_LENGTH`] bytes itself, and must leave longer ones to another thread
+//!   ([`LargeObjectLimits::apart`]).
 //! - The host gets one large body and a few bodies of medium size of a cluster at a time
 //!   ([`LargeObjectLimits::at_host`]).
 //! - Two clusters may have a large object in parsed form at a time ([`LargeObjectLimits::parsed`]).
 //! - Watches process one long event of a cluster at a time, up to a rate ([`LargeObjectLimits::frames`],
 //!   [`LargeObjectLimits::slot`]).
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
@@ -25,7 +27,7 @@ use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::block_in_place;
+use tokio::task::{JoinError, block_in_place, spawn_blocking};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 use tracing::Span;
@@ -51,6 +53,10 @@ pub const MEDIUM_WEIGHT: usize = 128 * 1024;
 /// thread, unless it has many small values.
 pub const LARGE_LENGTH: usize = 256 * 1024;
 
+/// A worker does not work on an object that is longer than this, in bytes: it would delay the other virtual clusters by
+/// milliseconds. It maps a shorter one faster than it encrypts it.
+pub const WORKER_LENGTH: usize = 1024 * 1024;
+
 /// A body that weighs more than this, in bytes, is large.
 const LARGE_WEIGHT: usize = 512 * 1024;
 
@@ -75,7 +81,9 @@ const NICE: i32 = 10;
 /// The turns of one virtual cluster.
 #[derive(Debug)]
 pub struct LargeObjectLimits {
-    work: Mutex<()>,
+    work: Arc<Mutex<()>>,
+    /// For objects that wait for `work` in other threads, so that one thread waits at a time.
+    apart: Arc<Semaphore>,
     medium: Arc<Semaphore>,
     large: Arc<Semaphore>,
     /// Shared by all clusters.
@@ -108,23 +116,27 @@ fn in_background<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
+/// Waits for the turn.
+fn lock(turn: &Mutex<()>) -> MutexGuard<'_, ()> {
+    // The lock protects no data, so a panic cannot leave inconsistent data behind.
+    turn.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Waits for the turn, and does the work.
 fn in_turn<T: Send>(turn: &Mutex<()>, work: impl FnOnce() -> T + Send) -> T {
-    // The lock protects no data, so a panic cannot leave inconsistent data behind.
-    let lock = || turn.lock().unwrap_or_else(PoisonError::into_inner);
     if Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
         return block_in_place(|| {
-            let _turn = lock();
+            let _turn = lock(turn);
             in_background(work)
         });
     }
     if ops::workers::here().is_some() {
         // A worker works on one thing at a time, and serves requests of other virtual clusters: it must not wait for the turn
-        // of this one. Only responses of the host come here. They are mapped faster than they are encrypted.
+        // of this one. Only responses of the host come here, and those of more than `WORKER_LENGTH` do not.
         return work();
     }
     // The runtime has no other thread that could serve other requests in the meantime.
-    let _turn = lock();
+    let _turn = lock(turn);
     work()
 }
 
@@ -141,7 +153,8 @@ impl LargeObjectLimits {
     pub fn new(parsed: Arc<Semaphore>) -> Self {
         let semaphore = |permits| Arc::new(Semaphore::new(permits));
         Self {
-            work: Mutex::default(),
+            work: Arc::default(),
+            apart: semaphore(1),
             medium: semaphore(MEDIUM_AT_HOST),
             large: semaphore(LARGE_AT_HOST),
             parsed,
@@ -180,6 +193,34 @@ impl LargeObjectLimits {
     /// Waits for the turn of this cluster, and then does the work on a large object. Blocks the thread until it is done.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         in_turn(&self.work, work)
+    }
+
+    /// Whether this thread must leave work on an object of this length to another one.
+    pub fn is_for_another_thread(length: usize) -> bool {
+        length > WORKER_LENGTH && ops::workers::here().is_some()
+    }
+
+    /// Does the work on a large object in another thread, in the turn of this cluster. The work ends even if nobody waits for
+    /// it.
+    pub fn apart<T>(&self, work: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send + 'static
+    where
+        T: Send + 'static,
+    {
+        let (apart, turn) = (Arc::clone(&self.apart), Arc::clone(&self.work));
+        async move {
+            let permit = apart.acquire_owned().await;
+            let in_turn = move || {
+                let _permit = permit;
+                let _turn = lock(&turn);
+                in_background(work)
+            };
+            match spawn_blocking(in_turn).await.map_err(JoinError::try_into_panic) {
+                Ok(done) => done,
+                Err(Ok(panic)) => resume_unwind(panic),
+                // The runtime ends, and the task that waits with it.
+                Err(Err(_)) => pending().await,
+            }
+        }
     }
 
     /// Wraps a future, so that it is polled in its turn while `is_working` is set. The future must clear the flag
@@ -239,9 +280,13 @@ where
 #[cfg(test)]
 mod tests {
     use std::future::pending;
+    use std::num::NonZeroUsize;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
 
+    use ops::drain::Tasks;
+    use ops::workers::Workers;
+    use tokio::sync::oneshot;
     use tokio::task::JoinSet;
     use tokio::time::timeout;
 
@@ -323,6 +368,29 @@ mod tests {
         );
         tasks.spawn(turns.in_turn(&WORKING, Box::pin(async { drop(timeout(Duration::ZERO, pending::<()>()).await) })));
         assert!(tasks.join_next().await.is_some_and(|result| result.is_ok()), "the next one has its turn");
+    }
+
+    /// A worker leaves longer objects to another thread, and serves others meanwhile.
+    #[tokio::test]
+    async fn a_worker_does_not_work_on_long_objects() {
+        let (workers, _threads) = Workers::start(NonZeroUsize::MIN).unwrap();
+        let is_apart = LargeObjectLimits::is_for_another_thread;
+        assert!(!is_apart(WORKER_LENGTH + 1), "not a worker");
+        let (turns, tasks) = (Arc::new(LargeObjectLimits::default()), Tasks::new());
+        let (start, started) = mpsc::channel();
+        let (sender, done) = oneshot::channel();
+        let of_task = Arc::clone(&turns);
+        workers.at(0).spawn(&tasks, "test", async move {
+            assert!(is_apart(WORKER_LENGTH + 1) && !is_apart(WORKER_LENGTH));
+            let work = move || (started.recv().is_ok(), ops::workers::here());
+            sender.send(of_task.apart(work).await).unwrap();
+        });
+        // The worker runs this, although the other work goes on.
+        workers.at(0).spawn(&tasks, "test", async move { start.send(()).unwrap() });
+        assert_eq!(done.await, Ok((true, None)));
+        let panicked = JoinSet::from_iter([turns.apart(|| -> () { panic!("apart") })]).join_next().await;
+        assert!(panicked.unwrap().unwrap_err().is_panic());
+        assert_eq!(turns.apart(|| 1).await, 1, "the next one has its turn");
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

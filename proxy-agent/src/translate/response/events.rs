@@ -42,6 +42,15 @@ impl Events {
         }
     }
 
+    /// Whether an event may end in this chunk.
+    pub(super) fn may_end_in(&self, chunk: &Bytes) -> bool {
+        match self {
+            // The host writes a line feed after each event, which may be in the next chunk. Line feeds in texts are escaped.
+            Self::Json(_) => chunk.last() == Some(&b'}') || memchr::memchr(b'\n', chunk).is_some(),
+            Self::Protobuf(_) => true,
+        }
+    }
+
     pub(super) fn push(&mut self, chunk: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
         match self {
             Self::Json(watch) => watch.push(chunk, sink),

@@ -1,9 +1,11 @@
 use std::collections::BTreeMap;
 
 use http_body_util::BodyExt as _;
+use ops::drain::Tasks;
+use ops::workers::Workers;
 use rewrite::schema::program_for;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Duration, Instant, timeout};
 use tunnel::FairBudget;
 
@@ -72,6 +74,11 @@ fn event(namespace: &str, version: &str) -> Bytes {
 
 impl Watched {
     async fn new(bookmarks: Option<Beginning>) -> Self {
+        Self::limited(bookmarks).await.0
+    }
+
+    /// Also returns the limits of the virtual cluster.
+    async fn limited(bookmarks: Option<Beginning>) -> (Self, Arc<LargeObjectLimits>) {
         let namespaces = Arc::new(Namespaces::new(["ke".parse().unwrap()]));
         let known = [namespace("edge-ke", "ke", "edge", "1"), namespace("edge-hz", "hz", "edge", "1")];
         let listed = known.into_iter().map(Change::Applied).chain([Change::Synced]).collect();
@@ -92,8 +99,9 @@ impl Watched {
         let view = View::new(cluster.mapping());
         let watch = WatchStream::new(view, program_for("", "v1", "pods"), Filter::ByNamespace);
         let (host, written) = mpsc::unbounded_channel();
+        let large_objects = Arc::clone(&cluster.lasting.large_objects);
         let engine = Engine::watch(Events::Json(watch), Arrivals::new(cluster, None), bookmarks);
-        Self { host, stream: Stream::new(Written(written), engine), namespaces }
+        (Self { host, stream: Stream::new(Written(written), engine), namespaces }, large_objects)
     }
 
     /// The next event within a time, in seconds; `null` if there is none.
@@ -155,6 +163,79 @@ async fn no_bookmark_is_sent_within_the_initial_state_or_without_a_request() {
         watched.host.send(event("edge-hz", "5")).unwrap();
         assert_eq!(watched.next(60).await, Value::Null, "{bookmarks:?}");
     }
+}
+
+/// A stream that the host has written in chunks, read on a worker while something else has the turn of the cluster. The worker
+/// must not wait for the turn, and must not map the long object itself. Returns the whole body.
+async fn read_on_a_worker(
+    host: mpsc::UnboundedSender<Bytes>,
+    written: &[u8],
+    mut stream: Stream<Written>,
+    large_objects: Arc<LargeObjectLimits>,
+) -> Vec<u8> {
+    for chunk in written.chunks(100_000) {
+        host.send(Bytes::copy_from_slice(chunk)).unwrap();
+    }
+    drop(host);
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (enter, entered) = oneshot::channel();
+    let turn = tokio::task::spawn_blocking(move || {
+        large_objects.run(move || {
+            enter.send(()).unwrap();
+            released.recv()
+        })
+    });
+    entered.await.unwrap();
+    let (workers, _threads) = Workers::start(std::num::NonZeroUsize::MIN).unwrap();
+    let (sender, receiver) = oneshot::channel();
+    workers.at(0).spawn(&Tasks::new(), "test", async move {
+        let mut body = Vec::new();
+        let mut release = Some(release);
+        loop {
+            let polled = std::future::poll_fn(|cx| Poll::Ready(stream.poll_frame(cx))).await;
+            match polled {
+                Poll::Ready(Some(frame)) => body.extend_from_slice(&frame.unwrap().into_data().unwrap()),
+                Poll::Ready(None) => break,
+                // It waits for the turn.
+                Poll::Pending => {
+                    drop(release.take());
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+        sender.send((body, release.is_none())).unwrap();
+    });
+    let (body, has_waited) = receiver.await.unwrap();
+    assert!(has_waited);
+    assert!(turn.await.unwrap().is_err());
+    body
+}
+
+fn long(length: usize) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {
+        "name": "a", "namespace": "edge-ke", "annotations": {"long": "x".repeat(length)},
+    }})
+}
+
+#[tokio::test]
+async fn a_worker_leaves_a_long_object_of_a_list_to_another_thread() {
+    let (host, written) = mpsc::unbounded_channel();
+    let list = ListStream::new(View::new(ke()), program_for("", "v1", "pods"), Filter::ByNamespace);
+    let large_objects = Arc::default();
+    let stream = Stream::new(Written(written), Engine::List(List::new(list, Arc::clone(&large_objects))));
+    let objects = [long(10), long(2 << 20), long(20)];
+    let all = json!({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": objects}).to_string();
+    let shown = read_on_a_worker(host, all.as_bytes(), stream, large_objects).await;
+    assert!(String::from_utf8(shown).unwrap() == all.replace("edge-ke", "edge"));
+}
+
+#[tokio::test]
+async fn a_worker_leaves_a_long_event_of_a_watch_to_another_thread() {
+    let (Watched { host, stream, .. }, large_objects) = Watched::limited(None).await;
+    let objects = [long(10), long(2 << 20), long(20)];
+    let all = objects.map(|object| json!({"type": "ADDED", "object": object}).to_string() + "\n").concat();
+    let shown = read_on_a_worker(host, all.as_bytes(), stream, large_objects).await;
+    assert!(String::from_utf8(shown).unwrap() == all.replace("edge-ke", "edge"));
 }
 
 #[tokio::test]

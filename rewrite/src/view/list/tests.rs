@@ -191,12 +191,12 @@ fn a_long_item_waits_until_there_is_time_for_it() {
     let (mut out, mut waits): (Vec<Bytes>, _) = (Vec::new(), 0);
     for chunk in text.as_bytes().chunks(40) {
         stream.push(&Bytes::copy_from_slice(chunk), &mut out).unwrap();
-        if stream.is_waiting() {
+        if stream.waiting().is_some() {
             waits += 1;
             let before = out.len();
             assert!(stream.finish().is_err());
             stream.resume(&mut out).unwrap();
-            assert!(!stream.is_waiting() && out.len() > before);
+            assert!(stream.waiting().is_none() && out.len() > before);
         }
     }
     stream.finish().unwrap();
