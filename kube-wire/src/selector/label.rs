@@ -19,14 +19,14 @@ pub struct LabelSelector {
 }
 
 /// One requirement on one label.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Requirement {
     key: String,
     test: Test,
 }
 
 /// What is asked of a label. Values of a set are sorted, without duplicates, never none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Test {
     /// `key`
     Exists,
@@ -89,6 +89,14 @@ impl LabelSelector {
     pub fn and(mut self, other: Self) -> Self {
         self.requirements.extend(other.requirements);
         Self::of(self.requirements)
+    }
+
+    /// Selects the same objects, without duplicate requirements.
+    #[must_use]
+    pub fn distinct(mut self) -> Self {
+        self.requirements.sort_unstable();
+        self.requirements.dedup();
+        self
     }
 
     /// Whether an object with these labels is selected; `value_of` looks a label up.
@@ -240,12 +248,17 @@ impl Test {
             Self::DoesNotExist => value.is_none(),
             Self::Equals(wanted) => value == Some(wanted),
             Self::NotEquals(unwanted) => value != Some(unwanted),
-            Self::In(wanted) => value.is_some_and(|value| wanted.iter().any(|one| one == value)),
-            Self::NotIn(unwanted) => value.is_none_or(|value| unwanted.iter().all(|one| one != value)),
+            Self::In(wanted) => value.is_some_and(|value| has(wanted, value)),
+            Self::NotIn(unwanted) => value.is_none_or(|value| !has(unwanted, value)),
             Self::GreaterThan(bound) => integer().is_some_and(|value| value > *bound),
             Self::LessThan(bound) => integer().is_some_and(|value| value < *bound),
         }
     }
+}
+
+/// Whether a set, which is sorted, has the value. Clients choose the number of values.
+fn has(set: &[String], value: &str) -> bool {
+    set.binary_search_by(|one| one.as_str().cmp(value)).is_ok()
 }
 
 fn set(key: &str, mut values: Vec<String>) -> (Vec<String>, Vec<String>) {

@@ -3,8 +3,10 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use kube_wire::gvr::GroupKind;
 use kube_wire::query::{ListOptions, Query};
 use kube_wire::selector::{FieldSelector, LabelSelector, LabelSelectorError};
+use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status};
 use rewrite::pod_security::asked_key;
 use rewrite::view::Filter;
@@ -22,6 +24,13 @@ const METADATA_NAME: &str = "kubernetes.io/metadata.name";
 
 /// The fields of any kind that name a namespace (see apimachinery's `pkg/runtime/conversion.go`, and that of Events).
 const NAMESPACE_FIELDS: [&str; 3] = ["metadata.namespace", "involvedObject.namespace", "regarding.namespace"];
+
+/// The maximum number of different requirements in a label selector that the agent applies itself. kube-apiserver has no such
+/// limit, but it does not serve all virtual clusters on one thread.
+const MAX_REQUIREMENTS: usize = 1000;
+
+/// The kind in kube-apiserver's refusals of such parameters (`ListResource` in apiserver's `endpoints/handlers/get.go`).
+const LIST_OPTIONS: GroupKind<'_> = GroupKind { group: "meta.k8s.io", kind: "ListOptions" };
 
 /// `handleCompactedErrorForPaging` in apiserver's `storage/etcd3/errors.go`.
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You must \
@@ -76,6 +85,19 @@ pub(crate) fn list_transform(
 fn list_id(call: &Call<'_>, request: &ResourceRequest<'_>) -> String {
     let (group, resource) = (request.group(), request.resource());
     format!("{} {group}/{resource} {}", call.api.cluster.name, request.namespace().unwrap_or_default())
+}
+
+/// The label selector of a request to which the agent applies it, because the host has other labels than the client sees. The
+/// agent applies it to each object of the host, so the number of requirements is limited.
+pub(crate) fn evaluated_selector(options: &ListOptions<'_>) -> Result<LabelSelector, Refusal> {
+    let selector: LabelSelector = options.label_selector.parse().map_err(|error| bad(format!("{error}")))?;
+    let selector = selector.distinct();
+    let count = selector.requirements().len();
+    if count > MAX_REQUIREMENTS {
+        let error = FieldError::too_many("labelSelector", count as u64, MAX_REQUIREMENTS as u64);
+        return Err(Status::invalid(LIST_OPTIONS, "", &[error]).into());
+    }
+    Ok(selector)
 }
 
 fn label_selector(
@@ -166,4 +188,24 @@ fn host_name(mapping: &Mapping, name: &str) -> String {
 
 fn bad(message: impl Into<String>) -> Refusal {
     Status::bad_request(message).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selector_that_the_agent_applies_has_few_different_requirements() {
+        let evaluated = |count: usize, of_each: usize| {
+            let keys: Vec<_> = (0..count).map(|number| format!("key-{number}")).collect();
+            let text = vec![keys.join(","); of_each].join(",");
+            let query = format!("labelSelector={text}");
+            evaluated_selector(&ListOptions::parse(&Query::new(&*query)).unwrap())
+        };
+        assert_eq!(evaluated(MAX_REQUIREMENTS, 20).unwrap().requirements().len(), MAX_REQUIREMENTS);
+        let status = evaluated(MAX_REQUIREMENTS + 1, 1).unwrap_err().into_status();
+        let expected =
+            "ListOptions.meta.k8s.io \"\" is invalid: labelSelector: Too many: 1001: must have at most 1000 items";
+        assert_eq!((status.code, &*status.message), (422, expected));
+    }
 }

@@ -37,6 +37,28 @@ fn a_nul_does_not_hide_what_follows() {
 }
 
 #[test]
+fn duplicate_requirements_select_the_same() {
+    let parse = |text: &str| text.parse::<LabelSelector>().unwrap();
+    let selector = parse("b,a=1,a in (2,1),a==1,!c,b,a in (1,2,2),a!=1");
+    assert_eq!(selector.distinct(), parse("a=1,a!=1,a in (1,2),b,!c"));
+    assert_eq!(parse(&vec!["a=b"; 21_000].join(",")).distinct(), parse("a=b"));
+    assert_eq!(LabelSelector::everything().distinct(), LabelSelector::everything());
+}
+
+#[test]
+fn a_set_has_its_values() {
+    let values: Vec<_> = (0..100).map(|number| format!("v{number}")).collect();
+    let (inside, outside) = (Test::In(values.clone()), Test::NotIn(values.clone()));
+    let holds = |of_key: Test, value: Option<&str>| Requirement::new("a", of_key).unwrap().test().holds(value);
+    for value in &values {
+        assert!(holds(inside.clone(), Some(value)) && !holds(outside.clone(), Some(value)));
+    }
+    for value in [Some("v100"), Some(""), None] {
+        assert!(!holds(inside.clone(), value) && holds(outside.clone(), value));
+    }
+}
+
+#[test]
 fn selectors_are_joined() {
     let theirs: LabelSelector = "z,app in (web)".parse().unwrap();
     let ours = LabelSelector::from_labels([("location", "beijing")]).unwrap();

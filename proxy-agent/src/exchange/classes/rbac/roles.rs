@@ -18,7 +18,7 @@ use crate::exchange::classes::rbac::attempt;
 use crate::exchange::classes::rbac::try_write::{RESERVED, may_make, new_name, reserved, try_write};
 use crate::exchange::kinds::{group_kind, program};
 use crate::exchange::plan::{Plan, WrittenRbac};
-use crate::exchange::query::{list_query, list_transform};
+use crate::exchange::query::{evaluated_selector, list_query, list_transform};
 use crate::exchange::refusals::forbidden;
 use crate::exchange::upstream;
 use crate::exchange::write::deletion::is_dry_run;
@@ -105,15 +105,15 @@ fn role_collection(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) 
     let mut query = list_query(call, request, None)?;
     let bad = |error: String| Refusal::from(Status::bad_request(error));
     let options = ListOptions::parse(call.api.info.query())?;
-    let selector: LabelSelector = options.label_selector.parse().map_err(|error| bad(format!("{error}")))?;
     let (mut selecting, mut sent) = (None, empty());
     if request.verb() == Verb::DeleteCollection {
+        let selector: LabelSelector = options.label_selector.parse().map_err(|error| bad(format!("{error}")))?;
         sent = full(body.bytes());
         let own = selector.map_keys(parked).map_err(|error| bad(error.to_string()))?.and(call.api.own_label());
         query.set("labelSelector", &own.to_string());
     } else {
         query.remove("labelSelector");
-        selecting = Some(selector).filter(|selector| !selector.is_empty());
+        selecting = Some(evaluated_selector(&options)?).filter(|selector| !selector.is_empty());
     }
     let target = upstream::target(&request.path().build(), &query);
     let mut upstream = upstream::request(&call.api, call.api.info.method().clone(), &target, As::Agent, sent)?;

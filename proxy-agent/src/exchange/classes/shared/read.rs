@@ -2,14 +2,14 @@
 
 use http::Method;
 use kube_wire::query::ListOptions;
-use kube_wire::selector::{LabelSelector, LabelSelectorError};
-use kube_wire::{ResourceRequest, Status, Verb};
+use kube_wire::selector::LabelSelector;
+use kube_wire::{ResourceRequest, Verb};
 use rewrite::view::Filter;
 
 use crate::exchange::api_request::As;
 use crate::exchange::call::Call;
 use crate::exchange::plan::Plan;
-use crate::exchange::query::{list_query, list_transform};
+use crate::exchange::query::{evaluated_selector, list_query, list_transform};
 use crate::exchange::upstream;
 use crate::refusal::Refusal;
 use crate::translate::ResponseTransform;
@@ -44,8 +44,7 @@ pub(crate) fn list_shared(
 }
 
 pub(crate) fn selected_labels(call: &Call<'_>) -> Result<LabelSelector, Refusal> {
-    let options = ListOptions::parse(call.api.info.query())?;
-    options.label_selector.parse().map_err(|error: LabelSelectorError| Status::bad_request(error.to_string()).into())
+    evaluated_selector(&ListOptions::parse(call.api.info.query())?)
 }
 
 /// The transform for one shared object.
