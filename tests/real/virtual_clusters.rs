@@ -181,6 +181,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("a_node_selector_of_a_namespace_keeps_its_owner", Welcome, node_selector::a_node_selector_keeps_its_owner),
         case("pod_security_labels_are_the_clients", Welcome, pod_security::labels_are_the_clients),
         case("bounds_groups_of_a_review_are_few", Welcome, bounds::groups_of_a_review_are_few),
+        case("bounds_requirements_of_a_selector", Welcome, bounds::requirements_of_a_selector_are_few),
         case("bounds_a_refusal_names_few_rules", Welcome, bounds::a_refusal_names_few_rules),
         case("bounds_what_a_role_grants", Welcome, bounds::what_a_role_grants_is_bounded),
         case("bounds_what_a_role_grants_directly", Welcome, bounds::what_a_role_grants_directly),

@@ -8,6 +8,7 @@ use crate::stage::Stage;
 
 const WATCHED: &str = "/api/v1/namespaces/watched/configmaps";
 const LONG: &str = "/api/v1/namespaces/long/configmaps";
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 
 /// What a stream may receive before anything is read.
 const WINDOW: u32 = 65_535;
@@ -36,6 +37,17 @@ pub(super) static ATTACKS: &[Attack] = &[
         rate: 50,
         kept: false,
     }),
+    Attack::new("handshakes", "400 connections/s that end at once, half of them after a TLS handshake", || {
+        Traffic::Connections { rate: 400, kept: false }
+    }),
+    Attack::new("selectors", "50 lists/s of ClusterRoles by selectors of 1,000 and of 8,000 requirements", || {
+        let list = |count| format!("{ROLES}?labelSelector={}", texts("!k", count).join(","));
+        Traffic::Requests(50, [1000, 8000].map(|count| Sent::new(Who::Admin, "GET", &list(count))).into())
+    }),
+    Attack::new("reads-of-large-objects", "50 reads/s of an object of 1.2 MB", || {
+        Traffic::Requests(50, vec![Sent::new(Who::Admin, "GET", &format!("{CONFIG_MAPS}/large"))])
+    })
+    .after(large),
     Attack::new("resets", "1,000 requests/s that the client resets at once", || Traffic::Resets(1000)),
     Attack::new("unread-protobuf", "2 lists/s of 27 MB in protobuf that nobody reads", || {
         held(2, 0, Sent::new(Who::Admin, "GET", LONG).accepting("application/vnd.kubernetes.protobuf"))
@@ -85,6 +97,12 @@ fn long_list(stage: &Stage) -> anyhow::Result<()> {
     texts("long-", 28)
         .iter()
         .try_for_each(|name| stage.create(LONG, &json!({"metadata": {"name": name}, "data": {"text": text}})))
+}
+
+/// As large as a ConfigMap can be: 1 MiB of data, and 256 KiB of annotations.
+fn large(stage: &Stage) -> anyhow::Result<()> {
+    let metadata = json!({"name": "large", "annotations": {"text": "x".repeat(200_000)}});
+    stage.create(CONFIG_MAPS, &json!({"metadata": metadata, "data": {"text": "x".repeat(1_000_000)}}))
 }
 
 /// What the user may watch.

@@ -63,6 +63,26 @@ pub(super) fn groups_of_a_review_are_few(site: &VirtualSite) -> anyhow::Result<(
     Ok(())
 }
 
+pub(super) fn requirements_of_a_selector_are_few(site: &VirtualSite) -> anyhow::Result<()> {
+    let kubectl = site.administrator(HANGZHOU, Way::Path)?;
+    let admin = site.curl_like(&kubectl, HANGZHOU, Way::Path)?.with(&["--max-time", PATIENCE]);
+    let without = |count: usize| texts("!k", count).join(",");
+    let shared = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let why = "ListOptions.meta.k8s.io \"\" is invalid: labelSelector: Too many: 8000: must have at most 1000 items";
+    for path in [format!("{RBAC}/clusterroles"), shared.to_owned()] {
+        let select = |selector: &str| admin.get(&format!("{path}?labelSelector={selector}"));
+        select(&without(8000))?.refused(422, "Invalid", why)?;
+        for selector in [without(1000), vec!["!k"; 20_000].join(",")] {
+            let answer = select(&selector)?;
+            ensure!(answer.code == 200, "{path}: {:.300}", answer.body);
+        }
+    }
+    // The host applies the other selectors.
+    let answer = admin.get(&format!("/api/v1/namespaces/default/configmaps?labelSelector={}", without(8000)))?;
+    ensure!(answer.code == 200, "{:.300}", answer.body);
+    Ok(())
+}
+
 pub(super) fn a_refusal_names_few_rules(site: &VirtualSite) -> anyhow::Result<()> {
     let admin = site.administrator(BEIJING, Way::Path)?;
     admin.ok(&["create", "clusterrole", "bounds-writer", "--verb=create", "--resource=clusterroles"])?;
