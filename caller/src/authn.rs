@@ -25,7 +25,7 @@ use host_client::Host;
 use crate::identity::host_user::{ACCOUNTS, ACCOUNTS_OF, AUTHENTICATED};
 use crate::identity::{ANONYMOUS, Account, Caller, HostUser, Inexpressible, Kind};
 use crate::reviews::{ReviewError, Reviews, TokenUser};
-use callers::Callers;
+pub use callers::KnownCallers;
 use credential::Credentials;
 pub use host_tokens::{BadPrefix, HostTokens};
 use token::Tokens;
@@ -37,7 +37,6 @@ const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 #[derive(Debug)]
 pub struct Authenticator<R = Host> {
     tokens: Tokens<R>,
-    callers: Callers,
 }
 
 /// Nobody knows who asks.
@@ -57,10 +56,10 @@ pub enum Unauthenticated {
 impl<R: Reviews> Authenticator<R> {
     /// Asks `reviews` about tokens.
     pub fn new(reviews: R) -> Self {
-        Self { tokens: Tokens::new(reviews), callers: Callers::default() }
+        Self { tokens: Tokens::new(reviews) }
     }
 
-    /// The caller in the virtual cluster of `mapping`, which takes `host_tokens`. All that proves identity is removed from
+    /// The caller in the virtual cluster of `mapping`, which takes `host_tokens`, and whose recent callers are `known`. All that proves identity is removed from
     /// the headers, used or not.
     ///
     /// The order is kube-apiserver's (`pkg/kubeapiserver/authenticator/config.go`): a certificate, then each token. The
@@ -68,13 +67,14 @@ impl<R: Reviews> Authenticator<R> {
     pub async fn authenticate(
         &self,
         mapping: &Mapping,
+        known: &KnownCallers,
         host_tokens: Option<&HostTokens>,
         headers: &mut HeaderMap,
     ) -> Result<Caller, Unauthenticated> {
         let Credentials { certificate, tokens, mut any_bad } = Credentials::take(headers);
         if let Some(identity) = certificate {
             let made = |identity| Caller::of_certificate(mapping, identity);
-            if let Ok(caller) = self.callers.of_certificate(mapping, identity, made) {
+            if let Ok(caller) = known.of_certificate(mapping, identity, made) {
                 return Ok(caller);
             }
             debug!("the certificate's names cannot be written in HTTP headers");
@@ -85,7 +85,7 @@ impl<R: Reviews> Authenticator<R> {
             match self.tokens.user(token).await {
                 Ok(Some((key, user))) => {
                     let made = || Caller::of_token(mapping, host_tokens, &user);
-                    if let Some(caller) = self.callers.of_token(mapping, key, &user, made) {
+                    if let Some(caller) = known.of_token(mapping, key, &user, made) {
                         return Ok(caller);
                     }
                     debug!(user = user.name, cluster = %mapping.cluster(), "the token's user is not of this cluster");

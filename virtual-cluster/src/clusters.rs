@@ -32,7 +32,7 @@ use crate::share::large_objects::{LargeObjectLimits, PARSED};
 use crate::share::seats::Seats;
 use crate::share::write_rate::WriteRateLimit;
 pub use address_range::{AddressRange, InvalidAddressRange};
-use caller::authn::{BadPrefix, HostTokens};
+use caller::authn::{BadPrefix, HostTokens, KnownCallers};
 use host_client::collect::MAX_OBJECT;
 pub use toleration::TolerationError;
 
@@ -115,6 +115,8 @@ pub struct LastingState {
     pub seats: Arc<Seats>,
     /// Limits the number of its kinds whose objects the agent lists at a time in its own name.
     pub scans: Arc<Semaphore>,
+    /// The callers of its recent requests.
+    pub callers: Arc<KnownCallers>,
     /// The owner that unread responses of the host are charged to.
     pub owner: Owner,
 }
@@ -214,7 +216,8 @@ impl VirtualClusters {
         let mut by_name = HashMap::new();
         for config in configured {
             // A known cluster keeps its limits, because its current requests still count.
-            let lasting = known.get(&config.name).map_or_else(|| self.lasting(), |known| known.lasting.clone());
+            let lasting =
+                known.get(&config.name).map_or_else(|| self.lasting(&config.name), |known| known.lasting.clone());
             let cluster = VirtualCluster::new(config, lasting, self)
                 .map_err(|reason| ClusterError { cluster: config.name.clone(), reason })?;
             by_name.insert(config.name.clone(), Arc::new(cluster));
@@ -223,7 +226,7 @@ impl VirtualClusters {
     }
 
     /// The lasting state of a new cluster.
-    fn lasting(&self) -> LastingState {
+    fn lasting(&self, name: &protocol::ClusterName) -> LastingState {
         let memory = Memory {
             bodies: self.bodies.share(),
             lists: self.lists.share(),
@@ -237,6 +240,7 @@ impl VirtualClusters {
             write_rate: Arc::default(),
             seats: Arc::default(),
             scans: Arc::new(Semaphore::new(SCANS)),
+            callers: Arc::new(KnownCallers::new(engine_name(name))),
             owner: Owner::new(),
         }
     }

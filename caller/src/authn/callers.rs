@@ -1,9 +1,8 @@
 //! The callers of recent requests, so that the next request of one does not make its names and headers again.
 //!
-//! An entry only saves work: whether a credential is valid is decided before, for each request. Each virtual cluster has a map
-//! of its own with a limit, so that none can evict the entries of others.
+//! An entry only saves work: whether a credential is valid is decided before, for each request. Each virtual cluster has
+//! [`KnownCallers`] of its own with a limit, so that none can evict the entries of others, and they go with it.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use protocol::identity::Identity;
@@ -25,9 +24,12 @@ const MAX_IDENTITY: usize = 4 * 1024;
 /// The memory of a name besides its text, in bytes: a text, a header with its name, and their allocations.
 const PER_NAME: usize = 128;
 
-/// Callers of all virtual clusters. There are only as many maps as virtual clusters that the agent has served.
-#[derive(Debug, Default)]
-pub(super) struct Callers(Mutex<HashMap<ClusterName, Known>>);
+/// The callers of recent requests to one virtual cluster. Belongs to what goes when the cluster is removed.
+#[derive(Debug)]
+pub struct KnownCallers {
+    cluster: ClusterName,
+    known: Mutex<Known>,
+}
 
 #[derive(Debug)]
 struct Known {
@@ -45,9 +47,15 @@ struct OfToken {
     caller: Caller,
 }
 
-// === impl Callers ===
+// === impl KnownCallers ===
 
-impl Callers {
+impl KnownCallers {
+    /// Of a new virtual cluster.
+    pub fn new(cluster: ClusterName) -> Self {
+        let known = Known { by_certificate: Recent::new(CALLERS), by_token: Recent::new(CALLERS) };
+        Self { cluster, known: Mutex::new(known) }
+    }
+
     /// The caller that a client certificate proves.
     pub(super) fn of_certificate(
         &self,
@@ -56,7 +64,7 @@ impl Callers {
         make: impl FnOnce(Identity) -> Result<Caller, Inexpressible>,
     ) -> Result<Caller, Inexpressible> {
         let known = self.known(mapping, |known| known.by_certificate.get(&identity).cloned());
-        if let Some(caller) = known {
+        if let Some(caller) = known.flatten() {
             return Ok(caller);
         }
         let kept = (length(&identity) <= MAX_IDENTITY).then(|| identity.clone());
@@ -81,8 +89,8 @@ impl Callers {
             let is_same = Arc::ptr_eq(&of_token.user, user) && of_token.namespace == *namespace;
             is_same.then(|| of_token.caller.clone())
         });
-        if known.is_some() {
-            return known;
+        if let Some(caller) = known.flatten() {
+            return Some(caller);
         }
         let caller = make()?;
         let of_token = OfToken { user: Arc::clone(user), namespace: namespace.clone(), caller: caller.clone() };
@@ -90,14 +98,11 @@ impl Callers {
         Some(caller)
     }
 
-    fn known<T>(&self, mapping: &Mapping, then: impl FnOnce(&mut Known) -> T) -> T {
+    /// `None` if this is not the cluster of the mapping.
+    fn known<T>(&self, mapping: &Mapping, then: impl FnOnce(&mut Known) -> T) -> Option<T> {
         // Every change is complete before anything can panic.
-        let mut clusters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = clusters.get_mut(mapping.cluster()) {
-            return then(known);
-        }
-        let known = Known { by_certificate: Recent::new(CALLERS), by_token: Recent::new(CALLERS) };
-        then(clusters.entry(mapping.cluster().clone()).or_insert(known))
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        (*mapping.cluster() == self.cluster).then(|| then(&mut known()))
     }
 }
 

@@ -46,9 +46,14 @@ fn who() -> Authenticator<Arc<Fake>> {
     Authenticator::new(Arc::new(Fake { tokens: tokens.into(), ..Fake::default() }))
 }
 
+fn known(mapping: &Mapping) -> KnownCallers {
+    KnownCallers::new(mapping.cluster().clone())
+}
+
 #[tokio::test]
 async fn a_certificate_is_somebody_of_the_virtual_cluster_only() {
-    let caller = who().authenticate(&ke(), None, &mut certificate("eve", &["system:masters"])).await.unwrap();
+    let caller =
+        who().authenticate(&ke(), &known(&ke()), None, &mut certificate("eve", &["system:masters"])).await.unwrap();
     assert_eq!((caller.kind, caller.virtual_name()), (Kind::Certificate, "eve"));
     assert_eq!(caller.host.name(), "vc:ke:eve");
     assert_eq!(caller.host.groups(), ["vc:ke:system:masters", "vc:ke:system:authenticated", "system:authenticated"]);
@@ -59,7 +64,7 @@ async fn names_that_look_like_the_hosts_get_the_prefix_too() {
     for name in
         ["vc:hz:eve", "vc:ke:eve", "system:serviceaccount:edge-ke:bob", "system:serviceaccount:edge:bob", "host:x"]
     {
-        let caller = who().authenticate(&ke(), None, &mut certificate(name, &[name])).await.unwrap();
+        let caller = who().authenticate(&ke(), &known(&ke()), None, &mut certificate(name, &[name])).await.unwrap();
         assert_eq!(caller.host.name(), format!("vc:ke:{name}"));
         assert_eq!(caller.host.groups()[0], format!("vc:ke:{name}"));
     }
@@ -67,7 +72,7 @@ async fn names_that_look_like_the_hosts_get_the_prefix_too() {
 
 #[tokio::test]
 async fn a_service_account_of_the_cluster_stays_what_it_is() {
-    let caller = who().authenticate(&ke(), None, &mut bearer("account")).await.unwrap();
+    let caller = who().authenticate(&ke(), &known(&ke()), None, &mut bearer("account")).await.unwrap();
     assert_eq!((caller.kind, caller.virtual_name()), (Kind::ServiceAccount, "system:serviceaccount:edge:bob"));
     assert_eq!(caller.host.name(), "system:serviceaccount:edge-ke:bob");
     assert_eq!(
@@ -89,7 +94,7 @@ async fn a_service_account_of_the_cluster_stays_what_it_is() {
 
 #[tokio::test]
 async fn a_service_account_has_no_other_groups() {
-    let caller = who().authenticate(&ke(), None, &mut bearer("strange")).await.unwrap();
+    let caller = who().authenticate(&ke(), &known(&ke()), None, &mut bearer("strange")).await.unwrap();
     let own = ["vc:ke:system:serviceaccounts", "vc:ke:system:authenticated", "system:authenticated"];
     assert_eq!(caller.host.groups(), own);
 }
@@ -107,7 +112,7 @@ async fn tokens_of_others_are_unauthorized() {
         ("admin", None),
         ("component", None),
     ] {
-        let error = who().authenticate(&ke(), host_tokens, &mut bearer(token)).await.unwrap_err();
+        let error = who().authenticate(&ke(), &known(&ke()), host_tokens, &mut bearer(token)).await.unwrap_err();
         let status = Status::from(&error);
         assert_eq!((status.code, &*status.message), (401, "Unauthorized"), "{token}");
     }
@@ -119,7 +124,7 @@ async fn users_of_other_tokens_are_told_apart() {
         [("sso:", "vc:ke:sso:admin", "vc:ke:sso:operators"), ("", "vc:ke:admin", "vc:ke:operators")]
     {
         let taken = HostTokens::new(prefix).unwrap();
-        let caller = who().authenticate(&ke(), Some(&taken), &mut bearer("admin")).await.unwrap();
+        let caller = who().authenticate(&ke(), &known(&ke()), Some(&taken), &mut bearer("admin")).await.unwrap();
         assert_eq!((caller.kind, caller.host.name()), (Kind::Token, name));
         assert_eq!(caller.virtual_name(), format!("{prefix}admin"));
         // Administrators of the host are none here.
@@ -135,19 +140,19 @@ async fn users_of_other_tokens_are_told_apart() {
 async fn a_certificate_comes_before_a_token_and_a_good_token_before_a_bad_one() {
     let mut both = certificate("eve", &[]);
     both.extend(bearer("unknown"));
-    assert_eq!(who().authenticate(&ke(), None, &mut both).await.unwrap().virtual_name(), "eve");
+    assert_eq!(who().authenticate(&ke(), &known(&ke()), None, &mut both).await.unwrap().virtual_name(), "eve");
     assert!(both.is_empty());
 
     let mut two = bearer("unknown");
     // `account`.
     two.insert("sec-websocket-protocol", "x,base64url.bearer.authorization.k8s.io.YWNjb3VudA".parse().unwrap());
-    assert_eq!(who().authenticate(&ke(), None, &mut two).await.unwrap().kind, Kind::ServiceAccount);
+    assert_eq!(who().authenticate(&ke(), &known(&ke()), None, &mut two).await.unwrap().kind, Kind::ServiceAccount);
 }
 
 #[tokio::test]
 async fn without_credentials_one_is_anonymous() {
     for mut headers in [HeaderMap::new(), certificate("", &["system:masters"])] {
-        let caller = who().authenticate(&ke(), None, &mut headers).await.unwrap();
+        let caller = who().authenticate(&ke(), &known(&ke()), None, &mut headers).await.unwrap();
         assert_eq!((caller.kind, caller.virtual_name()), (Kind::Anonymous, "system:anonymous"));
         assert_eq!(caller.host.groups(), ["vc:ke:system:unauthenticated", "system:unauthenticated"]);
         assert!(!caller.is_authenticated());
@@ -157,7 +162,7 @@ async fn without_credentials_one_is_anonymous() {
 #[tokio::test]
 async fn a_host_that_does_not_answer_is_not_a_bad_token() {
     let who = Authenticator::new(Arc::new(Fake { fails: true, ..Fake::default() }));
-    let error = who.authenticate(&ke(), None, &mut bearer("account")).await.unwrap_err();
+    let error = who.authenticate(&ke(), &known(&ke()), None, &mut bearer("account")).await.unwrap_err();
     let status = Status::from(&error);
     assert_eq!((status.code, status.retry_after()), (503, Some(1)));
 }
@@ -223,11 +228,12 @@ async fn known_callers_follow_their_namespaces() {
     let fake = Fake { tokens: [("t", account)].into(), ..Fake::default() };
     let authn = Authenticator::new(Arc::new(fake));
     let (member, gone) = (ke(), Mapping::new("ke".parse().unwrap(), Arc::default()));
-    let first = authn.authenticate(&member, None, &mut bearer("t")).await.unwrap();
+    let callers = known(&member);
+    let first = authn.authenticate(&member, &callers, None, &mut bearer("t")).await.unwrap();
     assert_eq!(first.virtual_name(), "system:serviceaccount:edge:app");
-    assert_eq!(authn.authenticate(&member, None, &mut bearer("t")).await.unwrap(), first);
-    assert!(matches!(authn.authenticate(&gone, None, &mut bearer("t")).await, Err(Unauthenticated::Invalid)));
-    assert_eq!(authn.authenticate(&member, None, &mut bearer("t")).await.unwrap(), first);
+    assert_eq!(authn.authenticate(&member, &callers, None, &mut bearer("t")).await.unwrap(), first);
+    assert!(matches!(authn.authenticate(&gone, &callers, None, &mut bearer("t")).await, Err(Unauthenticated::Invalid)));
+    assert_eq!(authn.authenticate(&member, &callers, None, &mut bearer("t")).await.unwrap(), first);
 }
 
 /// A caller of one virtual cluster is never taken for that of another, and certificates that differ are different callers.
@@ -235,11 +241,14 @@ async fn known_callers_follow_their_namespaces() {
 async fn known_callers_are_of_one_cluster_and_one_certificate() {
     let authn = Authenticator::new(Arc::new(Fake::default()));
     let hz = Mapping::new("hz".parse().unwrap(), Arc::default());
-    for _ in 0..2 {
+    // Also if a request brings the callers of another cluster.
+    let (of_ke, of_hz) = (known(&ke()), known(&hz));
+    for (of_ke, of_hz) in [(&of_ke, &of_hz), (&of_ke, &of_hz), (&of_hz, &of_ke)] {
         for (mapping, name, groups, prefix) in
             [(&ke(), "jane", &["dev"][..], "vc:ke:"), (&hz, "jane", &["dev"], "vc:hz:"), (&ke(), "jane", &[], "vc:ke:")]
         {
-            let caller = authn.authenticate(mapping, None, &mut certificate(name, groups)).await.unwrap();
+            let callers = if mapping.cluster() == hz.cluster() { of_hz } else { of_ke };
+            let caller = authn.authenticate(mapping, callers, None, &mut certificate(name, groups)).await.unwrap();
             assert_eq!(caller.host.name(), format!("{prefix}jane"));
             assert_eq!(caller.host.groups().contains(&format!("{prefix}dev")), !groups.is_empty());
             let mut headers = HeaderMap::new();

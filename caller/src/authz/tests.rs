@@ -6,7 +6,7 @@ use protocol::identity::Identity;
 use tokio::time::advance;
 
 use super::*;
-use crate::authn::Authenticator;
+use crate::authn::{Authenticator, KnownCallers};
 use crate::reviews::rules::NonResourceRule;
 use crate::testing::{Fake, ke};
 
@@ -15,7 +15,10 @@ async fn caller(name: &str) -> Caller {
     if !name.is_empty() {
         Identity { user: name.into(), groups: Vec::new(), uid: None, credential: None }.write(&mut headers);
     }
-    Authenticator::new(Arc::new(Fake::default())).authenticate(&ke(), None, &mut headers).await.unwrap()
+    Authenticator::new(Arc::new(Fake::default()))
+        .authenticate(&ke(), &KnownCallers::new(ke().cluster().clone()), None, &mut headers)
+        .await
+        .unwrap()
 }
 
 fn listing<'a>(resource: &'a str, namespace: &'a HostNamespace) -> Attributes<'a> {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use protocol::identity::Identity;
 
 use super::*;
-use crate::authn::Authenticator;
+use crate::authn::{Authenticator, KnownCallers};
 use crate::authz::Authorizer;
 use crate::identity::{Caller, HostUser};
 use crate::testing::{Fake, ke};
@@ -19,7 +19,10 @@ fn headers(lines: &[(&str, &str)]) -> HeaderMap {
 async fn admin() -> Caller {
     let mut headers = HeaderMap::new();
     Identity { user: "admin".into(), groups: Vec::new(), uid: None, credential: None }.write(&mut headers);
-    Authenticator::new(Arc::new(Fake::default())).authenticate(&ke(), None, &mut headers).await.unwrap()
+    Authenticator::new(Arc::new(Fake::default()))
+        .authenticate(&ke(), &KnownCallers::new(ke().cluster().clone()), None, &mut headers)
+        .await
+        .unwrap()
 }
 
 async fn acting(allowed: &[&str], lines: &[(&str, &str)]) -> Result<Caller, Status> {

@@ -22,7 +22,8 @@ pub(super) async fn authenticate<'a>(
     mut headers: HeaderMap,
 ) -> Result<Authenticated<'a>, Refusal> {
     let mapping = cluster.mapping();
-    let caller = services.authn.authenticate(&mapping, cluster.host_tokens.as_ref(), &mut headers).await?;
+    let (known, host_tokens) = (&cluster.lasting.callers, cluster.host_tokens.as_ref());
+    let caller = services.authn.authenticate(&mapping, known, host_tokens, &mut headers).await?;
     let caller = acting_as(&services.authz, &mapping, caller, &mut headers).await?;
     for name in [CLUSTER, METHOD] {
         headers.remove(name);

@@ -60,3 +60,18 @@ fn a_toleration_is_refused_by_its_position() {
     let error = VirtualClusters::new(&[cluster], &namespaces, Reserved::default()).unwrap_err();
     assert!(matches!(error.reason, ClusterReason::Toleration { index: 1, .. }));
 }
+
+#[test]
+fn the_callers_of_a_cluster_survive_a_reload_and_go_with_it() {
+    let namespaces = Arc::new(Namespaces::new([]));
+    let configured = [configured("ke-beijing", &[("location", "beijing")])];
+    let clusters = VirtualClusters::new(&configured, &namespaces, Reserved::default()).unwrap();
+    let callers = || Arc::downgrade(&clusters.get(&configured[0].name).unwrap().lasting.callers);
+    let first = callers();
+    clusters.exchange(clusters.read(&configured).unwrap());
+    assert!(first.ptr_eq(&callers()));
+    clusters.exchange(clusters.read([]).unwrap());
+    assert!(first.upgrade().is_none());
+    clusters.exchange(clusters.read(&configured).unwrap());
+    assert!(!first.ptr_eq(&callers()));
+}

@@ -2,7 +2,7 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::authn::Authenticator;
+use crate::authn::{Authenticator, KnownCallers};
 use crate::testing::{Fake, ke};
 
 fn value(bytes: &[u8]) -> Value {
@@ -21,7 +21,10 @@ async fn a_question_has_all_that_is_known_of_the_user() {
     let fake = Fake { tokens: [("t", user)].into(), ..Fake::default() };
     let mut headers = HeaderMap::new();
     headers.insert("authorization", "Bearer t".parse().unwrap());
-    let caller = Authenticator::new(Arc::new(fake)).authenticate(&ke(), None, &mut headers).await.unwrap();
+    let caller = Authenticator::new(Arc::new(fake))
+        .authenticate(&ke(), &KnownCallers::new(ke().cluster().clone()), None, &mut headers)
+        .await
+        .unwrap();
     let namespace = "edge-ke".parse().unwrap();
     let attributes = Attributes {
         verb: "get",
