@@ -75,6 +75,20 @@ impl<'a> Accept<'a> {
         accept
     }
 
+    /// Whether [`json_only`](Self::json_only) succeeds for these header lines. It allocates nothing, and stops at the first
+    /// clause that allows JSON.
+    pub fn allows_json(values: impl IntoIterator<Item = &'a str>) -> bool {
+        let mut stated = false;
+        for value in values {
+            stated |= !essence(value).is_empty();
+            let mut clauses = value.split(',').filter_map(AcceptClause::parse);
+            if clauses.any(|clause| clause.may_be_json() && clause.form().is_some()) {
+                return true;
+            }
+        }
+        !stated
+    }
+
     /// The accepted media ranges, in the client's order.
     pub fn clauses(&self) -> &[AcceptClause<'a>] {
         &self.clauses

@@ -127,10 +127,29 @@ fn bodies_are_recognised() {
     assert_eq!(response_encoding("text/plain; charset=utf-8"), None);
 }
 
+#[test]
+fn json_is_allowed_if_some_line_allows_it() {
+    for lines in [
+        &[][..],
+        &["", " "],
+        &["x", "*/*;q=0.1"],
+        &["application/cbor", "application/json;as=Table;v=v1;g=meta.k8s.io"],
+    ] {
+        assert!(Accept::allows_json(lines.iter().copied()), "{lines:?}");
+        assert!(Accept::parse(lines.iter().copied()).json_only().is_ok(), "{lines:?}");
+    }
+    for lines in [&["x"][..], &["", "application/json;q=0"], &["application/json;as=X;v=v1;g=y", "application/yaml"]] {
+        assert!(!Accept::allows_json(lines.iter().copied()), "{lines:?}");
+        assert!(Accept::parse(lines.iter().copied()).json_only().is_err(), "{lines:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn what_goes_upstream_is_json_only(accept in "((application/(json|yaml|cbor|vnd.kubernetes.protobuf|\\*)|\\*/\\*|x)(;(as=Table|v=v1|g=meta.k8s.io|q=0\\.[0-9]|stream=watch|z)){0,4},? ?){0,4}") {
-        let Ok(only) = Accept::parse([accept.as_str()]).json_only() else { return Ok(()) };
+        let json_only = Accept::parse([accept.as_str()]).json_only();
+        prop_assert_eq!(Accept::allows_json([accept.as_str()]), json_only.is_ok());
+        let Ok(only) = json_only else { return Ok(()) };
         let upstream = Accept::parse([only.header()]);
         for clause in upstream.clauses() {
             prop_assert_eq!(clause.encoding(), Some(Encoding::Json));

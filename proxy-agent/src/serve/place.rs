@@ -1,7 +1,10 @@
 //! Where a stream runs: on the worker of its tunnel, or on the main runtime.
 
-use http::{HeaderValue, Method, Request, header};
-use memchr::memmem::find;
+use http::{HeaderMap, HeaderValue, Method, Request, header};
+use kube_wire::media::Accept;
+
+/// A longer `Accept` header is not judged here, in bytes. That of client-go for a Table has about 130.
+const MAX_ACCEPT: usize = 1024;
 
 /// Whether every step of the stream is short, so that it can run on a worker beside the streams of all virtual clusters.
 ///
@@ -13,7 +16,7 @@ pub(super) fn is_brief<B>(request: &Request<B>) -> bool {
         return true;
     }
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    is_read && is_resource(request.uri().path()) && request.headers().get_all(header::ACCEPT).iter().all(accepts_json)
+    is_read && is_resource(request.uri().path()) && accepts_json(request.headers())
 }
 
 /// `/api/VERSION/RESOURCE` or `/apis/GROUP/VERSION/RESOURCE`, and what is below them.
@@ -27,9 +30,11 @@ fn is_resource(path: &str) -> bool {
     segments.nth(before).is_some_and(|resource| !resource.is_empty())
 }
 
-fn accepts_json(accept: &HeaderValue) -> bool {
-    let accept = accept.as_bytes();
-    accept.is_empty() || find(accept, b"json").is_some() || find(accept, b"*/*").is_some()
+/// Whether the agent asks the host for JSON, as `exchange` does if the client allows it.
+fn accepts_json(headers: &HeaderMap) -> bool {
+    let lines = || headers.get_all(header::ACCEPT).iter();
+    lines().map(HeaderValue::len).sum::<usize>() <= MAX_ACCEPT
+        && Accept::allows_json(lines().filter_map(|line| line.to_str().ok()))
 }
 
 #[cfg(test)]
@@ -50,13 +55,30 @@ mod tests {
             check(&Method::GET, path, JSON, true);
             check(&Method::HEAD, path, "*/*", true);
             check(&Method::GET, path, &format!("{PROTOBUF},{JSON}"), true);
+            check(&Method::GET, path, "", true);
             check(&Method::GET, path, PROTOBUF, false);
+            // These only look like JSON.
+            check(&Method::GET, path, &format!("{PROTOBUF};x=json"), false);
+            check(&Method::GET, path, &format!("{PROTOBUF},{JSON};q=0,*/*;q=0"), false);
+            check(&Method::GET, path, &format!("{PROTOBUF},application/json-patch+json"), false);
+            check(&Method::GET, path, &format!("{PROTOBUF},{JSON};as=Unknown;g=x;v=v1"), false);
+            check(&Method::GET, path, &format!("{JSON};as=Table;v=v1;g=meta.k8s.io,{JSON}"), true);
+            check(&Method::GET, path, &format!("{JSON}{}", ";".repeat(MAX_ACCEPT)), false);
             check(&Method::PATCH, path, JSON, false);
             check(&Method::DELETE, path, JSON, false);
         }
         for path in ["/", "/api", "/api/v1", "/api/v1/", "/apis", "/apis/apps/v1", "/openapi/v2", "/version"] {
             check(&Method::GET, path, JSON, false);
         }
+    }
+
+    /// The agent ignores a line that is not text.
+    #[test]
+    fn a_line_that_is_not_text_is_no_json() {
+        let request =
+            Request::builder().uri("/api/v1/pods").header(header::ACCEPT, "application/vnd.kubernetes.protobuf");
+        let request = request.header(header::ACCEPT, HeaderValue::from_bytes(b"application/json;x=\xff").unwrap());
+        assert!(!is_brief(&request.body(()).unwrap()));
     }
 
     #[test]
