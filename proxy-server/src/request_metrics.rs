@@ -10,8 +10,7 @@ mod code;
 mod verb;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use http::StatusCode;
@@ -35,8 +34,9 @@ pub struct OfCluster {
     name: Arc<str>,
     families: Families,
     series: [OfVerb; VerbClass::ALL.len()],
-    /// The cluster has left the configuration. What still runs must not bring its series back.
-    is_gone: AtomicBool,
+    /// The cluster has left the configuration. What still runs must not bring its series back, so this is locked while a
+    /// series is made, and while all are removed.
+    is_gone: Mutex<bool>,
 }
 
 /// The handles of one class of verbs, made when they are first needed.
@@ -123,23 +123,36 @@ impl RequestMetrics {
 impl OfCluster {
     fn new(name: &ClusterName, families: Families) -> Self {
         let (name, series) = (name.as_str().into(), std::array::from_fn(|_| OfVerb::default()));
-        Self { name, families, series, is_gone: AtomicBool::new(false) }
+        Self { name, families, series, is_gone: Mutex::new(false) }
     }
 
     fn count(&self, verb: VerbClass, code: Code, began: Instant) {
-        if self.is_gone.load(Ordering::Relaxed) {
-            return;
-        }
         let series = &self.series[verb.index()];
-        series.totals[code.index()].get_or_init(|| self.families.totals.with(&self.ended(verb, code))).inc();
-        if verb.has_duration() {
-            let duration = series.duration.get_or_init(|| self.families.durations.with(&self.took(verb)));
+        // A handle to a series that was removed counts unseen.
+        if let Some(total) =
+            self.known(&series.totals[code.index()], || self.families.totals.with(&self.ended(verb, code)))
+        {
+            total.inc();
+        }
+        if verb.has_duration()
+            && let Some(duration) = self.known(&series.duration, || self.families.durations.with(&self.took(verb)))
+        {
             duration.observe_since(began);
         }
     }
 
+    /// The handle, which is made if it does not exist. `None` if the cluster is gone.
+    fn known<'h, T>(&self, handle: &'h OnceLock<T>, make: impl FnOnce() -> T) -> Option<&'h T> {
+        if let Some(known) = handle.get() {
+            return Some(known);
+        }
+        let is_gone = self.is_gone();
+        (!*is_gone).then(|| handle.get_or_init(make))
+    }
+
     fn remove(&self) {
-        self.is_gone.store(true, Ordering::Relaxed);
+        let mut is_gone = self.is_gone();
+        *is_gone = true;
         for verb in VerbClass::ALL {
             let series = &self.series[verb.index()];
             for code in Code::all().filter(|code| series.totals[code.index()].get().is_some()) {
@@ -149,6 +162,10 @@ impl OfCluster {
                 self.families.durations.remove(&self.took(verb));
             }
         }
+    }
+
+    fn is_gone(&self) -> MutexGuard<'_, bool> {
+        self.is_gone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ended(&self, verb: VerbClass, code: Code) -> Ended {

@@ -70,6 +70,34 @@ fn only_clusters_of_the_configuration_have_series() {
     assert!(lines(&metrics).contains(&r#"atoll_requests_total{cluster="a",code="200",verb="get"} 1"#.to_owned()));
 }
 
+/// Requests that end while their cluster is removed do not bring its series back, and those that end later do not touch the
+/// series of a cluster that has the name since.
+#[test]
+fn a_cluster_that_is_removed_stays_so() {
+    let (metrics, requests) = requests();
+    for _ in 0..200 {
+        requests.exchange([name("a")].iter());
+        let running = [200, 201, 404, 409, 500].map(|code| {
+            let mut measured = requests.measure(&name("a"), VerbClass::Get, Instant::now()).unwrap();
+            measured.answered(StatusCode::from_u16(code).unwrap());
+            measured
+        });
+        let late = requests.measure(&name("a"), VerbClass::Get, Instant::now());
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(running));
+            requests.exchange([].iter());
+        });
+        assert_eq!(lines(&metrics), [""; 0]);
+        requests.exchange([name("a")].iter());
+        send(&requests, "a", VerbClass::Get, 200);
+        let mut late = late.unwrap();
+        late.answered(StatusCode::OK);
+        drop(late);
+        assert_eq!(lines(&metrics)[1], r#"atoll_requests_total{cluster="a",code="200",verb="get"} 1"#);
+        requests.exchange([].iter());
+    }
+}
+
 #[test]
 fn a_request_without_a_response_is_not_counted() {
     let (metrics, requests) = requests();
