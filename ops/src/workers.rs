@@ -38,7 +38,10 @@ const ENDING: Duration = Duration::from_secs(1);
 
 /// All workers. Clones are the same ones.
 #[derive(Clone, Debug)]
-pub struct Workers(Arc<[Worker]>);
+pub struct Workers {
+    all: Arc<[Worker]>,
+    turn: Arc<AtomicUsize>,
+}
 
 /// Ends the workers when it is dropped. Tasks that are still running there are dropped.
 #[derive(Debug)]
@@ -85,38 +88,55 @@ impl Workers {
         let (end, (running, ended)) = (CancellationToken::new(), mpsc::channel(1));
         let threads = Threads { end: end.clone().drop_guard(), ended };
         let workers = (0..count.get()).map(|number| Worker::start(WorkerId(number), end.clone(), running.clone()));
-        Ok((Self(workers.collect::<io::Result<_>>()?), threads))
+        Ok((Self { all: workers.collect::<io::Result<_>>()?, turn: Arc::default() }, threads))
     }
 
     /// The worker for a part that needs one: the same number is the same worker.
     pub fn at(&self, number: usize) -> &Worker {
-        &self.0[number % self.0.len()]
+        &self.all[number % self.all.len()]
     }
 
     /// The worker to which a connection has to move from this thread. It is the `preferred` one, or this thread's own, unless
     /// that one is [late](is_late). Then it is the one whose tasks wait for the shortest time.
     pub fn elsewhere(&self, preferred: Option<WorkerId>) -> Option<&Worker> {
         let here = here();
-        let mut chosen = self.0.get(preferred.or(here)?.0)?;
+        let mut chosen = self.all.get(preferred.or(here)?.0)?;
         if chosen.pulse.is_late() {
-            chosen = self.0.iter().min_by_key(|worker| worker.pulse.delay())?;
+            chosen = self.all.iter().min_by_key(|worker| worker.pulse.delay())?;
         }
         Some(chosen).filter(|worker| Some(worker.id) != here)
     }
 
     /// Whether connections can move at all.
     pub fn are_several(&self) -> bool {
-        self.0.len() > 1
+        self.all.len() > 1
     }
 
     /// Assigns a long-lived connection to the worker that has fewest of them, if possible to one that is not late.
     pub fn least(&self) -> (&Worker, Assignment) {
         // Two that are assigned at the same time may get the same worker. Both counts are right afterwards.
-        let load = |worker: &&Worker| (worker.pulse.is_late(), worker.assigned.load(Ordering::Relaxed));
-        let least = self.0.iter().min_by_key(load);
-        let worker = least.expect("there is at least one worker");
+        let worker = self.all.iter().min_by_key(|worker| worker.load()).expect("there is at least one worker");
+        (worker, self.assigned_to(worker))
+    }
+
+    /// The worker for a connection that may become a long-lived one: as [`least`](Self::least), but the connection does not
+    /// count until [`assign`](Self::assign). Equal workers take turns. So strangers, whose connections come and go, cannot
+    /// direct the others to one worker.
+    pub fn likely(&self) -> &Worker {
+        let first = self.turn.fetch_add(1, Ordering::Relaxed);
+        let in_turn = (0..self.all.len()).map(|number| self.at(first.wrapping_add(number)));
+        in_turn.min_by_key(|worker| worker.load()).expect("there is at least one worker")
+    }
+
+    /// Counts a long-lived connection of this thread, if it is a worker.
+    pub fn assign(&self) -> Option<Assignment> {
+        let WorkerId(number) = here()?;
+        Some(self.assigned_to(self.all.get(number)?))
+    }
+
+    fn assigned_to(&self, worker: &Worker) -> Assignment {
         worker.assigned.fetch_add(1, Ordering::Relaxed);
-        (worker, Assignment { workers: self.clone(), id: worker.id })
+        Assignment { workers: self.clone(), id: worker.id }
     }
 }
 
@@ -193,6 +213,10 @@ impl Worker {
             drop(running);
         })?;
         Ok(Self { id, handle, assigned: AtomicUsize::new(0), pulse })
+    }
+
+    fn load(&self) -> (bool, usize) {
+        (self.pulse.is_late(), self.assigned.load(Ordering::Relaxed))
     }
 
     /// Runs a future as a task of this worker, and of `tasks`. For connections: the future is boxed.

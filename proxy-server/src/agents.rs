@@ -71,14 +71,15 @@ enum AgentError {
 // === impl Agents ===
 
 impl Agents {
-    /// Moves an accepted connection to the worker with the fewest agents, which serves it to its end.
+    /// Moves an accepted connection to the worker with the fewest agents, which serves it to its end. It counts as an agent
+    /// when it is registered.
     pub fn assign(&self, socket: TcpStream, place: Place, slot: Slot, acceptor: TlsAcceptor) {
         let this = self.clone();
-        let (worker, assignment) = self.workers.least();
+        let worker = self.workers.likely();
         match worker.adopt(|| ops::listen::adopt(socket)) {
             Ok(socket) => worker.spawn(&self.tasks, "agent", async move {
                 this.serve(socket, place, acceptor).await;
-                drop((assignment, slot));
+                drop(slot);
             }),
             Err(error) => warn!(%error, "an agent's connection cannot move to its worker"),
         }
@@ -138,6 +139,7 @@ impl Agents {
             warn!(%refusal, "agent not registered");
             return Ok(());
         }
+        let _assignment = self.workers.assign();
         let clusters: Vec<_> = clusters.iter().map(|offer| offer.name.as_str()).collect();
         info!(agent = %tunnel.agent, instance = tunnel.instance, version = tunnel.version, ?clusters, "agent connected");
         let why = tokio::select! {

@@ -11,8 +11,8 @@
 //! ...                                     /
 //! ```
 //!
-//! - **Tunnels.** An agent's connection moves, as soon as it is accepted, to the worker with the fewest of them
-//!   ([`Workers::least`]). An agent with several tunnels has several cores. [`crate::tunnel::Tunnel`] records its worker.
+//! - **Tunnels.** An agent's connection moves, as soon as it is accepted, to the worker with the fewest tunnels
+//!   ([`Workers::likely`]). An agent with several tunnels has several cores. [`crate::tunnel::Tunnel`] records its worker.
 //! - **Clients.** CONNECT or SNI names the cluster before the first request. The bytes up to there are read on the worker
 //!   that accepted the connection. Then the socket moves to a worker that has a tunnel of the cluster (the registry knows which),
 //!   unless it is there already. The socket moves once at most, before TLS begins, because a TLS session cannot move.
@@ -23,7 +23,7 @@
 //!   tunnel is on another worker costs what every request cost before. If a cluster has several tunnels,
 //!   [`crate::registry::Registry::tunnel`] prefers one on its own worker.
 //! - **Load.** If the tasks of a worker wait for more than a few milliseconds, connections that would move to it move to the
-//!   worker whose tasks wait for the shortest time ([`Workers::elsewhere`]), and new tunnels avoid it ([`Workers::least`]). A
+//!   worker whose tasks wait for the shortest time ([`Workers::elsewhere`]), and new tunnels avoid it. A
 //!   flood of one cluster then delays the other clusters of its tunnel less. TLS handshakes take turns, so that a flood of
 //!   them delays requests by one handshake at a time (`endpoint::handshakes`).
 //! - **Nothing on a worker blocks.** `block_in_place` would panic there. Files are read on the main runtime or in

@@ -31,6 +31,7 @@ async fn a_connection_moves_only_to_another_worker() {
     let (sender, receiver) = oneshot::channel();
     let of_worker = workers.clone();
     workers.at(1).spawn(&Tasks::new(), "test", async move {
+        of_worker.at(1).pulse.forget();
         let moves = [0, 1].map(|number| of_worker.elsewhere(Some(WorkerId(number))).is_some());
         sender.send(moves).unwrap();
     });
@@ -70,6 +71,29 @@ async fn connections_avoid_a_worker_that_is_late() {
         sender.send(of_worker.elsewhere(None).map(|worker| worker.id)).unwrap();
     });
     assert_eq!(receiver.await, Ok(Some(WorkerId(1))));
+}
+
+#[tokio::test]
+async fn connections_of_strangers_do_not_count() {
+    let (workers, _threads) = workers(3);
+    let likely = || workers.likely().id.0;
+    // Equal workers take turns.
+    assert_eq!([(); 6].map(|()| likely()), [0, 1, 2, 0, 1, 2]);
+    let assign = |number: usize| {
+        let (sender, receiver) = oneshot::channel();
+        let of_worker = workers.clone();
+        workers.at(number).spawn(&Tasks::new(), "test", async move {
+            of_worker.at(number).pulse.forget();
+            sender.send(of_worker.assign()).unwrap();
+        });
+        receiver
+    };
+    let counted = [assign(0).await.unwrap(), assign(2).await.unwrap()];
+    assert_eq!([(); 3].map(|()| likely()), [1; 3]);
+    drop(counted);
+    let _counted = assign(1).await.unwrap();
+    assert_eq!([(); 4].map(|()| likely()).iter().filter(|number| **number == 1).count(), 0);
+    assert!(workers.assign().is_none(), "not a worker");
 }
 
 #[tokio::test]

@@ -96,7 +96,10 @@ async fn tasks_report_their_wait_on_the_thread_of_their_worker() {
     let (workers, _threads, ..) = started(2);
     let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
     let (sender, receiver) = oneshot::channel();
+    let of_task = workers.clone();
     workers.at(1).spawn(&Tasks::new(), "test", async move {
+        of_task.at(1).pulse.forget();
+        assert!(!is_late());
         Given(long_ago).begun();
         sender.send(is_late()).unwrap();
     });
