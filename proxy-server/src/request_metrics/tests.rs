@@ -75,7 +75,7 @@ fn only_clusters_of_the_configuration_have_series() {
 #[test]
 fn a_cluster_that_is_removed_stays_so() {
     let (metrics, requests) = requests();
-    for _ in 0..200 {
+    for _ in 0..20 {
         requests.exchange([name("a")].iter());
         let running = [200, 201, 404, 409, 500].map(|code| {
             let mut measured = requests.measure(&name("a"), VerbClass::Get, Instant::now()).unwrap();
@@ -96,6 +96,18 @@ fn a_cluster_that_is_removed_stays_so() {
         assert_eq!(lines(&metrics)[1], r#"atoll_requests_total{cluster="a",code="200",verb="get"} 1"#);
         requests.exchange([].iter());
     }
+}
+
+/// A removal waits until a series is made, and removes it. After a removal, none is made.
+#[test]
+fn no_series_is_made_during_a_removal() {
+    let (_, requests) = requests();
+    requests.exchange([name("a")].iter());
+    let cluster = Arc::clone(&requests.clusters.load()[&name("a")]);
+    let made = cluster.known(&OnceLock::new(), || cluster.is_gone.try_lock().is_err()).copied();
+    assert_eq!(made, Some(true), "the series is made under the lock that the removal takes");
+    requests.exchange([].iter());
+    assert!(cluster.known(&OnceLock::new(), || ()).is_none());
 }
 
 #[test]
