@@ -117,7 +117,7 @@ fn the_default_user_is_an_administrator_and_a_named_one_is_not() {
     let words = [&words[..], &["--group", "dev", "--group", "ops", "--lifetime", "2h"]].concat();
     let jane = world.peer(&world.kubeconfig(&words));
     assert_eq!(jane.organizations, ["dev", "ops"]);
-    let left = jane.not_after.duration_since(SystemTime::now()).unwrap();
+    let left = jane.valid_until.duration_since(SystemTime::now()).unwrap();
     assert!(left <= Duration::from_secs(2 * 3600) && left > Duration::from_secs(2 * 3600 - 60), "{left:?}");
 }
 

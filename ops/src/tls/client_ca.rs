@@ -68,7 +68,7 @@ impl ClientCa {
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), super::provider())
             .build()
             .map_err(|_| CaError::Empty)?;
-        Ok(Self { verifier, not_after: CertificateFacts::end(certificates), verified: Arc::default() })
+        Ok(Self { verifier, not_after: CertificateFacts::end(certificates), verified: Arc::new(VerifiedChains::new()) })
     }
 
     /// When the last of the authorities' own certificates ends, if that can be read. Nobody looks at it when a chain is
@@ -98,7 +98,7 @@ impl ClientCa {
         self.verifier
             .verify_client_cert(leaf, intermediates, UnixTime::since_unix_epoch(since_epoch))
             .map_err(ClientCertificateError::Untrusted)?;
-        let identity = Arc::new(PeerIdentity::read(chain)?);
+        let identity = Arc::new(PeerIdentity::read(chain, now)?);
         self.verified.insert(Arc::clone(&identity), now);
         Ok(Arc::unwrap_or_clone(identity))
     }

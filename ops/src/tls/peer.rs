@@ -23,8 +23,9 @@ pub struct PeerIdentity {
     pub uid: Option<String>,
     /// `X509SHA256=` and the digest of the leaf in hexadecimal: the credential id of KEP-4193.
     pub credential: String,
-    /// When the certificate ends. A connection may live longer; requests on it should not.
-    pub not_after: SystemTime,
+    /// When the chain has to be verified again: when the first of its certificates ends that was valid when it was verified.
+    /// A connection may live longer; requests on it should not.
+    pub valid_until: SystemTime,
     /// The certificates as the peer sent them, leaf first.
     pub chain: Vec<CertificateDer<'static>>,
 }
@@ -50,8 +51,8 @@ pub enum UnreadableIdentity {
 // === impl PeerIdentity ===
 
 impl PeerIdentity {
-    /// Reads the leaf of a chain that was verified.
-    pub(super) fn read(chain: &[CertificateDer<'_>]) -> Result<Self, UnreadableIdentity> {
+    /// Reads a chain that was verified at the time `now`.
+    pub(super) fn read(chain: &[CertificateDer<'_>], now: SystemTime) -> Result<Self, UnreadableIdentity> {
         let leaf = chain.first().ok_or(UnreadableIdentity::Certificate)?;
         let (_, certificate) = X509Certificate::from_der(leaf).map_err(|_| UnreadableIdentity::Certificate)?;
         let subject = certificate.subject();
@@ -71,10 +72,20 @@ impl PeerIdentity {
             organizations,
             uid,
             credential: credential(leaf),
-            not_after: super::system_time(certificate.validity().not_after),
+            valid_until: first_end(chain, now).unwrap_or_else(|| super::system_time(certificate.validity().not_after)),
             chain: chain.iter().map(|der| der.clone().into_owned()).collect(),
         })
     }
+}
+
+/// When the first certificate ends that is valid at the time `now`. The verifier does not tell which of them it has used, but
+/// it has used none that had ended, or that cannot be read.
+fn first_end(chain: &[CertificateDer<'_>], now: SystemTime) -> Option<SystemTime> {
+    let ends = chain.iter().filter_map(|der| {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        Some(super::system_time(certificate.validity().not_after))
+    });
+    ends.filter(|end| now < *end).min()
 }
 
 fn credential(leaf: &CertificateDer<'_>) -> String {

@@ -17,7 +17,8 @@ pub(super) struct Peer {
 #[derive(Clone, Debug)]
 struct Verified {
     identity: Identity,
-    not_after: SystemTime,
+    /// Then the chain is verified again.
+    until: SystemTime,
 }
 
 // === impl Peer ===
@@ -29,8 +30,8 @@ impl Peer {
 
     /// Verifies the certificates against the current CA of a cluster. `None` if the client sent none.
     ///
-    /// The chain is verified once for each connection and CA. The expiry of the certificate is checked for every
-    /// request, as in kube-apiserver.
+    /// The chain is verified once for each connection and CA, and again when one of its certificates has ended. kube-apiserver
+    /// verifies it for every request.
     pub(super) fn identify(
         &self,
         ca: &std::sync::Arc<ClientCa>,
@@ -42,14 +43,59 @@ impl Peer {
         let mut verdict = self.verdict.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some((known, verified)) = &*verdict
             && std::sync::Arc::ptr_eq(known, ca)
-            && now < verified.not_after
+            && now < verified.until
         {
             return Ok(Some(verified.identity.clone()));
         }
-        let PeerIdentity { common_name, organizations, uid, credential, not_after, .. } =
+        let PeerIdentity { common_name, organizations, uid, credential, valid_until: until, .. } =
             ca.verify(&self.chain, now)?;
         let identity = Identity { user: common_name, groups: organizations, uid, credential: Some(credential) };
-        *verdict = Some((std::sync::Arc::clone(ca), Verified { identity: identity.clone(), not_after }));
+        *verdict = Some((std::sync::Arc::clone(ca), Verified { identity: identity.clone(), until }));
         Ok(Some(identity))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// A certificate with this name and lifetime.
+    fn params(name: &str, lifetime: Duration) -> CertificateParams {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        (params.not_before, params.not_after) =
+            ((SystemTime::now() - HOUR).into(), (SystemTime::now() + lifetime).into());
+        params
+    }
+
+    #[test]
+    fn a_certificate_is_refused_when_its_intermediate_has_ended() {
+        let key = || KeyPair::generate().unwrap();
+        let authority = |name, lifetime| {
+            let mut params = params(name, lifetime);
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params
+        };
+        let (root_key, intermediate_key) = (key(), key());
+        let (root, intermediate) = (authority("root", 9 * HOUR), authority("intermediate", HOUR));
+        let ca = root.self_signed(&root_key).unwrap();
+        let signed = intermediate.signed_by(&intermediate_key, &Issuer::new(root, root_key)).unwrap();
+        let mut leaf = params("jane", 8 * HOUR);
+        leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let leaf = leaf.signed_by(&key(), &Issuer::new(intermediate, intermediate_key)).unwrap();
+        let ca = Arc::new(ClientCa::from_pem(ca.pem().as_bytes()).unwrap());
+        let peer = Peer::new(vec![leaf.der().clone(), signed.der().clone()]);
+        let now = SystemTime::now();
+        for at in [now, now + HOUR / 2, now] {
+            assert_eq!(peer.identify(&ca, at).unwrap().unwrap().user, "jane");
+        }
+        assert!(matches!(peer.identify(&ca, now + 2 * HOUR), Err(ClientCertificateError::Untrusted(_))));
     }
 }

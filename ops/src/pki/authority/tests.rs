@@ -86,7 +86,7 @@ fn certificates_are_valid_five_minutes_ago_and_never_longer_than_their_authority
     let at = |time| ca.verify(&chain(&pair), time);
     assert!(at(now - CLOCK_SKEW + Duration::from_secs(30)).is_ok());
     assert!(matches!(at(now - CLOCK_SKEW - Duration::from_secs(30)), Err(ClientCertificateError::Untrusted(_))));
-    assert_eq!(at(now).unwrap().not_after, authority.not_after());
+    assert_eq!(at(now).unwrap().valid_until, authority.not_after());
     assert!(matches!(at(authority.not_after() + DAY), Err(ClientCertificateError::Untrusted(_))));
     assert!(matches!(authority.leaf_not_after(authority.not_after(), DAY), Err(IssueError::AuthorityExpired)));
 }

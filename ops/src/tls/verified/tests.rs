@@ -1,3 +1,4 @@
+use super::kept::{BUDGET, MAX_CHAINS};
 use super::*;
 use crate::pki::{Authority, certificates_from_pem};
 use crate::tls::{ClientCa, ClientCertificateError};
@@ -21,7 +22,21 @@ fn chain(authority: &Authority, user: &str, lifetime: Duration) -> Chain {
 }
 
 fn identity(chain: &Chain) -> Arc<PeerIdentity> {
-    Arc::new(PeerIdentity::read(chain).unwrap())
+    Arc::new(PeerIdentity::read(chain, SystemTime::now()).unwrap())
+}
+
+/// Identities of chains that differ in a number and are readable, but not signed. `longer` certificates are added to each.
+fn numbered(authority: &Authority, longer: usize) -> impl Fn(usize) -> Arc<PeerIdentity> + use<> {
+    let jane = chain(authority, "jane", DAY);
+    move |number| {
+        let mut identity = PeerIdentity::clone(&identity(&jane));
+        identity.chain.extend(std::iter::repeat_n(jane[0].clone(), longer));
+        let mut last = jane[0].to_vec();
+        let end = last.len();
+        last[end - 4..].copy_from_slice(&u32::try_from(number).unwrap().to_be_bytes());
+        identity.chain.push(CertificateDer::from(last));
+        Arc::new(identity)
+    }
 }
 
 #[test]
@@ -45,7 +60,7 @@ fn an_entry_does_not_outlive_a_certificate_of_its_chain() {
     let (authority, now) = (authority(), SystemTime::now());
     let ca = ca(&authority);
     let jane = chain(&authority, "jane", MINUTE);
-    let end = ca.verify(&jane, now).unwrap().not_after;
+    let end = ca.verify(&jane, now).unwrap().valid_until;
     assert!(end < now + MAX_AGE && ca.verified().get(&jane, end).is_none());
     let later = end + Duration::from_secs(2);
     assert!(matches!(ca.verify(&jane, later), Err(ClientCertificateError::Untrusted(_))));
@@ -79,11 +94,13 @@ fn another_chain_is_not_taken_for_a_known_one() {
 
 #[test]
 fn two_chains_of_one_hash_are_told_apart() {
-    let (authority, now, chains) = (authority(), SystemTime::now(), VerifiedChains::default());
+    let (authority, now, all) = (authority(), SystemTime::now(), Arc::<All>::default());
+    let chains = VerifiedChains::among(Arc::clone(&all));
     let (jane, john) = (chain(&authority, "jane", DAY), chain(&authority, "john", DAY));
-    chains.insert(identity(&jane), now);
-    let entry = chains.entries().drain().next().unwrap().1;
-    chains.entries().insert(chains.hasher.hash_one(&*john), entry);
+    let entry = Entry::new(identity(&jane), now..now + MINUTE, 1000);
+    all.kept().insert(chains.authority, all.hasher.hash_one(&*jane), entry.clone());
+    assert!(chains.get(&jane, now).is_some());
+    all.kept().insert(chains.authority, all.hasher.hash_one(&*john), entry);
     assert!(chains.get(&john, now).is_none());
 }
 
@@ -105,18 +122,9 @@ fn each_authority_and_each_reload_begins_with_nothing() {
 
 #[test]
 fn the_cache_is_bounded_and_keeps_the_newest() {
-    let (authority, now, chains) = (authority(), SystemTime::now(), VerifiedChains::default());
-    let jane = chain(&authority, "jane", DAY);
-    // Made without signatures: the chain only has to be another one, and readable.
-    let numbered = |number: usize| {
-        let mut identity = PeerIdentity::read(&jane).unwrap();
-        identity.chain.extend(std::iter::repeat_n(jane[0].clone(), 1 + number % 2));
-        let mut last = jane[0].to_vec();
-        let end = last.len();
-        last[end - 4..].copy_from_slice(&u32::try_from(number).unwrap().to_be_bytes());
-        identity.chain.push(CertificateDer::from(last));
-        Arc::new(identity)
-    };
+    let (authority, now) = (authority(), SystemTime::now());
+    let (all, jane) = (Arc::<All>::default(), chain(&authority, "jane", DAY));
+    let (chains, numbered) = (VerifiedChains::among(Arc::clone(&all)), numbered(&authority, 0));
     let at = |number: usize| now + Duration::from_millis(u64::try_from(number).unwrap());
     for number in 0..MAX_CHAINS + 10 {
         chains.insert(numbered(number), at(number));
@@ -130,8 +138,51 @@ fn the_cache_is_bounded_and_keeps_the_newest() {
     assert_eq!(chains.len(), MAX_CHAINS);
     chains.insert(identity(&jane), last + MAX_AGE);
     assert_eq!(chains.len(), 1);
-    let mut long = PeerIdentity::read(&jane).unwrap();
+    let mut long = PeerIdentity::clone(&identity(&jane));
     long.chain = std::iter::repeat_n(jane[0].clone(), 1 + MAX_BYTES / jane[0].len()).collect();
     chains.insert(Arc::new(long), last + MAX_AGE);
     assert_eq!(chains.len(), 1);
+}
+
+/// An authority whose clients do not come any more holds no memory, and one with many long chains takes none from others.
+#[test]
+fn authorities_share_one_budget() {
+    let (authority, now, all) = (authority(), SystemTime::now(), Arc::<All>::default());
+    let of_authority = || VerifiedChains::among(Arc::clone(&all));
+    let (numbered, long) = (numbered(&authority, 0), numbered(&authority, 10));
+    let small = of_authority();
+    small.insert(numbered(0), now);
+    let others: Vec<_> = (0..10).map(|_| of_authority()).collect();
+    for (position, other) in others.iter().enumerate() {
+        for number in 0..MAX_CHAINS {
+            other.insert(long(position * MAX_CHAINS + number), now);
+        }
+        assert!(all.kept().bytes() <= BUDGET);
+    }
+    assert!(all.kept().bytes() > BUDGET / 2);
+    assert!(small.get(&numbered(0).chain, now).is_some());
+    let counts: Vec<_> = others.iter().map(VerifiedChains::len).collect();
+    let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+    assert!(most - least <= 1 && *most < MAX_CHAINS, "{counts:?}");
+    // A chain of any authority makes what has ended go.
+    small.insert(numbered(1), now + MAX_AGE);
+    assert!(others.iter().all(|other| other.len() == 0) && small.len() == 1);
+    // And so does a reload.
+    drop(small);
+    assert_eq!(all.kept().bytes(), 0);
+}
+
+/// Of the certificates of a chain, those count that the verifier may have used.
+#[test]
+fn a_chain_is_valid_until_the_first_of_its_certificates_ends() {
+    let (authority, now) = (authority(), SystemTime::now());
+    let ca = ca(&authority);
+    let [day, hour, minute] = [DAY, 60 * MINUTE, MINUTE].map(|lifetime| chain(&authority, "jane", lifetime));
+    let end = |chain: &Chain| ca.verify(chain, now).unwrap().valid_until;
+    let ends = [end(&day), end(&hour), end(&minute)];
+    let all = [day, hour, minute].concat();
+    let until = |at| ca.verify(&all, at).unwrap().valid_until;
+    assert_eq!(until(now), ends[2]);
+    assert_eq!(until(now + 2 * MINUTE), ends[1]);
+    assert_eq!(until(now + 120 * MINUTE), ends[0]);
 }
