@@ -8,14 +8,15 @@
 //! - **The place is only a preference.** Handles of connections can be used from any thread. A request whose connections are
 //!   on two workers costs what it costs with a multi-threaded runtime.
 //! - **Nothing on a worker blocks.** `block_in_place` would panic there. If a worker hangs nevertheless, `/livez` fails
-//!   ([`Workers::check`]).
+//!   ([`crate::heartbeat`]).
 //! - **Panics and drain.** Tasks of workers are spawned through [`Tasks`] like all others: a panic ends one task, and a drain
 //!   waits for them all. A worker ends when the process does, or with its [`Threads`].
 
 mod pulse;
 
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 use std::convert::Infallible;
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::num::NonZeroUsize;
@@ -31,7 +32,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::drain::Tasks;
 use pulse::Pulse;
-pub use pulse::{Given, Hangs, Heartbeat, is_late};
+pub use pulse::{Given, is_late};
 
 /// The time for the threads to drop their tasks.
 const ENDING: Duration = Duration::from_secs(1);
@@ -77,7 +78,6 @@ pub struct Assignment {
 
 thread_local! {
     static HERE: Cell<Option<WorkerId>> = const { Cell::new(None) };
-    static PULSE: OnceCell<Arc<Pulse>> = const { OnceCell::new() };
 }
 
 // === impl Workers ===
@@ -134,6 +134,10 @@ impl Workers {
         Some(self.assigned_to(self.all.get(number)?))
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Worker> {
+        self.all.iter()
+    }
+
     fn assigned_to(&self, worker: &Worker) -> Assignment {
         worker.assigned.fetch_add(1, Ordering::Relaxed);
         Assignment { workers: self.clone(), id: worker.id }
@@ -148,6 +152,12 @@ pub fn cores() -> NonZeroUsize {
 /// The worker whose thread this is.
 pub fn here() -> Option<WorkerId> {
     HERE.get()
+}
+
+impl fmt::Display for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "worker {}", self.0)
+    }
 }
 
 // === impl Threads ===
@@ -206,13 +216,21 @@ impl Worker {
         let own = Arc::clone(&pulse);
         thread::Builder::new().name(format!("worker-{}", id.0)).spawn(move || {
             HERE.set(Some(id));
-            PULSE.with(|pulse| drop(pulse.set(own)));
+            own.enter();
             runtime.block_on(end.cancelled());
             // Returns although a blocking task may still run. The requests that wait for it are dropped.
             runtime.shutdown_background();
             drop(running);
         })?;
         Ok(Self { id, handle, assigned: AtomicUsize::new(0), pulse })
+    }
+
+    pub(crate) fn id(&self) -> WorkerId {
+        self.id
+    }
+
+    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
+        &self.pulse
     }
 
     fn load(&self) -> (bool, usize) {

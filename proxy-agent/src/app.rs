@@ -121,7 +121,7 @@ impl App {
     /// Keeps its tunnels until `stop`, then lets streams end for as long as the configuration says, or until `hurry`.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { probes, admin, dial, servers, reload, standing, threads, tasks, .. } = self;
-        observe::serve(probes, admin, standing, dial.workers.clone(), &tasks);
+        observe::serve(probes, admin, standing, &dial.workers, &tasks);
         let ending = tasks.clone();
         let until_stopped = move |task: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
             let cancelled = ending.cancelled();

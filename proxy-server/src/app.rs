@@ -174,7 +174,7 @@ impl App {
             connect,
             proxy_tls: proxy_tls.map(|config| TlsAcceptor::from(Arc::new(config))),
             endpoint,
-            observe: observe::Observe::new(standing, metrics, workers.clone()),
+            observe: observe::Observe::new(standing, metrics, &workers),
             reload,
             reconciler,
             workers,

@@ -29,4 +29,4 @@
 //! - **Nothing on a worker blocks.** `block_in_place` would panic there. Files are read on the main runtime or in
 //!   `spawn_blocking`. The longest work of a worker is a handshake or a minted certificate, below a millisecond.
 
-pub use ops::workers::{Assignment, Heartbeat, Threads, Worker, WorkerId, Workers, here};
+pub use ops::workers::{Assignment, Threads, Worker, WorkerId, Workers, here};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ops::drain::Tasks;
+use ops::heartbeat::Heartbeat;
 use ops::listen::Listener;
 use ops::metrics::{Build, Registry};
 use ops::probes::{Answer, Checks, Pages};
@@ -23,13 +24,14 @@ fn metrics(up: &Arc<Tunnels>) -> Registry {
     metrics
 }
 
-pub(super) fn serve(probes: Listener, admin: Listener, standing: Standing, workers: Workers, tasks: &Tasks) {
+pub(super) fn serve(probes: Listener, admin: Listener, standing: Standing, workers: &Workers, tasks: &Tasks) {
     let metrics = metrics(&standing.tunnels);
-    let heartbeat = workers.heartbeat(&metrics);
+    let heartbeat = Heartbeat::new(workers, &metrics);
+    let checked = heartbeat.clone();
     let livez = Checks::new().with("ping", Duration::from_secs(1), || async { Ok::<_, Infallible>(()) }).with(
         "workers",
         Duration::from_secs(1),
-        move || std::future::ready(workers.check()),
+        move || std::future::ready(checked.check()),
     );
     let counted = Arc::clone(&standing.tunnels);
     let readyz = livez.clone().with("tunnel", Duration::from_secs(1), move || {
@@ -65,7 +67,7 @@ mod tests {
     async fn docs_list_every_metric_with_its_labels() {
         let metrics = metrics(&Arc::default());
         let (workers, _threads) = Workers::start(NonZeroUsize::MIN).unwrap();
-        let _heartbeat = workers.heartbeat(&metrics);
+        let _heartbeat = Heartbeat::new(&workers, &metrics);
         let registered = metrics.descriptions().into_iter().filter(|one| one.name.starts_with("atoll_"));
         let registered: Vec<_> = registered.map(|one| (one.name, one.labels)).collect();
         let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md")).unwrap();

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ops::drain::Tasks;
+use ops::heartbeat::Heartbeat;
 use ops::listen::Listener;
 use ops::metrics::{Build, Registry as Metrics};
 use ops::probes::{Answer, Checks, Pages};
 
 use super::standing::Standing;
 use crate::registry::Registry;
-use crate::workers::{Heartbeat, Workers};
+use crate::workers::Workers;
 
 /// The pages of both listeners.
 pub(super) struct Observe {
     standing: Standing,
     pub(super) metrics: Metrics,
-    workers: Workers,
     heartbeat: Heartbeat,
 }
 
@@ -39,18 +39,18 @@ pub(super) fn metrics(registry: &Arc<Registry>) -> Metrics {
 // === impl Observe ===
 
 impl Observe {
-    pub(super) fn new(standing: Standing, metrics: Metrics, workers: Workers) -> Self {
-        let heartbeat = workers.heartbeat(&metrics);
-        Self { standing, metrics, workers, heartbeat }
+    pub(super) fn new(standing: Standing, metrics: Metrics, workers: &Workers) -> Self {
+        let heartbeat = Heartbeat::new(workers, &metrics);
+        Self { standing, metrics, heartbeat }
     }
 
     pub(super) fn serve(self, probes: Listener, admin: Listener, tasks: &Tasks) {
         let draining = tasks.clone();
-        let workers = self.workers;
+        let checked = self.heartbeat.clone();
         let livez = Checks::new().with("ping", Duration::from_secs(1), || async { Ok::<_, Infallible>(()) }).with(
             "workers",
             Duration::from_secs(1),
-            move || std::future::ready(workers.check()),
+            move || std::future::ready(checked.check()),
         );
         let readyz = livez.clone().with("not-draining", Duration::from_secs(1), move || {
             let draining = draining.is_cancelled();
