@@ -78,7 +78,7 @@ pub(super) fn requirements_of_a_selector_are_few(site: &VirtualSite) -> anyhow::
         }
     }
     // The host applies the other selectors.
-    let answer = admin.get(&format!("/api/v1/namespaces/default/configmaps?labelSelector={}", without(8000)))?;
+    let answer = admin.get(&format!("/api/v1/namespaces/default/configmaps?labelSelector={}", without(4000)))?;
     ensure!(answer.code == 200, "{:.300}", answer.body);
     Ok(())
 }
