@@ -5,7 +5,7 @@
 //! cargo-deny checks.
 //!
 //! Reading order: [`finding`]; [`tree`], [`lexis`] and [`source`] (files, and what of them is code, comment or test),
-//! [`words`], [`shape`], [`clock`], [`frame`], [`refusals`] (rules on text); [`graph`] (what depends on what), [`layers`]
+//! [`words`], [`shape`], [`clock`], [`frame`], [`walkthrough`], [`refusals`] (rules on text); [`graph`] (what depends on what), [`layers`]
 //! (a rule on crates); [`modules`] (which module names which), [`cycles`], [`methods`], [`shares`] (rules on
 //! structure), [`known`] (what of them the code is known to violate), [`structure`] (all of that together).
 
@@ -25,6 +25,7 @@ mod shares;
 mod source;
 mod structure;
 mod tree;
+mod walkthrough;
 mod words;
 
 use std::fs;
@@ -99,6 +100,7 @@ fn check(tree: &Tree, graph: &Graph) -> Vec<Finding> {
         findings.extend(layers::check_source(&source));
     }
     findings.extend(frame::check(tree, &graph.member_names()));
+    findings.extend(walkthrough::check(tree));
     findings.extend(refusals::check(tree));
     findings.extend(layers::check(graph, tree));
     findings.extend(structure::check(graph, tree));
