@@ -1,27 +1,28 @@
 //! The path of one API request through the agent.
 //!
 //! ```text
-//! limits -> authenticate -> authorise -> body -> seats -> decide -> send -> transform -> record
-//!                                                           ^         |
-//!                                                           +- Cause -+
+//! limits -> identify -> authorise -> receive_body -> take_seats -> decide -> send -> transform -> record
+//!                                                                    ^         |
+//!                                                                    +- Cause -+
 //! ```
 //!
-//! Each phase takes a value and returns a value of its own type for the next one:
+//! [`stack`] composes the phases, and says why they are in this order. Each phase takes a value and returns a value of its
+//! own type for the next one:
 //!
-//! | phase | module | takes | returns |
+//! | phase | module | what it adds | it may |
 //! |---|---|---|---|
-//! | limits | `cost`, `services` | the head of the request | a charge |
-//! | authenticate | `authenticate` | the head | [`Authenticated`](authorise::Authenticated) |
-//! | authorise | `authorise` | `Authenticated` | [`Call`](call::Call), which has the [`ApiRequest`](api_request::ApiRequest) |
-//! | body | `body` | the stream of the client | [`Body`] |
-//! | seats | `cost` | the kind of response | permits at the host |
-//! | decide | `decide`, with one module for each class of resources in `classes` | `ApiRequest`, `Body` | [`Plan`](plan::Plan) |
-//! | send | `carry_out` | `Plan` | the host's response, or the [`Cause`](attempts::Cause) to decide again |
-//! | transform | `complete`, [`translate`](crate::translate) | the host's response | the client's response |
-//! | record | `log_metadata` | the response | its head, with what the access log needs |
+//! | limits | `cost`, `services` | a charge for the head | wait until the agent knows the host |
+//! | identify | `authenticate` | the caller: [`Authenticated`](authorise::Authenticated) | send a TokenReview |
+//! | authorise | `authorise` | the right: [`Call`](call::Call), with the facts as [`ApiRequest`](api_request::ApiRequest) | send reviews |
+//! | receive_body | `body` | the [`Body`](body::Body) | keep up to 3 MiB |
+//! | take_seats | `cost` | permits for the response | wait for other responses |
+//! | decide | `decide`, and a module for each class of resources in `classes` | the [`Plan`](plan::Plan) | for a write: read from the host, and send dry runs |
+//! | send | `carry_out` | the host's response, or the [`Cause`](attempts::Cause) to decide again | send the request |
+//! | transform | `complete`, [`translate`](crate::translate) | the client's response | hold one item of a list |
+//! | record | this module, `log_metadata` | what the access log needs | |
 //!
-//! The body is not read before the caller is authorised. To decide about a write, the agent may send reads and dry runs
-//! to the host (`host`, `write`). The host never sees a virtual name, and `rewrite` never sees HTTP.
+//! The host never sees a virtual name, and `rewrite` never sees HTTP. [`upgrade`] is the path of a request that switches
+//! protocols. It has no body, and takes no seats.
 
 mod advertised;
 mod api_request;
@@ -41,19 +42,20 @@ mod head;
 mod host;
 mod kinds;
 mod log_metadata;
+mod phase;
 mod plan;
 mod ports;
 mod query;
 mod refusals;
 mod rights;
 mod services;
+mod stack;
 mod synced;
 mod turn;
 mod upgrade;
 mod upstream;
 mod write;
 
-use std::future::poll_fn;
 use std::sync::Arc;
 
 use ::tunnel::Inbound;
@@ -62,20 +64,15 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{HeaderValue, Method, Request, Response, header};
 use http_body::Body as _;
-use kube_wire::{RequestInfo, Status};
+use kube_wire::Status;
 use protocol::ClusterName;
 use tracing::debug;
 
-use crate::refusal::{Exhausted, Refusal};
-use crate::translate::ShownBody;
-use virtual_cluster::clusters::VirtualCluster;
-use virtual_cluster::share::seats::Seated;
+use crate::refusal::Refusal;
 
-use authenticate::authenticate;
-use body::Body;
-use carry_out::carry_out;
 use log_metadata::LogMetadata;
 pub(crate) use services::Services;
+use stack::Incoming;
 
 /// Serves API requests. Cheap to clone.
 #[derive(Clone)]
@@ -110,8 +107,19 @@ impl Exchange {
         let Some(cluster) = self.services.clusters.get(cluster) else {
             return refuse(not_served(cluster.as_str()), &log_metadata, accept.as_ref(), bodiless, respond);
         };
+        let (head, body) = request.into_parts();
+        let incoming = Incoming {
+            services: &self.services,
+            cluster: &cluster,
+            method: &head.method,
+            uri: &head.uri,
+            headers: head.headers,
+            body,
+            respond: &mut respond,
+            log_metadata: &mut log_metadata,
+        };
         let exchanged = tokio::select! {
-            exchanged = self.exchange(&cluster, request, &mut log_metadata, &mut respond) => exchanged,
+            exchanged = stack::serve(incoming) => exchanged,
             () = cluster.lasting.end.cancelled() => Err(not_served(cluster.name.as_str())),
         };
         match exchanged {
@@ -163,38 +171,6 @@ impl Exchange {
             },
             Err(refusal) => refuse(refusal, &log_metadata, accept.as_ref(), false, respond),
         }
-    }
-
-    async fn exchange(
-        &self,
-        cluster: &Arc<VirtualCluster>,
-        request: Request<Inbound>,
-        log_metadata: &mut LogMetadata,
-        respond: &mut SendResponse<Bytes>,
-    ) -> Result<Response<Seated<ShownBody>>, Refusal> {
-        let (head, body) = request.into_parts();
-        let _charge = cost::charge_head(cluster, &head)?;
-        self.services.admit(cluster).await?;
-        let query = head.uri.query();
-        let info = RequestInfo::parse(&head.method, head.uri.path(), query).map_err(|error| Refusal::from(&error))?;
-        let authenticated = authenticate(&self.services, cluster, info, head.headers).await?;
-        log_metadata.identified(authenticated.caller());
-        let mut call = authenticated.authorise().await?;
-        let body = Body::receive(body, call.api.body_use(), &cluster.lasting.memory.bodies).await?;
-        let occupied = match cost::load_of(&call.api) {
-            Some(load) => tokio::select! {
-                occupied = cluster.lasting.seats.take(load) => Some(occupied.ok_or(Exhausted::Seats)?),
-                // The client has reset the request, so it does not get this refusal. Nothing has been sent to the host.
-                _ = poll_fn(|cx| respond.poll_reset(cx)) => return Err(Exhausted::Seats.into()),
-            },
-            None => None,
-        };
-        let response = carry_out(&mut call, &body).await.inspect_err(|_| log_metadata.warned(call.shown_warnings()))?;
-        Ok(response.map(|body| match body.patience() {
-            // The host has sent all of it, so it occupies no seats.
-            Some(patience) => Seated::in_memory(body, patience),
-            None => Seated::new(body, occupied),
-        }))
     }
 }
 

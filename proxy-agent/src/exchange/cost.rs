@@ -2,8 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use http::request::Parts;
-use http::{Method, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode, Uri};
 use kube_wire::envelope::{Envelope, MAGIC};
 use kube_wire::gvr::GroupKind;
 use kube_wire::media::{BodyType, Encoding};
@@ -62,9 +61,13 @@ pub(crate) fn weight(body: &[u8]) -> usize {
 }
 
 /// Charges a long head until the response begins. A reset by the client does not end the charge.
-pub(crate) fn charge_head(cluster: &VirtualCluster, head: &Parts) -> Result<Option<Reservation>, Refusal> {
-    let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
-    let fields = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+pub(crate) fn charge_head(
+    cluster: &VirtualCluster,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Option<Reservation>, Refusal> {
+    let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
+    let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
     match target + fields.sum::<usize>() {
         ..=UNCHARGED_HEAD => Ok(None),
         length => cluster.lasting.memory.heads.reserve(length).map(Some).ok_or(Exhausted::Heads.into()),

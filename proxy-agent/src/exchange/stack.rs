@@ -1,0 +1,131 @@
+//! The stack of an API request: all phases of the path, and why they are in this order.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use ::tunnel::{Inbound, Reservation};
+use bytes::Bytes;
+use h2::server::SendResponse;
+use http::{HeaderMap, Method, Response, Uri};
+use kube_wire::RequestInfo;
+use tower::{Service, ServiceBuilder, ServiceExt as _, service_fn};
+
+use crate::exchange::authenticate::authenticate;
+use crate::exchange::authorise::Authenticated;
+use crate::exchange::body::Body;
+use crate::exchange::call::Call;
+use crate::exchange::carry_out::carry_out;
+use crate::exchange::cost;
+use crate::exchange::log_metadata::LogMetadata;
+use crate::exchange::phase::phase;
+use crate::exchange::services::Services;
+use crate::refusal::{Exhausted, Refusal};
+use crate::translate::ShownBody;
+use virtual_cluster::clusters::VirtualCluster;
+use virtual_cluster::share::seats::{Occupied, Seated};
+
+/// The response for the client, or why the agent refuses the request.
+pub(super) type Answer = Result<Response<Seated<ShownBody>>, Refusal>;
+
+/// A request as the client has sent it.
+pub(super) struct Incoming<'a> {
+    pub(super) services: &'a Services,
+    pub(super) cluster: &'a Arc<VirtualCluster>,
+    pub(super) method: &'a Method,
+    pub(super) uri: &'a Uri,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Inbound,
+    /// The stream of the response, to notice that the client has reset it.
+    pub(super) respond: &'a mut SendResponse<Bytes>,
+    pub(super) log_metadata: &'a mut LogMetadata,
+}
+
+/// A request within the limits, with the charge for its head.
+struct Limited<'a>(Incoming<'a>, Option<Reservation>);
+
+/// A request in the phases after `limits`: `C` is what is known about it, and `B` its body.
+struct Known<'a, C, B> {
+    call: C,
+    body: B,
+    respond: &'a mut SendResponse<Bytes>,
+    log_metadata: &'a mut LogMetadata,
+    charge: Option<Reservation>,
+}
+
+/// A request that holds the permits for its response.
+struct Ready<'a>(Known<'a, Call<'a>, Body>, Option<Occupied>);
+
+/// Passes a request through the stack.
+///
+/// Boxed, because otherwise the compiler cannot prove that the future is `Send` (rust-lang/rust#110338).
+pub(super) fn serve<'a>(incoming: Incoming<'a>) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    Box::pin(stack().oneshot(incoming))
+}
+
+/// All phases, in the order in which a request passes through them.
+fn stack<'a>() -> impl Service<Incoming<'a>, Response = Response<Seated<ShownBody>>, Error = Refusal, Future: Send> {
+    ServiceBuilder::new()
+        // First, because a client needs no credentials to use up what all clients share. It knows only the length of the
+        // head.
+        .layer(phase(limits))
+        // Before anything is asked of the host about the request, apart from the owner of a token.
+        .layer(phase(identify))
+        // As far as the head allows. A caller without the right costs two reviews, which are cached.
+        .layer(phase(authorise))
+        // After `authorise`, because a body occupies memory, and its client decides how long.
+        .layer(phase(receive_body))
+        // Behind the body, so that a slow client occupies no seat at the host while it sends.
+        .layer(phase(take_seats))
+        // Decides, sends and transforms, perhaps more than once: a retry needs none of the phases above.
+        .service(service_fn(respond))
+}
+
+/// Charges a long head, and refuses requests until the cluster can be served.
+async fn limits(incoming: Incoming<'_>) -> Result<Limited<'_>, Refusal> {
+    let charge = cost::charge_head(incoming.cluster, incoming.uri, &incoming.headers)?;
+    incoming.services.admit(incoming.cluster).await?;
+    Ok(Limited(incoming, charge))
+}
+
+async fn identify(limited: Limited<'_>) -> Result<Known<'_, Authenticated<'_>, Inbound>, Refusal> {
+    let Limited(Incoming { services, cluster, method, uri, headers, body, respond, log_metadata }, charge) = limited;
+    let info = RequestInfo::parse(method, uri.path(), uri.query());
+    let info = info.map_err(|error| Refusal::from(&error))?;
+    let call = authenticate(services, cluster, info, headers).await?;
+    log_metadata.identified(call.caller());
+    Ok(Known { call, body, respond, log_metadata, charge })
+}
+
+async fn authorise<'a>(known: Known<'a, Authenticated<'a>, Inbound>) -> Result<Known<'a, Call<'a>, Inbound>, Refusal> {
+    let Known { call, body, respond, log_metadata, charge } = known;
+    Ok(Known { call: call.authorise().await?, body, respond, log_metadata, charge })
+}
+
+async fn receive_body<'a>(known: Known<'a, Call<'a>, Inbound>) -> Result<Known<'a, Call<'a>, Body>, Refusal> {
+    let Known { call, body, respond, log_metadata, charge } = known;
+    let body = Body::receive(body, call.api.body_use(), &call.api.cluster.lasting.memory.bodies).await?;
+    Ok(Known { call, body, respond, log_metadata, charge })
+}
+
+/// Waits for the seats of a response that occupies the host while it streams.
+async fn take_seats<'a>(known: Known<'a, Call<'a>, Body>) -> Result<Ready<'a>, Refusal> {
+    let Some(load) = cost::load_of(&known.call.api) else { return Ok(Ready(known, None)) };
+    let seats = &known.call.api.cluster.lasting.seats;
+    let occupied = tokio::select! {
+        occupied = seats.take(load) => occupied.ok_or(Exhausted::Seats)?,
+        // The client has reset the request, so it does not get this refusal. Nothing has been sent to the host.
+        _ = poll_fn(|cx| known.respond.poll_reset(cx)) => return Err(Exhausted::Seats.into()),
+    };
+    Ok(Ready(known, Some(occupied)))
+}
+
+async fn respond(ready: Ready<'_>) -> Answer {
+    let Ready(Known { mut call, body, log_metadata, charge: _charge, .. }, occupied) = ready;
+    let response = carry_out(&mut call, &body).await.inspect_err(|_| log_metadata.warned(call.shown_warnings()))?;
+    Ok(response.map(|body| match body.patience() {
+        // The host has sent all of it, so it occupies no seats.
+        Some(patience) => Seated::in_memory(body, patience),
+        None => Seated::new(body, occupied),
+    }))
+}
