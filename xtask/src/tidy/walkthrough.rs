@@ -10,26 +10,42 @@ use super::tree::Tree;
 
 const CODE_MAP: &str = "ARCHITECTURE.md";
 
-/// Checks the lines of the code map that link to Rust files.
+/// Checks every function that the code map names against the files that its step links to.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let Some(map) = tree.text(Path::new(CODE_MAP)) else { return Vec::new() };
-    let lines = map.lines().enumerate();
-    lines.flat_map(|(index, line)| stale(line, tree).map(move |problem| finding(index + 1, problem))).collect()
+    let mut files = Vec::new();
+    let mut findings = Vec::new();
+    for (index, line) in map.lines().enumerate() {
+        follow(&mut files, line);
+        findings.extend(stale(line, &files, tree).map(|problem| finding(index + 1, problem)));
+    }
+    findings
 }
 
 fn finding(line: usize, problem: String) -> Finding {
     Finding::new(Path::new(CODE_MAP), line, problem, "name the function and the file that do this now")
 }
 
-/// The problems of one line. A line without a link to a Rust file has none, unless it names a function.
-fn stale<'a>(line: &'a str, tree: &'a Tree) -> impl Iterator<Item = String> + 'a {
-    let links = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let files: Vec<&str> =
-        links.filter(|target| Path::new(target).extension().is_some_and(|found| found == "rs")).collect();
+/// Updates the files of the current step. A step begins with a line that is not indented and has links. The lines below it
+/// belong to it.
+fn follow<'a>(files: &mut Vec<&'a str>, line: &'a str) {
+    let targets = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let linked: Vec<&str> =
+        targets.filter(|target| Path::new(target).extension().is_some_and(|found| found == "rs")).collect();
+    let is_continued = line.starts_with(' ');
+    if line.starts_with('#') || (!linked.is_empty() && !is_continued) {
+        files.clear();
+    }
+    files.extend(linked);
+}
+
+/// The problems of one line of a step with these files.
+fn stale(line: &str, files: &[&str], tree: &Tree) -> impl Iterator<Item = String> {
     let texts: Vec<&str> = files.iter().filter_map(|file| tree.text(Path::new(file))).collect();
-    functions(line).filter(move |name| !texts.iter().any(|text| defines(text, name))).map(move |name| {
+    let missing = functions(line).filter(move |name| !texts.iter().any(|text| defines(text, name)));
+    missing.map(|name| {
         if files.is_empty() {
-            format!("`{name}()` stands on a line without a link to its file")
+            format!("`{name}()` has no link to its file before it")
         } else {
             format!("{} has no function `{name}`", files.join(" and "))
         }
@@ -60,13 +76,13 @@ mod tests {
     }
 
     #[test]
-    fn a_step_names_functions_of_its_file() {
-        assert!(
-            problems("1. [exchange](a/src/exchange.rs): `serve()`, then `carry_out()`. It has `no_call`.").is_empty()
-        );
-        let stale = problems("1. [exchange](a/src/exchange.rs): `serves()` and `carry()`");
+    fn a_step_names_functions_of_its_files() {
+        let step =
+            "1. [exchange](a/src/exchange.rs): `serve()`, then\n   `carry_out()`.\n   - `serve()`. It has `no_call`.";
+        assert!(problems(step).is_empty());
+        let stale = problems("1. [exchange](a/src/exchange.rs): `serves()`\n   and `carry()`");
         assert!(stale.len() == 2 && stale[0].contains("a/src/exchange.rs has no function `serves`"), "{stale:?}");
-        let unlinked = problems("`serve()` accepts it");
-        assert!(unlinked[0].contains("without a link"), "{unlinked:?}");
+        let unlinked = problems("[exchange](a/src/exchange.rs)\n# Next\n`serve()` accepts it");
+        assert!(unlinked.len() == 1 && unlinked[0].contains(":3: `serve()` has no link"), "{unlinked:?}");
     }
 }
