@@ -25,6 +25,7 @@ use tracing::{Instrument, debug, debug_span, warn};
 use crate::exchange::Exchange;
 use crate::layer4::Layer4;
 use crate::offers::{self, Current};
+use place::Place;
 
 /// Everything that a stream may ask for.
 #[derive(Clone, Debug)]
@@ -67,16 +68,14 @@ impl Streams {
                     // Never awaited here: the loop drives the connection for everybody.
                     Some(Ok((request, respond))) => {
                         let span = debug_span!("stream", id = respond.stream_id().as_u32());
-                        let (is_brief, is_late, given) = (place::is_brief(&request), workers::is_late(), Given::now());
+                        let (place, given) = (Place::of(&request, workers::is_late()), Given::now());
                         let budget = Arc::clone(&budget);
                         let stream = self.clone().stream(request, respond, budget, ending.clone(), given);
-                        let runtime = if is_brief && !is_late { &here } else { &self.main };
+                        let runtime = if place == Place::Worker { &here } else { &self.main };
                         self.tasks.spawn_on(runtime, "stream", stream.instrument(span));
-                        if is_brief && is_late {
+                        if place == Place::Relieved {
                             // An empty task shows when the worker is in time again.
-                            self.tasks.spawn_on(&here, "delay", async move {
-                                given.begun();
-                            });
+                            self.tasks.spawn_on(&here, "delay", async move { given.begun() });
                         }
                     }
                     Some(Err(err)) => return Ok(err.to_string()),

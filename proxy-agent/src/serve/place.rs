@@ -6,12 +6,36 @@ use kube_wire::media::Accept;
 /// A longer `Accept` header is not judged here, in bytes. That of client-go for a Table has about 130.
 const MAX_ACCEPT: usize = 1024;
 
+/// The runtime of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The worker of the tunnel.
+    Worker,
+    /// The main runtime, because the stream may take long.
+    Main,
+    /// The main runtime, because the worker is late.
+    Relieved,
+}
+
+// === impl Place ===
+
+impl Place {
+    /// The place of a stream with this request, on a worker that is late or not.
+    pub(super) fn of<B>(request: &Request<B>, is_late: bool) -> Self {
+        match is_brief(request) {
+            false => Self::Main,
+            true if is_late => Self::Relieved,
+            true => Self::Worker,
+        }
+    }
+}
+
 /// Whether every step of the stream is short, so that it can run on a worker beside the streams of all virtual clusters.
 ///
 /// These are byte streams, and reads of resources in JSON, which are mapped about as fast as they are copied. Writes are
 /// parsed, patched and sampled, discovery documents are rewritten as a whole, and a list in protobuf is held as a whole.
 /// This decides only where a request runs, never what it may do. So the request target does not have to be valid here.
-pub(super) fn is_brief<B>(request: &Request<B>) -> bool {
+fn is_brief<B>(request: &Request<B>) -> bool {
     if *request.method() == Method::CONNECT {
         return true;
     }
@@ -79,6 +103,15 @@ mod tests {
             Request::builder().uri("/api/v1/pods").header(header::ACCEPT, "application/vnd.kubernetes.protobuf");
         let request = request.header(header::ACCEPT, HeaderValue::from_bytes(b"application/json;x=\xff").unwrap());
         assert!(!is_brief(&request.body(()).unwrap()));
+    }
+
+    #[test]
+    fn a_worker_that_is_late_serves_no_new_stream() {
+        let place = |method: &Method, is_late| {
+            Place::of(&Request::builder().method(method).uri("/api/v1/pods").body(()).unwrap(), is_late)
+        };
+        assert_eq!([false, true].map(|is_late| place(&Method::GET, is_late)), [Place::Worker, Place::Relieved]);
+        assert_eq!([false, true].map(|is_late| place(&Method::PATCH, is_late)), [Place::Main; 2]);
     }
 
     #[test]

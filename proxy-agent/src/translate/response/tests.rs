@@ -239,6 +239,37 @@ async fn a_worker_leaves_a_long_event_of_a_watch_to_another_thread() {
 }
 
 #[tokio::test]
+async fn a_worker_leaves_a_long_object_to_another_thread() {
+    let (workers, _threads) = Workers::start(std::num::NonZeroUsize::MIN).unwrap();
+    let (sender, mut done) = mpsc::unbounded_channel();
+    for (length, expected) in [(10, ["mapped", "other"]), (2 << 20, ["other", "mapped"])] {
+        let body = long(length).to_string();
+        let shown = body.replace("edge-ke", "edge");
+        let host = Response::builder().header(header::CONTENT_TYPE, JSON);
+        let host = host.body(Upstream::Whole(body.into())).unwrap();
+        let (program, filter) = (program_for("", "v1", "pods"), Filter::ByNamespace);
+        let object = ResponseTransform::Object { program, filter, only: None };
+        let budget = FairBudget::new(16 << 20, 8 << 20);
+        let memory =
+            Memory { bodies: budget.share(), lists: budget.share(), watches: budget.share(), heads: budget.share() };
+        let (one, other) = (sender.clone(), sender.clone());
+        let both = async move {
+            let large_objects = LargeObjectLimits::default();
+            let (view, collector) = (View::new(ke()), Collector::new(&memory, &large_objects, true));
+            let mapped = async {
+                let response = transform_response(&view, object, || unreachable!(), host, collector).await.unwrap();
+                assert!(response.into_body().collect().await.unwrap().to_bytes() == shown);
+                one.send("mapped").unwrap();
+            };
+            // In this order, unless the first one waits.
+            tokio::join!(biased; mapped, async { other.send("other").unwrap() });
+        };
+        workers.at(0).spawn(&Tasks::new(), "test", both);
+        assert_eq!([done.recv().await.unwrap(), done.recv().await.unwrap()], expected);
+    }
+}
+
+#[tokio::test]
 async fn the_way_to_the_rest_of_an_expired_list_is_sealed() {
     let budget = FairBudget::new(1 << 20, 1 << 20);
     let memory =
