@@ -3,6 +3,10 @@
 use http::{HeaderMap, HeaderValue, Method, Request, header};
 use kube_wire::media::Accept;
 
+/// The head of a request that a worker serves may have this many bytes. A longer one, such as a selector of thousands of
+/// requirements, takes milliseconds to parse, map and print. The heads of most requests have less than 2 KiB.
+const MAX_HEAD: usize = 8 * 1024;
+
 /// A longer `Accept` header is not judged here, in bytes. That of client-go for a Table has about 130.
 const MAX_ACCEPT: usize = 1024;
 
@@ -32,15 +36,21 @@ impl Place {
 
 /// Whether every step of the stream is short, so that it can run on a worker beside the streams of all virtual clusters.
 ///
-/// These are byte streams, and reads of resources in JSON, which are mapped about as fast as they are copied. Writes are
-/// parsed, patched and sampled, discovery documents are rewritten as a whole, and a list in protobuf is held as a whole.
-/// This decides only where a request runs, never what it may do. So the request target does not have to be valid here.
+/// These are byte streams, and reads of resources in JSON with short heads, which are mapped about as fast as they are copied.
+/// Writes are parsed, patched and sampled, discovery documents are rewritten as a whole, and a list in protobuf is held as a
+/// whole. This decides only where a request runs, never what it may do. So the request target does not have to be valid here.
 fn is_brief<B>(request: &Request<B>) -> bool {
     if *request.method() == Method::CONNECT {
         return true;
     }
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    is_read && is_resource(request.uri().path()) && accepts_json(request.headers())
+    is_read && is_resource(request.uri().path()) && is_short(request) && accepts_json(request.headers())
+}
+
+fn is_short<B>(request: &Request<B>) -> bool {
+    let target = request.uri().path().len() + request.uri().query().map_or(0, str::len);
+    let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
+    target + headers.sum::<usize>() <= MAX_HEAD
 }
 
 /// `/api/VERSION/RESOURCE` or `/apis/GROUP/VERSION/RESOURCE`, and what is below them.
@@ -103,6 +113,20 @@ mod tests {
             Request::builder().uri("/api/v1/pods").header(header::ACCEPT, "application/vnd.kubernetes.protobuf");
         let request = request.header(header::ACCEPT, HeaderValue::from_bytes(b"application/json;x=\xff").unwrap());
         assert!(!is_brief(&request.body(()).unwrap()));
+    }
+
+    #[test]
+    fn long_heads_are_not_brief() {
+        let long = "x".repeat(MAX_HEAD / 2);
+        let place = |query: &str, groups: usize| {
+            let mut request = Request::builder().uri(format!("/api/v1/pods?labelSelector={query}"));
+            for _ in 0..groups {
+                request = request.header("impersonate-group", &long[..MAX_HEAD / 4]);
+            }
+            Place::of(&request.body(()).unwrap(), false)
+        };
+        assert_eq!([place("a", 0), place(&long, 0), place("a", 3)], [Place::Worker; 3]);
+        assert_eq!([place(&(long.clone() + &long), 0), place(&long, 2), place("a", 4)], [Place::Main; 3]);
     }
 
     #[test]
