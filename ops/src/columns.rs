@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-/// In characters: longer cells are cut, for what is in them may come from afar.
+/// In characters: longer cells are cut, because their content may come from a peer.
 const MAX_CELL: usize = 300;
 
 /// Rows of cells under a heading; each column is as wide as its widest cell.
@@ -19,7 +19,7 @@ impl Columns {
         Self { rows: vec![heading.into_iter().map(str::to_owned).collect()] }
     }
 
-    /// Adds a row. Cells beyond the heading are shown without one.
+    /// Adds a row. Cells beyond the heading are shown without a heading.
     pub fn row<C: fmt::Display>(&mut self, cells: impl IntoIterator<Item = C>) {
         let clean = |cell: C| {
             let text = cell.to_string();
@@ -28,7 +28,7 @@ impl Columns {
         self.rows.push(cells.into_iter().map(clean).collect());
     }
 
-    /// Whether there is nothing but the heading.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.len() < 2
     }

@@ -1,20 +1,19 @@
 //! Configuration files: YAML documents with an `apiVersion` and a `kind`, read strictly.
 //!
-//! A file may hold several documents; [`load`] picks the one of the wanted [`Document::KIND`]. An unknown key is a
-//! mistake whatever the type says about it, and it is reported with its line together with every other unknown key and
-//! every mistake that [`Document::check`] finds. Only YAML that cannot be understood (bad syntax, a missing key, a
-//! value of another type) hides what comes after it.
+//! A file may hold several documents; [`load`] reads the one with the wanted [`Document::KIND`]. An unknown key is
+//! always a mistake. All unknown keys, and all mistakes that [`Document::check`] finds, are reported together, each
+//! with its line. Only invalid YAML (bad syntax, a missing key, a value of another type) hides the mistakes after it.
 //!
 //! `${NAME}` is ordinary text here: a file means the same on every machine. A [`FilePath`] is relative to the directory
-//! of the file that names it, not to where the program was started.
+//! of the file that names it, not to the working directory.
 //!
 //! What is *not* here: command-line flags, reloading, the configuration types themselves. Nothing outside this module
 //! names the YAML library.
 //!
-//! A program that refuses its configuration ends with [`EXIT_CODE`] before it has bound a port.
+//! A program that refuses its configuration exits with [`EXIT_CODE`] before it binds a port.
 //!
 //! Reading order: `documents` (which document), `strict` (how it is read), `location` (values that know their line),
-//! `problem` (what is told to the operator), `duration` and `path` (two value types).
+//! `problem` (what the operator sees), `duration` and `path` (two value types).
 
 mod documents;
 mod duration;
@@ -38,8 +37,8 @@ pub use problem::{ConfigErrors, Problem, Problems};
 /// The `apiVersion` of every document.
 pub const API_VERSION: &str = "atoll.dev/v1alpha1";
 
-/// How a program ends that refuses its configuration: `EX_USAGE` of BSD's `sysexits.h`, so that a supervisor can tell
-/// "will fail again" from "may work next time".
+/// The exit code of a program that refuses its configuration: `EX_USAGE` of BSD's `sysexits.h`. So a supervisor can
+/// tell that a restart will fail again.
 pub const EXIT_CODE: u8 = 64;
 
 /// The largest file that is read, in bytes. A configuration with a thousand clusters is about 200 KB.
@@ -53,8 +52,8 @@ pub trait Document: DeserializeOwned {
     /// The `kind` of the document, for example `ProxyServerConfiguration`.
     const KIND: &'static str;
 
-    /// Reports what the types cannot express: values that contradict each other, names given twice. Called once, after
-    /// reading; the place of a value is known where the field is a [`Located`].
+    /// Reports mistakes that the types cannot exclude: contradictory values, duplicate names. Called once, after
+    /// reading. A value has a place if its field is a [`Located`].
     fn check(&self, problems: &mut Problems) {
         let _ = problems;
     }
@@ -63,21 +62,22 @@ pub trait Document: DeserializeOwned {
 /// Reads the document of kind `T::KIND` from a file.
 ///
 /// # Errors
-/// Everything that is wrong with the file, at once and by line: see [`ConfigErrors`].
+/// All mistakes in the file, by line: see [`ConfigErrors`].
 pub fn load<T: Document>(path: &Path) -> Result<T, ConfigErrors> {
     accept(examine(path), path)
 }
 
-/// Reads the document of kind `T::KIND` from a text. `origin` is the file it came from: it is named in errors, and
+/// Reads the document of kind `T::KIND` from a text. `origin` is the file that it came from: errors name it, and
 /// [`FilePath`]s are relative to its directory.
 ///
 /// # Errors
-/// Everything that is wrong with the text, at once and by line: see [`ConfigErrors`].
+/// All mistakes in the text, by line: see [`ConfigErrors`].
 pub fn parse<T: Document>(text: &str, origin: &Path) -> Result<T, ConfigErrors> {
     accept(examine_text(text, origin), origin)
 }
 
-/// Like [`load`], for a program that has more to say of a file: what could be read of it is given even if it is refused.
+/// Like [`load`], for a program that reports more about a file: returns what could be read, even if the file is
+/// refused.
 pub fn examine<T: Document>(path: &Path) -> (Option<T>, Problems) {
     match read(path) {
         Ok(text) => examine_text(&text, path),
@@ -112,7 +112,7 @@ fn accept<T>(examined: (Option<T>, Problems), origin: &Path) -> Result<T, Config
 /// The kinds of the documents in a file, for a program that reads files of any kind.
 ///
 /// # Errors
-/// The file cannot be read, or a document in it is no YAML or has no `kind`.
+/// The file cannot be read, or a document in it is invalid YAML or has no `kind`.
 pub fn kinds(path: &Path) -> Result<Vec<Located<String>>, ConfigErrors> {
     read(path)
         .map_err(Problems::from)
@@ -124,8 +124,7 @@ fn read(path: &Path) -> Result<String, Problem> {
     let failed = |error: io::Error| Problem::new(None, format!("cannot read the file: {error}"));
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(failed)?;
-    // One byte more than allowed tells "too large" from "just fits"; the size in the metadata would say nothing of a
-    // pipe.
+    // One byte more than the limit shows that the file is too large. Metadata has no size for a pipe.
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Problem::new(None, format!("the file is larger than {MAX_BYTES} bytes")));

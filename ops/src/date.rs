@@ -25,7 +25,7 @@ impl Moment {
         SystemTime::now().into()
     }
 
-    /// How long before `now` this was; nothing if it is still to come.
+    /// How long before `now` this was; zero if it is in the future.
     pub fn age(self, now: SystemTime) -> Age {
         Age(now.duration_since(self.0).unwrap_or_default())
     }
@@ -37,7 +37,7 @@ impl Moment {
 }
 
 impl From<SystemTime> for Moment {
-    /// Cut to the second; what is before 1970 becomes that.
+    /// Rounded down to the second. Times before 1970 become 1970.
     fn from(time: SystemTime) -> Self {
         let seconds = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
         Self(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
@@ -46,7 +46,7 @@ impl From<SystemTime> for Moment {
 
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Nothing that has to be written is beyond the year 9999 (RFC 5280 section 4.1.2.5).
+        // No date that is written here is after the year 9999 (RFC 5280 section 4.1.2.5).
         Timestamp::try_from(self.0).unwrap_or(Timestamp::MAX).fmt(f)
     }
 }

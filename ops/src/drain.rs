@@ -1,8 +1,8 @@
-//! Tasks that end: everything a binary runs beside its main function is spawned through [`Tasks`], so that shutting
-//! down is "cancel, wait, give up at the deadline" and never leaves a connection cut off by chance.
+//! Tasks that end. A binary spawns everything besides its main function through [`Tasks`]. So a shutdown cancels the
+//! tasks, waits for them until a deadline, and never cuts a connection off by chance.
 //!
-//! This is the one place that spawns on a runtime. What is *not* here: what a task does when it is cancelled. A
-//! listener stops accepting, a tunnel sends GOAWAY; each sees [`Tasks::cancelled`] and ends in its own way.
+//! Only this module spawns on a runtime. What is *not* here: what a task does when it is cancelled. A listener stops
+//! accepting, a tunnel sends GOAWAY; each sees [`Tasks::cancelled`] and ends in its own way.
 
 mod running;
 mod signal;
@@ -24,7 +24,7 @@ use tracing::{Instrument, Span};
 use running::Running;
 pub use signal::{Signal, Signals, signal};
 
-/// A scope of tasks: they can be told to end, and waited for. Clones are the same scope.
+/// A scope of tasks, which can be cancelled and waited for. Clones are the same scope.
 #[derive(Clone, Debug)]
 pub struct Tasks {
     scope: Arc<Scope>,
@@ -34,31 +34,31 @@ pub struct Tasks {
 struct Scope {
     parent: Option<Arc<Self>>,
     tracker: TaskTracker,
-    /// "End soon": cancelled when a drain begins.
+    /// Cancelled when a drain begins.
     ending: CancellationToken,
-    /// "End now": cancelled when it is given up; tasks are dropped at their next await.
+    /// Cancelled when the drain is given up. Tasks are then dropped at their next await.
     dropping: CancellationToken,
     running: Running,
 }
 
-/// How long tasks may take to be dropped once a drain is given up.
+/// The time for tasks to be dropped after a drain is given up.
 const DROPPING: Duration = Duration::from_secs(1);
 
-/// How a drain ended. Either way no task of the scope is left, but for one that never comes back to an await.
+/// How a drain ended. In any case, no task of the scope is left, except one that never reaches an await.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Drained {
     /// Every task ended by itself.
     Clean,
-    /// The deadline passed, and what was still running was dropped: task names and how many of each.
+    /// The deadline passed, and the remaining tasks were dropped: their names, and the number of each.
     Deadline(Vec<(&'static str, usize)>),
-    /// The operator was in a hurry (a second signal), and what was still running was dropped.
+    /// A second signal arrived, and the remaining tasks were dropped.
     Hurried(Vec<(&'static str, usize)>),
 }
 
 // === impl Tasks ===
 
 impl Tasks {
-    /// A scope of its own.
+    /// A scope that is not within another one.
     pub fn new() -> Self {
         Self {
             scope: Arc::new(Scope {
@@ -71,8 +71,8 @@ impl Tasks {
         }
     }
 
-    /// A scope within this one: it ends when this one does, this one's drain waits for its tasks, and it can be
-    /// drained alone (one listener, one tunnel).
+    /// A scope within this one. It is cancelled with this one, and a drain of this one waits for its tasks. It can also
+    /// be drained alone (one listener, one tunnel).
     #[must_use]
     pub fn child(&self) -> Self {
         Self {
@@ -86,10 +86,10 @@ impl Tasks {
         }
     }
 
-    /// Runs a future as a task, inside the current span. A panic in it is logged as an error and ends that task alone.
+    /// Runs a future as a task, inside the current span. A panic in it is logged as an error, and ends only that task.
     ///
-    /// `name` says in logs which kind of task it was. Spawning into a scope that is being drained is allowed: a
-    /// connection may need a last helper. When draining has been given up, the future is dropped unpolled.
+    /// Logs name the kind of task by `name`. You can spawn into a scope that is being drained: a connection may need
+    /// one more task. After a drain is given up, the future is dropped and never polled.
     pub fn spawn<F>(&self, name: &'static str, future: F) -> JoinHandle<()>
     where
         F: Future<Output = ()> + Send + 'static,
@@ -97,12 +97,12 @@ impl Tasks {
         self.spawn_on(&Handle::current(), name, future)
     }
 
-    /// The same on another runtime than that of the caller.
+    /// The same, on another runtime than the caller's.
     pub fn spawn_on<F>(&self, runtime: &Handle, name: &'static str, future: F) -> JoinHandle<()>
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        // Taken here and not in the task: a drain that begins before the first poll must wait for it too.
+        // Taken here and not in the task, so that a drain which begins before the first poll waits for the task too.
         let tracked: Vec<_> = self.scopes().map(|scope| (scope.tracker.token(), scope.running.enter(name))).collect();
         let dropping = self.scope.dropping.clone();
         let task = async move {
@@ -115,17 +115,17 @@ impl Tasks {
         runtime.spawn(task.instrument(Span::current()))
     }
 
-    /// Tells the tasks of this scope, and of those within it, to end. Returns at once.
+    /// Cancels the tasks of this scope and of the scopes within it. Returns at once.
     pub fn cancel(&self) {
         self.scope.ending.cancel();
     }
 
-    /// Whether the tasks have been told to end.
+    /// Whether the tasks have been cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.scope.ending.is_cancelled()
     }
 
-    /// Ends when the tasks are told to end. Cheap; make one per wait.
+    /// Completes when the tasks are cancelled. It is cheap: call it for each wait.
     pub fn cancelled(&self) -> WaitForCancellationFutureOwned {
         self.scope.ending.clone().cancelled_owned()
     }
@@ -135,9 +135,9 @@ impl Tasks {
         self.scope.tracker.len()
     }
 
-    /// Tells the tasks to end and waits until none is left. At the `deadline`, or when `hurry` is ready (a second
-    /// signal: `signals.recv()`), the rest is dropped. The reason why a task is still running is for its owner to log;
-    /// [`Drained`] counts them by name.
+    /// Cancels the tasks and waits until none is left. At the `deadline`, or when `hurry` is ready (a second signal:
+    /// `signals.recv()`), the remaining tasks are dropped. [`Drained`] counts them by name. Their owners log why they
+    /// were still running.
     pub async fn drain<H: Future>(&self, deadline: Duration, hurry: H) -> Drained {
         self.cancel();
         self.scope.tracker.close();
@@ -148,7 +148,8 @@ impl Tasks {
             () = tokio::time::sleep(deadline) => Drained::Deadline(self.scope.running.names()),
         };
         self.scope.dropping.cancel();
-        // Dropping takes no time, unless a task holds its thread; that one must not keep the process from ending.
+        // Dropping takes no time, unless a task blocks its thread. Such a task must not prevent the process from
+        // ending.
         let _ = tokio::time::timeout(DROPPING, self.scope.tracker.wait()).await;
         drained
     }
@@ -177,7 +178,7 @@ async fn catch_panic<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Se
     .await
 }
 
-/// The message of `panic!`, which is one of two types unless `panic_any` was called.
+/// The message of `panic!`, which has one of two types unless `panic_any` was called.
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     if let Some(text) = panic.downcast_ref::<&str>() {
         text

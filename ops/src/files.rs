@@ -1,12 +1,12 @@
 //! Files that operators change while a process runs: certificates, keys, tokens, configuration.
 //!
 //! A mounted Secret changes by exchanging a symbolic link two directories up (Kubernetes `pkg/volume/util/
-//! atomic_writer.go`), which file notification sees late or not at all. So the content is read again every few seconds
-//! and compared, and at once on SIGHUP. Nothing here knows what the files mean: [`Reloader::watch`] takes a function
-//! that parses them *together*, so a key is never used with the certificate of another moment.
+//! atomic_writer.go`), which file notification reports late or not at all. So the content is read again and compared
+//! every few seconds, and at once on SIGHUP. This module does not interpret the files: [`Reloader::watch`] takes a
+//! function that parses them *together*, so a key is never used with an older or newer certificate.
 //!
-//! Reading order: [`Watched`] (what users of a file hold), [`Reloader`] (what reads again), then [`write()`]: putting new
-//! files in place in one step.
+//! Reading order: [`Watched`] (what users of a file hold), [`Reloader`] (reads again), then [`write()`] (writes a file
+//! atomically).
 
 mod reloader;
 mod source;

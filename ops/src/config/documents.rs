@@ -1,4 +1,4 @@
-//! Which of the documents in a file is wanted.
+//! Finds the wanted document in a file.
 //!
 //! The text is cut at the document markers before YAML is parsed. That is exact: YAML forbids a line that begins with
 //! `---` or `...` followed by white space anywhere inside a document, quoted and block scalars included (YAML 1.2.2,
@@ -11,13 +11,13 @@ use super::location::{Located, Place};
 use super::problem::{Problem, Problems};
 use super::yaml;
 
-/// Each document is parsed on its own; this bounds how often.
+/// The maximum number of documents. Each is parsed separately.
 const MAX_DOCUMENTS: usize = 32;
 
-/// One document, behind as many empty lines as stood before it, so that lines are counted as in the file.
+/// One document, after as many empty lines as the file has lines before it, so that line numbers are those of the file.
 pub(super) struct Text(pub(super) String);
 
-/// A document and what it says it is.
+/// A document and its kind.
 struct Document {
     text: Text,
     api_version: Option<Located<String>>,
@@ -35,13 +35,13 @@ struct Header {
 /// Finds the one document of kind `kind`.
 ///
 /// # Errors
-/// Documents that are no YAML, or do not say what they are; none, or more than one of that kind.
+/// A document is invalid YAML or has no kind; or there is none, or more than one, of that kind.
 pub(super) fn pick(file: &str, kind: &str) -> Result<Text, Problems> {
     let (documents, mut problems) = read(file);
     let (wanted, others): (Vec<_>, Vec<_>) = documents.into_iter().partition(|document| *document.kind == kind);
     let mut wanted = wanted.into_iter();
     let Some(document) = wanted.next() else {
-        // With a broken document at hand, "there is none" may be untrue.
+        // If a document is broken, "there is none" may be wrong.
         if problems.is_empty() {
             let others: Vec<_> = others.iter().map(|other| other.kind.as_str()).collect();
             let only = if others.is_empty() { "" } else { ", only " };
@@ -68,13 +68,13 @@ pub(super) fn pick(file: &str, kind: &str) -> Result<Text, Problems> {
 /// The kinds of all documents, in their order.
 ///
 /// # Errors
-/// Documents that are no YAML, or do not say what they are.
+/// A document is invalid YAML or has no kind.
 pub(super) fn kinds(file: &str) -> Result<Vec<Located<String>>, Problems> {
     let (documents, problems) = read(file);
     if problems.is_empty() { Ok(documents.into_iter().map(|document| document.kind).collect()) } else { Err(problems) }
 }
 
-/// All documents that have a kind, and what is wrong with the others.
+/// All documents that have a kind, and the mistakes in the others.
 fn read(file: &str) -> (Vec<Document>, Problems) {
     let mut documents = Vec::new();
     let mut problems = Problems::default();
@@ -106,7 +106,7 @@ impl Text {
     }
 }
 
-/// Cuts a file into its documents. Directives (`%YAML 1.2`) and comments stay with the document they stand before.
+/// Splits a file into its documents. Directives (`%YAML 1.2`) and comments belong to the document that follows them.
 fn split(file: &str) -> Vec<Text> {
     let mut documents = Vec::new();
     let mut current = String::new();

@@ -8,12 +8,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A length of time, written as whole numbers with units, the largest unit first: `1h30m`, `10s`, `250ms`.
 ///
-/// This is the part of `metav1.Duration` (Go's `time.ParseDuration`) that reads in one way only: no fractions, no sign,
-/// no unit below the millisecond, no unit twice. A number without a unit is refused, except `0`.
+/// This is the unambiguous part of `metav1.Duration` (Go's `time.ParseDuration`): no fractions, no sign, no unit below
+/// the millisecond, no unit twice. A number without a unit is refused, except `0`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(time::Duration);
 
-/// The text is no [`Duration`].
+/// The text is not a [`Duration`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a length of time such as 10s, 1m30s or 250ms: {reason}")]
 pub struct InvalidDuration {
@@ -27,7 +27,7 @@ const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), 
 // === impl Duration ===
 
 impl Duration {
-    /// A length of time; what is below a millisecond is cut.
+    /// A length of time, rounded down to milliseconds.
     pub fn new(duration: time::Duration) -> Self {
         let below = duration.subsec_nanos() % 1_000_000;
         Self(duration.saturating_sub(time::Duration::from_nanos(below.into())))
@@ -102,7 +102,7 @@ fn milliseconds(text: &str) -> Result<u64, &'static str> {
         if name.is_empty() {
             return Err("a unit (h, m, s or ms) is missing");
         }
-        // The iterator goes on where the last unit was found, which is what forbids a larger or equal one after it.
+        // The iterator continues after the last unit, so a larger or equal unit cannot follow.
         let (_, size) =
             units.find(|(unit, _)| *unit == name).ok_or("units are h, m, s and ms, each once, the largest first")?;
         total = count.checked_mul(*size).and_then(|part| total.checked_add(part)).ok_or("too long")?;
@@ -111,7 +111,7 @@ fn milliseconds(text: &str) -> Result<u64, &'static str> {
     if text.is_empty() { Err("it is empty") } else { Ok(total) }
 }
 
-/// The longest beginning of `text` whose bytes are all `ours`, and the rest. `ours` must hold for ASCII only.
+/// The longest prefix of `text` whose bytes are all `ours`, and the rest. `ours` must hold for ASCII only.
 fn split(text: &str, ours: fn(&u8) -> bool) -> (&str, &str) {
     let end = text.bytes().take_while(ours).count();
     text.split_at(end)

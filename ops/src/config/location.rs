@@ -1,4 +1,4 @@
-//! Values that know where they stand in the file.
+//! Values that know their place in the file.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -15,7 +15,7 @@ pub struct Place {
 
 /// A value and its place in the file, so that a mistake found later can still be reported with its line.
 ///
-/// A value that is no part of a file (a default, a flag) has no place. Equality looks at the value only. Inside an
+/// A value that is not from a file (a default, a flag) has no place. Equality compares only the value. Inside an
 /// untagged or internally tagged enum, serde loses places; put the whole enum into a `Located` instead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Located<T> {
@@ -32,7 +32,7 @@ impl Place {
         Some(Self { line: number(line)?, column: number(column)? })
     }
 
-    /// The library's unknown place is line 0.
+    /// The library reports an unknown place as line 0.
     pub(super) fn of(location: serde_saphyr::Location) -> Option<Self> {
         Self::new(location.line(), location.column())
     }
@@ -62,7 +62,7 @@ impl<T> Located<T> {
         Self { value, place }
     }
 
-    /// Where the value stands in the file. For an alias (`*name`) this is the alias, not the anchor.
+    /// The place of the value in the file. For an alias (`*name`) this is the alias, not the anchor.
     pub fn place(&self) -> Option<Place> {
         self.place
     }

@@ -13,13 +13,13 @@ use super::location::Located;
 
 /// A file that a configuration names, relative to the directory of the configuration file.
 ///
-/// Joining happens while the document is read, so a path that still has to be joined does not exist in the program.
-/// Neither `~` nor `${NAME}` is expanded.
+/// The path is joined while the document is read, so the program never has a path that is not joined yet. Neither `~`
+/// nor `${NAME}` is expanded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct FilePath(PathBuf);
 
-/// The name under which the reader of documents recognises a path and joins it. Other deserializers see an ordinary
+/// The name by which the reader of documents recognises a path and joins it. Other deserializers see an ordinary
 /// newtype and leave the path as it is.
 pub(super) const MARKER: &str = "atoll::config::FilePath";
 
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for FilePath {
                 written(text).map(|text| FilePath(text.into()))
             }
 
-            // A joined path arrives as bytes: the directory it was joined to need not be UTF-8.
+            // A joined path arrives as bytes, because its directory need not be UTF-8.
             fn visit_byte_buf<E: Error>(self, joined: Vec<u8>) -> Result<FilePath, E> {
                 Ok(FilePath(OsString::from_vec(joined).into()))
             }
@@ -98,7 +98,7 @@ where
     visitor.visit_byte_buf(joined.into_os_string().into_vec())
 }
 
-/// A path that can name a file: the kernel takes neither an empty one nor one with a NUL in it.
+/// A path that can name a file: the kernel accepts neither an empty path nor one with a NUL.
 fn written<E: Error>(text: &str) -> Result<&str, E> {
     if text.is_empty() {
         Err(E::custom("a file path must not be empty"))

@@ -1,4 +1,4 @@
-//! What is told to an operator whose file is refused.
+//! The mistakes that are reported when a file is refused.
 
 use std::error::Error;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::location::{Located, Place};
 
-/// More than this is not more helpful, and bounds what a hostile file makes us hold.
+/// The maximum number of mistakes. More would not help the operator. It also limits the memory for a hostile file.
 const MAX_PROBLEMS: usize = 100;
 
-/// In characters; a message quotes the file, and a value can be as long as the file.
+/// In characters. A message quotes the file, and a value can be as long as the file.
 const MAX_MESSAGE: usize = 400;
 
 /// One mistake in a file.
@@ -19,14 +19,14 @@ pub struct Problem {
     message: String,
 }
 
-/// Collects mistakes, so that an operator sees all of them and not one per attempt.
+/// Collects mistakes, so that an operator sees all of them at once.
 #[derive(Clone, Debug, Default)]
 pub struct Problems {
     found: Vec<Problem>,
     beyond: usize,
 }
 
-/// Why a configuration is refused: at least one [`Problem`], in the order of the file.
+/// Why a configuration is refused: one or more [`Problem`]s, in the order of the file.
 ///
 /// `Display` prints a line for each, as compilers do: `atoll.yaml:7:3: message`.
 #[derive(Clone, Debug)]
@@ -38,8 +38,8 @@ pub struct ConfigErrors {
 // === impl Problem ===
 
 impl Problem {
-    /// A mistake at a place of the file, or one of the file as a whole. Control characters are escaped and long
-    /// messages cut: both may come from the file and end on a terminal.
+    /// A mistake at a place of the file, or one of the file as a whole. Control characters are escaped, and long
+    /// messages are cut, because the text may come from the file and go to a terminal.
     pub fn new(place: Option<Place>, message: impl fmt::Display) -> Self {
         let message = message.to_string();
         let mut shown = String::with_capacity(message.len().min(MAX_MESSAGE));
@@ -57,12 +57,12 @@ impl Problem {
         Self { place, message: shown }
     }
 
-    /// Where it is, if it is at one place.
+    /// Its place, if it has one.
     pub fn place(&self) -> Option<Place> {
         self.place
     }
 
-    /// What is wrong, without the place.
+    /// The message, without the place.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -81,7 +81,7 @@ impl Problems {
         self.push(Problem::new(None, message));
     }
 
-    /// Takes the value of a check, or reports its error at `value`: parse and go on.
+    /// Returns the result of a check, or reports its error at `value`.
     pub fn take<T, U, E: fmt::Display>(&mut self, value: &Located<T>, outcome: Result<U, E>) -> Option<U> {
         outcome.map_err(|error| self.at(value, error)).ok()
     }
@@ -91,9 +91,9 @@ impl Problems {
         self.found.is_empty()
     }
 
-    /// Ends the collection: the errors of the file `origin`.
+    /// Ends the collection, and returns the errors of the file `origin`.
     pub fn into_errors(mut self, origin: &Path) -> ConfigErrors {
-        // Mistakes without a place come last: they are often explained by the others.
+        // Mistakes without a place come last, because the others often explain them.
         self.found.sort_by_key(|problem| (problem.place.is_none(), problem.place));
         ConfigErrors { origin: origin.to_owned(), problems: self }
     }

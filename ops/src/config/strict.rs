@@ -1,11 +1,11 @@
-//! Reading a document so that no key is passed over in silence.
+//! Reads a document so that no unknown key is ignored.
 //!
-//! [`Strict`] stands between a `Deserialize` implementation and the YAML library. It sees which keys a struct knows
-//! (serde tells), notes every other key with its place, and goes on; so all of them are reported, where
-//! `deny_unknown_fields` would stop at the first. It also joins [`FilePath`](super::FilePath)s to a directory.
+//! [`Strict`] is between a `Deserialize` implementation and the YAML library. Serde tells it which keys a struct knows.
+//! It records every other key with its place and continues, so all of them are reported. `deny_unknown_fields` would
+//! stop at the first. It also joins [`FilePath`](super::FilePath)s to a directory.
 //!
-//! Maps without fixed keys are passed on unseen. So are structs that serde buffers (inside untagged and internally
-//! tagged enums, or next to `flatten`): those need `deny_unknown_fields`, and get it without a line.
+//! Maps without fixed keys are not checked. Neither are structs that serde buffers (inside untagged and internally
+//! tagged enums, or next to `flatten`): those need `deny_unknown_fields`, which reports no line.
 
 mod access;
 mod key;
@@ -24,13 +24,13 @@ use visitor::Watch;
 /// Keys of a document that belong to no type: `parse` has read them already.
 const HEADER: [&str; 2] = ["apiVersion", "kind"];
 
-/// What a reading shares on all levels.
+/// What all levels of a document share.
 struct Reading<'a> {
     directory: &'a Path,
     problems: RefCell<&'a mut Problems>,
 }
 
-/// A deserializer that hands out its contents through [`Watch`].
+/// A deserializer that passes its contents through [`Watch`].
 struct Strict<'a, D> {
     inner: D,
     reading: &'a Reading<'a>,
@@ -45,7 +45,7 @@ struct Keys {
     root: bool,
 }
 
-/// Reads `T`. Keys that it does not know are added to `problems`; the error is what makes reading impossible.
+/// Reads `T`, and adds unknown keys to `problems`. Fails if `T` cannot be read.
 pub(super) fn read<'de, T: Deserialize<'de>>(
     text: &'de Text,
     directory: &Path,

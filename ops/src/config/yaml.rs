@@ -1,12 +1,12 @@
-//! How the YAML library is asked, and its errors in our words.
+//! Calls the YAML library and translates its errors.
 
 use serde_saphyr::{Error, MessageFormatter, Options, UserMessageFormatter};
 
 use super::location::Place;
 use super::problem::Problem;
 
-/// Limits for a file of at most [`MAX_BYTES`](super::MAX_BYTES). Anchors and aliases are welcome in small numbers; their
-/// expansion counts, so that a short file cannot become a large one.
+/// Limits for a file of at most [`MAX_BYTES`](super::MAX_BYTES). Anchors and aliases are allowed in small numbers.
+/// Their expansion counts, so that a short file cannot become a large one.
 pub(super) fn options() -> Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -19,16 +19,16 @@ pub(super) fn options() -> Options {
         alias_limits: serde_saphyr::alias_limits! {
             max_total_replayed_events: 100_000,
         },
-        // Errors are printed by line; a cropped copy of the file could carry a secret into a log.
+        // Errors name lines only: a copy of a part of the file could put a secret into a log.
         with_snippet: false,
-        // YAML 1.1 reads `no` as false, which nobody means.
+        // YAML 1.1 reads `no` as false, which surprises users.
         strict_booleans: true,
-        // A tag (`!include`, `!env`) asks for something that would not be done.
+        // A tag (`!include`, `!env`) requests something that is not supported.
         reject_unsupported_tags: true,
     }
 }
 
-/// The library's error, with its place taken out of the text.
+/// The library's error, with its place removed from the text.
 pub(super) fn problem(error: &Error) -> Problem {
     let error = error.without_snippet();
     let place = error.location().and_then(Place::of);

@@ -1,9 +1,9 @@
-//! Which tasks are running, by name: what a drain that was given up tells the operator.
+//! Which tasks are running, by name. A drain that was given up reports them to the operator.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Counts per name. Names are literals, so this is as small as the program is.
+/// Counts per name. Names are literals, so their number is limited.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Running {
     counts: Arc<Mutex<BTreeMap<&'static str, usize>>>,
@@ -30,7 +30,7 @@ impl Running {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, usize>> {
-        // No code that can panic runs under this lock, so a poisoned map is a whole one.
+        // No code that can panic runs under this lock, so a poisoned map is consistent.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

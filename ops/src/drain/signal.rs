@@ -14,14 +14,14 @@ pub enum Signal {
     Interrupt,
 }
 
-/// Both signals, from now on. While this exists, and after, neither ends the process by itself.
+/// Receives both signals from now on. From then on, neither ends the process by itself, even after this is dropped.
 #[derive(Debug)]
 pub struct Signals {
     terminate: unix::Signal,
     interrupt: unix::Signal,
 }
 
-/// Waits for the first `SIGTERM` or `SIGINT` after this call. For a program that also heeds a second one, keep a
+/// Waits for the first `SIGTERM` or `SIGINT` after this call. If a program also handles a second signal, keep a
 /// [`Signals`].
 ///
 /// # Errors
@@ -33,7 +33,7 @@ pub async fn signal() -> io::Result<Signal> {
 // === impl Signals ===
 
 impl Signals {
-    /// Starts listening. Call it first thing, so that an early Ctrl-C is not lost.
+    /// Starts listening. Call it first, so that an early Ctrl-C is not lost.
     ///
     /// # Errors
     /// The operating system refuses the handler.
@@ -49,7 +49,7 @@ impl Signals {
         tokio::select! {
             Some(()) = self.terminate.recv() => Signal::Terminate,
             Some(()) = self.interrupt.recv() => Signal::Interrupt,
-            // Only when the runtime's signal driver is gone, that is while the runtime is being dropped.
+            // Only while the runtime is being dropped, because its signal driver is gone then.
             else => std::future::pending().await,
         }
     }

@@ -1,4 +1,4 @@
-//! The one task that reads watched files again.
+//! The task that reads watched files again.
 
 use std::error::Error as StdError;
 use std::path::PathBuf;
@@ -12,17 +12,17 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::source::{LoadError, Look, Parsed, Source, join};
 use super::watched::Watched;
 
-/// Knows all watched files of a process. Clones share them; files can be added at any time and are forgotten when
-/// nobody holds their [`Watched`] any more.
+/// All watched files of a process. Clones share them. Files can be added at any time, and are removed when nobody holds
+/// their [`Watched`] any more.
 #[derive(Clone)]
 pub struct Reloader(Arc<Shared>);
 
-/// What happened since start.
+/// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// New values in force, not counting the first.
     pub reloaded: u64,
-    /// Changes that were refused, the old value staying in force.
+    /// Changes that were refused: the old value stays in force.
     pub failed: u64,
 }
 
@@ -36,8 +36,7 @@ struct Shared {
 // === impl Reloader ===
 
 impl Reloader {
-    /// How often files are read again if the operator says nothing. The kubelet takes up to a minute to renew a mounted
-    /// Secret, so this adds little.
+    /// The default period. The kubelet takes up to a minute to renew a mounted Secret, so this adds little.
     pub const DEFAULT_PERIOD: Duration = Duration::from_secs(5);
 
     /// Reads files again every `period`, once [`Reloader::run`] runs.
@@ -93,8 +92,7 @@ impl Reloader {
         }
     }
 
-    /// Reads files again every period and on SIGHUP, for as long as it is polled. Run it once, beside everything else;
-    /// it is safe to drop at any time.
+    /// Reads files again every period and on SIGHUP, as long as it is polled. Run it once. You can drop it at any time.
     pub async fn run(&self) {
         let mut hangup = signal(SignalKind::hangup())
             .inspect_err(|error| tracing::warn!(%error, "cannot listen for SIGHUP; files are read again by time only"))
@@ -107,7 +105,7 @@ impl Reloader {
                 () = received(&mut hangup) => {}
             }
             let reloader = self.clone();
-            // Joined at once, so nothing outlives the drain; a file system that hangs must not stop the runtime.
+            // Joined at once, so that nothing outlives the drain. A file system that hangs must not stop the runtime.
             if tokio::task::spawn_blocking(move || reloader.reload()).await.is_err() {
                 tracing::error!("a parser of a watched file panicked, the old content stays in force");
             }

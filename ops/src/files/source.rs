@@ -1,4 +1,4 @@
-//! Reading files, and knowing whether they are what they were.
+//! Reads files, and detects changes.
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use super::watched::{Publisher, Watched};
 /// Larger files are refused: 4 MiB, four times what a Secret can hold.
 pub const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The files cannot be read or do not mean anything.
+/// The files cannot be read or parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file system refused.
@@ -31,32 +31,32 @@ pub enum LoadError {
         /// Which file.
         path: PathBuf,
     },
-    /// The content is not what it should be.
+    /// The content is invalid.
     #[error("{} cannot be used", join(paths))]
     Parse {
         /// The files that were parsed together.
         paths: Vec<PathBuf>,
-        /// What the parser said.
+        /// The parser's error.
         source: Box<dyn StdError + Send + Sync>,
     },
 }
 
-/// What became of looking at a source once more.
+/// The result of reading a source again.
 #[derive(Debug)]
 pub(super) enum Look {
-    /// The files are as they were, good or bad.
+    /// The files have not changed, whether they are valid or not.
     Same,
     /// A new value is in force.
     Reloaded,
-    /// The files changed for the worse: the old value stays. Reported once per change.
+    /// The changed files are invalid: the old value stays in force. Reported once per change.
     Failed(LoadError),
 }
 
-/// Files with a parser and a reader, whatever the parser makes.
+/// Files with a parser and a user, for any type of value.
 pub(super) trait Source: Send + Sync {
     /// Reads the files again. Blocks on the file system.
     fn look(&self) -> Look;
-    /// Whether anybody still holds the value.
+    /// Whether anyone still holds the value.
     fn is_wanted(&self) -> bool;
     /// The files, for messages.
     fn paths(&self) -> &[PathBuf];
@@ -70,7 +70,7 @@ pub(super) struct Parsed<T, P, const N: usize> {
     seen: Mutex<Seen>,
 }
 
-/// What the last look found; two equal looks need no parsing.
+/// The result of the last read. If it has not changed, the files are not parsed again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Seen {
     Content([u8; 32]),
@@ -101,7 +101,7 @@ where
     E: Into<Box<dyn StdError + Send + Sync>>,
 {
     fn look(&self) -> Look {
-        // Held while reading, so that two looks at once (a poll and SIGHUP) cannot publish in the wrong order.
+        // Held while reading, so that two concurrent reads (a poll and SIGHUP) cannot publish in the wrong order.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let (now, contents) = match read(&self.paths) {
             Ok((contents, digest)) => (Seen::Content(digest), Ok(contents)),
@@ -139,7 +139,7 @@ fn read<const N: usize>(paths: &[PathBuf; N]) -> Result<([Vec<u8>; N], [u8; 32])
         if length > MAX_FILE_BYTES {
             return Err(LoadError::TooLarge { path: path.clone() });
         }
-        // The length keeps a byte that wanders from one file to the next from going unnoticed.
+        // The length reveals a byte that has moved from one file to the next.
         digest.update(length.to_le_bytes());
         digest.update(&content);
     }

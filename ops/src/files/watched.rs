@@ -1,4 +1,4 @@
-//! A value that may be exchanged while it is used.
+//! A value that may be replaced while it is used.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Weak};
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-/// The newest good value that was read from some files. Cheap to clone; all clones see the same value.
+/// The newest valid value that was read from some files. Cheap to clone; all clones see the same value.
 pub struct Watched<T>(Arc<Slot<T>>);
 
-/// Tells when a [`Watched`] value was exchanged.
+/// Reports when a [`Watched`] value was replaced.
 #[derive(Clone, Debug)]
 pub struct Changes(watch::Receiver<u64>);
 
@@ -24,7 +24,7 @@ struct Slot<T> {
 // === impl Watched ===
 
 impl<T> Watched<T> {
-    /// A value that never changes: given inline instead of in a file, or made at start.
+    /// A value that never changes: given inline instead of in a file, or created at start.
     pub fn fixed(value: T) -> Self {
         Self::shared(Arc::new(value))
     }
@@ -34,13 +34,12 @@ impl<T> Watched<T> {
         Self(Arc::new(Slot { value: ArcSwap::new(value), generation: watch::Sender::new(0) }))
     }
 
-    /// The newest value. It stays valid for as long as it is held; take it once per task, not once per use, where
-    /// two uses must agree.
+    /// The newest value. It stays valid as long as it is held. If two uses must agree, take it once for both.
     pub fn borrow(&self) -> Arc<T> {
         self.0.value.load_full()
     }
 
-    /// Tells about exchanges that happen from now on.
+    /// Reports replacements from now on.
     pub fn changes(&self) -> Changes {
         Changes(self.0.generation.subscribe())
     }
@@ -66,8 +65,8 @@ impl<T> fmt::Debug for Watched<T> {
 // === impl Changes ===
 
 impl Changes {
-    /// Waits until the value was exchanged since the last call (several exchanges count once). `false` once nobody
-    /// holds the [`Watched`] any more.
+    /// Waits until the value has been replaced since the last call (several replacements count once). `false` once
+    /// nobody holds the [`Watched`] any more.
     pub async fn changed(&mut self) -> bool {
         self.0.changed().await.is_ok()
     }
@@ -81,7 +80,7 @@ impl<T> Publisher<T> {
         self.0.strong_count() > 0
     }
 
-    /// Exchanges the value.
+    /// Replaces the value.
     pub(super) fn publish(&self, value: T) {
         if let Some(slot) = self.0.upgrade() {
             slot.value.store(Arc::new(value));

@@ -1,4 +1,4 @@
-//! Putting files in place in one step, so that nobody ever reads half of one.
+//! Writes files atomically, so that nobody reads a partial one.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -6,12 +6,12 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// What to do if the file is there.
+/// What to do if the file exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// Leave it and fail: a certificate authority that is overwritten locks everybody out.
+    /// Leave it and fail: overwriting a certificate authority locks everybody out.
     Refuse,
-    /// Exchange it.
+    /// Replace it.
     Replace,
 }
 
@@ -24,10 +24,10 @@ pub enum Secrecy {
     Secret,
 }
 
-/// The file was not written; what was there before is untouched.
+/// The file was not written. An existing file is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// [`Existing::Refuse`] and there is one.
+    /// The file exists, and [`Existing::Refuse`] was given.
     #[error("{} exists already", .0.display())]
     Exists(PathBuf),
     /// The file system refused.
@@ -40,8 +40,8 @@ pub enum WriteError {
     },
 }
 
-/// Writes a file: its bytes reach the disk under a temporary name beside it, then it appears (or takes the place of the
-/// old one) under its own. Directories on the way are made.
+/// Writes a file: writes the bytes to the disk under a temporary name in the same directory, then gives the file its
+/// name, or replaces the old one. Creates missing directories.
 pub fn write(path: &Path, bytes: &[u8], secrecy: Secrecy, existing: Existing) -> Result<(), WriteError> {
     publish(path, bytes, secrecy, existing).map_err(|source| {
         if source.kind() == io::ErrorKind::AlreadyExists && existing == Existing::Refuse {
@@ -63,12 +63,11 @@ fn publish(path: &Path, bytes: &[u8], secrecy: Secrecy, existing: Existing) -> i
 
     let result = create(&temporary, bytes, secrecy).and_then(|()| match existing {
         Existing::Replace => fs::rename(&temporary, path),
-        // Unlike a rename, a link never takes the place of an existing file, so there is no moment between looking
-        // and writing.
+        // Unlike a rename, a link never replaces an existing file, so there is no race between checking and writing.
         Existing::Refuse => fs::hard_link(&temporary, path).and_then(|()| fs::remove_file(&temporary)),
     });
     if result.is_err() {
-        // The first error is the one that matters, and the file may not even be there.
+        // The first error matters, and the file may not exist.
         let _ = fs::remove_file(&temporary);
     }
     result?;

@@ -22,7 +22,7 @@ pub(super) struct Seq<'a, A> {
     pub(super) reading: &'a Reading<'a>,
 }
 
-/// A map; with `keys` it is a struct, and keys outside of them are noted and left out.
+/// A map. With `keys`, it is a struct, and other keys are recorded and skipped.
 pub(super) struct Map<'a, A> {
     pub(super) inner: A,
     pub(super) reading: &'a Reading<'a>,

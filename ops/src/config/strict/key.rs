@@ -23,8 +23,8 @@ impl<'de> Deserialize<'de> for Key {
 
 /// Makes a bare string look like a newtype around it.
 ///
-/// A located value is asked for as a newtype. Keys of the file answer as one; keys of the structs that the YAML library
-/// makes up (the line and column of a located value) are bare strings, which serde passes on as strings.
+/// Serde requests a located value as a newtype. Keys of the file are newtypes. Keys of the structs that the YAML
+/// library creates (the line and column of a located value) are bare strings.
 struct Lift<T>(T);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for Lift<D> {

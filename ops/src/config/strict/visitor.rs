@@ -1,4 +1,4 @@
-//! The visitor that wraps whatever holds further values.
+//! The visitor that wraps values which contain other values.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::de::{Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
 use super::access::{Enum, Map, Seq};
 use super::{Keys, Reading, Strict};
 
-/// Passes scalars on and wraps containers.
+/// Forwards scalars and wraps containers.
 pub(super) struct Watch<'a, V> {
     pub(super) visitor: V,
     pub(super) reading: &'a Reading<'a>,
