@@ -1,11 +1,13 @@
-//! Whether the [workers](crate::workers) still run what they are given.
+//! Checks that the [workers](crate::workers) still run their tasks.
 //!
-//! A worker that hangs takes every connection on it along, while the main runtime still answers probes. So a [`Heartbeat`]
-//! gives each worker an empty task every second, and [`Heartbeat::check`] fails if one of them has not run its task for 30 s.
+//! If a worker hangs, so do all connections on it, while the main runtime still answers probes. So a [`Heartbeat`]
+//! gives each worker an empty task every second, and [`Heartbeat::check`] fails if one of them has not run its task for
+//! 30 s.
 //!
-//! A debugger, a `SIGSTOP`, or the suspension of a virtual machine pauses the whole process. Clocks may go on meanwhile. So
-//! the silence of a worker is the number of seconds in which *the heartbeat itself* ran, and not the difference of two
-//! times: after a pause of any length, it has grown by two seconds at most, and the next task that the worker runs ends it.
+//! A debugger, a `SIGSTOP`, or the suspension of a virtual machine pauses the whole process. Clocks may continue
+//! meanwhile. So the silence of a worker is the number of seconds in which *the heartbeat itself* ran, and not the
+//! difference of two times. After a pause of any length, the silence has grown by two seconds at most, and the next
+//! task that the worker runs ends it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,10 +64,10 @@ impl Heartbeat {
         self.longest().filter(|longest| longest.seconds >= SILENT.as_secs()).map_or(Ok(()), Err)
     }
 
-    /// Gives each worker a task per period, until `tasks` are cancelled. Belongs on another runtime.
+    /// Gives each worker a task per period, until `tasks` are cancelled. Run it on another runtime.
     pub async fn run(self, tasks: Tasks) {
         let mut ticks = interval(PERIOD);
-        // Ticks that were missed in a pause are not made up for.
+        // Ticks that were missed in a pause are skipped.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last = Instant::now();
         let cancelled = tasks.cancelled();

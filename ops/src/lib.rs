@@ -1,14 +1,15 @@
 //! The operational parts of both binaries: configuration, logs, metrics, probes, listening and draining, certificates and
 //! TLS.
 //!
-//! What is *not* here: anything about Kubernetes, the tunnel, or which cluster is where. A module here would fit into
-//! any server; the binaries give it its contents.
+//! What is *not* here: anything about Kubernetes, the tunnel or clusters. Every module here could be used in any
+//! server.
 //!
 //! In the order in which a `main` needs them: [`config`] reads the file ([`secret`] for what must not be shown), [`log`]
-//! starts logging, [`metrics`] makes the registry, [`listen`] binds, [`probes`] answers `/livez`, `/readyz` and
+//! starts logging, [`metrics`] creates the registry, [`listen`] binds, [`probes`] answers `/livez`, `/readyz` and
 //! `/metrics`, [`drain`] runs every task and ends them, and [`workers`] are the threads that serve requests, which
-//! [`heartbeat`] watches. Beside them: [`files`] follows files that change, [`pki`] issues certificates, [`tls`] builds every
-//! rustls configuration, [`machine`] says how much memory there is, [`columns`] and [`date`] write for people.
+//! [`heartbeat`] watches. Beside them: [`files`] reloads files that change, [`pki`] issues certificates, [`tls`] builds
+//! every rustls configuration, [`machine`] reports how much memory there is, and [`columns`] and [`date`] format text
+//! for people.
 
 pub mod columns;
 pub mod config;

@@ -1,7 +1,7 @@
-//! Listening for TCP connections so that a flood, or a lack of file descriptors, is survived.
+//! Listens for TCP connections, and survives a flood of them or a lack of file descriptors.
 //!
-//! [`Listener::bind`] takes a [`ListenAddr`] as a configuration writes it; [`Listener::run`] spawns a task per
-//! connection until its scope is cancelled. What is *not* here: TLS and HTTP, which begin at the [`Connection`].
+//! [`Listener::bind`] takes a [`ListenAddr`] of a configuration. [`Listener::run`] spawns a task per connection until
+//! its scope is cancelled. What is *not* here: TLS and HTTP, which begin at the [`Connection`].
 //!
 //! Reading order: `addr`, `accept` (one connection), then `run` here (all of them).
 
@@ -25,12 +25,12 @@ pub use accept::Accept;
 use accept::Backoff;
 pub use addr::{InvalidListenAddr, ListenAddr};
 
-/// How many connections the kernel completes before we accept them; it cuts this to `net.core.somaxconn`.
+/// How many connections the kernel completes before we accept them. It limits this to `net.core.somaxconn`.
 const BACKLOG: u32 = 1024;
 
-/// TCP keep-alive: the idle time before the first probe, and the time between probes. The connection of a client that
-/// vanished must end at some time, for example if a NAT forgot it. kube-apiserver probes every three minutes
-/// (`defaultKeepAlivePeriod` in apiserver's `server/secure_serving.go`).
+/// TCP keep-alive: the idle time before the first probe, and the time between probes. If a client has vanished, for
+/// example because a NAT dropped its state, its connection must end at some time. kube-apiserver probes every three
+/// minutes (`defaultKeepAlivePeriod` in apiserver's `server/secure_serving.go`).
 const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(20));
 
 /// A bound TCP socket and the number of connections it may have.
@@ -41,14 +41,14 @@ pub struct Listener<L = TcpListener> {
     slots: Arc<Semaphore>,
 }
 
-/// An accepted connection. It holds one of the listener's slots until the last part of it is dropped.
+/// An accepted connection. It occupies one of the listener's slots until its last part is dropped.
 #[derive(Debug)]
 pub struct Connection<S = TcpStream> {
-    /// The bytes.
+    /// The stream.
     pub stream: S,
     /// The other end.
     pub client: ClientAddr,
-    /// The slot: keep it as long as the connection lives, wherever the stream goes.
+    /// The slot. Keep it as long as the connection lives, even if the stream moves elsewhere.
     pub slot: Slot,
 }
 
@@ -56,7 +56,7 @@ pub struct Connection<S = TcpStream> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClientAddr(pub SocketAddr);
 
-/// One of the connections that a listener may have; dropping it makes room for another.
+/// One of the connections that a listener may have. Dropping it makes room for another.
 #[derive(Debug)]
 pub struct Slot {
     _permit: OwnedSemaphorePermit,
@@ -95,7 +95,7 @@ impl Listener {
         Err(failed(last))
     }
 
-    /// Registers the socket with the runtime of the caller, which has to run it then.
+    /// Registers the socket with the caller's runtime, which must then run it.
     ///
     /// # Errors
     /// The runtime has no more room for sockets.
@@ -105,8 +105,8 @@ impl Listener {
     }
 }
 
-/// Registers a connection with the runtime of the caller. A socket wakes the thread of the runtime that it is registered
-/// with, so a task of another runtime would wait for two threads.
+/// Registers a connection with the caller's runtime. A socket wakes the thread of the runtime with which it is
+/// registered, so a task of another runtime would wait for two threads.
 ///
 /// # Errors
 /// The runtime has no more room for sockets.
@@ -115,7 +115,7 @@ pub fn adopt(stream: TcpStream) -> io::Result<TcpStream> {
 }
 
 impl<L: Accept> Listener<L> {
-    /// A listener over something else that accepts, such as in-memory streams; `local` is what it calls its address.
+    /// A listener over something else that accepts, such as in-memory streams. `local` is the address that it reports.
     pub fn new(socket: L, local: SocketAddr, limit: NonZeroUsize) -> Self {
         Self { socket, local, slots: Arc::new(Semaphore::new(limit.get().min(Semaphore::MAX_PERMITS))) }
     }
@@ -126,10 +126,10 @@ impl<L: Accept> Listener<L> {
     }
 
     /// Accepts until `tasks` are cancelled, and runs `serve` for each connection as a task of `tasks` named `name`,
-    /// in a span that says where the client is. Then the socket is closed; connections that run go on.
+    /// in a span with the client's address. Then the socket is closed. Open connections continue.
     ///
-    /// Never fails: a connection that died in the backlog is passed over, and when the process or the machine is out
-    /// of file descriptors or memory, accepting pauses (5 ms, doubling to 1 s) and is tried again.
+    /// Never fails. It skips a connection that died in the backlog. If the process or the machine has no more file
+    /// descriptors or memory, it pauses (5 ms, doubling to 1 s) and tries again.
     pub async fn run<F>(self, tasks: Tasks, name: &'static str, serve: impl Fn(Connection<L::Stream>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -150,8 +150,8 @@ impl<L: Accept> Listener<L> {
         }
     }
 
-    /// The next connection. The slot is taken first: what we could not serve stays in the backlog, where the client
-    /// sees a slow server instead of a broken one.
+    /// The next connection. The slot is taken first, so that a connection that we cannot serve yet stays in the
+    /// backlog. Its client sees a slow server instead of a broken one.
     async fn accept(&self, backoff: &mut Backoff) -> Connection<L::Stream> {
         let permit = self.slots.clone().acquire_owned().await.expect("nothing closes this semaphore");
         let (stream, client) = loop {

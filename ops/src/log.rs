@@ -1,10 +1,10 @@
-//! Log lines: to standard error, as text for people or as JSON for machines.
+//! Writes log lines to standard error, as text for people or as JSON for machines.
 //!
-//! Lines of the access log are gathered for a moment, so that a request costs no system call: hold the [`Logging`] that
+//! Lines of the access log are buffered for a moment, so that a request costs no system call. Hold the [`Logging`] that
 //! [`init`] returns until the process ends.
 //!
-//! Standard output belongs to what a command prints for its caller. What is *not* here: the content of the access log (it
-//! is made of ordinary events of the binaries) and any export of traces.
+//! Standard output is for the output of commands. What is *not* here: the content of the access log (it is made of
+//! ordinary events of the binaries) and any export of traces.
 
 mod access;
 mod lines;
@@ -57,7 +57,7 @@ pub enum Color {
     Never,
 }
 
-/// The text names no value of a log setting.
+/// The text is not a value of this log setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected one of {expected}")]
 pub struct UnknownSetting {
@@ -68,7 +68,7 @@ pub struct UnknownSetting {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InitError {
-    /// The filter, or the variable that stands in for it, cannot be read.
+    /// The filter, or the variable that replaces it, cannot be parsed.
     #[error("log filter {filter:?} cannot be read")]
     Filter {
         /// The filter as it was given.
@@ -76,17 +76,17 @@ pub enum InitError {
         /// What is wrong with it.
         source: ParseError,
     },
-    /// [`FILTER_VARIABLE`] is set to something that is not text.
+    /// The value of [`FILTER_VARIABLE`] is not text.
     #[error("{FILTER_VARIABLE} is not UTF-8 text")]
     Variable,
-    /// Something in this process has started logging before.
+    /// Logging in this process has already started.
     #[error("logging was started twice")]
     Twice(#[source] TryInitError),
 }
 
 /// An error with its causes, in one line: `outer: inner: innermost`.
 ///
-/// Our errors print their own level only, so this is how they are logged.
+/// Our errors print only their own level, so they are logged in this form.
 pub struct Chain<'a>(&'a (dyn Error + 'a));
 
 /// Starts logging for the whole process. `filter` has the syntax of `RUST_LOG` (`info,tunnel=debug`) and overrides it.
@@ -117,7 +117,7 @@ pub fn chain<'a>(error: &'a (dyn Error + 'a)) -> Chain<'a> {
     Chain(error)
 }
 
-/// A flag beats the variable, and a variable that is set to nothing counts as not set.
+/// A flag overrides the variable, and an empty variable counts as not set.
 fn parse_filter(flag: Option<&str>, variable: Option<&str>) -> Result<EnvFilter, InitError> {
     let filter = flag.or(variable.filter(|text| !text.trim().is_empty())).unwrap_or(DEFAULT_FILTER);
     EnvFilter::try_new(filter).map_err(|source| InitError::Filter { filter: filter.to_owned(), source })

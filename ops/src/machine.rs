@@ -23,13 +23,13 @@ pub fn memory() -> Option<u64> {
 /// unlimited.
 pub fn open_files() -> Option<u64> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Where this is refused, the old number holds.
+    // If this is refused, the old limit stays.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     getrlimit(Resource::Nofile).current
 }
 
 /// The files with the limits of this process's control group and its ancestors, from the content of `/proc/self/cgroup`.
-/// In a container, the own group is often the visible root.
+/// In a container, the process's own group is often the visible root.
 fn limit_files(own: &str) -> Vec<String> {
     let mut files = vec![format!("{CGROUPS}/memory.max"), format!("{CGROUPS}/memory/memory.limit_in_bytes")];
     let unified = own.lines().find_map(|line| line.strip_prefix("0::/"));

@@ -1,11 +1,12 @@
 //! Metrics in the Prometheus text format.
 //!
-//! A component makes its families once, in its constructor, from a [`Registry`]; what runs per request holds a handle
-//! ([`Counter`], [`Gauge`], [`Histogram`]) and never a name. Labels are types ([`label_set!`](crate::label_set)), and a
-//! family that would grow without bound folds what is too much into one series.
+//! A component creates its families once, in its constructor, from a [`Registry`]. Code that runs per request holds a
+//! handle ([`Counter`], [`Gauge`], [`Histogram`]) and never a name. Labels are types
+//! ([`label_set!`](crate::label_set)). A family has a maximum number of series, and counts all further ones in one
+//! series.
 //!
-//! What is *not* here: serving (`probes`), and which metrics there are. Nothing outside this module names the
-//! `prometheus` crate.
+//! What is *not* here: serving (`probes`), and the list of metrics. Nothing outside this module names the `prometheus`
+//! crate.
 //!
 //! Reading order: `value` (the handles), `label`, `family`, then the registry here.
 
@@ -34,7 +35,7 @@ pub const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25
 pub const BYTES: &[f64] =
     &[256.0, 1_024.0, 4_096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0, 67_108_864.0];
 
-/// What is running, for `atoll_build_info`.
+/// The running binary, for `atoll_build_info`.
 #[derive(Clone, Copy, Debug)]
 pub struct Build {
     /// The binary: `proxy-server`, `proxy-agent`.
@@ -50,7 +51,7 @@ pub struct Registry {
     descriptions: Arc<Mutex<Vec<Description>>>,
 }
 
-/// A metric as it was registered.
+/// A registered metric.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Description {
     /// The name.
@@ -65,8 +66,8 @@ pub struct Description {
 
 /// Names follow the Prometheus conventions: `atoll_` first, the unit, `_total` for counters.
 ///
-/// Every method that makes a metric panics when its name is not one or is in use: names are literals in constructors
-/// that run at start-up, so that is a slip which the first start shows, not a condition to handle.
+/// Every method that creates a metric panics if its name is invalid or in use. Names are literals in constructors that
+/// run at start-up, so the first start reveals such a mistake.
 impl Registry {
     /// A registry with `atoll_build_info` and, on Linux, the `process_*` metrics (CPU, memory, file descriptors).
     pub fn new(build: Build) -> Self {
@@ -133,7 +134,7 @@ impl Registry {
     /// All metrics as text of [`MEDIA_TYPE`].
     pub fn encode(&self) -> String {
         let mut text = String::new();
-        // The encoder writes family by family, so after an error the text is short and still well-formed.
+        // The encoder writes family by family, so after an error the text is incomplete but well-formed.
         if let Err(error) = TextEncoder::new().encode_utf8(&self.inner.gather(), &mut text) {
             tracing::error!(%error, "metrics are incomplete");
         }

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 
-/// Something that connections come from. The seam where tests put a socket that fails.
+/// A source of connections. Tests use a socket that fails.
 pub trait Accept: Send + Sync {
     /// What is accepted.
     type Stream: Send;
 
-    /// Waits for a connection. Dropping the future loses none.
+    /// Waits for a connection. Cancel-safe: dropping the future loses no connection.
     fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, SocketAddr)>> + Send;
 }
 
@@ -32,8 +32,8 @@ impl Accept for TcpListener {
 
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, client) = Self::accept(self).await?;
-        // Requests and frames are written whole; waiting for more (RFC 896) only adds latency. A socket that is
-        // already dead refuses, and whoever reads from it finds out.
+        // Requests and frames are written whole, so waiting for more data (RFC 896) only adds latency. This fails if
+        // the socket is already dead; whoever reads from it gets the error.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, %client, "cannot set TCP_NODELAY");
         }
@@ -53,7 +53,7 @@ impl Backoff {
     pub(super) async fn after(&mut self, error: &io::Error, listener: SocketAddr) {
         if of_one_connection(error) {
             tracing::debug!(%error, %listener, "a connection ended before it was accepted");
-            // Still a chance for others on this thread: a client that resets in a loop must not hold it.
+            // Other tasks on this thread get a turn: a client that resets in a loop must not block it.
             tokio::task::yield_now().await;
             return;
         }
@@ -68,8 +68,8 @@ impl Backoff {
     }
 }
 
-/// Errors of the connection that was next, which Linux hands to `accept` (accept(2), "Error handling"). The next one
-/// may be well; everything else is about this process or machine.
+/// Whether an error is that of the next connection, which Linux passes to `accept` (accept(2), "Error handling"). The
+/// connection after it may work. All other errors concern this process or machine.
 fn of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{
         ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable, Interrupted, NetworkDown,

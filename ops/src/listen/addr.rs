@@ -1,4 +1,4 @@
-//! An address to listen on, as a configuration writes it.
+//! An address to listen on, in the form of a configuration.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,8 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// `host:port`: `127.0.0.1:8090`, `[::1]:8090`, `0.0.0.0:8443`, `localhost:0`.
 ///
-/// The host must be written: an empty one means "every interface" elsewhere, which is too much to say by leaving
-/// something out.
+/// The host is required. In other programs, an empty host means "all interfaces", which should be explicit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListenAddr {
     host: Host,
@@ -22,7 +21,7 @@ enum Host {
     Name(Box<str>),
 }
 
-/// The text is no [`ListenAddr`].
+/// The text is not a [`ListenAddr`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an address to listen on, such as 127.0.0.1:8090 or [::1]:8090: {reason}")]
 pub struct InvalidListenAddr {
@@ -33,7 +32,8 @@ pub struct InvalidListenAddr {
 // === impl ListenAddr ===
 
 impl ListenAddr {
-    /// Only this machine can connect. For a name this is known of `localhost` only (RFC 6761 section 6.3).
+    /// Whether only this machine can connect. The only name for which this is known is `localhost` (RFC 6761 section
+    /// 6.3).
     pub fn is_loopback(&self) -> bool {
         match &self.host {
             Host::Ip(ip) => ip.to_canonical().is_loopback(),
@@ -41,7 +41,7 @@ impl ListenAddr {
         }
     }
 
-    /// The port; 0 asks for a free one.
+    /// The port; 0 requests a free one.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -186,7 +186,7 @@ mod tests {
     proptest! {
         #[test]
         fn printing_and_reading_are_inverse(addr in any::<SocketAddr>()) {
-            // A scope id names an interface of this machine; it is not part of what we read.
+            // A scope id names an interface of this machine. We do not parse it.
             let addr = ListenAddr::from(addr);
             prop_assert_eq!(addr.to_string().parse::<ListenAddr>(), Ok(addr));
         }

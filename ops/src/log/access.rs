@@ -1,11 +1,11 @@
 //! The lines of the access log, one for each request, so they must be cheap.
 //!
 //! The general formatters of `tracing_subscriber` write each field through several layers of `fmt`, and the JSON one parses
-//! the fields of each span again. [`AccessFormat`] writes the same bytes straight into the buffer of the line. Whatever is
-//! rare (texts with characters to escape, values that are neither text nor numbers) goes through the general code. All
-//! events of other targets do so entirely.
+//! the fields of each span again. [`AccessFormat`] writes the same bytes straight into the buffer of the line. Rare
+//! content (text with characters to escape, values that are neither text nor numbers) goes through the general
+//! formatter. So do all events of other targets.
 //!
-//! Reading order: [`AccessFormat`], then `text` and `json`, one form each.
+//! Reading order: [`AccessFormat`], then `text` and `json`, one for each format.
 
 mod json;
 mod text;
@@ -53,7 +53,7 @@ where
 {
     fn format_event(&self, ctx: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let meta = event.metadata();
-        // Colours are for people at a terminal, who read slower than any formatter writes.
+        // Colours are for people at a terminal, for whom any formatter is fast enough.
         if meta.target() != ACCESS || writer.has_ansi_escapes() {
             return self.general.format_event(ctx, writer, event);
         }

@@ -1,7 +1,7 @@
-//! Where lines are written: at once, but for those of the access log, which are gathered for a moment.
+//! Writes lines: at once, except those of the access log, which are buffered for a moment.
 //!
-//! A system call for each request costs more than the line itself. Everything else that is logged goes out at once, behind
-//! what was gathered: lines keep their order, and the last words of a process that crashes are not in a buffer.
+//! A system call for each request costs more than the line itself. All other lines are written at once, after the
+//! buffered ones. So lines keep their order, and the last lines of a process that crashes are not lost in a buffer.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::MakeWriter;
 /// The target of the access log's events, one for each request.
 pub const ACCESS: &str = "access";
 
-/// How long a line waits at most.
+/// The maximum time that a line waits.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The limit of waiting bytes. Above it, the logging thread writes them itself, which is slower but loses nothing.
@@ -35,7 +35,7 @@ struct Shared<W> {
 #[derive(Debug, Default)]
 struct Waiting {
     lines: Vec<u8>,
-    /// Nothing is gathered any more: the process ends.
+    /// Lines are no longer buffered: the process ends.
     ended: bool,
 }
 
@@ -46,14 +46,14 @@ pub(super) struct Line<'l, W> {
     gathered: bool,
 }
 
-/// Dropping it writes what is gathered; from then on, lines are written at once.
+/// Dropping it writes the buffered lines. From then on, lines are written at once.
 #[must_use = "lines that are gathered are written when this is dropped"]
 pub struct Logging(Option<Box<dyn Fn() + Send + Sync>>);
 
 // === impl Lines ===
 
 impl<W: Write + Send + 'static> Lines<W> {
-    /// Lines to `out`, and what ends the gathering.
+    /// Lines to `out`, and the guard that ends the buffering.
     pub(super) fn new(out: W) -> (Self, Logging) {
         let shared = Arc::new(Shared { out: Mutex::new(out), waiting: Mutex::default(), begun: Condvar::new() });
         let writer = Arc::clone(&shared);
@@ -95,7 +95,7 @@ impl<W: Write> Write for Line<'_, W> {
 // === impl Shared ===
 
 impl<W: Write> Shared<W> {
-    /// Writes what is gathered, again and again until the end.
+    /// Writes the buffered lines, repeatedly until the end.
     fn run(&self) {
         loop {
             let mut waiting = self.waiting();
@@ -107,7 +107,7 @@ impl<W: Write> Shared<W> {
             }
             drop(waiting);
             thread::sleep(PAUSE);
-            // A log that cannot be written has nobody to tell.
+            // If the log cannot be written, there is nowhere to report it.
             let _ = self.write(&[]);
         }
     }
@@ -125,7 +125,7 @@ impl<W: Write> Shared<W> {
         true
     }
 
-    /// Writes what is gathered, and `line` behind it.
+    /// Writes the buffered lines, and then `line`.
     fn write(&self, line: &[u8]) -> io::Result<()> {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let gathered = std::mem::take(&mut self.waiting().lines);

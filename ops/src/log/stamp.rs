@@ -9,15 +9,15 @@ use tracing_subscriber::fmt::time::FormatTime;
 
 use crate::date::Moment;
 
-/// Writes the time, in the form of `tracing_subscriber`'s own `SystemTime`, which tests take as the oracle.
+/// Writes the time, in the format of `tracing_subscriber`'s own `SystemTime`, which is the oracle of the tests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamp {
     clock: fn() -> SystemTime,
 }
 
 thread_local! {
-    /// The last second that was written, and its text without the `Z`. Under load, thousands of lines share a second, and
-    /// the date is the expensive part of it.
+    /// The last second that was written, and its text without the `Z`. Under load, thousands of lines share a second,
+    /// and the date is the expensive part of the text.
     static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
 }
 

@@ -10,7 +10,7 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, 
 use super::label::LabelSet;
 use super::value::{Counter, Gauge, Histogram};
 
-/// What every label of the series says that stands for all series beyond the limit.
+/// The value of all labels of the series that counts everything beyond the limit.
 pub(super) const OVERFLOW: &str = "overflow";
 
 /// A metric with labels. Clones are the same family.
@@ -21,12 +21,12 @@ pub struct Family<L, K: Kind> {
 struct Shared<L, K: Kind> {
     name: &'static str,
     vec: K::Vec,
-    /// Handles by typed labels: a look-up neither formats nor allocates.
+    /// Handles by typed labels, so that a look-up neither formats nor allocates.
     series: RwLock<HashMap<L, K>>,
     overflow: OnceLock<K>,
 }
 
-/// What kind of metric a family is made of: [`Counter`], [`Gauge`] or [`Histogram`].
+/// The kind of metric in a family: [`Counter`], [`Gauge`] or [`Histogram`].
 #[expect(private_bounds, reason = "sealed: the three kinds are what the text format knows")]
 pub trait Kind: Parts {}
 
@@ -35,7 +35,7 @@ pub(super) trait Parts: Clone + Send + Sync + 'static {
     /// The library's type for the whole family.
     type Vec: Collector + Clone + 'static;
 
-    /// The most series in a family. One takes about 200 bytes, and one of a histogram that much per bucket.
+    /// The maximum number of series in a family. One takes about 200 bytes; one of a histogram takes that per bucket.
     const LIMIT: usize;
 
     fn family(opts: Opts, labels: &[&str], buckets: &[f64]) -> Result<Self::Vec>;
@@ -56,10 +56,10 @@ impl<L: LabelSet, K: Kind> Family<L, K> {
         (family, vec)
     }
 
-    /// The series with these labels. Keep it where the labels do not change.
+    /// The series with these labels. Keep it if the labels do not change.
     ///
-    /// A family holds at most 10,000 series (1,000 of histograms). Beyond that, this is the series whose labels all
-    /// say `overflow`: the sum stays right, the memory bounded.
+    /// A family holds at most 10,000 series (1,000 of histograms). Beyond that, this is the series whose labels all are
+    /// `overflow`: the sum stays correct, and the memory limited.
     pub fn with(&self, labels: &L) -> K {
         if let Some(known) = self.read().get(labels) {
             return known.clone();
@@ -77,8 +77,8 @@ impl<L: LabelSet, K: Kind> Family<L, K> {
         made
     }
 
-    /// Takes a series out of what is exported, such as that of a cluster which is no more. Handles to it go on
-    /// counting, unseen.
+    /// Stops exporting a series, such as that of a removed cluster. Handles to it continue to count, but nobody sees
+    /// it.
     pub fn remove(&self, labels: &L) {
         if self.write().remove(labels).is_some()
             && let Err(error) = K::remove(&self.shared.vec, &labels.values())
@@ -103,7 +103,7 @@ impl<L: LabelSet, K: Kind> Family<L, K> {
         K::series(&self.shared.vec, values).expect("label_set! makes as many values as names")
     }
 
-    // Nothing that can panic leaves the map half changed, so a poisoned one is whole.
+    // Nothing that can panic leaves the map half changed, so a poisoned map is consistent.
 
     fn read(&self) -> RwLockReadGuard<'_, HashMap<L, K>> {
         let series = self.shared.series.read();
@@ -117,7 +117,7 @@ impl<L: LabelSet, K: Kind> Family<L, K> {
 }
 
 impl<L, K: Kind> Clone for Family<L, K> {
-    // Not derived: that would ask for `L: Clone`.
+    // Not derived: that would require `L: Clone`.
     fn clone(&self) -> Self {
         Self { shared: self.shared.clone() }
     }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 /// The value of one label.
 ///
-/// Implement it for enums, where the number of values is plain to see. The string types are for names that an operator
-/// chose (clusters, agents); never for what a client sends.
+/// Implement it for enums, whose number of values is known. The string types are for names that an operator chose
+/// (clusters, agents), and never for what a client sends.
 pub trait LabelValue: Clone + Eq + Hash + Send + Sync + 'static {
     /// The value as it is exported. Values that differ must have texts that differ.
     fn label(&self) -> &str;
 }
 
-/// All labels of one series. Written with [`label_set!`](crate::label_set), so that names and values cannot get out of
-/// step.
+/// All labels of one series. Define it with [`label_set!`](crate::label_set), so that names and values always
+/// correspond.
 pub trait LabelSet: Clone + Eq + Hash + Send + Sync + 'static {
     /// The names of the labels.
     const NAMES: &'static [&'static str];

@@ -1,4 +1,4 @@
-//! A gauge that is read when it is asked for.
+//! A gauge whose value is read when metrics are encoded.
 
 use prometheus::IntGauge;
 use prometheus::core::{Collector, Desc};

@@ -1,4 +1,4 @@
-//! Handles to single series. They are cheap to clone and count without a lock.
+//! Handles to single series. They are cheap to clone, and count without a lock.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub struct Gauge {
     pub(super) inner: IntGauge,
 }
 
-/// One up, until it is dropped.
+/// Increments a gauge until it is dropped.
 #[derive(Debug)]
 #[must_use = "the gauge goes down again when this is dropped"]
 pub struct GaugeGuard {
@@ -62,7 +62,7 @@ impl Gauge {
         self.inner.add(by);
     }
 
-    /// One up while the guard lives: for things that are counted while they last.
+    /// Increments the gauge while the guard lives.
     pub fn enter(&self) -> GaugeGuard {
         self.inner.inc();
         GaugeGuard { gauge: self.clone() }

@@ -48,7 +48,7 @@ where
     writer.write_str("}\n")
 }
 
-/// The span behind those around it.
+/// The span, after its parents.
 fn spans<S, N>(inner: &SpanRef<'_, S>, writer: &mut Writer<'_>) -> fmt::Result
 where
     S: Subscriber + for<'lookup> LookupSpan<'lookup>,
@@ -61,7 +61,7 @@ where
     span::<S, N>(inner, writer)
 }
 
-/// The fields of a span, which `JsonFields` has written as an object, and its name behind them.
+/// The fields of a span, which `JsonFields` has written as an object, followed by its name.
 fn span<S, N>(span: &SpanRef<'_, S>, writer: &mut Writer<'_>) -> fmt::Result
 where
     S: Subscriber + for<'lookup> LookupSpan<'lookup>,

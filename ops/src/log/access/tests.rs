@@ -9,7 +9,7 @@ use tracing_subscriber::registry::Registry;
 use super::super::tests::Paper;
 use super::*;
 
-/// The oracles: what wrote these lines before.
+/// The oracles: the general formatters.
 fn general_text() -> Format<Full, Stamp> {
     Format::default().with_timer(stamp())
 }

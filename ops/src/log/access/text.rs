@@ -38,7 +38,7 @@ where
     writer.write_char('\n')
 }
 
-/// The span behind those around it.
+/// The span, after its parents.
 fn spans<S, N>(span: &SpanRef<'_, S>, writer: &mut Writer<'_>) -> fmt::Result
 where
     S: Subscriber + for<'lookup> LookupSpan<'lookup>,
