@@ -1,12 +1,12 @@
 //! Certificate authorities and the certificates they issue: the serving CA that signs endpoint certificates, the agent
 //! CA, one client CA per virtual cluster.
 //!
-//! Everything made here is ECDSA P-256 with SHA-256, has a random serial number and is valid from five minutes ago, so
-//! that a peer with a slow clock takes it. What is *not* here: verifying peers and rustls configurations
-//! ([`crate::tls`]), where files go ([`crate::files`]), revocation (lifetimes are short instead).
+//! All certificates are ECDSA P-256 with SHA-256, have a random serial number, and are valid from five minutes ago, so
+//! that a peer with a slow clock accepts them. What is *not* here: verifying peers and rustls configurations
+//! ([`crate::tls`]), writing files ([`crate::files`]), and revocation (lifetimes are short instead).
 //!
-//! Reading order: [`Authority`], then `name` (subjects with several organisations), `der`, `pem`, `facts`
-//! (what files say, for people).
+//! Reading order: [`Authority`], then `name` (subjects with several organisations), `der`, `pem`, `facts` (the content
+//! of certificates, for people).
 
 mod authority;
 mod der;

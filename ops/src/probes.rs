@@ -1,14 +1,14 @@
-//! What probes and operators ask over HTTP/1.1: `/livez`, `/readyz`, `/metrics`, an index, and pages for debugging.
+//! The HTTP/1.1 pages for probes and operators: `/livez`, `/readyz`, `/metrics`, an index, and pages for debugging.
 //!
-//! [`Checks`] are named questions such as "does the tunnel answer"; [`Pages`] is the list of what one listener offers;
-//! [`serve`] answers. A binary makes two lists, one for the probes port, which anybody may reach, and one for the
-//! operator's port on the loopback.
+//! [`Checks`] are named checks, such as "does the tunnel answer". [`Pages`] is the list of pages of one listener, and
+//! [`serve`] serves it. A binary has two lists: one for the probes port, which anybody may reach, and one for the
+//! operator's port on loopback.
 //!
-//! Answers to probes look like those of kube-apiserver (`k8s.io/apiserver/pkg/server/healthz`), except that failing is
-//! 503 and not 500, and that the reason is told: it holds nothing that a client of the endpoint may not know.
+//! Responses to probes look like those of kube-apiserver (`k8s.io/apiserver/pkg/server/healthz`), with two differences.
+//! A failure is 503 and not 500, and the response contains the reason, which clients of the endpoint may know.
 //!
-//! What is *not* here: who may ask. Everything is `GET` or `HEAD` and changes nothing; requests with bodies, other
-//! methods and HTTP/2 are for the real listeners.
+//! What is *not* here: access control. All requests are `GET` or `HEAD` and change nothing. Requests with bodies, other
+//! methods and HTTP/2 are not supported.
 
 mod answer;
 mod check;

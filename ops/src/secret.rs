@@ -1,14 +1,14 @@
-//! Text that must not be shown.
+//! Secret text.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 
-/// A token, password or key: `Debug` and `Display` print `[redacted]`, and it cannot be serialized, so no log line,
+/// A token, password or key. `Debug` and `Display` print `[redacted]`, and it cannot be serialized, so no log line,
 /// status page or error can leak it by accident. Clones share the text.
 ///
-/// There is no `==` on purpose: comparing a secret with what a peer sent must take the same time wherever they differ.
+/// It deliberately has no `==`: a comparison with what a peer sent must take constant time.
 #[derive(Clone)]
 pub struct Secret(Arc<str>);
 
@@ -17,7 +17,7 @@ const SHOWN: &str = "[redacted]";
 // === impl Secret ===
 
 impl Secret {
-    /// The text itself. Each use of this is a place to look at in review.
+    /// The text itself. Review each use of this carefully.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -16,13 +16,13 @@ use super::name::{self, COMMON_NAME, Name, ORGANIZATION};
 use super::pem::{self, PemError, PemPair};
 use crate::secret::Secret;
 
-/// How far in the past certificates begin to be valid: machines at the edge have slow clocks.
+/// How far in the past certificates begin to be valid, because machines at the edge have slow clocks.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 
-/// No certificate lives longer: a hundred years. It keeps every date within what X.509 can write.
+/// The maximum lifetime of a certificate: a hundred years. So X.509 can represent every date.
 pub const MAX_LIFETIME: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// Signs certificates. Made by [`Authority::create`] or read from files; see [`crate::files`] for reloading it.
+/// Signs certificates. Created by [`Authority::create`] or read from files. See [`crate::files`] for reloading it.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     /// The issuing certificate's subject, byte for byte.
@@ -35,13 +35,13 @@ pub struct Authority {
     pem: PemPair,
 }
 
-/// The files do not make a certificate authority.
+/// The files are not those of a certificate authority.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
     /// Broken PEM.
     #[error(transparent)]
     Pem(#[from] PemError),
-    /// The key is of a kind or an encoding that cannot sign.
+    /// The type or encoding of the key is not supported.
     #[error("the private key cannot be used for signing")]
     Key(#[source] rcgen::Error),
     /// A certificate is not X.509.
@@ -61,16 +61,16 @@ pub enum IssueError {
     /// The lifetime is zero or above [`MAX_LIFETIME`].
     #[error("a certificate lives between one second and a hundred years")]
     Lifetime,
-    /// The authority's own certificate is over, so nobody would accept the new one.
+    /// The authority's own certificate has expired, so nobody would accept the new one.
     #[error("the authority's certificate has expired")]
     AuthorityExpired,
-    /// A server name that a certificate cannot hold, or none at all.
+    /// A server name that a certificate cannot contain, or no name at all.
     #[error("not names that a server certificate can hold")]
     Names,
     /// The cryptography failed (no randomness, a broken key).
     #[error("signing failed")]
     Signing(#[source] rcgen::Error),
-    /// The new key was refused by the TLS provider.
+    /// The TLS provider refused the new key.
     #[error("the TLS provider refuses the new key")]
     Provider(#[source] rustls::Error),
 }
@@ -84,7 +84,7 @@ struct Leaf {
 // === impl Authority ===
 
 impl Authority {
-    /// Makes a self-signed authority that may sign leaves but no further authorities (pathlen 0).
+    /// Creates a self-signed authority that may sign leaves, but no further authorities (pathlen 0).
     pub fn create(common_name: &str, lifetime: Duration) -> Result<Self, IssueError> {
         let now = SystemTime::now();
         let key = KeyPair::generate().map_err(IssueError::Signing)?;
@@ -99,8 +99,8 @@ impl Authority {
         Ok(Self::from_pair(pair).expect("what was just made is an authority"))
     }
 
-    /// Reads an authority from the contents of its two files. The certificate file may hold a chain: the certificate
-    /// that belongs to the key issues, and those that are not self-signed are sent along to clients.
+    /// Reads an authority from the contents of its two files. The certificate file may hold a chain. The certificate
+    /// that belongs to the key is the issuer. Those that are not self-signed are also sent to clients.
     pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, AuthorityError> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Self::from_pair(PemPair { certificate: text(certificates), key: Secret::from(text(key)) })
@@ -137,13 +137,13 @@ impl Authority {
             .map(|(der, _)| der.clone())
             .collect();
 
-        // rcgen's own reading of a CA certificate panics on some names; it needs nothing but the key identifier.
+        // rcgen's own parser of CA certificates panics on some names. rcgen needs only the key identifier.
         let mut params = CertificateParams::default();
         params.key_identifier_method = key_identifier.map_or(KeyIdMethod::Sha256, KeyIdMethod::PreSpecified);
         Ok(Self { issuer: Issuer::new(params, key), subject, has_key_identifier, intermediates, not_after, pem })
     }
 
-    /// The certificate file: what those who trust this authority need.
+    /// The certificate file, for those who trust this authority.
     pub fn certificate_pem(&self) -> &str {
         &self.pem.certificate
     }
@@ -153,12 +153,12 @@ impl Authority {
         &self.pem
     }
 
-    /// When the authority's own certificate ends; nothing it issues is valid longer.
+    /// When the authority's own certificate expires. No certificate that it issues is valid for longer.
     pub fn not_after(&self) -> SystemTime {
         self.not_after
     }
 
-    /// When a certificate that is issued at `now` for `lifetime` will end.
+    /// When a certificate that is issued at `now` for `lifetime` will expire.
     pub fn leaf_not_after(&self, now: SystemTime, lifetime: Duration) -> Result<SystemTime, IssueError> {
         if self.not_after <= now {
             return Err(IssueError::AuthorityExpired);
@@ -181,8 +181,8 @@ impl Authority {
         params.subject_alt_names = names.iter().map(alternative_name).collect::<Result<_, _>>()?;
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let first = names.first().ok_or(IssueError::Names)?.to_str();
-        // Clients look at the alternative names only; the common name is for people, and 64 characters is its limit
-        // (RFC 5280 appendix A.1, ub-common-name). An empty subject would make the alternative names critical.
+        // Clients check only the alternative names. The common name is for people, and has at most 64 characters (RFC
+        // 5280 appendix A.1, ub-common-name). An empty subject would make the alternative names critical.
         let common_name = if first.len() <= 64 { &*first } else { "atoll" };
         let leaf = self.sign(params, &Name::default().with(COMMON_NAME, common_name))?;
         let key = PrivatePkcs8KeyDer::from(leaf.key.serialize_der()).into();
@@ -191,8 +191,8 @@ impl Authority {
         Ok(CertifiedKey::new(chain.collect(), key))
     }
 
-    /// Issues a client certificate with a new key: to a Kubernetes API server `common_name` is the user and each of
-    /// `organizations` a group.
+    /// Issues a client certificate with a new key. For a Kubernetes API server, `common_name` is the user, and each of
+    /// `organizations` is a group.
     pub fn issue_client(
         &self,
         common_name: &str,
@@ -227,7 +227,7 @@ impl Authority {
         params.is_ca = IsCa::ExplicitNoCa;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.use_authority_key_identifier_extension = self.has_key_identifier;
-        // Only says to rcgen that the subject is not empty; the real one follows.
+        // Tells rcgen that the subject is not empty. The real subject is set below.
         params.distinguished_name.push(DnType::CommonName, "atoll");
         let certificate = params.signed_by(&key, &self.issuer).map_err(IssueError::Signing)?;
         let renamed = name::rename_and_sign(certificate.der(), &self.subject, &subject.to_der(), self.issuer.key())
@@ -249,7 +249,7 @@ fn expiry(now: SystemTime, lifetime: Duration) -> Result<SystemTime, IssueError>
     now.checked_add(lifetime).ok_or(IssueError::Lifetime)
 }
 
-/// What every certificate has: dates and a serial number.
+/// The parameters of every certificate: dates and a serial number.
 fn params(now: SystemTime, not_after: SystemTime) -> Result<CertificateParams, IssueError> {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
@@ -259,8 +259,8 @@ fn params(now: SystemTime, not_after: SystemTime) -> Result<CertificateParams, I
     Ok(params)
 }
 
-/// 126 random bits: RFC 5280 section 4.1.2.2 wants a positive number of at most 20 octets, and chance makes it unique
-/// without any memory of what was issued.
+/// 126 random bits. RFC 5280 section 4.1.2.2 requires a positive number of at most 20 octets. A random one is unique
+/// without a record of issued certificates.
 fn serial_number() -> Result<SerialNumber, IssueError> {
     let mut bytes = [0; 16];
     rustls::crypto::aws_lc_rs::default_provider()

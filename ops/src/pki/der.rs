@@ -1,6 +1,6 @@
-//! Just enough DER (X.690) to take apart and put together the outer fields of a certificate this process made itself.
+//! The part of DER (X.690) that is needed to replace the outer fields of a certificate which this process created.
 //!
-//! Certificates of peers are never read with this: that is `x509-parser`'s and webpki's work.
+//! It never parses certificates of peers: `x509-parser` and webpki do.
 
 /// `BIT STRING`.
 pub(super) const BIT_STRING: u8 = 0x03;

@@ -1,4 +1,4 @@
-//! What certificates say of themselves, for people: nothing is decided by it, and nothing here is verified.
+//! The content of certificates, for people. Nothing here is verified or used for decisions.
 
 use std::time::SystemTime;
 
@@ -11,19 +11,19 @@ use super::pem::{PemError, certificates_from_pem};
 pub struct CertificateFacts {
     /// The last common name of the subject; empty if there is none.
     pub common_name: String,
-    /// When it begins.
+    /// When its validity begins.
     pub not_before: SystemTime,
-    /// When it ends.
+    /// When its validity ends.
     pub not_after: SystemTime,
     /// Whether its basic constraints make it an authority (RFC 5280 section 4.2.1.9).
     pub is_authority: bool,
     /// Whether it may authenticate clients: its extended key usage says so, or is absent (section 4.2.1.12).
     pub is_for_clients: bool,
-    /// The public key, as it stands in the certificate: two certificates with the same one are one authority.
+    /// The public key, as encoded in the certificate. Two certificates with the same key are one authority.
     pub public_key: Vec<u8>,
 }
 
-/// The file does not hold certificates.
+/// The file does not contain certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum FactsError {
     /// Broken PEM.
@@ -43,7 +43,7 @@ impl CertificateFacts {
         certificates.iter().map(|der| Self::of(der).ok_or(FactsError::Certificate)).collect()
     }
 
-    /// When the last certificate of a PEM file ends.
+    /// When the last certificate of a PEM file expires.
     pub(crate) fn end(pem: &[u8]) -> Option<SystemTime> {
         Self::read(pem).ok()?.iter().map(|certificate| certificate.not_after).max()
     }

@@ -1,9 +1,9 @@
-//! Distinguished names (RFC 5280 section 4.1.2.4), and putting them into a certificate.
+//! Writes distinguished names (RFC 5280 section 4.1.2.4) into a certificate.
 //!
 //! rcgen keeps a name as a map, so it can write only one organisation, and it re-encodes the issuer's name. A Kubernetes
 //! user has one organisation per group, and an issuer's name must be byte for byte the subject of its CA certificate
-//! (RFC 5280 section 7.1 would allow less, webpki compares bytes). So rcgen writes the certificate, and the two names
-//! are exchanged here before it is signed for good.
+//! (RFC 5280 section 7.1 would allow less, but webpki compares bytes). So rcgen writes the certificate, and this module
+//! replaces both names before it signs the final version.
 
 use rcgen::{KeyPair, SigningKey};
 
@@ -17,14 +17,14 @@ pub(super) const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
 /// 1.3.6.1.4.1.57683.2: the uid of a Kubernetes user (KEP-5086), as DER content.
 pub(crate) const OID_UID: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0x83, 0xc2, 0x53, 0x02];
 
-/// A name being written: attributes in the order in which they were added, one per relative distinguished name.
+/// A name that is being built: attributes in the order in which they were added, one per relative distinguished name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Name(Vec<u8>);
 
 // === impl Name ===
 
 impl Name {
-    /// Adds an attribute, `UTF8String` as RFC 5280 wants it for all new names.
+    /// Adds an attribute as `UTF8String`, which RFC 5280 requires for all new names.
     pub(super) fn with(mut self, oid: &[u8], value: &str) -> Self {
         let oid = der::element(OBJECT_IDENTIFIER, &[oid]);
         let value = der::element(UTF8_STRING, &[value.as_bytes()]);
@@ -39,8 +39,8 @@ impl Name {
     }
 }
 
-/// Exchanges issuer and subject of a certificate that rcgen wrote, and signs it with `key`, whose algorithm rcgen has
-/// named in it. `issuer` and `subject` are whole DER names.
+/// Replaces the issuer and the subject of a certificate that rcgen wrote, and signs it with `key`. rcgen has already
+/// written the algorithm of `key`. `issuer` and `subject` are complete DER names.
 pub(super) fn rename_and_sign(
     certificate: &[u8],
     issuer: &[u8],
@@ -66,7 +66,7 @@ pub(super) fn rename_and_sign(
     fields[5] = subject;
     let tbs = der::element(SEQUENCE, &fields);
     let signature = key.sign(&tbs)?;
-    // The leading zero says that no bits of the last byte are unused.
+    // The leading zero means that no bits of the last byte are unused.
     let signature = der::element(BIT_STRING, &[&[0], &signature]);
     Ok(der::element(SEQUENCE, &[&tbs, algorithm.raw, &signature]))
 }

@@ -1,4 +1,4 @@
-//! PEM (RFC 7468), both ways.
+//! Reads and writes PEM (RFC 7468).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ pub struct PemPair {
     pub key: Secret,
 }
 
-/// The text is not PEM of the kind that is needed.
+/// The text is not the required kind of PEM.
 #[derive(Debug, thiserror::Error)]
 pub enum PemError {
     /// A certificate section is broken.

@@ -1,11 +1,12 @@
-//! What a page is given and what it gives back.
+//! The input and the output of a page.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 
-/// The query of a request: `verbose&exclude=tunnel`. Nothing is percent-decoded; names that we ask for need none.
+/// The query of a request: `verbose&exclude=tunnel`. Nothing is percent-decoded, because the names that we look up do
+/// not need it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query(String);
 
@@ -25,7 +26,7 @@ impl Query {
         Self(text.to_owned())
     }
 
-    /// The values of `key` in their order; that of a bare key (`verbose`) is empty.
+    /// The values of `key`, in order. The value of a bare key (`verbose`) is empty.
     pub fn values<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
         self.0
             .split('&')
@@ -79,7 +80,7 @@ impl Answer {
         *res.status_mut() = self.status;
         let headers = res.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));
-        // As kube-apiserver answers probes: no proxy may keep it, no browser may take it for a page.
+        // As in kube-apiserver: proxies must not cache the response, and browsers must not render it as a page.
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         res

@@ -1,4 +1,4 @@
-//! Named questions about this process, asked together.
+//! Named checks of this process, which run together.
 
 use std::fmt::{self, Display, Write as _};
 use std::future::{Future, poll_fn};
@@ -13,8 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use super::answer::{Answer, Query};
 
-/// For this long a result is used again: probes come from everywhere and may come often, while a check may be a request
-/// to the far end of a tunnel.
+/// How long a result is cached. Anyone can probe at any rate, and a check may be a request through a tunnel.
 const FRESH: Duration = Duration::from_millis(500);
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -29,20 +28,20 @@ struct Check {
     name: &'static str,
     limit: Duration,
     ask: Box<dyn Fn() -> BoxFuture<Result<(), String>> + Send + Sync>,
-    /// Held while the question is asked, so that probes which come together share the answer.
+    /// Held while the check runs, so that concurrent probes share the result.
     last: Mutex<Option<(Instant, Result<(), String>)>>,
 }
 
 // === impl Checks ===
 
 impl Checks {
-    /// No checks: the process answers, so it is well.
+    /// No checks: a process that answers is healthy.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a check. `ask` runs at most twice a second, and fails when it takes longer than `limit`. The error is shown
-    /// to whoever can reach the port.
+    /// Adds a check. `ask` runs at most twice a second, and fails if it takes longer than `limit`. Whoever can reach
+    /// the port sees the error.
     #[must_use]
     pub fn with<F, A, E>(mut self, name: &'static str, limit: Duration, ask: F) -> Self
     where
@@ -58,9 +57,9 @@ impl Checks {
         self
     }
 
-    /// Runs all checks at once and answers for the probe called `probe` (`readyz`).
+    /// Runs all checks concurrently, and returns the response to the probe called `probe` (`readyz`).
     ///
-    /// `?verbose` lists the checks also when all pass; `?exclude=NAME` passes one over.
+    /// `?verbose` lists the checks even if all pass; `?exclude=NAME` skips one.
     pub(super) async fn answer(&self, probe: &str, query: &Query) -> Answer {
         let results = self.run(query).await;
         let failed = results.iter().any(|(_, result)| matches!(result, Some(Err(_))));
@@ -90,7 +89,7 @@ impl Checks {
         }
     }
 
-    /// The same probe for each check alone, as kube-apiserver has it under `/readyz/NAME`.
+    /// The same probe for each check alone, as in kube-apiserver under `/readyz/NAME`.
     pub(super) fn each(&self) -> impl Iterator<Item = (&'static str, Self)> {
         self.list.iter().map(|check| {
             let alone = Self { list: vec![check.clone()] };
@@ -98,7 +97,7 @@ impl Checks {
         })
     }
 
-    /// The results in order; `None` for what the query excludes.
+    /// The results in order; `None` for excluded checks.
     async fn run(&self, query: &Query) -> Vec<(&'static str, Option<Result<(), String>>)> {
         let asked = self.list.iter().map(|check| async {
             if query.values("exclude").any(|name| name == check.name) {
@@ -131,7 +130,7 @@ impl Check {
         let result = timeout(self.limit, (self.ask)())
             .await
             .unwrap_or_else(|_| Err(format!("no answer within {:?}", self.limit)));
-        // Logged when it changes, not per probe: who probes sees the rest.
+        // Logged only when it changes: the response to each probe has the result.
         let passed = last.as_ref().is_none_or(|(_, before)| before.is_ok());
         match &result {
             Err(reason) if passed => tracing::warn!(check = self.name, ?reason, "check fails"),
@@ -143,12 +142,12 @@ impl Check {
     }
 }
 
-/// A reason may quote what a peer said: one line, and not a long one.
+/// A reason may quote a peer, so it is cut to one short line.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
 }
 
-/// Waits for all futures, side by side in this task.
+/// Waits for all futures, concurrently in this task.
 async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut waiting: Vec<_> = futures.map(Box::pin).collect();
     let mut done: Vec<_> = waiting.iter().map(|_| None).collect();

@@ -1,4 +1,4 @@
-//! The list of what one listener offers.
+//! The pages of one listener.
 
 use std::fmt::{self, Write as _};
 use std::future::Future;
@@ -26,7 +26,7 @@ pub struct Pages {
 #[derive(Clone)]
 struct Page {
     path: String,
-    /// What the index says; a page without it is not listed.
+    /// The text in the index. A page without it is not listed.
     about: Option<&'static str>,
     reply: Arc<Reply>,
 }
@@ -34,7 +34,7 @@ struct Page {
 // === impl Pages ===
 
 impl Pages {
-    /// No pages but the index, which begins with `title`.
+    /// No pages except the index, which begins with `title`.
     pub fn new(title: &'static str) -> Self {
         Self { title, list: Vec::new() }
     }
@@ -56,7 +56,7 @@ impl Pages {
         })
     }
 
-    /// Adds a page, such as `/debug/tunnels`. The first page at a path is the one that answers.
+    /// Adds a page, such as `/debug/tunnels`. If a path has several pages, the first one answers.
     #[must_use]
     pub fn with<F, A>(self, path: &'static str, about: &'static str, reply: F) -> Self
     where

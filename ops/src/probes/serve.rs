@@ -16,27 +16,27 @@ use super::pages::Pages;
 use crate::drain::Tasks;
 use crate::listen::{Accept, Connection, Listener};
 
-/// How many connections a listener of [`Pages`] should be bound with: probes are few and short.
+/// The connection limit of a listener of [`Pages`]. Probes are few and short.
 pub const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not 0");
 
-/// How long a connection may wait for a request, the first or the next. A kubelet opens one per probe; a Prometheus
-/// that comes back later opens a new one.
+/// How long a connection may wait for its first or next request. A kubelet opens a connection per probe. A Prometheus
+/// with a longer interval opens a new one each time.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// After this a connection ends when its answer is out, so that nobody holds a slot for good.
+/// After this time, a connection ends with its current response, so that nobody occupies a slot forever.
 const LIFETIME: Duration = Duration::from_secs(300);
 
-/// How long the last answer may take to be read.
+/// How long the client may take to read the last response.
 const LAST_ANSWER: Duration = Duration::from_secs(5);
 
-/// The head of a request; a kubelet's is 200 bytes.
+/// The maximum length of the head of a request. A kubelet's head has 200 bytes.
 const MAX_HEAD: usize = 16 << 10;
 
-/// Serves `pages` until `tasks` are cancelled; then lets each connection finish its answer. Connections are tasks of
-/// `tasks` named `name`.
+/// Serves `pages` until `tasks` are cancelled. Then each connection finishes its response. Connections are tasks of
+/// `tasks`, named `name`.
 ///
-/// Give it a scope that is cancelled *last*: while the rest of the process drains, `/readyz` must say so and `/livez`
-/// must not fail.
+/// Give it a scope that is cancelled *last*: while the rest of the process drains, `/readyz` must report it, and
+/// `/livez` must not fail.
 pub async fn serve<L>(listener: Listener<L>, pages: Pages, tasks: Tasks, name: &'static str)
 where
     L: Accept<Stream: AsyncRead + AsyncWrite + Unpin + 'static>,
@@ -81,7 +81,7 @@ where
         }
     };
     if let Err(error) = result {
-        // The peer's doing, and only the peer's loss.
+        // The peer caused it, and it affects only the peer.
         tracing::debug!(error = %crate::log::chain(&error), "connection ended");
     }
 }

@@ -1,4 +1,4 @@
-//! Client certificates that are looked at after the handshake: see [`super::ClientAuth::Requested`].
+//! Client certificates that are verified after the handshake: see [`super::ClientAuth::Requested`].
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
@@ -6,7 +6,7 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-/// Checks that the client holds the private key of the certificate it shows (RFC 8446 section 4.4.3), and nothing else.
+/// Checks only that the client holds the private key of its certificate (RFC 8446 section 4.4.3).
 #[derive(Debug)]
 pub(super) struct AcceptAnyChain {
     algorithms: WebPkiSupportedAlgorithms,
@@ -26,8 +26,8 @@ impl ClientCertVerifier for AcceptAnyChain {
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        // Go clients send no certificate at all if none fits the hints (crypto/tls, SupportsCertificate); an empty list
-        // fits all.
+        // Go clients send no certificate if none matches the hints (crypto/tls, SupportsCertificate). An empty list
+        // matches all.
         &[]
     }
 

@@ -1,4 +1,4 @@
-//! Client configurations: the agent towards the proxy-server, and towards its API server.
+//! Client configurations: for the agent's connections to the proxy-server and to its API server.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -31,7 +31,7 @@ pub struct Identity {
     not_after: SystemTime,
 }
 
-/// The files do not make a client identity.
+/// The files are not those of a client identity.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// Broken PEM.
@@ -54,8 +54,8 @@ struct ReloadableServerCa {
 #[derive(Debug)]
 struct ReloadableIdentity(Watched<Identity>);
 
-/// A client configuration whose authorities and identity follow their files: a reload counts from the next handshake on.
-/// `alpn` in order of preference.
+/// A client configuration whose authorities and identity follow their files: a reload applies from the next handshake
+/// on. `alpn` is in order of preference.
 pub fn client_config(
     server_ca: Watched<ServerCa>,
     identity: Option<Watched<Identity>>,
@@ -78,7 +78,7 @@ pub fn client_config(
         None => builder.with_no_client_auth(),
     };
     config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
-    // A resumed session keeps the old identity and skips the verifier, so a reload would not count.
+    // A resumed session keeps the old identity and skips the verifier, so a reload would have no effect.
     config.resumption = rustls::client::Resumption::disabled();
     config
 }
@@ -95,7 +95,7 @@ impl ServerCa {
         Ok(Self { verifier, not_after: CertificateFacts::end(certificates) })
     }
 
-    /// When the last of the authorities' own certificates ends, if that can be read.
+    /// When the last of the authorities' own certificates expires, if that can be read.
     pub fn not_after(&self) -> Option<SystemTime> {
         self.not_after
     }
@@ -116,12 +116,12 @@ impl Identity {
         Ok(Self { key: Arc::new(key), common_name, not_after })
     }
 
-    /// Who the certificate says we are; `None` if its subject has no readable common name.
+    /// The common name in the certificate; `None` if its subject has no readable one.
     pub fn common_name(&self) -> Option<&str> {
         self.common_name.as_deref()
     }
 
-    /// When the certificate ends.
+    /// When the certificate expires.
     pub fn not_after(&self) -> SystemTime {
         self.not_after
     }
@@ -168,7 +168,8 @@ impl ServerCertVerifier for ReloadableServerCa {
 
 impl ResolvesClientCert for ReloadableIdentity {
     fn resolve(&self, _root_hint_subjects: &[&[u8]], _sigschemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        // There is one identity; if the server does not like it, its answer says so better than our silence.
+        // There is only one identity. If the server does not accept it, its error is more helpful than a missing
+        // certificate.
         Some(Arc::clone(&self.0.borrow().key))
     }
 

@@ -1,4 +1,4 @@
-//! The authority of client certificates: of one cluster's clients, or of the agents.
+//! The authority of client certificates: for one cluster's clients, or for the agents.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -15,7 +15,7 @@ use super::verified::VerifiedChains;
 use crate::files::Watched;
 use crate::pki::{self, CertificateFacts, PemError};
 
-/// Verifies chains of client certificates. Needs the authority's certificate only, not its key.
+/// Verifies chains of client certificates. Needs only the authority's certificate, not its key.
 #[derive(Clone, Debug)]
 pub struct ClientCa {
     verifier: Arc<dyn ClientCertVerifier>,
@@ -23,7 +23,7 @@ pub struct ClientCa {
     verified: Arc<VerifiedChains>,
 }
 
-/// The file does not hold authorities' certificates.
+/// The file does not contain certificates of authorities.
 #[derive(Debug, thiserror::Error)]
 pub enum CaError {
     /// Broken PEM.
@@ -32,26 +32,26 @@ pub enum CaError {
     /// A certificate that cannot be a trust anchor.
     #[error("a certificate cannot be a trust anchor")]
     Anchor(#[source] Error),
-    /// None of them can.
+    /// No certificate in the file can be a trust anchor.
     #[error("no trust anchor")]
     Empty,
 }
 
-/// The client is not authenticated by its certificate.
+/// The certificate does not authenticate the client.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientCertificateError {
-    /// It sent none.
+    /// The client sent no certificate.
     #[error("no client certificate was sent")]
     Missing,
-    /// It is over, not yet valid, not for clients, or of another authority.
+    /// The certificate is expired, not yet valid, not for clients, or from another authority.
     #[error("the client certificate is not accepted")]
     Untrusted(#[source] Error),
-    /// The chain is good but does not say who the client is.
+    /// The chain is valid but does not identify the client.
     #[error("the client certificate names nobody")]
     Unreadable(#[from] UnreadableIdentity),
 }
 
-/// A [`ClientCa`] that rustls asks during the handshake, always in its newest version.
+/// A [`ClientCa`] for rustls to use during the handshake, always in its newest version.
 #[derive(Debug)]
 pub(super) struct ReloadableClientCa {
     ca: Watched<ClientCa>,
@@ -61,8 +61,8 @@ pub(super) struct ReloadableClientCa {
 // === impl ClientCa ===
 
 impl ClientCa {
-    /// Reads the authorities' certificates: every one in the file is trusted, so that an authority can be renewed by
-    /// listing the old and the new one for a while.
+    /// Reads the authorities' certificates. All in the file are trusted, so you can renew an authority by listing the
+    /// old and the new one for some time.
     pub fn from_pem(certificates: &[u8]) -> Result<Self, CaError> {
         let roots = roots(certificates)?;
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), super::provider())
@@ -71,16 +71,16 @@ impl ClientCa {
         Ok(Self { verifier, not_after: CertificateFacts::end(certificates), verified: Arc::new(VerifiedChains::new()) })
     }
 
-    /// When the last of the authorities' own certificates ends, if that can be read. Nobody looks at it when a chain is
-    /// verified (RFC 5280 section 6.1 leaves it to the trust anchor's owner), but an operator wants to know.
+    /// When the last of the authorities' own certificates expires, if that can be read. Verifying a chain does not
+    /// check this (RFC 5280 section 6.1 leaves it to the trust anchor's owner), but operators want to know it.
     pub fn not_after(&self) -> Option<SystemTime> {
         self.not_after
     }
 
     /// Verifies a chain (leaf first, as the peer sent it) at the time `now`: signatures up to this authority, validity,
-    /// extended key usage; then reads who the peer is. That the peer holds the key was checked by the handshake.
+    /// extended key usage. Then reads who the peer is. The handshake has already checked that the peer holds the key.
     ///
-    /// To be called once per connection *and cluster*, resumed sessions included: rustls restores the certificates of a
+    /// Call it once per connection *and cluster*, also for resumed sessions: rustls restores the certificates of a
     /// resumed session without verifying them again.
     ///
     /// A chain that was accepted is not verified again for a few minutes.
@@ -93,7 +93,7 @@ impl ClientCa {
             return Ok(PeerIdentity::clone(&identity));
         }
         let (leaf, intermediates) = chain.split_first().ok_or(ClientCertificateError::Missing)?;
-        // A clock before 1970 makes every certificate "not yet valid".
+        // If the clock is before 1970, every certificate is "not yet valid".
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
         self.verifier
             .verify_client_cert(leaf, intermediates, UnixTime::since_unix_epoch(since_epoch))
@@ -128,7 +128,8 @@ impl ReloadableClientCa {
 
 impl ClientCertVerifier for ReloadableClientCa {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        // Hints are borrowed from the verifier, so they could not follow a reload; agents have one certificate anyway.
+        // Hints are borrowed from the verifier, so they could not follow a reload. Agents have only one certificate
+        // anyway.
         &[]
     }
 

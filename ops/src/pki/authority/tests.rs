@@ -123,7 +123,7 @@ fn a_key_of_another_certificate_and_a_leaf_are_refused() {
 
 #[test]
 fn an_intermediate_authority_sends_itself_along() {
-    // Names that rcgen itself would write differently: two organisations, an attribute it does not know.
+    // Names that rcgen itself would write differently: two organisations, and an attribute that it does not know.
     let root_key = KeyPair::generate().unwrap();
     let mut root = CertificateParams::default();
     root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -14,7 +14,7 @@ use crate::probes::{Answer, Checks};
 
 const LARGE: usize = 3 << 20;
 
-/// Streams that a test hands over.
+/// Streams that a test provides.
 struct Pipes(Mutex<mpsc::UnboundedReceiver<DuplexStream>>);
 
 impl Accept for Pipes {
@@ -64,7 +64,7 @@ impl World {
         ours
     }
 
-    /// Sends a request that ends its connection, and reads all that comes back.
+    /// Sends a request that ends its connection, and reads the whole response.
     async fn ask(&self, line: &str) -> String {
         let mut stream = self.connect();
         let request = format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");

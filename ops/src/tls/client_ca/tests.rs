@@ -10,7 +10,7 @@ fn chain(authority: &Authority, common_name: &str) -> Vec<CertificateDer<'static
 
 #[test]
 fn a_certificate_of_another_cluster_s_authority_is_refused() {
-    // The same name on both: only the key tells them apart.
+    // Both have the same name: only their keys differ.
     let (ours, theirs) = (Authority::create("ca", DAY).unwrap(), Authority::create("ca", DAY).unwrap());
     let ca = ClientCa::from_pem(ours.certificate_pem().as_bytes()).unwrap();
     let now = SystemTime::now();
