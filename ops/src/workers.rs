@@ -2,15 +2,15 @@
 //!
 //! A request passes through two connections of a proxy. If two threads poll them, every request wakes the other thread
 //! twice, and these wake-ups (futex, eventfd, epoll) cost more than the work between them. So a *worker* is one thread with a
-//! `current_thread` runtime, and a connection stays on one worker for its life. Whatever may take long, and nothing that a
-//! request waits for, stays on the main runtime.
+//! `current_thread` runtime, and a connection stays on one worker for its life. Long work for which no request waits
+//! stays on the main runtime.
 //!
-//! - **The place is only a preference.** Handles of connections can be used from any thread. A request whose connections are
-//!   on two workers costs what it costs with a multi-threaded runtime.
-//! - **Nothing on a worker blocks.** `block_in_place` would panic there. If a worker hangs nevertheless, `/livez` fails
+//! - **The worker is only a preference.** Handles of connections can be used from any thread. A request whose
+//!   connections are on two workers costs as much as with a multi-threaded runtime.
+//! - **Nothing on a worker blocks.** `block_in_place` would panic there. If a worker still hangs, `/livez` fails
 //!   ([`crate::heartbeat`]).
-//! - **Panics and drain.** Tasks of workers are spawned through [`Tasks`] like all others: a panic ends one task, and a drain
-//!   waits for them all. A worker ends when the process does, or with its [`Threads`].
+//! - **Panics and drain.** Tasks of workers are spawned through [`Tasks`] like all others. So a panic ends one task,
+//!   and a drain waits for all of them. A worker ends with the process, or with its [`Threads`].
 
 mod pulse;
 
@@ -34,7 +34,7 @@ use crate::drain::Tasks;
 use pulse::Pulse;
 pub use pulse::{Given, is_late};
 
-/// The time for the threads to drop their tasks.
+/// How long the threads may take to drop their tasks.
 const ENDING: Duration = Duration::from_secs(1);
 
 /// All workers. Clones are the same ones.
@@ -91,13 +91,13 @@ impl Workers {
         Ok((Self { all: workers.collect::<io::Result<_>>()?, turn: Arc::default() }, threads))
     }
 
-    /// The worker for a part that needs one: the same number is the same worker.
+    /// The worker for this number. The same number always means the same worker.
     pub fn at(&self, number: usize) -> &Worker {
         &self.all[number % self.all.len()]
     }
 
-    /// The worker to which a connection has to move from this thread. It is the `preferred` one, or this thread's own, unless
-    /// that one is [late](is_late). Then it is the one whose tasks wait for the shortest time.
+    /// The worker to which a connection must move from this thread. It is the `preferred` one, or this thread's own,
+    /// unless that one is [late](is_late). Then it is the worker whose tasks wait for the shortest time.
     pub fn elsewhere(&self, preferred: Option<WorkerId>) -> Option<&Worker> {
         let here = here();
         let mut chosen = self.all.get(preferred.or(here)?.0)?;
@@ -112,7 +112,7 @@ impl Workers {
         self.all.len() > 1
     }
 
-    /// Assigns a long-lived connection to the worker that has fewest of them, if possible to one that is not late.
+    /// Assigns a long-lived connection to the worker with the fewest of them, if possible to one that is not late.
     pub fn least(&self) -> (&Worker, Assignment) {
         // Two that are assigned at the same time may get the same worker. Both counts are right afterwards.
         let worker = self.all.iter().min_by_key(|worker| worker.load()).expect("there is at least one worker");
@@ -120,8 +120,8 @@ impl Workers {
     }
 
     /// The worker for a connection that may become a long-lived one: as [`least`](Self::least), but the connection does not
-    /// count until [`assign`](Self::assign). Equal workers take turns. So strangers, whose connections come and go, cannot
-    /// direct the others to one worker.
+    /// count until [`assign`](Self::assign). Equal workers take turns. So short connections of strangers cannot direct
+    /// all others to one worker.
     pub fn likely(&self) -> &Worker {
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
         let in_turn = (0..self.all.len()).map(|number| self.at(first.wrapping_add(number)));
@@ -144,7 +144,7 @@ impl Workers {
     }
 }
 
-/// The threads of a process that serve requests, unless it wants another number: one per core.
+/// The default number of threads that serve requests: one per core.
 pub fn cores() -> NonZeroUsize {
     thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
@@ -163,8 +163,8 @@ impl fmt::Display for WorkerId {
 // === impl Threads ===
 
 impl Threads {
-    /// Ends the workers and waits until their tasks are dropped: requests that were cut off write their log lines then. A
-    /// thread that does not come back from a task is left behind.
+    /// Ends the workers and waits until their tasks are dropped. Requests that were cut off write their log lines then.
+    /// Does not wait for a thread that does not return from a task.
     pub async fn end(self) {
         let Self { end, mut ended } = self;
         drop(end);
@@ -218,7 +218,7 @@ impl Worker {
             HERE.set(Some(id));
             own.enter();
             runtime.block_on(end.cancelled());
-            // Returns although a blocking task may still run. The requests that wait for it are dropped.
+            // Returns even if a blocking task is still running. The requests that wait for it are dropped.
             runtime.shutdown_background();
             drop(running);
         })?;

@@ -1,4 +1,4 @@
-//! TLS as the clients of a cluster meet it.
+//! TLS for the clients of a cluster.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,11 +12,11 @@ use super::minted::MintedCertificates;
 use super::server::{ClientAuth, TlsVersions, server_config};
 use super::{ALPN_H2, ALPN_HTTP1};
 
-/// One server configuration per cluster, made when first needed, and one for the listener itself.
+/// One server configuration per cluster, created when first needed, and one for the listener itself.
 ///
 /// TLS 1.2 and 1.3, h2 and http/1.1, client certificates [`ClientAuth::Requested`]. Sessions are resumed by tickets
-/// (RFC 8446 section 4.6.1), whose keys belong to one cluster: a ticket of one endpoint means nothing at another, where
-/// the handshake is then a full one. There is no session cache, so an idle client costs no memory.
+/// (RFC 8446 section 4.6.1), whose keys belong to one cluster. A ticket of one endpoint is invalid at another, so the
+/// handshake there is a full one. There is no session cache, so an idle client costs no memory.
 #[derive(Debug)]
 pub struct EndpointTls {
     certificates: Arc<MintedCertificates>,
@@ -24,8 +24,8 @@ pub struct EndpointTls {
     clusters: Mutex<HashMap<Box<str>, Arc<ServerConfig>>>,
 }
 
-/// Always the certificate of one cluster: the CONNECT authority or the SNI has already said which one. A client that
-/// asks for another name sees that it does not match.
+/// Always the certificate of one cluster, which the CONNECT authority or the SNI has named. A client that expects
+/// another name sees that it does not match.
 #[derive(Debug)]
 struct OneCluster {
     cluster: Box<str>,
@@ -35,7 +35,7 @@ struct OneCluster {
 // === impl EndpointTls ===
 
 impl EndpointTls {
-    /// Takes the certificates to serve, which also know what clusters there are. Fails only without randomness.
+    /// Takes the certificates to serve, which also know which clusters exist. Fails only without randomness.
     pub fn new(certificates: Arc<MintedCertificates>) -> Result<Self, rustls::Error> {
         let listener = Arc::new(resumable(Arc::clone(&certificates) as _)?);
         Ok(Self { certificates, listener, clusters: Mutex::default() })
@@ -50,7 +50,7 @@ impl EndpointTls {
         if let Some(config) = clusters.get(cluster) {
             return Ok(Some(Arc::clone(config)));
         }
-        // Keeps the map as small as the configuration, and forgets the ticket keys of clusters that are gone.
+        // Keeps the map as small as the configuration, and removes the ticket keys of removed clusters.
         clusters.retain(|cluster, _| self.certificates.knows(cluster));
         let resolver = OneCluster { cluster: cluster.into(), certificates: Arc::clone(&self.certificates) };
         let config = Arc::new(resumable(Arc::new(resolver))?);
@@ -58,15 +58,16 @@ impl EndpointTls {
         Ok(Some(config))
     }
 
-    /// For a direct connection, by the SNI of its `ClientHello` (see `tokio_rustls::LazyConfigAcceptor`): the cluster it
-    /// names and its configuration, or the listener's own, where the path (`/clusters/<name>`) has to name the cluster.
+    /// For a direct connection, by the SNI of its `ClientHello` (see `tokio_rustls::LazyConfigAcceptor`): the cluster
+    /// that it names and its configuration, or the listener's own configuration. Then the path (`/clusters/<name>`)
+    /// must name the cluster.
     pub fn direct(&self, server_name: Option<&str>) -> Result<(Option<String>, Arc<ServerConfig>), rustls::Error> {
         let Some(cluster) = server_name.and_then(|name| self.certificates.cluster_of(name)) else {
             return Ok((None, Arc::clone(&self.listener)));
         };
         match self.cluster(&cluster)? {
             Some(config) => Ok((Some(cluster), config)),
-            // Taken out of the configuration in this very moment.
+            // Removed from the configuration just now.
             None => Ok((None, Arc::clone(&self.listener))),
         }
     }
@@ -80,7 +81,7 @@ impl EndpointTls {
 fn resumable(resolver: Arc<dyn ResolvesServerCert>) -> Result<ServerConfig, rustls::Error> {
     let mut config = server_config(resolver, ClientAuth::Requested, &[ALPN_H2, ALPN_HTTP1], TlsVersions::Tls12And13);
     config.ticketer = Ticketer::new()?;
-    // One is enough for clients that open one connection after another, and each repeats the client's chain.
+    // One ticket is enough for clients that open one connection after another. Each ticket repeats the client's chain.
     config.send_tls13_tickets = 1;
     Ok(config)
 }

@@ -13,8 +13,8 @@ use crate::pki::Authority;
 /// Long enough for any test.
 pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Connects, or says what the server (else the client) did not like. The server has read everything the client sent,
-/// its certificate included, and the client has the tickets.
+/// Connects, or returns the error of the server (otherwise of the client). The server has read everything that the
+/// client sent, including its certificate, and the client has the tickets.
 pub(super) fn handshake(
     client: &Arc<ClientConfig>,
     server: &Arc<ServerConfig>,
@@ -26,7 +26,7 @@ pub(super) fn handshake(
     let mut client_error = None;
     while client.wants_write() || server.wants_write() {
         let heard = carry(&mut client, &mut server);
-        // The server gets only an alert if the client refuses; the client knows the reason.
+        // If the client refuses, the server gets only an alert. The client knows the reason.
         heard.map_err(|alert| client_error.take().unwrap_or(alert))?;
         client_error = carry(&mut server, &mut client).err();
     }

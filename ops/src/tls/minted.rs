@@ -1,4 +1,4 @@
-//! Server certificates made when they are first asked for.
+//! Server certificates that are issued when they are first requested.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,17 +13,17 @@ use rustls_pki_types::ServerName;
 use crate::files::Watched;
 use crate::pki::{Authority, IssueError};
 
-/// How long minted certificates live: 30 days; they are renewed when two thirds have passed.
+/// The lifetime of these certificates: 30 days. They are renewed after two thirds of it.
 pub const SERVER_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A failed attempt is not repeated for this long: handshakes are cheap for clients, so neither the signing nor the log
-/// line may come with each of them.
+/// The time before a failed attempt is repeated. Handshakes are cheap for clients, so not every handshake may cause a
+/// signature or a log line.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// Certificates for `<cluster>.<domain>` and for the listener itself, under the serving CA.
 ///
-/// Only clusters that exist get one, so the cache is as large as the configuration; those of clusters that are gone are
-/// dropped when another one is minted. A new serving CA is in force from the next handshake on.
+/// Only existing clusters get one, so the cache is as large as the configuration. Certificates of removed clusters are
+/// dropped when another one is issued. A new serving CA applies from the next handshake on.
 pub struct MintedCertificates {
     authority: Watched<Authority>,
     /// `.atoll.internal`, lower case.
@@ -33,7 +33,7 @@ pub struct MintedCertificates {
     minted: Mutex<HashMap<For, Minted>>,
 }
 
-/// Whom a certificate is for.
+/// The subject of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum For {
     Listener,
@@ -41,7 +41,7 @@ enum For {
 }
 
 struct Minted {
-    /// `None`: it could not be made.
+    /// `None`: it could not be issued.
     certificate: Option<Arc<CertifiedKey>>,
     authority: Arc<Authority>,
     renew_at: SystemTime,
@@ -50,8 +50,8 @@ struct Minted {
 // === impl MintedCertificates ===
 
 impl MintedCertificates {
-    /// `listener_names` are what clients without a cluster's name call the listener (host names, addresses);
-    /// `localhost`, 127.0.0.1 and `::1` are always added. `is_cluster` says whether a name is that of a cluster now.
+    /// `listener_names` are the names by which clients that name no cluster reach the listener (host names, addresses).
+    /// `localhost`, 127.0.0.1 and `::1` are always added. `is_cluster` says whether a cluster of that name exists now.
     pub fn new(
         authority: Watched<Authority>,
         domain: &str,
@@ -98,7 +98,7 @@ impl MintedCertificates {
 
     fn get(&self, whom: For, now: SystemTime) -> Option<Arc<CertifiedKey>> {
         let authority = self.authority.borrow();
-        // Held while signing (some 100 µs): a burst of first handshakes makes one certificate.
+        // Held while signing (about 100 µs), so that a burst of first handshakes issues one certificate.
         let mut minted = self.minted.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = minted.get(&whom)
             && now < found.renew_at
@@ -143,8 +143,9 @@ impl MintedCertificates {
 }
 
 impl ResolvesServerCert for MintedCertificates {
-    /// By SNI. Without one (an IP address is never sent), or with one that is no cluster's, the listener's own: like
-    /// kube-apiserver's default certificate, it tells a person which names are right, where an alert would not.
+    /// Selects by SNI. Without SNI (clients never send an IP address), or if it names no cluster, this is the
+    /// listener's own certificate. Like kube-apiserver's default certificate, it shows the right names, which an alert
+    /// would not.
     fn resolve(&self, client_hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         match client_hello.server_name().and_then(|name| self.cluster_of(name)) {
             Some(cluster) => self.for_cluster(&cluster),

@@ -1,4 +1,4 @@
-//! Who a verified certificate says its holder is.
+//! The identity in a verified certificate.
 
 use std::fmt::Write as _;
 use std::time::SystemTime;
@@ -23,15 +23,14 @@ pub struct PeerIdentity {
     pub uid: Option<String>,
     /// `X509SHA256=` and the digest of the leaf in hexadecimal: the credential id of KEP-4193.
     pub credential: String,
-    /// When the chain has to be verified again: when the first of its certificates ends that was valid when it was verified.
-    /// A connection may live longer; requests on it should not.
+    /// When the chain must be verified again: when the first certificate expires of those that were valid when the
+    /// chain was verified. A connection may live longer, but requests on it should not.
     pub valid_until: SystemTime,
     /// The certificates as the peer sent them, leaf first.
     pub chain: Vec<CertificateDer<'static>>,
 }
 
-/// The subject cannot be understood. Nothing is guessed: a group that cannot be read could be one that takes rights
-/// away.
+/// The subject cannot be parsed. No part of it is ignored: an unreadable group could be one that removes rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadableIdentity {
     /// Not X.509.
@@ -43,7 +42,7 @@ pub enum UnreadableIdentity {
     /// An attribute is not text.
     #[error("an attribute of the subject is not text")]
     NotText,
-    /// The uid is empty or there are several (both refused by Kubernetes too).
+    /// The uid is empty, or there are several. Kubernetes refuses both, too.
     #[error("the subject has an empty uid or several")]
     Uid,
 }
@@ -78,8 +77,8 @@ impl PeerIdentity {
     }
 }
 
-/// When the first certificate ends that is valid at the time `now`. The verifier does not tell which of them it has used, but
-/// it has used none that had ended, or that cannot be read.
+/// When the first certificate expires of those that are valid at the time `now`. The verifier does not report which
+/// certificates it has used, but it uses none that has expired or cannot be parsed.
 fn first_end(chain: &[CertificateDer<'_>], now: SystemTime) -> Option<SystemTime> {
     let ends = chain.iter().filter_map(|der| {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;

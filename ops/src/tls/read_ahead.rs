@@ -1,4 +1,4 @@
-//! Bytes read from a socket before rustls asks for them.
+//! Reads bytes from a socket before rustls requests them.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -12,31 +12,31 @@ use tokio_util::io::poll_read_buf;
 /// A socket below TLS, read in large pieces.
 ///
 /// rustls takes 4 KiB with each read (`READ_SIZE` in its `msgs/deframer/buffers.rs`): five system calls for one full
-/// record, a thousand for each 4 MB of a list. Here the kernel is asked once and rustls is served from memory. What is
-/// held never exceeds `MOST`, and an idle connection holds nothing.
+/// record, a thousand for each 4 MB of a list. This type reads once and serves rustls from memory. Its buffer never
+/// exceeds `MOST`, and an idle connection has none.
 #[derive(Debug)]
 pub struct ReadAhead<S> {
     io: S,
     buffer: BytesMut,
-    /// How much to ask for: more where the last read filled what it had.
+    /// How much to read: more if the last read filled its buffer.
     size: usize,
 }
 
 /// The first read of a burst: a request, or one full record.
 const FIRST: usize = 16 * 1024 + 512;
 
-/// No read is larger, and so no connection holds more.
+/// The maximum length of a read, and so the maximum buffer of a connection.
 const MOST: usize = 4 * FIRST;
 
 // === impl ReadAhead ===
 
 impl<S> ReadAhead<S> {
-    /// Around a socket that nothing was read from by others.
+    /// Wraps a socket from which nothing was read before.
     pub fn new(io: S) -> Self {
         Self { io, buffer: BytesMut::new(), size: FIRST }
     }
 
-    /// Around a socket from which these bytes were read already.
+    /// Wraps a socket from which these bytes were already read.
     pub fn after(read: &[u8], io: S) -> Self {
         Self { io, buffer: BytesMut::from(read), size: FIRST }
     }
@@ -52,10 +52,10 @@ impl<S> ReadAhead<S> {
 }
 
 impl<S: AsyncRead + Unpin> ReadAhead<S> {
-    /// Reads more, and shows everything that rustls has not taken yet.
+    /// Reads more, and returns everything that rustls has not consumed yet.
     ///
     /// # Errors
-    /// Those of the socket; `UnexpectedEof` if nothing more comes.
+    /// Those of the socket; `UnexpectedEof` at its end.
     pub async fn peek_more(&mut self) -> io::Result<&[u8]> {
         if self.buffer.len() >= MOST {
             return Err(io::ErrorKind::OutOfMemory.into());
@@ -80,7 +80,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ReadAhead<S> {
                     this.size = if read >= this.size { MOST } else { FIRST };
                 }
                 Poll::Pending => {
-                    // Thousands of connections wait; none of them needs memory for it.
+                    // Thousands of connections may wait, so a waiting one holds no memory.
                     (this.buffer, this.size) = (BytesMut::new(), FIRST);
                     return Poll::Pending;
                 }
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// Always has more, and counts how often it was asked.
+    /// Always has more data, and counts the reads.
     struct Endless(usize);
 
     impl AsyncRead for Endless {

@@ -19,24 +19,25 @@ pub enum TlsVersions {
     Tls12And13,
 }
 
-/// What a listener asks of its clients.
+/// Whether a listener requests client certificates.
 #[derive(Clone, Debug)]
 pub enum ClientAuth {
-    /// No certificate is asked for.
+    /// The listener requests no certificate.
     None,
-    /// A certificate is asked for. Whoever sends one must hold its private key; its chain is **not** checked in the
-    /// handshake but afterwards, with [`ClientCa::verify`].
+    /// The listener requests a certificate. Whoever sends one must hold its private key. The chain is **not** verified
+    /// in the handshake but afterwards, with [`ClientCa::verify`].
     ///
     /// This is what kube-apiserver does (`tls.RequestClientCert` in `k8s.io/apiserver/pkg/server/secure_serving.go`):
-    /// a foreign certificate has to give a 401 Status that client-go understands, where a failed handshake would give
-    /// an opaque TLS alert; and which authority applies is known only when the request says which cluster it is for.
+    /// a certificate of another authority must lead to a 401 Status that client-go understands, and not to an opaque
+    /// TLS alert. Besides, the authority is known only when the request names its cluster.
     Requested,
-    /// A certificate is asked for and the handshake fails unless it chains to this authority.
+    /// The listener requests a certificate, and the handshake fails unless it chains to this authority.
     Required(Watched<ClientCa>),
 }
 
-/// A server configuration. Sessions cannot be resumed: that is for the caller to switch on where it is safe, as
-/// [`super::EndpointTls`] does. `alpn` in order of preference; a client that offers none gets none, which means HTTP/1.1.
+/// A server configuration. Sessions cannot be resumed, unless the caller enables it where it is safe, as
+/// [`super::EndpointTls`] does. `alpn` is in order of preference. A client that offers no protocol gets none, which
+/// means HTTP/1.1.
 pub fn server_config(
     resolver: Arc<dyn ResolvesServerCert>,
     client_auth: ClientAuth,
@@ -65,7 +66,7 @@ pub fn server_config(
 }
 
 /// The agents' listener: TLS 1.3, a certificate of the agent CA is required. No resumption, because rustls does not
-/// look at the certificate again when a session is resumed, and an agent connects so rarely that it would gain nothing.
+/// verify the certificate again when a session is resumed, and agents connect too rarely to gain from it.
 ///
 /// The agent's identity is then `ca.borrow().verify(peer_certificates, now)`.
 pub fn agent_listener_config(

@@ -1,8 +1,9 @@
-//! Chains of client certificates that were verified a moment ago.
+//! A cache of recently verified chains of client certificates.
 //!
-//! A client that opens a connection for each request shows the same chain every time, and verifying it is a third of what
-//! such a connection costs. What is *not* here: the proof that the client holds the key of its certificate. Every full
-//! handshake verifies that signature (`CertificateVerify`, RFC 8446 section 4.4.3), because it covers the handshake itself.
+//! A client that opens a connection for each request sends the same chain every time, and verifying it is a third of
+//! the cost of such a connection. What is *not* here: the proof that the client holds the key of its certificate. Every
+//! full handshake verifies that signature (`CertificateVerify`, RFC 8446 section 4.4.3), because it covers the
+//! handshake itself.
 
 mod kept;
 
@@ -15,16 +16,16 @@ use rustls::pki_types::CertificateDer;
 use super::peer::PeerIdentity;
 use kept::{AuthorityId, Entry, Kept};
 
-/// The maximum age of an entry. It bounds the harm of a mistake here, and the memory of clients that are gone.
+/// The maximum age of an entry. It limits the effect of a bug here, and the memory for clients that have left.
 const MAX_AGE: Duration = Duration::from_secs(300);
 
 /// The maximum length of a chain, in bytes. A client may add certificates that nobody needs.
 const MAX_BYTES: usize = 8 * 1024;
 
-/// The chains that one [`super::ClientCa`] has accepted. A reload makes another authority, which has none. All authorities
-/// share one budget.
+/// The chains that one [`super::ClientCa`] has accepted. A reload creates a new authority, which has none. All
+/// authorities share one budget.
 ///
-/// Refusals are not kept: a client that is refused does not come again soon, and strangers could fill the cache.
+/// Refusals are not cached: a refused client does not return soon, and strangers could fill the cache.
 #[derive(Debug)]
 pub(super) struct VerifiedChains {
     all: Arc<All>,
@@ -53,7 +54,7 @@ impl VerifiedChains {
         Self { all, authority }
     }
 
-    /// The identity of this very chain, if it was verified and is still valid at the time `now`.
+    /// The identity of exactly this chain, if it was verified and is still valid at the time `now`.
     pub(super) fn get(&self, chain: &[CertificateDer<'_>], now: SystemTime) -> Option<Arc<PeerIdentity>> {
         let hash = self.all.hasher.hash_one(chain);
         let entry = self.all.kept().get(self.authority, hash).filter(|entry| entry.is_valid(now))?;
@@ -61,7 +62,7 @@ impl VerifiedChains {
         (entry.identity.chain == chain).then_some(entry.identity)
     }
 
-    /// Keeps the identity of a chain that was verified at the time `now`.
+    /// Caches the identity of a chain that was verified at the time `now`.
     pub(super) fn insert(&self, identity: Arc<PeerIdentity>, now: SystemTime) {
         let length = identity.chain.iter().map(|certificate| certificate.len()).sum::<usize>();
         if length > MAX_BYTES {
@@ -89,7 +90,7 @@ impl Drop for VerifiedChains {
 
 impl All {
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Nothing that can panic leaves an entry half made, so a poisoned map is whole.
+        // Nothing that can panic leaves an entry half written, so a poisoned map is consistent.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

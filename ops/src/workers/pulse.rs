@@ -1,7 +1,8 @@
 //! How late a worker is.
 //!
-//! Tasks report how long they have waited for their worker ([`Given`]). Other parts choose another place if tasks wait for long
-//! ([`is_late`], [`Workers::elsewhere`](super::Workers::elsewhere), [`Workers::least`](super::Workers::least)).
+//! Tasks report how long they have waited for their worker ([`Given`]). Other modules choose another worker if tasks
+//! wait for long ([`is_late`], [`Workers::elsewhere`](super::Workers::elsewhere),
+//! [`Workers::least`](super::Workers::least)).
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -10,22 +11,22 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The most that one period of the heartbeat may add to the silence of a worker.
+/// The maximum that one period of the heartbeat may add to the silence of a worker.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// A worker is late if its tasks wait for longer than this on average. A worker that is merely busy, with a hundred requests
-/// at a time, lets them wait for a few milliseconds.
+/// A worker is late if its tasks wait for longer than this on average. A worker that is only busy, with a hundred
+/// requests at a time, lets them wait for a few milliseconds.
 const LATE: Duration = Duration::from_millis(10);
 
-/// The part of the average that each new delay has.
+/// The weight of each new delay in the average.
 const WEIGHT: u64 = 4;
 
-/// What is known about the punctuality of one worker.
+/// How late one worker is.
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
     /// The worker has not run the task of the heartbeat yet.
     is_waiting: AtomicBool,
-    /// For how long it has not, in milliseconds.
+    /// How long the worker has not run it, in milliseconds.
     silence: AtomicU64,
     /// The average time that tasks wait, in microseconds. Only the worker's own thread changes it.
     delay: AtomicU64,
@@ -57,7 +58,7 @@ impl Given {
         self.0.elapsed()
     }
 
-    /// The task has begun, on this thread. Does nothing if that is no worker.
+    /// The task has begun on this thread. Does nothing if this thread is not a worker.
     pub fn begun(self) {
         HERE.with(|pulse| {
             if let Some(pulse) = pulse.get() {

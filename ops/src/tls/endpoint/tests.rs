@@ -25,7 +25,7 @@ fn pair(clients: &Authority, user: &str) -> (Vec<CertificateDer<'static>>, Priva
     (chain, crate::pki::key_from_pem(pair.key.expose().as_bytes()).unwrap())
 }
 
-/// A client of one TLS version that has rustls' defaults.
+/// A client of one TLS version with the defaults of rustls.
 fn trusting(
     serving: &Authority,
     version: &'static rustls::SupportedProtocolVersion,
@@ -84,7 +84,7 @@ fn a_certificate_without_its_key_fails_the_handshake() {
         CertifiedKey::from_der(chain, key, &crate::tls::provider()).unwrap()
     };
     let (victim, own) = (certified("jane"), certified("thief"));
-    // A chain that was just verified spares nobody the proof.
+    // Even if a chain was just verified, a client must prove that it holds the key.
     let ca = ClientCa::from_pem(clients.certificate_pem().as_bytes()).unwrap();
     ca.verify(&victim.cert, SystemTime::now()).unwrap();
     let stolen = Arc::new(Thief(Arc::new(CertifiedKey::new(victim.cert, own.key))));
@@ -102,8 +102,8 @@ fn a_session_is_resumed_at_its_own_endpoint_only() {
     let clients = Authority::create("clients", DAY).unwrap();
     let (chain, key) = pair(&clients, "jane");
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
-        // Go and rustls keep tickets by default. rustls looks them up by name and by verifier, so that one configuration
-        // for all connections finds them.
+        // Go and rustls keep tickets by default. rustls looks them up by name and by verifier, so one configuration for
+        // all connections finds them.
         let client = trusting(&serving, version).with_client_auth_cert(chain.clone(), key.clone_key()).unwrap();
         let client = Arc::new(client);
         let connect = |cluster: &str| {
@@ -118,7 +118,7 @@ fn a_session_is_resumed_at_its_own_endpoint_only() {
         let (second, server) = connect("a").unwrap();
         assert_eq!(kind(&second), Some(HandshakeKind::Resumed));
         assert!(server.peer_certificates().is_some(), "the chain is there to be verified again");
-        // The ticket of `a`, shown to `b`: a full handshake, in which the client sees the wrong name.
+        // The ticket of `a` at `b`: a full handshake, in which the client sees the wrong name.
         let error = connect("b").unwrap_err();
         assert!(matches!(error, rustls::Error::InvalidCertificate(_)), "{error}");
     }

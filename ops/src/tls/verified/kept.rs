@@ -10,14 +10,14 @@ use crate::tls::PeerIdentity;
 /// The maximum number of entries of one authority.
 pub(super) const MAX_CHAINS: usize = 256;
 
-/// The maximum memory of all entries, in bytes. This is room for the clients of the last minutes: an entry usually takes
-/// 2 to 3 KiB.
+/// The maximum memory of all entries, in bytes. This is enough for the clients of the last minutes: an entry usually
+/// takes 2 to 3 KiB.
 pub(super) const BUDGET: usize = 8 * 1024 * 1024;
 
 /// The memory of an entry besides its certificates and names, in bytes.
 const PER_ENTRY: usize = 512;
 
-/// An authority among all.
+/// The number of an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct AuthorityId(u64);
 
@@ -26,7 +26,7 @@ pub(super) struct AuthorityId(u64);
 pub(super) struct Entry {
     /// Contains the chain, byte by byte.
     pub(super) identity: Arc<PeerIdentity>,
-    /// Whoever sets the clock back does not make certificates valid that were not valid then.
+    /// If the clock is set back to before this range, the chain is verified again.
     valid: Range<SystemTime>,
     bytes: usize,
 }
@@ -35,7 +35,7 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     authorities: HashMap<AuthorityId, OfAuthority>,
-    /// By the end of their validity.
+    /// Ordered by the end of their validity.
     ends: BTreeSet<(SystemTime, AuthorityId, u64)>,
     bytes: usize,
     last: u64,
@@ -73,8 +73,8 @@ impl Kept {
         self.authorities.get(&authority)?.entries.get(&hash).cloned()
     }
 
-    /// Adds an entry that was verified now. Those that have ended go first, then the oldest of this authority if it has too
-    /// many, and then those of the authority that takes most memory.
+    /// Adds an entry that was verified now. To make room, removes expired entries first, then the oldest of this
+    /// authority if it has too many, and then those of the authority that uses the most memory.
     pub(super) fn insert(&mut self, authority: AuthorityId, hash: u64, entry: Entry) {
         self.remove(authority, hash);
         let now = entry.valid.start;
@@ -96,7 +96,7 @@ impl Kept {
         of_authority.entries.insert(hash, entry);
     }
 
-    /// Forgets an authority.
+    /// Removes an authority.
     pub(super) fn forget(&mut self, authority: AuthorityId) {
         let Some(of_authority) = self.authorities.remove(&authority) else { return };
         self.bytes -= of_authority.bytes;
@@ -121,7 +121,7 @@ impl Kept {
         self.authorities.get(&authority).map_or(0, |of| of.entries.len())
     }
 
-    /// Removes the entry of this authority that ends first.
+    /// Removes the entry of this authority that expires first.
     fn evict(&mut self, authority: AuthorityId) {
         let entries = self.authorities.get(&authority).into_iter().flat_map(|of| &of.entries);
         if let Some(hash) = entries.min_by_key(|(_, entry)| entry.valid.end).map(|(hash, _)| *hash) {

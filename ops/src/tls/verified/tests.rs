@@ -50,7 +50,7 @@ fn a_chain_is_verified_once_in_a_while() {
     assert_eq!(ca.verify(&jane, now).unwrap(), first);
     assert!(known(now + MAX_AGE - MINUTE).is_some() && known(now + MAX_AGE).is_none());
     assert!(known(now - MINUTE).is_none(), "the clock was set back");
-    // Verified again, it counts from then on.
+    // If the chain is verified again, its age starts again.
     ca.verify(&jane, now + MAX_AGE).unwrap();
     assert!(known(now + MAX_AGE).is_some() && ca.verified().len() == 1);
 }
@@ -64,7 +64,7 @@ fn an_entry_does_not_outlive_a_certificate_of_its_chain() {
     assert!(end < now + MAX_AGE && ca.verified().get(&jane, end).is_none());
     let later = end + Duration::from_secs(2);
     assert!(matches!(ca.verify(&jane, later), Err(ClientCertificateError::Untrusted(_))));
-    // The second certificate is not needed, but it is a part of the chain.
+    // The second certificate is not needed, but is part of the chain.
     let mut long = chain(&authority, "john", DAY);
     long.extend(jane);
     ca.verify(&long, now).unwrap();
@@ -83,7 +83,7 @@ fn another_chain_is_not_taken_for_a_known_one() {
         let forged = [CertificateDer::from(forged)];
         assert!(ca.verified().get(&forged, now).is_none() && ca.verify(&forged, now).is_err());
     }
-    // The same bytes, cut elsewhere.
+    // The same bytes, split elsewhere.
     let (one, other) = leaf.split_at(leaf.len() / 2);
     let cut = [CertificateDer::from(one), CertificateDer::from(other)];
     assert!(ca.verified().get(&cut, now).is_none() && ca.verify(&cut, now).is_err());
@@ -114,7 +114,7 @@ fn each_authority_and_each_reload_begins_with_nothing() {
     assert_eq!(reloaded.verified().len(), 0);
     let exchanged = ca(&theirs);
     assert!(matches!(exchanged.verify(&jane, now), Err(ClientCertificateError::Untrusted(_))));
-    // Refusals leave nothing behind.
+    // Refusals are not cached.
     assert_eq!(exchanged.verified().len(), 0);
     assert!(before.verify(&chain(&theirs, "jane", DAY), now).is_err());
     assert_eq!(before.verified().len(), 1);
@@ -133,7 +133,7 @@ fn the_cache_is_bounded_and_keeps_the_newest() {
     let last = at(MAX_CHAINS + 10);
     assert!(chains.get(&numbered(9).chain, last).is_none());
     assert!(chains.get(&numbered(10).chain, last).is_some());
-    // One that is known takes the place of itself, and what is over makes room first.
+    // A known entry replaces itself, and expired entries are removed first.
     chains.insert(numbered(10), last);
     assert_eq!(chains.len(), MAX_CHAINS);
     chains.insert(identity(&jane), last + MAX_AGE);
@@ -144,7 +144,7 @@ fn the_cache_is_bounded_and_keeps_the_newest() {
     assert_eq!(chains.len(), 1);
 }
 
-/// An authority whose clients do not come any more holds no memory, and one with many long chains takes none from others.
+/// An authority without clients holds no memory, and one with many long chains takes none from others.
 #[test]
 fn authorities_share_one_budget() {
     let (authority, now, all) = (authority(), SystemTime::now(), Arc::<All>::default());
@@ -165,15 +165,15 @@ fn authorities_share_one_budget() {
     let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
     // Certificates differ in length by a few bytes.
     assert!(*least > most / 2 && *most < MAX_CHAINS, "{counts:?}");
-    // A chain of any authority makes what has ended go.
+    // A chain of any authority removes expired entries.
     small.insert(numbered(1), now + MAX_AGE);
     assert!(others.iter().all(|other| other.len() == 0) && small.len() == 1);
-    // And so does a reload.
+    // So does a reload.
     drop(small);
     assert_eq!(all.kept().bytes(), 0);
 }
 
-/// Of the certificates of a chain, those count that the verifier may have used.
+/// Only certificates that the verifier may have used count.
 #[test]
 fn a_chain_is_valid_until_the_first_of_its_certificates_ends() {
     let (authority, now) = (authority(), SystemTime::now());

@@ -6,7 +6,7 @@ use super::*;
 use crate::drain::Tasks;
 use crate::workers::Workers;
 
-/// The heartbeat was paused, too: the worker may have done its work at once.
+/// The heartbeat was also paused, so the worker may have run its tasks at once.
 #[test]
 fn a_pause_of_the_process_is_no_silence() {
     let pulse = Pulse::default();
