@@ -1,6 +1,6 @@
 //! Tasks of the workspace itself: `cargo run -p xtask -- TASK`.
 //!
-//! What is *not* here: anything that ships, and anything that rustc, clippy or rustfmt can already say.
+//! What is *not* here: anything that ships, and anything that rustc, clippy or rustfmt already checks.
 
 mod tidy;
 

@@ -1,8 +1,7 @@
-//! The rules of this repository that are neither rustc's nor clippy's.
+//! The rules of this repository that neither rustc nor clippy checks.
 //!
-//! Every rule is a function from what was read to [`Finding`]s; none touches the file system or runs a program, so that
-//! each is tested with a few lines of text. What is *not* here: licences, sources and bans of dependencies, which
-//! cargo-deny checks.
+//! Every rule is a function from the files to [`Finding`]s. No rule uses the file system or runs a program, so a few
+//! lines of text can test it. What is *not* here: licences, sources and bans of dependencies, which cargo-deny checks.
 //!
 //! Reading order: [`finding`]; [`tree`], [`lexis`] and [`source`] (files, and what of them is code, comment or test),
 //! [`words`], [`shape`], [`clock`], [`frame`], [`walkthrough`], [`refusals`] (rules on text); [`graph`] (what depends on what), [`layers`]
@@ -45,16 +44,16 @@ const TARGETS: &[&str] = &["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gn
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Instead of checking, shorten the list of known violations (xtask/known-violations.txt) to what the code still
-    /// violates. Run it after a clean-up. It changes nothing if an entry would be new or larger.
+    /// Do not check, but shorten the list of known violations (xtask/known-violations.txt) to those that still exist.
+    /// Run it after a clean-up. It changes nothing if an entry would be new or larger.
     #[arg(long)]
     write_known: bool,
-    /// Let --write-known add and raise entries too, for example for code that moved to another crate.
+    /// Let --write-known also add and raise entries, for example for code that moved to another crate.
     #[arg(long, requires = "write_known")]
     allow_growth: bool,
 }
 
-/// Checks the workspace that this program was built in, prints what it finds, and fails if that is anything.
+/// Checks the workspace in which this program was built, prints all findings, and fails if there are any.
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
     let tree = Tree::read(root)?;
@@ -73,7 +72,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Writes the list of known violations, unless that would add to it: then it returns what it would add.
+/// Writes the list of known violations, unless this would add to it. Then it returns what it would add.
 fn write_known(root: &Path, tree: &Tree, graph: &Graph, allow_growth: bool) -> anyhow::Result<(Vec<Finding>, String)> {
     let (structure, known) = match structure::read(graph, tree) {
         Ok(read) => read,

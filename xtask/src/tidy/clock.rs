@@ -1,6 +1,6 @@
-//! Tests do not wait for time to pass: a sleep is too short on a slow machine and too long on every other.
+//! Tests do not sleep: a sleep is too short on a slow machine and too long on all others.
 //!
-//! What is *not* meant: a paused clock (`#[tokio::test(start_paused = true)]`), which a sleep only moves.
+//! The rule does not apply to a paused clock (`#[tokio::test(start_paused = true)]`), which a sleep only advances.
 
 use super::finding::Finding;
 use super::lexis::in_name;

@@ -1,12 +1,12 @@
 //! The modules of a crate do not depend on each other in cycles.
 //!
-//! The rule holds between the children of each module, at every level: what is inside a child counts as the child. The
-//! code of the parent itself is one more member of that level. So a parent that uses its child, while the child uses
-//! what the parent's own file defines, is a cycle of two; a parent that only declares and re-exports its children is
-//! none. An `impl Type` block outside of the module that defines the type makes that module depend on the block's module:
-//! whoever uses the type has all its methods.
+//! The rule applies to the children of each module, at every level. Everything inside a child counts as the child. The
+//! code of the parent itself is one more member of that level. So if a parent uses its child, and the child uses what
+//! the parent's own file defines, this is a cycle of two. A parent that only declares and re-exports its children is
+//! not part of a cycle. If an `impl Type` block is outside of the module that defines the type, that module depends on
+//! the block's module, because whoever uses the type has all its methods.
 //!
-//! Reading order: [`level`] (who depends on whom), [`ring`] (which of them form cycles).
+//! Reading order: [`level`] (dependencies), [`ring`] (cycles).
 
 mod level;
 mod ring;
@@ -22,7 +22,7 @@ use ring::{knots, ring_through};
 
 const REMEDY: &str = "move what both sides need into a module below them, or pass it as an argument";
 
-/// A largest set of modules of which each depends on each other one, directly or not.
+/// A maximal set of modules in which each depends on each other one, directly or indirectly.
 pub(crate) struct Cycle {
     unit: String,
     members: BTreeSet<String>,

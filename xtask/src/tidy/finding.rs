@@ -1,9 +1,9 @@
-//! What a rule reports: where, what is wrong, and what to do about it.
+//! What a rule reports: the place, the problem, and the remedy.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One departure from one rule. Ordered by place, as a reader goes through files.
+/// One violation of one rule. Ordered by place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     path: PathBuf,
@@ -21,7 +21,7 @@ impl Finding {
     }
 }
 
-/// `path:line: problem; remedy`, which editors and terminals make a link of.
+/// `path:line: problem; remedy`, which editors and terminals turn into a link.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}; {}", self.path.display(), self.line, self.problem, self.remedy)

@@ -54,7 +54,7 @@ fn check_map(map: &str, members: &[&str]) -> Vec<Finding> {
     findings
 }
 
-/// Relative links in Markdown lead to a file of the repository, or to a folder that has one.
+/// Relative links in Markdown must lead to a file of the repository, or to a folder that contains one.
 fn check_links(path: &Path, text: &str, tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, line) in text.lines().enumerate() {

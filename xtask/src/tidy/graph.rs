@@ -1,8 +1,8 @@
 //! Which crate depends on which, from `cargo metadata`.
 //!
-//! The `resolve` part of that output lists more than is built: a feature like `alloc = ["ring?/alloc"]` draws an edge to
-//! an optional crate that nothing turned on (rust-lang/cargo#10801). Such edges are left out here, by the rules of the
-//! Cargo Book, "Features", so that a crate which is only named in the lock file is not taken for a dependency.
+//! The `resolve` part of that output lists more than is built: a feature like `alloc = ["ring?/alloc"]` adds an edge to
+//! an optional crate that nothing enabled (rust-lang/cargo#10801). This module omits such edges, by the rules of the
+//! Cargo Book, "Features". So a crate that only the lock file names does not count as a dependency.
 
 mod metadata;
 mod purpose;
@@ -15,7 +15,7 @@ use anyhow::{Context as _, ensure};
 use metadata::{Metadata, Node};
 pub(crate) use purpose::Use;
 
-/// The crates of the workspace and all that they are built from.
+/// The crates of the workspace and all their dependencies.
 #[derive(Debug)]
 pub(crate) struct Graph {
     packages: Vec<Package>,
@@ -29,9 +29,9 @@ pub(crate) struct PackageIndex(usize);
 #[derive(Debug)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// From the root of the workspace, for a member of it.
+    /// Relative to the root of the workspace, if the package is a member.
     pub(crate) manifest: PathBuf,
-    /// What it ships, the library and the programs: a name, and the first file from the root of the workspace.
+    /// The library and the programs: for each, its name and its root file, relative to the root of the workspace.
     pub(crate) units: Vec<(String, PathBuf)>,
     edges: Vec<Edge>,
 }
@@ -114,14 +114,14 @@ impl Graph {
         self.members().map(|(_, package)| package.name.as_str()).collect()
     }
 
-    /// What a package itself names, and for what.
+    /// The direct dependencies of a package, and their uses.
     pub(crate) fn direct(&self, from: PackageIndex) -> impl Iterator<Item = (&Package, &BTreeSet<Use>)> {
         self.package(from).edges.iter().map(|edge| (self.package(edge.to), &edge.uses))
     }
 
     /// The shortest chain of normal dependencies from a member to a package that `wanted` accepts, both included.
     pub(crate) fn chain(&self, from: PackageIndex, wanted: impl Fn(&Package) -> bool) -> Option<Vec<&Package>> {
-        // Breadth first, so that the first way to a package is a shortest one.
+        // Breadth first, so that the first path to a package is a shortest one.
         let mut before = HashMap::new();
         let mut open = VecDeque::from([from]);
         while let Some(at) = open.pop_front() {
@@ -142,7 +142,8 @@ impl Graph {
     }
 }
 
-/// A package is usually one unit, and then both have the same name. If it has several, its programs are `package/program`.
+/// The name of a unit. If a package has only one unit, both have the same name. Otherwise, programs are
+/// `package/program`.
 fn units(package: &metadata::Package, root: &Path) -> Vec<(String, PathBuf)> {
     let is = |target: &metadata::Target, kind: &str| target.kind.iter().any(|k| k == kind);
     let is_shipped = |target: &&metadata::Target| ["lib", "proc-macro", "bin"].iter().any(|kind| is(target, kind));
@@ -155,7 +156,7 @@ fn units(package: &metadata::Package, root: &Path) -> Vec<(String, PathBuf)> {
     shipped.iter().map(unit).collect()
 }
 
-/// What the edge is really for: each declaration of it that is not optional, or that a feature has turned on.
+/// The actual uses of an edge: its declarations that are not optional, or that a feature has enabled.
 fn uses_in_force(from: &metadata::Package, node: &Node, to: &str, dep: &metadata::NodeDep) -> BTreeSet<Use> {
     let turned_on: BTreeSet<&str> = node
         .features

@@ -1,7 +1,7 @@
-//! The violations of the structural rules that the code has today: a list that only gets shorter.
+//! The known violations of the structural rules: a list that only gets shorter.
 //!
-//! Tidy fails if a violation is not on the list, and also if the list has one that is gone or has become smaller, so that
-//! nothing that was cleaned up can come back. The list names modules and types, not files or lines, so that it does not
+//! Tidy fails if a violation is not on the list. It also fails if a violation on the list no longer exists or has
+//! become smaller, so that it cannot return. The list names modules and types, not files or lines, so that it does not
 //! change with other code.
 //!
 //! Reading order: [`violation`], [`text`] (how the list is written).
@@ -14,13 +14,13 @@ use std::path::Path;
 use super::finding::Finding;
 pub(crate) use violation::Violation;
 
-/// From the root of the workspace.
+/// Relative to the root of the workspace.
 pub(crate) const FILE: &str = "xtask/known-violations.txt";
 
 /// The list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// With the line of each, from 1.
+    /// Each with its line, from 1.
     entries: Vec<(usize, Violation)>,
 }
 
@@ -40,13 +40,14 @@ impl Known {
         self.entries.iter().any(|(_, entry)| entry.covers(violation))
     }
 
-    /// For a message: what the list allows of a violation that is larger than that.
+    /// For a message: what the list allows, if a violation is larger.
     pub(crate) fn allowance(&self, violation: &Violation) -> String {
         let entry = self.entries.iter().find(|(_, entry)| violation.covers(entry));
         entry.map_or_else(String::new, |(line, entry)| format!(" ({FILE}:{line} allows `{entry}`)"))
     }
 
-    /// Entries that allow more than the code needs. One that became larger is not among them: it is found as new.
+    /// Entries that allow more than the code needs. A violation that became larger is reported as new, and is not among
+    /// them.
     pub(crate) fn check(&self, now: &[Violation]) -> Vec<Finding> {
         let is_needed = |entry: &Violation| now.iter().any(|now| entry.fits(now) || now.covers(entry));
         let mut findings = Vec::new();
@@ -62,7 +63,7 @@ impl Known {
         findings
     }
 
-    /// The text of a list of what the code has now. What still fits stays as it is.
+    /// The text of a list of the current violations. Entries that still fit do not change.
     pub(crate) fn updated(&self, now: &[Violation]) -> String {
         let keep_or_record = |now: &Violation| {
             let kept = self.entries.iter().find(|(_, entry)| entry.fits(now));

@@ -1,4 +1,4 @@
-//! Who may know whom: the arrows between our crates, and what the lower ones must never touch.
+//! Which of our crates may depend on which, and what the lower ones must never use.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::lexis::in_name;
 use super::source::Source;
 use super::tree::Tree;
 
-/// Our crates and those of ours that each may depend on. Arrows point down only: a crate stands below all that name it.
+/// Our crates, and those that each may depend on. A crate is below all crates that name it, so arrows only point down.
 const ARROWS: &[(&str, &[&str])] = &[
     ("kube-wire", &[]),
     ("protocol", &[]),
@@ -20,7 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("host-client", &["kube-wire", "kubeconfig", "ops", "tunnel"]),
     ("caller", &["host-client", "kube-wire", "ops", "protocol", "rewrite"]),
     ("virtual-cluster", &["caller", "host-client", "kube-wire", "ops", "protocol", "rewrite", "tunnel"]),
-    // Never rewrite: bodies are rewritten at the edge, and the proxy-server does not parse them.
+    // Never `rewrite`: the agent rewrites bodies, and the proxy-server does not parse them.
     ("proxy-server", &["kube-wire", "kubeconfig", "ops", "protocol", "tunnel"]),
     ("proxy-agent", &["caller", "host-client", "kube-wire", "ops", "protocol", "rewrite", "tunnel", "virtual-cluster"]),
     (
@@ -39,20 +39,20 @@ const ARROWS: &[(&str, &[&str])] = &[
             "virtual-cluster",
         ],
     ),
-    // It sees what operators see: files, processes, ports.
+    // It uses what operators see: files, processes, ports.
     ("atoll-tests", &[]),
     // It measures the binaries from outside, and the engine from inside.
     ("bench", &["kube-wire", "ops", "rewrite"]),
     ("xtask", &[]),
 ];
 
-/// What tests may name besides.
+/// What tests may also name.
 const TEST_ARROWS: &[(&str, &[&str])] = &[("proxy-agent", &["dev-apiserver"]), ("proxy-server", &["dev-apiserver"])];
 
-/// Crates that do no I/O and know no clock, so that every byte and every state of them can be tested.
+/// Crates without I/O and clock, so that every byte and every state can be tested.
 const SANS_IO: &[&str] = &["kube-wire", "protocol", "rewrite"];
 
-/// What a sans-I/O crate must not be built from, however indirectly.
+/// What a sans-I/O crate must not depend on, even indirectly.
 const IO_CRATES: &[&str] = &[
     "chrono",
     "h2",
@@ -68,7 +68,7 @@ const IO_CRATES: &[&str] = &[
     "tracing-subscriber",
 ];
 
-/// What it must not name of the standard library. Addresses are data; sockets are not.
+/// The parts of the standard library that it must not name. Addresses are data; sockets are not.
 const IO_PATHS: &[&str] = &[
     "std::env",
     "std::fs",
@@ -82,7 +82,7 @@ const IO_PATHS: &[&str] = &[
     "UdpSocket",
 ];
 
-/// The one module that knows which metrics library it is, and how its path begins.
+/// The only module that may name the metrics library, and the prefix of its path.
 const METRICS: &str = "ops/src/metrics";
 
 pub(crate) fn check(graph: &Graph, tree: &Tree) -> Vec<Finding> {
@@ -161,7 +161,7 @@ fn row(table: &[(&str, &'static [&'static str])], name: &str) -> Option<&'static
     table.iter().find(|(from, _)| *from == name).map(|(_, to)| *to)
 }
 
-/// Whether a line has a path that begins with the crate.
+/// Whether a line contains a path that begins with the crate.
 fn names_crate(code: &str, name: &str) -> bool {
     code.match_indices(name).any(|(at, _)| {
         let (before, after) = (&code[..at], code[at + name.len()..].trim_start());

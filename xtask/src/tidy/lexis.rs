@@ -1,14 +1,14 @@
-//! Which bytes of a Rust file are code, which are comments, which are the insides of literals.
+//! Finds which bytes of a Rust file are code, comments, or contents of literals.
 //!
-//! Only what tells these three apart is lexed (The Rust Reference, "Tokens" and "Comments"). What is *not* here: names,
-//! numbers, grammar. Text that does not lex ends in an open literal or comment, and never in an error: rustc reports it.
+//! It lexes only what distinguishes these three (The Rust Reference, "Tokens" and "Comments"). What is *not* here:
+//! names, numbers, grammar. Invalid text leads to an open literal or comment, and never to an error: rustc reports it.
 
-/// Two renderings of one text. In each, whatever is not of its kind is blank, and every line is where it was.
+/// Two views of one text. In each, everything of another kind is blank, and all lines stay in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Views {
     /// Without comments, and without string and character literals.
     pub(crate) code: String,
-    /// Comments only, doc comments among them, with their slashes.
+    /// Only comments, including doc comments, with their slashes.
     pub(crate) comments: String,
 }
 
@@ -38,12 +38,12 @@ pub(crate) fn views(text: &str) -> Views {
     Views { code, comments }
 }
 
-/// Whether a character can be part of a name; good enough to find where one ends.
+/// Whether a character can be part of a name. Accurate enough to find the end of one.
 pub(crate) fn in_name(char: char) -> bool {
     char == '_' || char.is_alphanumeric()
 }
 
-/// The kind of what `rest` begins with, and its length in bytes: at least one character.
+/// The kind and the length in bytes of the first part of `rest`, which has at least one character.
 fn token(rest: &str, first: char, previous: Option<char>) -> (Kind, usize) {
     if rest.starts_with("//") {
         return (Kind::Comment, rest.find('\n').unwrap_or(rest.len()));
@@ -51,7 +51,7 @@ fn token(rest: &str, first: char, previous: Option<char>) -> (Kind, usize) {
     if rest.starts_with("/*") {
         return (Kind::Comment, block_comment(rest));
     }
-    // The `r` of `for` begins no raw string.
+    // The `r` of `for` does not begin a raw string.
     let may_be_literal = !in_name(first) || !previous.is_some_and(in_name);
     match may_be_literal.then(|| string(rest).or_else(|| character(rest))).flatten() {
         Some(len) => (Kind::Literal, len),
@@ -95,7 +95,7 @@ fn string(rest: &str) -> Option<usize> {
     Some(rest.len() - content.len() + past_closing(content, '"'))
 }
 
-/// A character literal; a lifetime or label is none.
+/// A character literal, but not a lifetime or label.
 fn character(rest: &str) -> Option<usize> {
     let content = rest.strip_prefix('b').unwrap_or(rest).strip_prefix('\'')?;
     let opening = rest.len() - content.len();
@@ -107,7 +107,7 @@ fn character(rest: &str) -> Option<usize> {
     }
 }
 
-/// How many bytes there are up to and with the first unescaped `quote`.
+/// The number of bytes up to and including the first unescaped `quote`.
 fn past_closing(content: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, char) in content.char_indices() {

@@ -1,7 +1,7 @@
 //! No type has more than 25 methods.
 //!
-//! All functions in all `impl Type` blocks of the crate count, wherever they are, with and without `self`. Those of traits
-//! do not, because the trait says what they are for; nor do those that only tests compile.
+//! All functions in all `impl Type` blocks of the crate count, with and without `self`. Functions of traits do not,
+//! because the trait defines their purpose. Neither do those that only tests compile.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,16 +10,16 @@ use super::finding::Finding;
 use super::known::{Known, Violation};
 use super::modules::{Scopes, Unit, inherent_impls};
 
-/// More is more than one idea.
+/// The maximum number of methods.
 const MOST: usize = 25;
 
 /// A type with too many methods.
 pub(crate) struct Crowded {
     unit: String,
-    /// With the path of its module.
+    /// Its name, with the path of its module.
     ty: String,
     methods: usize,
-    /// The number of files that they are in.
+    /// The number of files that contain them.
     files: usize,
     /// The first block.
     file: PathBuf,

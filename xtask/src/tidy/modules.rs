@@ -1,11 +1,12 @@
-//! The modules of a crate, and which of them names which.
+//! The modules of a crate, and which modules they name.
 //!
-//! syn parses; names are resolved as rustc resolves them (The Rust Reference, "Names"), as far as a path goes: through
-//! imports, re-exports and globs to the module that defines the item. What is *not* here: methods that are called on a
-//! value and what macros expand to, since neither is written as a path; and code that only tests compile.
+//! syn parses the code. Paths are resolved as in rustc (The Rust Reference, "Names"): through imports, re-exports and
+//! globs to the module that defines the item. What is *not* here: method calls on a value and the expansion of macros,
+//! because neither is a path; and code that only tests compile.
 //!
 //! Reading order: [`unit`](mod@unit) (modules), [`read`](mod@read) (from files), [`condition`] (what only tests compile), [`imports`],
-//! [`scope`] (what a name stands for), [`tokens`] (paths in macros), [`uses`](mod@uses) (who names whom), [`inherent`] (methods).
+//! [`scope`] (the meaning of names), [`tokens`] (paths in macros), [`uses`](mod@uses) (uses of modules), [`inherent`]
+//! (methods).
 
 mod condition;
 mod imports;

@@ -1,7 +1,8 @@
-//! Every refusal that a user may meet is explained: what it says stands in the troubleshooting guide, with its cause and
-//! what to do. No table of the guide explains a message twice: a merge of two versions of a table would.
+//! The troubleshooting guide explains every refusal that a user may get, with its cause and remedy. No table of the
+//! guide explains a message twice, which can happen when two versions of a table are merged.
 //!
-//! Only the files in [`SAID`] are read. The parts of a message in braces vary; the rest must be in the guide as it is.
+//! Only the files in [`SAID`] are read. The parts of a message in braces vary; the guide must contain the rest
+//! verbatim.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -10,10 +11,10 @@ use super::finding::Finding;
 use super::source::Source;
 use super::tree::Tree;
 
-/// Where they are explained.
+/// The page that explains them.
 const GUIDE: &str = "docs/troubleshooting.md";
 
-/// Where they are said.
+/// The files that define them.
 const SAID: [&str; 5] = [
     "proxy-agent/src/exchange/cost.rs",
     "virtual-cluster/src/policy.rs",
@@ -22,7 +23,7 @@ const SAID: [&str; 5] = [
     "proxy-server/src/endpoint/refusal.rs",
 ];
 
-/// Shorter pieces of a message, in bytes, say nothing by themselves.
+/// The minimum length, in bytes, of a piece of a message that is checked.
 const SHORT: usize = 12;
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
@@ -54,7 +55,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Rows of a table that begin like one before it, up to the last two cells: cause and remedy.
+/// Rows of a table that repeat an earlier row, except for the last two cells (cause and remedy).
 fn repeated(guide: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut table = HashSet::new();
     (1..).zip(guide.lines()).filter_map(move |(line, row)| {
@@ -68,13 +69,13 @@ fn repeated(guide: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The literals of a file that are sentences, with their lines, outside of tests.
+/// The literals of a file that are sentences and not in tests, with their lines.
 fn messages(source: &Source<'_>) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let (mut line, mut start, mut literal) = (1, 1, String::new());
     let views = source.text.chars().zip(source.views.code.chars()).zip(source.views.comments.chars());
     for ((char, code), comment) in views.chain([((';', ';'), ' ')]) {
-        // What is in neither view is in a literal, or is white space around one.
+        // What is in neither view is part of a literal, or white space around one.
         if code.is_whitespace() && comment.is_whitespace() {
             if literal.is_empty() && char == '"' {
                 start = line;
@@ -93,7 +94,7 @@ fn messages(source: &Source<'_>) -> Vec<(usize, String)> {
     found
 }
 
-/// What a literal stands for, as far as messages go: lines that go on, and quotes.
+/// The value of a literal: joins continued lines and unescapes quotes.
 fn unescaped(literal: &str) -> String {
     let text = literal.trim();
     let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
@@ -108,7 +109,7 @@ fn pieces(message: &str) -> impl Iterator<Item = &str> {
     outside.map(|piece| piece.trim_matches([' ', ',', '.', ':'])).filter(|piece| piece.len() >= SHORT)
 }
 
-/// With single spaces, and without the marks of Markdown's code.
+/// With single spaces, and without the backquotes of Markdown.
 fn normal(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "")
 }

@@ -1,9 +1,9 @@
-//! How a file is laid out: its length, its name, its first line.
+//! The shape of a file: its length, its name, its first line.
 
 use super::finding::Finding;
 use super::source::Source;
 
-/// Lines; past it a file has more than one idea.
+/// The maximum number of lines. A longer file has more than one idea.
 const LONGEST: usize = 700;
 
 pub(crate) fn check(source: &Source<'_>) -> Vec<Finding> {
@@ -24,7 +24,7 @@ pub(crate) fn check(source: &Source<'_>) -> Vec<Finding> {
     if name == "mod.rs" {
         findings.push(Finding::new(source.path, 1, "a file called mod.rs", "call it foo.rs, beside the folder foo/"));
     }
-    // A tests.rs is described by the module that it tests.
+    // The module that a tests.rs tests describes it.
     let opening = source.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     if !opening.starts_with("//!") && name != "tests.rs" {
         findings.push(Finding::new(

@@ -1,7 +1,7 @@
 //! No crate has more than a fifth of the code.
 //!
-//! Every line of every Rust file in the package's folder counts, also comments, tests, examples and benchmarks: they are
-//! read, built and moved together with the rest. What a program wrote does not count.
+//! Every line of every Rust file in the package's folder counts, also comments, tests, examples and benchmarks: they
+//! are read, built and moved together with the rest. Generated files do not count.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub(crate) fn measure(graph: &Graph, tree: &Tree) -> Vec<Share> {
     let total = packages.iter().map(|(_, lines)| lines).sum();
     let mut shares = Vec::new();
     for (package, lines) in packages {
-        // In whole lines, so that exactly a fifth is allowed.
+        // Compares numbers of lines, so that exactly a fifth is allowed.
         if lines * 100 > total * LARGEST {
             shares.push(Share { package: package.name.clone(), manifest: package.manifest.clone(), lines, total });
         }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::tidy::graph::tests::workspace;
 
-    /// Five crates, of which the last has so many lines and the others ten each.
+    /// Five crates: the last one has this number of lines, and the others ten each.
     fn measured(lines: usize, more: &[(&str, &str)]) -> Vec<String> {
         let graph = workspace(&[("a", ""), ("b", ""), ("c", ""), ("d", ""), ("e", "")]);
         let file = |name: &str, n| (PathBuf::from(format!("{name}/src/lib.rs")), "x\n".repeat(n));

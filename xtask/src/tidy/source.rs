@@ -1,4 +1,4 @@
-//! One Rust file as the rules see it.
+//! One Rust file, in the form that the rules use.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -6,9 +6,9 @@ use std::path::Path;
 use super::finding::line_at;
 use super::lexis::{self, Views};
 
-/// A file, its text, and what of it is code, comment and test.
+/// A file, its text, and which parts of it are code, comments and tests.
 pub(crate) struct Source<'a> {
-    /// From the root of the workspace.
+    /// Relative to the root of the workspace.
     pub(crate) path: &'a Path,
     pub(crate) text: &'a str,
     pub(crate) views: Views,
@@ -25,7 +25,7 @@ impl<'a> Source<'a> {
         Self { path, text, views, tests }
     }
 
-    /// Whether a program wrote the file; the rules on style are for people.
+    /// Whether the file is generated. Rules on style do not apply to it.
     pub(crate) fn is_generated(&self) -> bool {
         is_generated(self.text)
     }
@@ -40,7 +40,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Whether a program wrote a file with this text.
+/// Whether a file with this text is generated.
 pub(crate) fn is_generated(text: &str) -> bool {
     text.lines().take(3).any(|line| line.starts_with("//") && line.contains("@generated"))
 }

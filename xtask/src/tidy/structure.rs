@@ -1,4 +1,4 @@
-//! The structural rules, and what the code is known to violate of them.
+//! The structural rules, and their known violations.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use super::modules;
 use super::shares::{self, Share};
 use super::tree::Tree;
 
-/// All that the rules have to say about the workspace, known or not.
+/// All violations in the workspace, known or not.
 pub(crate) struct Structure {
     shares: Vec<Share>,
     crowded: Vec<Crowded>,
     cycles: Vec<Cycle>,
 }
 
-/// Measures the workspace and reads the list that is checked in, which is empty if there is none.
+/// Measures the workspace and reads the checked-in list. Without the file, the list is empty.
 pub(crate) fn read(graph: &Graph, tree: &Tree) -> Result<(Structure, Known), Vec<Finding>> {
     let known = Known::parse(tree.text(Path::new(known::FILE)).unwrap_or_default());
     match (Structure::measure(graph, tree), known) {
@@ -27,7 +27,7 @@ pub(crate) fn read(graph: &Graph, tree: &Tree) -> Result<(Structure, Known), Vec
     }
 }
 
-/// Finds what is not on the list, and what is on it in vain.
+/// Finds violations that are not on the list, and entries that are no longer needed.
 pub(crate) fn check(graph: &Graph, tree: &Tree) -> Vec<Finding> {
     let (structure, known) = match read(graph, tree) {
         Ok(read) => read,
@@ -61,7 +61,7 @@ impl Structure {
         shares.chain(crowded).chain(cycles).collect()
     }
 
-    /// What is not on the list.
+    /// Violations that are not on the list.
     pub(crate) fn growth(&self, known: &Known) -> Vec<Finding> {
         let is_new = |violation: Violation| !known.covers(&violation);
         let shares = self.shares.iter().filter(|share| is_new(share.violation())).map(|share| share.finding(known));

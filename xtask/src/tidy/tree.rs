@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// Every file by its path from the root, in order; with its text if a rule reads files of its kind.
+/// Every file by its path from the root, in order. It has its text if a rule reads files of its kind.
 #[derive(Debug)]
 pub(crate) struct Tree {
     files: Vec<(PathBuf, String)>,
@@ -23,8 +23,8 @@ impl Tree {
                 let path = entry.path();
                 let name = entry.file_name();
                 let name = name.to_string_lossy();
-                // What is built or demonstrated is not the repository's; a link could lead out of it or around in it.
-                // Cargo builds beside a manifest; a `target` elsewhere is a module.
+                // Build output and the files of the demo are not part of the repository. A link could lead out of it,
+                // or form a cycle. Cargo's `target` is beside a manifest. A `target` elsewhere is a module.
                 let is_built = name == "target" && folder.join("Cargo.toml").exists();
                 if entry.file_type()?.is_dir() && !is_built && ![".atoll", ".git"].contains(&name.as_ref()) {
                     folders.push(path);
@@ -59,7 +59,7 @@ impl Tree {
         self.files.iter().any(|(other, _)| other.starts_with(path))
     }
 
-    /// The line of a manifest, from 1, in which it names a dependency; 1 if it names it in a way of its own.
+    /// The line of a manifest, from 1, that names a dependency; 1 if it is written in another form.
     pub(crate) fn line_of_dependency(&self, manifest: &Path, name: &str) -> usize {
         let text = self.text(manifest).unwrap_or_default();
         let names = |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['.', ' ', '=']));

@@ -1,10 +1,10 @@
-//! Words that have no place in the code, and names that say nothing.
+//! Forbidden words, and names without meaning.
 
 use super::finding::Finding;
 use super::lexis::in_name;
 use super::source::Source;
 
-/// A word, and what to do instead. At its edges a name must begin or end if it does.
+/// A word, and what to do instead. It does not match a part of a longer name.
 type Word = (&'static str, &'static str);
 
 const IN_CODE: &[Word] = &[
@@ -20,7 +20,7 @@ const EXPECT: &str = "write #[expect(lint, reason = \"...\")], which says when i
 /// In lower case.
 const IN_COMMENTS: &[Word] = &[("for now", "say what holds, or what would have to change")];
 
-/// Endings of type names, and names of files, under which anything can be put.
+/// Suffixes of type names, and names of files, that fit anything.
 const EMPTY_NAMES: &[&str] = &["context", "handler", "helper", "manager", "util", "utils"];
 /// Names of files only.
 const EMPTY_STEMS: &[&str] = &["common", "helpers", "misc"];
@@ -59,7 +59,7 @@ fn words_of(words: &[Word], line: &str) -> Vec<Word> {
     found.copied().collect()
 }
 
-/// Whether `line` has `word` and not as a part of a longer name.
+/// Whether `line` contains `word`, and not as a part of a longer name.
 fn contains(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].chars().next_back().is_some_and(in_name) && word.starts_with(in_name);
@@ -68,7 +68,7 @@ fn contains(line: &str, word: &str) -> bool {
     })
 }
 
-/// The name that a line declares a type by, if it ends in an empty word.
+/// The name of the type that a line declares, if it ends in such a suffix.
 fn empty_type_name(code: &str) -> Option<&str> {
     let mut words = code.split(|char| !in_name(char)).filter(|word| !word.is_empty());
     words.find(|word| ["struct", "enum", "trait", "union", "type"].contains(word))?;

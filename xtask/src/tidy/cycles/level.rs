@@ -1,4 +1,4 @@
-//! Which of the children of one module depend on which.
+//! The dependencies between the children of one module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,20 +6,20 @@ use std::path::PathBuf;
 
 use crate::tidy::modules::{ModuleId, Scopes, Unit, inherent_impls, uses};
 
-/// The edges between the children of one module, and its own code: by their paths, with a place where each shows.
+/// The edges between the children of one module and its own code, by their paths, each with a place in the code.
 #[derive(Default)]
 pub(super) struct Level {
     edges: BTreeMap<(String, String), Place>,
 }
 
-/// Where an edge shows: `path:line`.
+/// The place of an edge: `path:line`.
 #[derive(Clone)]
 pub(super) struct Place {
-    /// From the root of the workspace.
+    /// Relative to the root of the workspace.
     pub(super) file: PathBuf,
     /// From 1.
     pub(super) line: usize,
-    /// The type, if an `impl` block of it is the reason.
+    /// The type, if one of its `impl` blocks is the reason.
     methods_of: Option<String>,
 }
 
@@ -58,7 +58,7 @@ impl Level {
         self.edges.get(&(from.to_owned(), to.to_owned()))
     }
 
-    /// Those edges of which both ends are in `members`.
+    /// The edges with both ends in `members`.
     pub(super) fn within(&self, members: &BTreeSet<String>) -> Self {
         let edges = self.edges.iter().filter(|((from, to), _)| members.contains(from) && members.contains(to));
         Self { edges: edges.map(|(edge, place)| (edge.clone(), place.clone())).collect() }

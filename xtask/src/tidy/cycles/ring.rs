@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::level::Level;
 
-/// The largest sets in which everyone can be reached from everyone else (strongly connected components), of two or more.
+/// The strongly connected components with two or more members.
 pub(super) fn knots(level: &Level) -> Vec<BTreeSet<String>> {
     let members: BTreeSet<&str> = level.edges().flat_map(|(from, to)| [from, to]).collect();
     let reached: BTreeMap<&str, BTreeSet<&str>> =
@@ -28,12 +28,12 @@ pub(super) fn ring_through<'a>(level: &'a Level, from: &'a str, to: &'a str) -> 
         at = ways.get(at)?;
         back.push(at);
     }
-    // It was followed from its end.
+    // The path was followed from its end.
     back[1..].reverse();
     Some(back)
 }
 
-/// Everyone who can be reached from `start` by an edge or more, with the one before on a shortest way.
+/// All nodes that can be reached from `start` by one or more edges, each with its predecessor on a shortest path.
 fn ways_from<'a>(level: &'a Level, start: &'a str) -> BTreeMap<&'a str, &'a str> {
     let mut before = BTreeMap::new();
     let mut open = VecDeque::from([start]);

@@ -3,13 +3,13 @@ use std::path::Path;
 use super::*;
 use crate::tidy::modules;
 
-/// The cycles in a crate of these files, the first of which is the root.
+/// The cycles in a crate with these files. The first file is the root.
 fn cycles(files: &[(&str, &str)]) -> Vec<Cycle> {
     let tree = files.iter().map(|(path, text)| (path.into(), (*text).to_owned())).collect();
     measure(&modules::read("x".to_owned(), Path::new(files[0].0), &tree).unwrap())
 }
 
-/// `text` is the whole crate: inline modules are modules like any other.
+/// `text` is the whole crate, with inline modules.
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
     let found: Vec<_> = cycles(&[("l.rs", text)]).iter().map(|cycle| cycle.violation().to_string()).collect();
@@ -21,7 +21,7 @@ fn what_points_down_is_accepted() {
     check("mod a { use super::b::B; use super::c::C; } mod b { use super::c::C; } mod c {}", &[]);
     check("mod a { fn f() {} } fn x() { a::f() }", &[]);
     check("mod a { fn x() { super::f() } } mod b { fn x() { super::f() } } fn f() {}", &[]);
-    // Recursion within a module is its own business.
+    // Recursion within a module is allowed.
     check("mod a { fn x() { self::y() } fn y() { crate::a::x() } }", &[]);
 }
 
@@ -59,7 +59,7 @@ fn a_parent_takes_part_with_its_own_code() {
     check("mod a { struct Own; mod b { use super::Own; fn f() {} } fn x() { b::f() } }", &knot);
     check("mod a { struct Own; mod b { use super::Own; struct B; } use b::B; }", &knot);
     check("struct Own; mod b { use crate::Own; fn f() {} } fn main() { b::f() }", &["cycle x of 2: crate crate::b"]);
-    // It does not if it only declares and re-exports, or only one of the two uses the other.
+    // There is no cycle if it only declares and re-exports, or if only one of the two uses the other.
     check("mod a { pub use b::*; mod b { use super::c::C; pub struct B; } mod c { pub struct C; } pub use c::C; }", &[]);
     check("mod a { struct Own; mod b { use super::Own; fn f() {} } pub use b::f; }", &[]);
     check("mod a { use b::B; mod b { use super::C; } mod c { pub struct C; } pub use c::C; }", &[]);
@@ -109,7 +109,7 @@ l.rs:2: these modules form a cycle:
     assert_eq!(found, format!("{expected}{REMEDY}"));
 }
 
-/// `a` and `b` are known, and their cycle would be the shortest; what is new is the way through `c` and `d`.
+/// The cycle of `a` and `b` is known and is the shortest. The path through `c` and `d` is new.
 #[test]
 fn what_is_shown_is_new() {
     let text = "mod a { use super::b::B; } mod b { use super::a::A; use super::c::C; } mod c { use super::d::D; } mod d { use super::b::B; }";

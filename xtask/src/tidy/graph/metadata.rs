@@ -34,7 +34,7 @@ pub(super) struct Target {
     pub(super) src_path: PathBuf,
 }
 
-/// As the manifest declares it.
+/// A dependency, as the manifest declares it.
 #[derive(Deserialize)]
 pub(super) struct Dependency {
     pub(super) name: String,
@@ -52,7 +52,7 @@ pub(super) struct Resolve {
 pub(super) struct Node {
     pub(super) id: String,
     pub(super) deps: Vec<NodeDep>,
-    /// Those that are on.
+    /// The enabled features.
     pub(super) features: Vec<String>,
 }
 

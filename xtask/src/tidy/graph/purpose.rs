@@ -10,7 +10,7 @@ pub(crate) enum Use {
     Dev,
 }
 
-/// As cargo says it. Absent means normal.
+/// The name that cargo uses. Absent means normal.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {

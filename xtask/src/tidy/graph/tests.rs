@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A workspace in a few words: `("rewrite", "kube-wire, dev:proptest@1.0.0")`. Names without a version are members.
+/// A workspace in short form: `("rewrite", "kube-wire, dev:proptest@1.0.0")`. Names without a version are members.
 pub(in crate::tidy) fn workspace(crates: &[(&str, &str)]) -> Graph {
     let mut packages = BTreeMap::new();
     let mut nodes = Vec::new();
@@ -45,7 +45,7 @@ fn index(graph: &Graph, name: &str) -> PackageIndex {
     PackageIndex(graph.packages.iter().position(|package| package.name == name).unwrap())
 }
 
-/// The names of all that building and testing the members takes. Nobody builds the tests of a dependency.
+/// The names of all packages that are needed to build and test the members. The tests of a dependency are not built.
 fn reached(graph: &Graph) -> BTreeSet<&str> {
     let mut reached: BTreeSet<_> = graph.members.iter().copied().collect();
     let mut open = graph.members.clone();
@@ -103,7 +103,7 @@ fn a_package_that_is_not_listed_is_an_error() {
     assert!(Graph::read(metadata.to_string().as_bytes()).unwrap_err().to_string().contains("lacks the package a"));
 }
 
-/// Cargo itself is the oracle: what `cargo tree` prints for this workspace is what is reached.
+/// Cargo itself is the oracle: the graph reaches what `cargo tree` prints for this workspace.
 #[test]
 fn this_workspace_is_reached_as_cargo_tree_reaches_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

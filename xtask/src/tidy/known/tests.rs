@@ -12,7 +12,7 @@ fn cycle(unit: &str, members: &[&str]) -> Violation {
     Violation::Cycle { unit: unit.to_owned(), members: members.iter().map(|&name| name.to_owned()).collect() }
 }
 
-/// A list that was written when the code had these violations.
+/// The list for code with these violations.
 fn listed(violations: &[Violation]) -> Known {
     Known::parse(&Known::default().updated(violations)).unwrap()
 }
@@ -100,7 +100,7 @@ fn what_became_larger_is_not_gone() {
     check(&listed(&[share(30)]), &[share(40)], &[]);
 }
 
-/// Other crates change the share of one that nobody touched.
+/// Changes of other crates change the share of an unchanged crate.
 #[test]
 fn a_share_may_move_a_little() {
     let known = listed(&[share(30)]);

@@ -1,5 +1,5 @@
-//! How the list is written: a violation a line, and the modules of a cycle indented below its line, so that two changes
-//! that take a module each out of a cycle merge.
+//! The format of the list: one line for each violation. The modules of a cycle are indented below its line, so that two
+//! changes that each remove a module from a cycle can be merged.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

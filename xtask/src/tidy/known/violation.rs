@@ -1,10 +1,10 @@
-//! A violation of a structural rule, and when one is another that has become smaller.
+//! A violation of a structural rule, and whether one is a smaller version of another.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A share is recorded with one percentage point more than it has, and need not be lowered before it has lost two: the
-/// shares of all crates change with every line of code.
+/// The list records a share as one percentage point more than it is. It need not be lowered before the share has lost
+/// two points, because the shares of all crates change with every line of code.
 const MARGIN: usize = 1;
 const SLACK: usize = 2;
 
@@ -13,9 +13,9 @@ const SLACK: usize = 2;
 pub(crate) enum Violation {
     /// A crate with more than its share of the code, in percent.
     Share { package: String, percent: usize },
-    /// A type with more methods than a type may have.
+    /// A type with too many methods.
     Methods { unit: String, ty: String, count: usize },
-    /// Modules that form cycles, all of them together.
+    /// A set of modules that form cycles.
     Cycle { unit: String, members: BTreeSet<String> },
 }
 
@@ -38,7 +38,7 @@ impl Violation {
         }
     }
 
-    /// Whether this, as an entry of the list, allows another one and no more.
+    /// Whether this, as an entry of the list, allows exactly another one.
     pub(super) fn fits(&self, now: &Self) -> bool {
         match (self, now) {
             (Self::Share { percent, .. }, Self::Share { percent: now_percent, .. }) => {
@@ -48,7 +48,7 @@ impl Violation {
         }
     }
 
-    /// As it is recorded.
+    /// The form that the list records.
     pub(super) fn to_entry(&self) -> Self {
         match self {
             Self::Share { package, percent } => Self::Share { package: package.clone(), percent: percent + MARGIN },

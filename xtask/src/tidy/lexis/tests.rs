@@ -61,13 +61,13 @@ proptest! {
     }
 }
 
-/// proc-macro2 is the oracle: the names in the code view are the names that it finds in the whole text.
+/// proc-macro2 is the oracle: the code view contains the names that it finds in the whole text.
 #[test]
 fn names_are_those_of_proc_macro2() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut compared = 0;
     for (path, text) in Tree::read(root).unwrap().with_extension("rs") {
-        // What does not lex is rustc's to report.
+        // rustc reports text that does not lex.
         if let Ok(tokens) = TokenStream::from_str(text) {
             let ours =
                 TokenStream::from_str(&views(text).code).unwrap_or_else(|err| panic!("{}: {err}", path.display()));
@@ -78,7 +78,7 @@ fn names_are_those_of_proc_macro2() {
     assert!(compared > 10, "only {compared} files were compared");
 }
 
-/// All identifiers, without the `doc` attributes that the oracle makes of doc comments.
+/// All identifiers, without the `doc` attributes that the oracle creates from doc comments.
 fn names(tokens: TokenStream) -> Vec<String> {
     let mut names = Vec::new();
     let mut open: Vec<_> = vec![tokens.into_iter()];

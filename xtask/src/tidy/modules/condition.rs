@@ -3,7 +3,7 @@
 use syn::punctuated::Punctuated;
 use syn::{Attribute, ImplItem, Item, Meta, Token, TraitItem};
 
-/// Whether what has these attributes is left out of every build that is not a test.
+/// Whether only tests compile an item with these attributes.
 pub(super) fn is_test_only(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let path = attribute.path();
@@ -54,14 +54,14 @@ pub(super) fn attributes_in_trait(item: &TraitItem) -> &[Attribute] {
     }
 }
 
-/// Whether a predicate holds in a build that is not a test; none if that depends on more.
+/// Whether a predicate is true in a build that is not a test; `None` if this depends on something else.
 fn holds(predicate: &Meta) -> Option<bool> {
     let Meta::List(list) = predicate else {
         return predicate.path().is_ident("test").then_some(false);
     };
     let parts = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok()?;
     let parts: Vec<_> = parts.iter().map(holds).collect();
-    // One part that is `decisive` decides; the rest must be known to decide the other way.
+    // One `decisive` part decides. Otherwise, all parts must be known.
     let combined = |decisive: bool| {
         if parts.contains(&Some(decisive)) {
             return Some(decisive);

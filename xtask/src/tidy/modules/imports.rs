@@ -7,7 +7,7 @@ use syn::{Ident, ItemUse, UseTree};
 pub(super) struct Import {
     /// Without the `*` of a glob. The first one is empty if the path begins with `::`.
     pub(super) path: Vec<String>,
-    /// The name that it has here; none for a glob.
+    /// Its name here; `None` for a glob.
     pub(super) name: Option<String>,
     pub(super) line: usize,
 }
@@ -20,7 +20,7 @@ pub(super) fn imports(item: &ItemUse) -> Vec<Import> {
     imports
 }
 
-/// As it is written in a path, without the mark of a raw identifier.
+/// The name in a path, without the prefix of a raw identifier.
 pub(super) fn plain(name: &Ident) -> String {
     name.to_string().trim_start_matches("r#").to_owned()
 }

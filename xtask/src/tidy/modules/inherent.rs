@@ -48,11 +48,11 @@ pub(crate) fn inherent_impls(unit: &Unit, scopes: &Scopes<'_>) -> Vec<Inherent> 
     found
 }
 
-/// The type that is meant, behind aliases: its module and its name.
+/// The type behind aliases: its module and its name.
 fn defined(unit: &Unit, scopes: &Scopes<'_>, from: ModuleId, ty: &TypePath) -> (ModuleId, String) {
     let path: Vec<_> = ty.path.segments.iter().map(|segment| plain(&segment.ident)).collect();
     let Some(Definition::Item { module, name }) = scopes.resolve(from, &path, Wanted::Type).into_iter().next() else {
-        // rustc accepts such a block for types of the same unit only, so a macro of this module declares the type.
+        // rustc accepts such a block only for types of the same unit, so a macro of this module declares the type.
         return (from, path.last().cloned().unwrap_or_default());
     };
     let alias = unit.module(module).items.iter().find_map(|item| match item {
@@ -60,7 +60,7 @@ fn defined(unit: &Unit, scopes: &Scopes<'_>, from: ModuleId, ty: &TypePath) -> (
         _ => None,
     });
     match alias {
-        // rustc refuses aliases of each other.
+        // rustc refuses cyclic aliases.
         Some(Type::Path(aliased)) => defined(unit, scopes, module, aliased),
         _ => (module, name),
     }

@@ -9,11 +9,11 @@ use super::unit::{Module, ModuleId, Unit};
 use crate::tidy::finding::Finding;
 use crate::tidy::tree::Tree;
 
-/// The name of modules with tests, even where no `#[cfg(test)]` says so.
+/// The name of modules with tests, even without `#[cfg(test)]`.
 const TESTS: &str = "tests";
 
-/// Reads the unit that begins with the file `root`. Fails at the first module that cannot be read, because a rule would
-/// accept what it did not see.
+/// Reads the unit with the root file `root`. Fails at the first module that cannot be read, because rules would accept
+/// what they do not see.
 pub(crate) fn read(name: String, root: &Path, tree: &Tree) -> Result<Unit, Finding> {
     let mut unit = Unit::new(name);
     let items = parse(root, tree).unwrap_or_else(|| Err(missing(root, 1, "crate")))?;
@@ -22,14 +22,14 @@ pub(crate) fn read(name: String, root: &Path, tree: &Tree) -> Result<Unit, Findi
     Ok(unit)
 }
 
-/// Where a module is, and where the files of its children are.
+/// The place of a module, and of the files of its children.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     file: &'a Path,
     folder: &'a Path,
 }
 
-/// Adds a module, and those that it declares.
+/// Adds a module, and the modules that it declares.
 fn add(
     unit: &mut Unit,
     name: String,

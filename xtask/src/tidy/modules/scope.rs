@@ -1,7 +1,7 @@
-//! What a name stands for in a module.
+//! The meaning of a name in a module.
 //!
-//! Names are looked up as rustc does it: the names that a module declares or imports, then its globs. Privacy is not
-//! checked, because rustc does. If a path leads into a module of ours that has no such name, then a macro declares the
+//! Names are looked up as in rustc: first the names that a module declares or imports, then its globs. Privacy is not
+//! checked, because rustc does this. If a path leads into a module of ours that has no such name, a macro declares the
 //! name there.
 
 use std::collections::HashMap;
@@ -18,18 +18,18 @@ pub(crate) struct Scopes<'a> {
     scopes: Vec<Scope>,
 }
 
-/// What a path leads to, if that is ours.
+/// What a path leads to, if it is in this unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Definition {
     Module(ModuleId),
-    /// Variants and associated items count as the item that has them.
+    /// Variants and associated items count as the item that contains them.
     Item {
         module: ModuleId,
         name: String,
     },
 }
 
-/// Which of the names that are spelt alike is meant (The Rust Reference, "Namespaces").
+/// The namespace of a name (The Rust Reference, "Namespaces").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     Type,
@@ -53,13 +53,13 @@ enum Name {
     Import(Vec<String>),
 }
 
-/// A lookup that is being made.
+/// A lookup in progress.
 type Step = (ModuleId, String, Wanted);
 
-/// What a lookup came to.
+/// The result of a lookup.
 enum Found {
     Ours(Vec<Definition>),
-    /// The name is known, and stands for something of another crate.
+    /// The name is known, and means something in another crate.
     Foreign,
     Nothing,
 }
@@ -87,8 +87,8 @@ impl<'a> Scopes<'a> {
         Self { unit, scopes }
     }
 
-    /// What a path that is written in `from` leads to. Nothing if it leads to another crate or to what a function
-    /// declares; several if names of different kinds are spelt alike.
+    /// What a path in `from` leads to. Nothing if it leads to another crate or to what a function declares; several if
+    /// the same name exists in several namespaces.
     pub(super) fn resolve(&self, from: ModuleId, path: &[String], wanted: Wanted) -> Vec<Definition> {
         self.walk(from, path, wanted, &mut Vec::new())
     }
@@ -131,7 +131,7 @@ impl<'a> Scopes<'a> {
 
     fn lookup(&self, module: ModuleId, name: &str, wanted: Wanted, open: &mut Vec<Step>) -> Found {
         let step = (module, name.to_owned(), wanted);
-        // Imports of each other, such as two modules with globs of each other, add nothing.
+        // Cyclic imports, such as two modules with globs of each other, add nothing.
         if open.contains(&step) {
             return Found::Nothing;
         }

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream, TokenTree};
 
 use super::imports::plain;
 
-/// A path that stands in tokens.
+/// A path in tokens.
 #[derive(Debug)]
 pub(super) struct TokenPath {
     /// The first one is empty if the path begins with `::`.
@@ -22,7 +22,7 @@ pub(super) fn paths(tokens: TokenStream) -> Vec<TokenPath> {
     found
 }
 
-/// What stands before a name and decides what it is.
+/// The token before a name, which decides what the name is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     /// `.`, but not `..`; or the `'` of a lifetime; or the `fn` of a declaration.
@@ -80,7 +80,7 @@ fn before(tokens: &[TokenTree]) -> Before {
     }
 }
 
-/// The names of a path that `tokens` begin with: `a::b`, where each `::` is two tokens.
+/// The names of the path with which `tokens` begin: `a::b`, where each `::` is two tokens.
 fn segments(tokens: &[TokenTree]) -> Vec<&Ident> {
     let mut segments = Vec::new();
     let mut rest = tokens;

@@ -6,7 +6,7 @@ use syn::Item;
 
 /// A library or a program.
 pub(crate) struct Unit {
-    /// The package, and the program if that is not the whole package.
+    /// The package, and the program if the package has several units.
     pub(crate) name: String,
     modules: Vec<Module>,
 }
@@ -19,9 +19,9 @@ pub(crate) struct Module {
     pub(crate) name: String,
     /// None for the root.
     pub(crate) parent: Option<ModuleId>,
-    /// From the root of the workspace.
+    /// Relative to the root of the workspace.
     pub(crate) file: PathBuf,
-    /// Without modules, and without what only tests compile.
+    /// Without modules, and without code that only tests compile.
     pub(crate) items: Vec<Item>,
 }
 

@@ -1,4 +1,4 @@
-//! Which module names which, and where.
+//! Where a module names another module.
 
 mod bound;
 
@@ -29,9 +29,9 @@ pub(crate) struct Use {
 
 /// All uses in a unit.
 ///
-/// An item that is named through a re-export is used where it is defined. So a module that re-exports an item of its own
-/// child uses nothing: it only gives the item another name. A module that is named by one of its own descendants is not
-/// used by that alone, because the items that are reached through it are.
+/// If an item is named through a re-export, the use is of the module that defines the item. So a module that re-exports
+/// an item of its own child uses nothing: it only gives the item another name. If a descendant of a module names it in
+/// a path, this is not a use of that module, but of the module of the item at the end of the path.
 pub(crate) fn uses(unit: &Unit, scopes: &Scopes<'_>) -> Vec<Use> {
     let mut found = Vec::new();
     for (from, module) in unit.modules() {
@@ -50,7 +50,7 @@ struct Reader<'a> {
     unit: &'a Unit,
     scopes: &'a Scopes<'a>,
     from: ModuleId,
-    /// What the function or item at hand declares itself. A name that it uses for a variable anywhere is taken for the
+    /// What the current function or item declares itself. If it uses a name for a variable anywhere, the name means the
     /// variable everywhere in it.
     bound: HashSet<String>,
     found: &'a mut Vec<Use>,
@@ -98,7 +98,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads something that declares names of its own.
+    /// Reads something that declares its own names.
     fn within(&mut self, names: HashSet<String>, read: impl FnOnce(&mut Self)) {
         let added: Vec<_> = names.into_iter().filter(|name| self.bound.insert(name.clone())).collect();
         read(self);
@@ -179,7 +179,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         self.tokens(item.tokens.clone());
     }
 
-    /// Paths in attributes of derive macros; serde's are in strings. Links in documentation are no uses.
+    /// Paths in attributes of derive macros; serde's are in strings. Links in documentation are not uses.
     fn visit_attribute(&mut self, attribute: &'ast Attribute) {
         let Meta::List(list) = &attribute.meta else {
             return;
@@ -198,7 +198,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         }
     }
 
-    /// `pub(in crate::a)` says who may use an item, and uses nothing.
+    /// `pub(in crate::a)` restricts who may use an item, and uses nothing.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_impl_item(&mut self, item: &'ast ImplItem) {

@@ -38,7 +38,7 @@ impl Visit<'_> for Bound {
 
     fn visit_pat_ident(&mut self, pattern: &PatIdent) {
         let name = plain(&pattern.ident);
-        // A constant in a pattern looks like a variable, but for the capital letter.
+        // A constant in a pattern looks like a variable, except for the capital letter.
         if self.is_within_function && !name.starts_with(char::is_uppercase) {
             self.names.insert(name);
         }

@@ -3,7 +3,7 @@ use std::path::{Path as FilePath, PathBuf};
 use super::*;
 use crate::tidy::modules::read;
 
-/// The uses in a crate of one file, whose inline modules are modules like any other.
+/// The uses in a crate with one file and inline modules.
 fn found(text: &str) -> Vec<String> {
     let tree = [(PathBuf::from("src/lib.rs"), text.to_owned())].into_iter().collect();
     let unit = read("x".to_owned(), FilePath::new("src/lib.rs"), &tree).unwrap();
@@ -15,7 +15,7 @@ fn found(text: &str) -> Vec<String> {
     found
 }
 
-/// `code` stands in the module `a`, beside `b` and above `a::c`.
+/// `code` is in the module `a`, beside `b` and above `a::c`.
 #[track_caller]
 fn check(code: &str, expected: &[&str]) {
     let rest = "mod b {
@@ -169,7 +169,7 @@ fn macros_are_read_too() {
     }
     check("pub use c::f; fn x() { assert!(f()) }", &["a -> a::c"]);
     check("fn x() { debug!(b, f = 1, y.b(), \"crate::b::f()\") }", &[]);
-    // What a macro declares has no definition to be found.
+    // What a macro declares has no visible definition.
     check("use crate::b::Made;", &["a -> b"]);
     let exported = "mod a { fn x() { crate::m!(); } } mod b { #[macro_export] macro_rules! m { () => {} } }";
     assert_eq!(found(exported), ["a -> b"]);
