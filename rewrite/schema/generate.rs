@@ -139,7 +139,7 @@ pub(super) fn generate(references: &str) -> String {
     let mut out = String::from(
         "//! Where names stand, kind by kind. Generated from `schema/kubernetes-1.36-references.tsv` by\n\
          //! `cargo run -p rewrite --example generate-schema`; not to be edited.\n\n\
-         use super::Row;\n\
+         use super::row::Row;\n\
          use crate::program::Place;\n\n\
          /// The kinds of Kubernetes, by group and kind.\n\
          pub(super) static KINDS: &[Row] = &[\n",

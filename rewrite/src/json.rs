@@ -7,12 +7,13 @@
 //!
 //! What is *not* here: which fields of an object matter ([`program`](crate::program)), and how they change.
 //!
-//! Reading order: [`Cursor`], its methods on containers, [`Text`], [`Edits`], [`Boundary`].
+//! Reading order: [`Text`], [`Edits`], [`Cursor`], [`Cut`], [`Boundary`].
 
 mod block;
 mod boundary;
 mod container;
 mod cursor;
+mod cut;
 mod edit;
 mod fault;
 mod nesting;
@@ -24,6 +25,7 @@ mod weight;
 pub use boundary::Boundary;
 pub use container::{Extent, Fate};
 pub use cursor::Cursor;
+pub use cut::Cut;
 pub use edit::{Edits, Mark};
 pub use fault::{Defect, Fault, FieldPath, Malformed, Step};
 pub use sample::{Form, counts_if_sampled, sample};

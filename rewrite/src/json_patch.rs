@@ -8,11 +8,14 @@
 //! The cost of a patch is bounded: the bytes that it copies, as in kube-apiserver, and its total work.
 
 mod document;
+mod error;
 
 use bytes::Bytes;
 
 use crate::json::{Cursor, Edits, Fate, Malformed};
 use document::Document;
+
+pub use error::DoesNotApply;
 
 /// The maximum number of operations in a patch (`maxJSONPatchOperations` in apiserver's `handlers/patch.go`).
 const MAX_OPERATIONS: usize = 10_000;
@@ -28,11 +31,6 @@ pub struct JsonPatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a JSON patch")]
 pub struct NotAPatch;
-
-/// The patch does not apply to the object, or costs too much. Kubernetes does not tell clients why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the JSON patch does not apply")]
-pub struct DoesNotApply;
 
 #[derive(Debug, Default)]
 struct Operation {

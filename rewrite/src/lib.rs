@@ -11,6 +11,8 @@
 //! is added to pods and hidden from clients), [`pod_security`] (the level that the host enforces), [`view`] (responses, host
 //! to virtual), [`request`] (virtual to host), [`json_patch`] (patches that are applied here), [`yaml`] (conversion to JSON).
 
+mod credential;
+mod descriptor;
 pub mod field_manager;
 pub mod guard;
 pub mod json;
@@ -24,6 +26,7 @@ pub mod pointer;
 pub mod program;
 pub mod protobuf;
 pub mod request;
+mod review;
 pub mod sample;
 pub mod schema;
 pub mod sink;

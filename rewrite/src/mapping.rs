@@ -3,115 +3,78 @@
 //! Membership comes from the [`Index`], which the agent fills from labels that only it writes. The *form* of a host name is
 //! used only to show a reference to a namespace that does not exist (yet) as the client wrote it.
 //!
-//! Reading order: [`index`], the methods of [`Mapping`], [`identity`] (users and groups), [`role`] (cluster roles),
-//! [`object`] (cluster-scoped custom objects), [`text`] (messages).
+//! Reading order: [`index`], `namespaces`, [`identity`] (users and groups), [`role`] (cluster roles), [`object`]
+//! (cluster-scoped custom objects), `text` (messages), [`Mapping`].
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use memchr::memmem;
 
-use crate::name::{ClusterName, HostNamespace, VirtualNamespace, is_label};
-use crate::parked::PARKED_INFIX;
+use crate::name::{ClusterName, HostNamespace, VirtualNamespace};
 
 pub mod identity;
 pub mod index;
+mod namespaces;
 pub mod object;
 pub mod role;
-pub mod text;
+mod text;
 mod unknown;
 
 pub use index::{Index, Owner};
+pub use namespaces::{FOREIGN_PREFIX, Shown, Taken};
 pub use object::RenamedKinds;
+pub use role::SharedRoles;
 pub(crate) use unknown::UnknownNames;
 
-/// The prefix of a name of the host that has no name in the virtual cluster. No name of a namespace or of a (mapped) user has
-/// this prefix, so it can be recognised and refused when a client sends it back.
-pub const FOREIGN_PREFIX: &str = "host:";
+use identity::{Identities, Seen, Unmappable};
+use namespaces::Namespaces;
+use object::{CustomObjects, TooLong};
+use role::{Roles, SeenRole};
+use text::Messages;
 
 /// The names of one virtual cluster, as an immutable snapshot.
 #[derive(Clone, Debug)]
 pub struct Mapping {
-    cluster: ClusterName,
-    index: Arc<Index>,
-    /// Namespaces that the current request names. Responses map them even if they do not exist.
-    asked: Vec<(HostNamespace, VirtualNamespace)>,
-    /// Namespaces that were deleted a moment ago: events about their objects can still arrive.
-    late: Option<Arc<Index>>,
+    pub(crate) namespaces: Namespaces,
+    identities: Identities,
+    roles: Roles,
+    /// Cluster-scoped custom objects.
+    pub(crate) objects: CustomObjects,
     /// The nodes of the cluster, if they are needed for objects that belong to a node.
     nodes: Arc<NodeNames>,
-    /// ClusterRoles that every cluster has.
-    shared_roles: Arc<SharedRoles>,
-    /// Kinds of cluster-scoped custom objects that have other names on the host.
-    renamed: Arc<RenamedKinds>,
-    /// The custom object of the current request: its name on the host, and in the virtual cluster.
-    about: Option<(Bytes, Bytes)>,
-    /// Collects names that are not in the index.
-    pub(crate) unknown: UnknownNames,
-    /// `vc:<cluster>:`, the prefix of this virtual cluster's users, groups and ClusterRoles on the host.
-    identity_prefix: Bytes,
 }
 
 /// Names of nodes, which are the same on both sides.
 pub type NodeNames = HashSet<Bytes>;
-
-/// Names of ClusterRoles that are the same on both sides.
-pub type SharedRoles = HashSet<Bytes>;
-
-/// How a reference to a namespace of the host is shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shown {
-    /// By this name.
-    As(Bytes),
-    /// It is not the name of a namespace (empty, or `*`): unchanged.
-    Unchanged,
-    /// It does not belong to this virtual cluster: with [`FOREIGN_PREFIX`].
-    Foreign,
-}
-
-/// The host name of a virtual name does not belong to this virtual cluster.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("namespace {name} cannot be used here: its name on the host is taken")]
-pub struct Taken {
-    /// The virtual name.
-    pub name: VirtualNamespace,
-}
 
 // === impl Mapping ===
 
 impl Mapping {
     /// The names of `cluster`.
     pub fn new(cluster: ClusterName, index: Arc<Index>) -> Self {
-        let identity_prefix = Bytes::from(format!("vc:{cluster}:"));
         Self {
-            cluster,
-            index,
-            asked: Vec::new(),
-            late: None,
+            identities: Identities::new(&cluster),
+            roles: Roles::default(),
+            objects: CustomObjects::new(cluster.clone()),
             nodes: Arc::default(),
-            shared_roles: Arc::default(),
-            renamed: Arc::default(),
-            about: None,
-            unknown: UnknownNames::default(),
-            identity_prefix,
+            namespaces: Namespaces::new(cluster, index),
         }
     }
 
     /// The same names, for the response to a request that names `namespace`.
     #[must_use]
     pub fn asking_for(mut self, namespace: VirtualNamespace) -> Self {
-        if let Ok(host) = self.host(&namespace) {
-            self.asked.push((host, namespace));
-        }
+        self.namespaces.ask_for(namespace);
         self
     }
 
-    /// The same names, with the objects of namespaces in `late` still visible: a watch can report the deletion of an object after
-    /// the index has removed its namespace.
+    /// The same names, with the objects of namespaces in `recently_deleted` still visible: a watch can report the deletion of
+    /// an object after the index has removed its namespace.
     #[must_use]
-    pub fn remembering(mut self, late: Arc<Index>) -> Self {
-        self.late = Some(late);
+    pub fn remembering(mut self, recently_deleted: Arc<Index>) -> Self {
+        self.namespaces.remember(recently_deleted);
         self
     }
 
@@ -122,103 +85,106 @@ impl Mapping {
         self
     }
 
+    /// The same names, on a host whose API server creates these ClusterRoles itself.
+    #[must_use]
+    pub fn sharing_roles(mut self, roles: Arc<SharedRoles>) -> Self {
+        self.roles = Roles::sharing(roles);
+        self
+    }
+
+    /// The same names, on a host that has these kinds of cluster-scoped custom objects.
+    #[must_use]
+    pub fn renaming(mut self, kinds: Arc<RenamedKinds>) -> Self {
+        self.objects.set_kinds(kinds);
+        self
+    }
+
+    /// The same names, for the response to a request about the custom object `name`.
+    #[must_use]
+    pub fn about_object(mut self, name: &str) -> Self {
+        self.objects.request(name);
+        self
+    }
+
+    /// The virtual cluster.
+    pub fn cluster(&self) -> &ClusterName {
+        self.namespaces.cluster()
+    }
+
     /// Whether a node belongs to the virtual cluster.
     pub(crate) fn has_node(&self, name: &[u8]) -> bool {
         self.nodes.contains(name)
     }
 
-    /// The virtual cluster.
-    pub fn cluster(&self) -> &ClusterName {
-        &self.cluster
-    }
-
     /// The virtual name of a host namespace that belongs to this virtual cluster.
     #[inline]
     pub fn member(&self, host: &[u8]) -> Option<&VirtualNamespace> {
-        match self.index.owner(host)? {
-            Owner::Virtual { cluster, name } if *cluster == self.cluster => Some(name),
-            _ => None,
-        }
-    }
-
-    /// The virtual name of a host namespace whose objects are visible: a member, or a former member.
-    #[inline]
-    pub(crate) fn member_or_late(&self, host: &[u8]) -> Option<&VirtualNamespace> {
-        match (self.index.owner(host), &self.late) {
-            (Some(Owner::Virtual { cluster, name }), _) if *cluster == self.cluster => Some(name),
-            (Some(_), _) => None,
-            (None, late) => match late.as_ref().and_then(|late| late.owner(host)) {
-                Some(Owner::Virtual { cluster, name }) if *cluster == self.cluster => Some(name),
-                Some(_) => None,
-                None => {
-                    self.unknown.note(host);
-                    None
-                }
-            },
-        }
+        self.namespaces.member(host)
     }
 
     /// Whether a host namespace is known.
     pub fn knows(&self, host: &[u8]) -> bool {
-        self.index.owner(host).is_some() || self.late.as_ref().is_some_and(|late| late.owner(host).is_some())
+        self.namespaces.knows(host)
     }
 
     /// How a reference to a host namespace is shown. Unlike [`member`](Self::member) this grants nothing.
     pub fn shown(&self, host: &[u8]) -> Shown {
-        match self.index.owner(host) {
-            Some(Owner::Virtual { cluster, name }) if *cluster == self.cluster => Shown::As(name.to_bytes()),
-            Some(_) => Shown::Foreign,
-            None if !is_label(host) => Shown::Unchanged,
-            None => {
-                if !self.knows(host) && self.asked(host).is_none() {
-                    self.unknown.note(host);
-                }
-                self.written_as(host).map_or(Shown::Foreign, |name| Shown::As(name.to_bytes()))
-            }
-        }
-    }
-
-    /// The virtual name that a client of this cluster must have written, if `host` belongs to nobody.
-    fn written_as(&self, host: &[u8]) -> Option<VirtualNamespace> {
-        if let Some(name) = self.asked(host) {
-            return Some(name.clone());
-        }
-        let name = host.strip_suffix(self.cluster.as_ref())?.strip_suffix(b"-")?;
-        let name = VirtualNamespace::from_bytes(name).ok()?;
-        let derived = HostNamespace::derive(&name, &self.cluster);
-        (derived.as_ref() == host && !derived.is_root()).then_some(name)
-    }
-
-    /// The virtual name of a namespace that the current request names.
-    fn asked(&self, host: &[u8]) -> Option<&VirtualNamespace> {
-        self.asked.iter().find(|(asked, _)| asked.as_ref() == host).map(|(_, name)| name)
+        self.namespaces.shown(host)
     }
 
     /// The host name for a virtual one: that of the existing namespace, or the one that a new namespace would get.
     pub fn host(&self, name: &VirtualNamespace) -> Result<HostNamespace, Taken> {
-        if let Some(host) = self.index.host(&self.cluster, name) {
-            return Ok(host.clone());
-        }
-        let host = HostNamespace::derive(name, &self.cluster);
-        // No client may name a root namespace, or reach a namespace of others by its choice of names.
-        if host.is_root() || self.index.owner(host.as_ref()).is_some() {
-            return Err(Taken { name: name.clone() });
-        }
-        Ok(host)
+        self.namespaces.host(name)
     }
 
-    /// The virtual name of a word in a message, if it is a host namespace of this virtual cluster.
-    fn word(&self, word: &[u8]) -> Option<&VirtualNamespace> {
-        self.member(word).or_else(|| self.asked(word))
+    /// The virtual cluster's name for a user or group of the host.
+    pub fn seen(&self, host: &str) -> Seen {
+        self.identities.seen(&self.namespaces, host)
     }
 
-    /// Whether `text` can contain a name of the host.
-    fn may_name(&self, text: &[u8]) -> bool {
-        // Every host name of this cluster contains a hyphen, and few messages do, so this check saves time.
-        self.about.is_some()
-            || memchr::memchr(b'-', text).is_some()
-            || memmem::find(text, &self.identity_prefix).is_some()
-            || memmem::find(text, PARKED_INFIX).is_some()
+    /// The host's name for a user or group of the virtual cluster.
+    pub fn identity(&self, name: &str) -> Result<String, Unmappable> {
+        self.identities.host(&self.namespaces, name)
+    }
+
+    /// `vc:<cluster>:`, the prefix of this virtual cluster's users, groups and ClusterRoles on the host.
+    pub fn identity_prefix(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.identities.prefix())
+    }
+
+    /// How the virtual cluster sees a ClusterRole of the host.
+    pub fn seen_role(&self, host: &[u8]) -> SeenRole {
+        self.roles.seen(&self.identities, host)
+    }
+
+    /// The host's name for a ClusterRole.
+    pub fn role(&self, name: &str) -> Result<String, Unmappable> {
+        self.roles.host(&self.identities, name)
+    }
+
+    /// Whether every cluster has a role of this name.
+    pub fn is_shared_role(&self, name: &str) -> bool {
+        self.roles.is_shared(name)
+    }
+
+    /// The virtual name of a custom object for its host name. `None` if the host name does not have this cluster's form.
+    pub fn seen_object(&self, host: &[u8]) -> Option<Bytes> {
+        self.objects.seen(host)
+    }
+
+    /// The host's name for a custom object.
+    pub fn object(&self, name: &str) -> Result<String, TooLong> {
+        self.objects.host(name)
+    }
+
+    /// The message for the virtual cluster. `None` if it does not change.
+    pub fn readable(&self, message: &str) -> Option<String> {
+        self.messages().readable(message)
+    }
+
+    /// The names that are replaced in messages.
+    pub(crate) fn messages(&self) -> Messages<'_> {
+        Messages { namespaces: &self.namespaces, identities: &self.identities, objects: &self.objects }
     }
 }
 

@@ -22,6 +22,9 @@ pub const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 /// empty (`NamespaceNodeSelectors` in `plugin/pkg/admission/podnodeselector`). On the host it belongs to the operator.
 pub const NODE_SELECTOR: &str = "scheduler.alpha.kubernetes.io/node-selector";
 
+/// The annotation in which the host keeps the `aggregationRule` of a virtual cluster's role.
+pub const AGGREGATION_ANNOTATION: &str = "atoll.dev/aggregation-rule";
+
 /// The annotations that are parked: those of ClusterRoles and of Namespaces.
 const ANNOTATIONS: [&str; 2] = [AUTO_UPDATE, NODE_SELECTOR];
 

@@ -6,150 +6,19 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use crate::json::Text;
-use crate::protobuf::KindMessage;
+use crate::descriptor::KindMessage;
 
+mod node;
 mod path;
+mod place;
 mod rule;
 mod walk;
 
+pub(crate) use node::Node;
 pub use path::BadPath;
+pub use place::Place;
 pub(crate) use rule::Names;
 pub(crate) use walk::{Visitor, descend, walk};
-
-/// The content of a field of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Place {
-    /// `metadata.namespace` of the object itself. It determines whether the object is visible.
-    OwnNamespace,
-    /// `metadata` of a Namespace.
-    NamespaceMeta,
-    /// `metadata.name` of a Namespace.
-    OwnName,
-    /// `metadata.generateName` of a Namespace.
-    OwnGenerateName,
-    /// `metadata.labels` of a Namespace.
-    OwnLabels,
-    /// `metadata.annotations` of a Namespace.
-    OwnAnnotations,
-    /// `metadata` of a ClusterRole.
-    RoleMeta,
-    /// `metadata.name` of a ClusterRole.
-    RoleName,
-    /// `metadata.labels` of a ClusterRole, which are [parked](crate::parked).
-    RoleLabels,
-    /// `metadata.annotations` of a ClusterRole.
-    RoleAnnotations,
-    /// `f:labels` in the managed fields of a ClusterRole.
-    OwnedRoleLabels,
-    /// `f:annotations` in the managed fields of a ClusterRole.
-    OwnedRoleAnnotations,
-    /// `metadata` of a cluster-scoped custom object.
-    RenamedMeta,
-    /// `metadata.name` of such an object.
-    RenamedName,
-    /// `metadata.labels` of such an object.
-    RenamedLabels,
-    /// `rules` of a ClusterRole.
-    Rules,
-    /// `aggregationRule` of a ClusterRole, which must have no effect on the host.
-    AggregationRule,
-    /// `roleRef` of a binding.
-    RoleRef,
-    /// `kind` of a ClusterRoleBinding, which is a RoleBinding on the host.
-    BindingKind,
-    /// `metadata.annotations` of a Service, which can have the requested [node ports](crate::node_ports).
-    ServiceAnnotations,
-    /// An element of `spec.ports` of a Service.
-    ServicePort,
-    /// `spec.healthCheckNodePort` of a Service.
-    HealthCheckNodePort,
-    /// `metadata.namespace` of an object that is cluster-scoped in the virtual cluster.
-    NoNamespace,
-    /// Labels or annotations. Atoll's own are hidden.
-    HiddenKeys,
-    /// `metadata` of an object that virtual clusters share.
-    SharedMeta,
-    /// The annotation `kubectl.kubernetes.io/last-applied-configuration`.
-    LastApplied,
-    /// `f:labels` or `f:annotations` in managed fields. Atoll's own keys are hidden.
-    OwnedKeys,
-    /// `f:labels` or `f:annotations` in the managed fields of a Namespace. Some of the keys are
-    /// [parked](crate::parked).
-    OwnedNamespaceKeys,
-    /// `status.conditions` of a Namespace, two of which count its remaining objects.
-    NamespaceConditions,
-    /// A namespace's name.
-    Namespace,
-    /// A user or group.
-    Identity,
-    /// A user or group in a list, from which those of others can be removed.
-    IdentityElement,
-    /// Free text that can contain names.
-    Message,
-    /// An object with `kind`, `name` and `namespace` of another object.
-    Reference,
-    /// `target` of a Binding.
-    BindingTarget,
-    /// The object that a token is bound to: a Pod or Secret of its namespace, or a Node.
-    BoundObject,
-    /// A subject of a role binding: a reference, or a user or group.
-    Subject,
-    /// `claimRef` of a PersistentVolume: a reference that determines its owner.
-    Claim,
-    /// The node that determines the owner of the object.
-    OfNode,
-    /// `parentRef` of an IPAddress: a reference to its owner.
-    ParentReference,
-    /// The annotation `apf.kubernetes.io/autoupdate-spec`, which shows whether Kubernetes itself maintains the object.
-    AutoupdateSpec,
-    /// The name of an object of the host that virtual clusters may read.
-    LentName,
-    /// The object of an Event: a reference.
-    EventObject,
-    /// `resource`, `name` and `namespace` of a subject access review.
-    ResourceAttributes,
-    /// The namespace of a rules review.
-    AskedNamespace,
-    /// `f:namespace` of `resourceAttributes` in the managed fields of a review.
-    OwnedAskedNamespace,
-    /// A rule of a role.
-    Rule,
-    /// A rule in the response to a rules review.
-    ShownRule,
-    /// `details` of a Status.
-    Details,
-    /// `details.name` of a Status.
-    DetailsName,
-    /// A label selector over namespaces.
-    NamespaceSelector,
-    /// The specification of a pod, which has its own places.
-    PodSpec,
-    /// `data` of a `ControllerRevision`, which has its own places. The StatefulSet controller matches its keys in any case
-    /// (`ApplyRevision` in pkg/controller/statefulset), but kube-apiserver and the program match them exactly.
-    Revision,
-    /// `nodeSelector` of a pod.
-    NodeSelector,
-    /// `tolerations` of a pod.
-    Tolerations,
-    /// `f:nodeSelector` in managed fields.
-    OwnedNodeSelector,
-    /// `f:tolerations` in managed fields.
-    OwnedTolerations,
-    /// The node to which a pod is bound.
-    NodeName,
-    /// `type` of a Secret.
-    SecretType,
-    /// `data.namespace` of a Secret: base64.
-    SecretNamespace,
-    /// `data["ca.crt"]` of a Secret: base64.
-    SecretCertificate,
-    /// `metadata.name` of a `ConfigMap`.
-    ConfigMapName,
-    /// `data["ca.crt"]` of a `ConfigMap`: PEM.
-    ConfigMapCertificate,
-}
 
 /// The places of one kind. Cheap to clone.
 #[derive(Clone, Default)]
@@ -157,54 +26,6 @@ pub struct Program {
     root: Arc<Node>,
     /// The kind in protobuf, if it is known there.
     message: Option<&'static KindMessage>,
-}
-
-/// One level of a [`Program`].
-#[derive(Clone, Default)]
-pub(crate) struct Node {
-    place: Option<Place>,
-    members: Vec<(Box<str>, Self)>,
-    /// Bit `n` is set if a member has a key of `n` bytes. The last bit stands for all longer keys.
-    lengths: u64,
-    /// What stands in each element, if this is an array.
-    element: Option<Box<Self>>,
-    /// The content of values under other keys, if this is a map.
-    any: Option<Box<Self>>,
-}
-
-// === impl Place ===
-
-impl Place {
-    /// Whether only nested places of this place have an effect.
-    fn is_frame(self) -> bool {
-        matches!(self, Self::PodSpec | Self::NamespaceMeta | Self::RoleMeta | Self::RenamedMeta | Self::Revision)
-    }
-
-    /// Whether it is about node ports, which the caller handles before a body is mapped.
-    pub(crate) fn is_of_node_ports(self) -> bool {
-        matches!(self, Self::ServiceAnnotations | Self::ServicePort | Self::HealthCheckNodePort)
-    }
-
-    /// Whether only the host writes it. The host ignores what clients send, and so does the engine.
-    pub(crate) fn is_the_hosts(self) -> bool {
-        matches!(
-            self,
-            Self::Message
-                | Self::OfNode
-                | Self::AutoupdateSpec
-                | Self::LentName
-                | Self::Details
-                | Self::DetailsName
-                | Self::LastApplied
-                | Self::SharedMeta
-                | Self::ShownRule
-                | Self::OwnedKeys
-                | Self::NamespaceConditions
-                | Self::OwnedAskedNamespace
-                | Self::OwnedNodeSelector
-                | Self::OwnedTolerations
-        )
-    }
 }
 
 // === impl Program ===
@@ -348,60 +169,6 @@ impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Program").field("members", &self.root.members.len()).finish_non_exhaustive()
     }
-}
-
-// === impl Node ===
-
-impl Node {
-    /// The maximum number of members of one node, so that a set of them fits into a word.
-    const MAX_MEMBERS: usize = 64;
-
-    /// The place of this node.
-    pub(crate) fn place(&self) -> Option<Place> {
-        self.place
-    }
-
-    /// Whether this place is at this node or below, outside of arrays and maps.
-    fn has(&self, place: Place) -> bool {
-        self.place == Some(place) || self.members.iter().any(|(_, member)| member.has(place))
-    }
-
-    /// The path from this node to a place outside of arrays and maps.
-    fn path_to(&self, place: Place) -> Option<String> {
-        self.members.iter().find_map(|(key, member)| match member.path_to(place) {
-            Some(rest) => Some(format!("{key}.{rest}")),
-            None => (member.place == Some(place)).then(|| key.to_string()),
-        })
-    }
-
-    /// The members and their keys.
-    pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &Self)> {
-        self.members.iter().map(|(key, member)| (&**key, member))
-    }
-
-    /// What stands in each element, if this is an array.
-    pub(crate) fn element(&self) -> Option<&Self> {
-        self.element.as_deref()
-    }
-
-    /// The member with this key, and its number.
-    #[inline]
-    fn member(&self, key: &Text<'_>) -> Option<(usize, &Self)> {
-        if !key.has_escapes() && self.lengths & length_bit(key.raw.len()) == 0 {
-            return None;
-        }
-        let number = self.members.iter().position(|(name, _)| key.is(name))?;
-        Some((number, &self.members[number].1))
-    }
-
-    /// The key of the member that Go matches with this key.
-    pub(crate) fn folded(&self, key: &Text<'_>) -> Option<&str> {
-        self.members.iter().map(|(name, _)| &**name).find(|name| key.folds_to(name))
-    }
-}
-
-fn length_bit(length: usize) -> u64 {
-    1 << length.min(63)
 }
 
 #[cfg(test)]

@@ -11,9 +11,8 @@
 //!
 //! What is *not* here: how each place changes (`request/protobuf.rs`, `view/protobuf.rs`).
 //!
-//! Reading order: `descriptor`, `program`, `splice`, `length`, `toleration`, `lenient`, `weight`, `sample`.
+//! Reading order: `program`, `splice`, `length`, `toleration`, `lenient`, `weight`, `sample`.
 
-pub(crate) mod descriptor;
 mod length;
 mod lenient;
 mod named;
@@ -26,7 +25,7 @@ mod weight;
 pub(crate) use lenient::fields;
 pub use named::{ObjectMetadata, ObjectName, event_namespace};
 pub use program::ProtoProgram;
-pub(crate) use program::{Field, Inside, KindMessage, KindProgram, Message};
+pub(crate) use program::{Field, Inside, KindProgram, Message};
 pub use sample::{counts_if_sampled, sample};
 pub(crate) use splice::{Found, Splice};
 pub use weight::weight;

@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::credential::Certificate;
 use crate::json::{Cursor, Edits};
 use crate::name::{HostNamespace, VirtualNamespace};
 use crate::program::walk;
-use crate::view::Certificate;
 use crate::{Guard, Mapping, Program, ProtoProgram, Sink};
 
 mod names;
@@ -31,11 +31,11 @@ mod role;
 mod rule;
 mod selector;
 
+pub use crate::parked::AGGREGATION_ANNOTATION;
+pub use crate::review::AskedAbout;
 pub use namespace::NamespaceRules;
 pub use protected::{KeyPattern, NotAPattern, PROTECTED, PROTECTED_BY_DEFAULT, ProtectedKeys};
 pub use refusal::{Reason, Refusal};
-pub use review::AskedAbout;
-pub use role::AGGREGATION_ANNOTATION;
 pub use rule::{MAX_PERMISSIONS, RuleLengths};
 
 use object::Writer;

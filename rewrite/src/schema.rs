@@ -7,26 +7,17 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use crate::descriptor::KindMessage;
 use crate::program::{Place, Program};
-use crate::protobuf::{KindMessage, KindProgram, ProtoProgram};
+use crate::protobuf::{KindProgram, ProtoProgram};
 
 #[rustfmt::skip]
 mod generated;
 #[rustfmt::skip]
 mod messages;
+mod row;
 
 use generated::KINDS;
-
-/// A row of the table: one kind, in versions with the same places.
-struct Row {
-    /// The API group; empty for the core.
-    group: &'static str,
-    versions: &'static [&'static str],
-    kind: &'static str,
-    /// The plural in paths.
-    resource: &'static str,
-    places: &'static [(&'static str, Place)],
-}
 
 /// The programs of all rows, in their order.
 static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| KINDS.iter().map(|kind| program(kind.places)).collect());

@@ -13,13 +13,12 @@ use kube_wire::selector::LabelSelector;
 
 use crate::json::{Cursor, Edits, Malformed};
 use crate::program::walk;
-use crate::request::AskedAbout;
+use crate::review::AskedAbout;
 use crate::{Guard, Mapping, Program, Sink};
 
 mod binding;
 mod carry;
 mod condition;
-mod credential;
 mod filter;
 mod last_applied;
 mod list;
@@ -38,8 +37,7 @@ mod shared;
 mod table;
 mod watch;
 
-pub use credential::Certificate;
-pub(crate) use credential::Credential;
+pub use crate::credential::Certificate;
 pub use filter::{Filter, Lending, Lent};
 pub use list::{ListStream, StreamError};
 pub use protobuf::{DEFAULT_LIST_LIMIT, ProtoListStream, ProtoWatchStream, Unreadable};

@@ -1,6 +1,11 @@
 //! A position in a text that only moves forward, over whole tokens.
 
-use super::fault::{Defect, Malformed};
+use std::borrow::Cow;
+
+use super::container::{Cuts, Extent, Fate};
+use super::edit::Edits;
+use super::fault::{Defect, Fault, Malformed, Step};
+use super::nesting::MAX_DEPTH;
 use super::skip;
 use super::text::Text;
 
@@ -10,9 +15,9 @@ pub struct Cursor<'a> {
     text: &'a [u8],
     at: usize,
     /// The start of the member or element that was entered last.
-    pub(super) member: usize,
+    member: usize,
     /// The number of open containers.
-    pub(super) depth: usize,
+    depth: usize,
 }
 
 // === impl Cursor ===
@@ -31,11 +36,6 @@ impl<'a> Cursor<'a> {
     /// The start of the member (its key) or element that was entered last.
     pub fn member(&self) -> usize {
         self.member
-    }
-
-    /// Continues at `at`, which must be the start or the end of a token.
-    pub(super) fn move_to(&mut self, at: usize) {
-        self.at = at;
     }
 
     /// The bytes of a range that was read.
@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
 
     /// Consumes the byte that [`peek`](Self::peek) returned.
     #[inline]
-    pub(super) fn bump(&mut self) {
+    fn bump(&mut self) {
         self.at += 1;
     }
 
@@ -121,9 +121,142 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
+    /// Visits the members of the object that is the next token. `visit` gets the key, with the cursor before the value, and
+    /// must consume exactly that value.
+    pub fn object<E: Fault>(
+        &mut self,
+        edits: &mut Edits,
+        mut visit: impl FnMut(&mut Self, &mut Edits, Text<'a>) -> Result<Fate, E>,
+    ) -> Result<Extent, E> {
+        self.container(b'{', b'}', edits, |cursor, edits, _| {
+            let key = cursor.key()?;
+            visit(cursor, edits, key).map_err(|error| error.within(Step::Key(&key.decode())))
+        })
+    }
+
+    /// Visits the elements of the array that is the next token, each with its index.
+    pub fn array<E: Fault>(
+        &mut self,
+        edits: &mut Edits,
+        mut visit: impl FnMut(&mut Self, &mut Edits, usize) -> Result<Fate, E>,
+    ) -> Result<Extent, E> {
+        self.container(b'[', b']', edits, |cursor, edits, index| {
+            visit(cursor, edits, index).map_err(|error| error.within(Step::Element(index)))
+        })
+    }
+
+    /// The string at `key` of the object that is the next token, without consuming anything. The first such member
+    /// counts. `None` if there is none, if it is not a string, or if the next token is not an object.
+    pub fn look_up(&self, key: &str) -> Result<Option<Text<'a>>, Malformed> {
+        let Some(mut member) = self.member_at(key)? else { return Ok(None) };
+        match member.peek()? {
+            b'"' => member.string().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// A cursor before the value at `key` of the object that is the next token. The first such member counts. `None` if there
+    /// is none, or if the next token is not an object.
+    pub fn member_at(&self, key: &str) -> Result<Option<Self>, Malformed> {
+        let mut ahead = self.clone();
+        if ahead.peek()? != b'{' {
+            return Ok(None);
+        }
+        ahead.bump();
+        ahead.depth += 1;
+        if ahead.peek()? == b'}' {
+            return Ok(None);
+        }
+        loop {
+            if ahead.key()?.is(key) {
+                ahead.peek()?;
+                return Ok(Some(ahead));
+            }
+            ahead.skip()?;
+            if ahead.peek()? != b',' {
+                return Ok(None);
+            }
+            ahead.bump();
+        }
+    }
+
+    /// The strings in the array at `key` of the object that is the next token. Empty if there is no array.
+    pub fn strings_at(&self, key: &str) -> Result<Vec<Cow<'a, str>>, Malformed> {
+        let mut strings = Vec::new();
+        let Some(mut array) = self.member_at(key)? else { return Ok(strings) };
+        if array.peek()? == b'[' {
+            array.array(&mut Edits::new(), |element, _, _| {
+                if element.peek()? == b'"' {
+                    strings.push(element.string()?.decode());
+                } else {
+                    element.skip()?;
+                }
+                Ok::<_, Malformed>(Fate::Keep)
+            })?;
+        }
+        Ok(strings)
+    }
+
+    /// The number of elements in the array at `key` of the object that is the next token. Zero if there is no array.
+    pub fn elements_at(&self, key: &str) -> Result<usize, Malformed> {
+        let Some(mut array) = self.member_at(key)? else { return Ok(0) };
+        if array.peek()? != b'[' {
+            return Ok(0);
+        }
+        let mut elements = 0;
+        array.array(&mut Edits::new(), |element, _, _| {
+            elements += 1;
+            element.skip()?;
+            Ok::<_, Malformed>(Fate::Keep)
+        })?;
+        Ok(elements)
+    }
+
+    #[inline]
+    fn container<E: From<Malformed>>(
+        &mut self,
+        open: u8,
+        close: u8,
+        edits: &mut Edits,
+        mut visit: impl FnMut(&mut Self, &mut Edits, usize) -> Result<Fate, E>,
+    ) -> Result<Extent, E> {
+        self.expect(open)?;
+        if self.depth >= MAX_DEPTH {
+            return Err(self.defect(Defect::TooDeep).into());
+        }
+        self.depth += 1;
+        let inside = self.at();
+        let mut cuts = Cuts::default();
+        if self.peek()? != close {
+            for index in 0.. {
+                // The value begins at a token, not at the white space before it.
+                self.peek()?;
+                let start = self.at();
+                self.member = start;
+                cuts.next(start, edits);
+                let mark = edits.mark();
+                let fate = visit(self, edits, index)?;
+                if fate == Fate::Remove {
+                    // Discard edits in a removed value: their ranges must not overlap the cut.
+                    edits.forget_since(mark);
+                }
+                cuts.visited(fate, start, self.at(), edits);
+                match self.peek()? {
+                    b',' => self.bump(),
+                    byte if byte == close => break,
+                    _ => return Err(self.defect(Defect::UnexpectedByte).into()),
+                }
+            }
+        }
+        let closing = self.at();
+        self.bump();
+        self.depth -= 1;
+        Ok(cuts.finish(inside, closing, edits))
+    }
+
     /// The error at the next byte.
     #[cold]
-    pub(super) fn defect(&self, defect: Defect) -> Malformed {
+    fn defect(&self, defect: Defect) -> Malformed {
         Malformed { offset: self.at, defect }
     }
 }

@@ -268,7 +268,7 @@ proptest! {
             let start = cursor.member();
             cursor.skip()?;
             if key.is(&before.to_string()) {
-                range = Some(cursor.cut_around(start, cursor.at()));
+                range = Some(Cut::around(cursor, start).whole);
             }
             Ok::<_, Malformed>(Fate::Keep)
         }).unwrap();

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::DoesNotApply;
-use crate::json::{Cursor, Edits, Fate, Fault, Malformed, Step, quoted};
+use super::error::DoesNotApply;
+use crate::json::{Cursor, Edits, Fate, Malformed, quoted};
 
 /// An absent value.
 pub(super) const NULL: Bytes = Bytes::from_static(b"null");
@@ -306,16 +306,4 @@ fn value_at(text: &Bytes, cursor: &mut Cursor<'_>) -> Result<Bytes, Malformed> {
     let start = cursor.at();
     cursor.skip()?;
     Ok(text.slice(start..cursor.at()))
-}
-
-impl From<Malformed> for DoesNotApply {
-    fn from(_: Malformed) -> Self {
-        Self
-    }
-}
-
-impl Fault for DoesNotApply {
-    fn within(self, _: Step<'_>) -> Self {
-        self
-    }
 }

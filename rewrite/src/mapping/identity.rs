@@ -3,15 +3,22 @@
 //! The user name and the groups of a service account contain a namespace, which is mapped like any other. All other users and
 //! groups are `vc:<cluster>:<name>` on the host, so that `system:masters` of a virtual cluster has no rights there.
 
-use std::borrow::Cow;
+use bytes::Bytes;
 
-use super::{FOREIGN_PREFIX, Mapping, Shown, Taken};
-use crate::name::VirtualNamespace;
+use super::namespaces::{FOREIGN_PREFIX, Namespaces, Shown, Taken};
+use crate::name::{ClusterName, VirtualNamespace};
 
 /// `MakeUsername` in `staging/src/k8s.io/apiserver/pkg/authentication/serviceaccount/util.go`.
 const ACCOUNT: &str = "system:serviceaccount:";
 /// `MakeNamespaceGroupName`, ibidem.
 const ACCOUNTS_OF: &str = "system:serviceaccounts:";
+
+/// The users and groups of one virtual cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Identities {
+    /// `vc:<cluster>:`, the prefix of this virtual cluster's users, groups and ClusterRoles on the host.
+    prefix: Bytes,
+}
 
 /// A user or group that the host knows, as the virtual cluster sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,16 +43,20 @@ pub enum Unmappable {
     Taken(#[from] Taken),
 }
 
-// === impl Mapping ===
+// === impl Identities ===
 
-impl Mapping {
+impl Identities {
+    pub(super) fn new(cluster: &ClusterName) -> Self {
+        Self { prefix: Bytes::from(format!("vc:{cluster}:")) }
+    }
+
     /// The virtual cluster's name for a user or group of the host.
-    pub fn seen(&self, host: &str) -> Seen {
-        if let Some(own) = host.as_bytes().strip_prefix(&self.identity_prefix[..]) {
+    pub(super) fn seen(&self, namespaces: &Namespaces, host: &str) -> Seen {
+        if let Some(own) = self.own(host.as_bytes()) {
             return Seen::Own(String::from_utf8_lossy(own).into_owned());
         }
         if let Some((prefix, namespace, rest)) = split_account(host)
-            && let Shown::As(name) = self.shown(namespace.as_bytes())
+            && let Shown::As(name) = namespaces.shown(namespace.as_bytes())
         {
             return Seen::Own(format!("{prefix}{}{rest}", String::from_utf8_lossy(&name)));
         }
@@ -53,20 +64,30 @@ impl Mapping {
     }
 
     /// The host's name for a user or group of the virtual cluster.
-    pub fn identity(&self, name: &str) -> Result<String, Unmappable> {
+    pub(super) fn host(&self, namespaces: &Namespaces, name: &str) -> Result<String, Unmappable> {
         if name.starts_with(FOREIGN_PREFIX) {
             return Err(Unmappable::Host);
         }
         let Some((prefix, namespace, rest)) = split_account(name) else {
-            return Ok(format!("{}{name}", self.identity_prefix()));
+            return Ok(self.prefixed(name));
         };
         let namespace = VirtualNamespace::new(namespace).map_err(|_| Unmappable::NotALabel)?;
-        Ok(format!("{prefix}{}{rest}", self.host(&namespace)?))
+        Ok(format!("{prefix}{}{rest}", namespaces.host(&namespace)?))
     }
 
     /// `vc:<cluster>:`.
-    pub fn identity_prefix(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.identity_prefix)
+    pub(super) fn prefix(&self) -> &Bytes {
+        &self.prefix
+    }
+
+    /// `vc:<cluster>:<name>`.
+    pub(super) fn prefixed(&self, name: &str) -> String {
+        format!("{}{name}", String::from_utf8_lossy(&self.prefix))
+    }
+
+    /// The name in `vc:<cluster>:<name>`.
+    pub(super) fn own<'h>(&self, host: &'h [u8]) -> Option<&'h [u8]> {
+        host.strip_prefix(&self.prefix[..])
     }
 }
 

@@ -10,10 +10,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::Mapping;
+use crate::name::{ClusterName, MAX_LABEL};
 
 /// Kinds whose objects are named so, by group and kind.
 pub type RenamedKinds = HashSet<(String, String)>;
+
+/// The cluster-scoped custom objects of one virtual cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct CustomObjects {
+    cluster: ClusterName,
+    kinds: Arc<RenamedKinds>,
+    /// The object of the current request: its name on the host, and in the virtual cluster.
+    requested: Option<(Bytes, Bytes)>,
+}
 
 /// The longest name of a custom object (`DNS1123SubdomainMaxLength` in apimachinery's `pkg/util/validation`).
 pub const MAX_NAME: usize = 253;
@@ -26,37 +35,42 @@ pub struct TooLong {
     pub room: usize,
 }
 
-// === impl Mapping ===
+// === impl CustomObjects ===
 
-impl Mapping {
-    /// The same names, on a host that has these kinds.
-    #[must_use]
-    pub fn renaming(mut self, kinds: Arc<RenamedKinds>) -> Self {
-        self.renamed = kinds;
-        self
+impl CustomObjects {
+    pub(super) fn new(cluster: ClusterName) -> Self {
+        Self { cluster, kinds: Arc::default(), requested: None }
     }
 
     /// The kinds of custom objects with such names.
-    pub(crate) fn renamed_kinds(&self) -> Arc<RenamedKinds> {
-        Arc::clone(&self.renamed)
+    pub(crate) fn kinds(&self) -> Arc<RenamedKinds> {
+        Arc::clone(&self.kinds)
     }
 
-    /// The same names, for the response to a request about the custom object `name`.
-    #[must_use]
-    pub fn about_object(mut self, name: &str) -> Self {
-        self.about = self.object(name).ok().map(|host| (Bytes::from(host), Bytes::from(name.to_owned())));
-        self
+    /// Replaces these kinds.
+    pub(super) fn set_kinds(&mut self, kinds: Arc<RenamedKinds>) {
+        self.kinds = kinds;
     }
 
-    /// The host's name for a custom object.
-    pub fn object(&self, name: &str) -> Result<String, TooLong> {
-        let room = MAX_NAME - 1 - self.cluster().as_str().len();
-        if name.len() > room { Err(TooLong { room }) } else { Ok(format!("{name}.{}", self.cluster())) }
+    /// The current request is about the object `name`.
+    pub(super) fn request(&mut self, name: &str) {
+        self.requested = self.host(name).ok().map(|host| (Bytes::from(host), Bytes::from(name.to_owned())));
     }
 
-    /// The virtual name of a custom object for its host name. `None` if the host name does not have this cluster's form.
-    pub fn seen_object(&self, host: &[u8]) -> Option<Bytes> {
-        let name = host.strip_suffix(self.cluster().as_ref())?.strip_suffix(b".")?;
+    /// The object of the current request: its name on the host, and in the virtual cluster.
+    pub(crate) fn requested(&self) -> Option<&(Bytes, Bytes)> {
+        self.requested.as_ref()
+    }
+
+    /// The host's name for an object.
+    pub(super) fn host(&self, name: &str) -> Result<String, TooLong> {
+        let room = MAX_NAME - 1 - self.cluster.as_str().len();
+        if name.len() > room { Err(TooLong { room }) } else { Ok(format!("{name}.{}", self.cluster)) }
+    }
+
+    /// The virtual name of an object for its host name. `None` if the host name does not have this cluster's form.
+    pub(super) fn seen(&self, host: &[u8]) -> Option<Bytes> {
+        let name = host.strip_suffix(self.cluster.as_ref())?.strip_suffix(b".")?;
         (!name.is_empty()).then(|| Bytes::copy_from_slice(name))
     }
 
@@ -64,25 +78,19 @@ impl Mapping {
     pub(crate) fn renames(&self, api_version: &str, kind: &str) -> bool {
         let Some((group, _)) = api_version.split_once('/') else { return false };
         // Few hosts have many kinds, and a pair of borrowed strings is not a key of the set.
-        self.renamed.iter().any(|(known, name)| known == group && name == kind)
-    }
-
-    /// The object of the current request: its name on the host, and in the virtual cluster.
-    pub(crate) fn about(&self) -> Option<&(Bytes, Bytes)> {
-        self.about.as_ref()
+        self.kinds.iter().any(|(known, name)| known == group && name == kind)
     }
 }
 
-const _: () = assert!(MAX_NAME > 1 + crate::name::MAX_LABEL, "there is always room for a name");
+const _: () = assert!(MAX_NAME > 1 + MAX_LABEL, "there is always room for a name");
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapping::Index;
     use proptest::prelude::*;
 
-    fn mapping(cluster: &str) -> Mapping {
-        Mapping::new(cluster.parse().unwrap(), Arc::new(Index::new()))
+    fn objects(cluster: &str) -> CustomObjects {
+        CustomObjects::new(cluster.parse().unwrap())
     }
 
     proptest! {
@@ -91,27 +99,28 @@ mod tests {
             name in "[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?",
             (one, other) in ("[a-z]([-a-z0-9]{0,20}[a-z0-9])?", "[a-z]([-a-z0-9]{0,20}[a-z0-9])?"),
         ) {
-            let host = mapping(&one).object(&name).unwrap();
+            let host = objects(&one).host(&name).unwrap();
             prop_assert!(host.len() <= MAX_NAME);
-            prop_assert_eq!(mapping(&one).seen_object(host.as_bytes()), Some(Bytes::from(name)));
-            prop_assert_eq!(mapping(&other).seen_object(host.as_bytes()).is_some(), one == other);
+            prop_assert_eq!(objects(&one).seen(host.as_bytes()), Some(Bytes::from(name)));
+            prop_assert_eq!(objects(&other).seen(host.as_bytes()).is_some(), one == other);
         }
     }
 
     #[test]
     fn some_names_are_nobodys() {
-        let ke = mapping("ke");
+        let ke = objects("ke");
         for foreign in ["a", "a.hz", "ke", ".ke", "a-ke", "a.ke.b", ""] {
-            assert_eq!(ke.seen_object(foreign.as_bytes()), None, "{foreign}");
+            assert_eq!(ke.seen(foreign.as_bytes()), None, "{foreign}");
         }
-        assert_eq!(ke.object(&"a".repeat(251)), Err(TooLong { room: 250 }));
-        assert_eq!(ke.object(&"a".repeat(250)).unwrap().len(), MAX_NAME);
+        assert_eq!(ke.host(&"a".repeat(251)), Err(TooLong { room: 250 }));
+        assert_eq!(ke.host(&"a".repeat(250)).unwrap().len(), MAX_NAME);
     }
 
     #[test]
     fn kinds_are_of_a_group() {
         let kinds = [("example.com".to_owned(), "Widget".to_owned())].into_iter().collect();
-        let ke = mapping("ke").renaming(Arc::new(kinds));
+        let mut ke = objects("ke");
+        ke.set_kinds(Arc::new(kinds));
         assert!(ke.renames("example.com/v1", "Widget") && ke.renames("example.com/v2beta1", "Widget"));
         assert!(!ke.renames("example.org/v1", "Widget") && !ke.renames("example.com/v1", "Other"));
         assert!(!ke.renames("v1", "Widget") && !ke.renames("", ""));

@@ -8,16 +8,27 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use memchr::memmem;
 
-use super::Mapping;
+use super::identity::Identities;
+use super::namespaces::Namespaces;
+use super::object::CustomObjects;
 use crate::json::{Edits, Text, quoted};
 use crate::parked::PARKED_INFIX;
 
-// === impl Mapping ===
+/// The names that are replaced in messages.
+#[derive(Clone, Copy)]
+pub(crate) struct Messages<'m> {
+    pub(super) namespaces: &'m Namespaces,
+    pub(super) identities: &'m Identities,
+    pub(super) objects: &'m CustomObjects,
+}
 
-impl Mapping {
+// === impl Messages ===
+
+impl Messages<'_> {
     /// Records the edits that make the message in a string of a body readable for the virtual cluster.
-    pub fn edit_message(&self, message: &Text<'_>, edits: &mut Edits) {
+    pub(crate) fn edit(&self, message: &Text<'_>, edits: &mut Edits) {
         if !self.may_name(message.raw) {
             return;
         }
@@ -38,7 +49,7 @@ impl Mapping {
     }
 
     /// The message for the virtual cluster. `None` if it does not change.
-    pub fn readable(&self, message: &str) -> Option<String> {
+    pub(super) fn readable(&self, message: &str) -> Option<String> {
         let mut out = String::new();
         let mut kept = 0;
         self.each_name(message.as_bytes(), false, |range, new| {
@@ -67,24 +78,33 @@ impl Mapping {
             }
             let length = message[at..].iter().take_while(|byte| is_word_byte(**byte)).count();
             let word = &message[at..at + length];
-            if word == b"vc" && message[at..].starts_with(&self.identity_prefix) {
-                let end = at + self.identity_prefix.len();
+            if word == b"vc" && message[at..].starts_with(self.identities.prefix()) {
+                let end = at + self.identities.prefix().len();
                 found(at..end, &nothing);
                 at = end;
                 continue;
             }
-            if let Some((host, name)) = self.about()
+            if let Some((host, name)) = self.objects.requested()
                 && is_alone(message, at, host)
             {
                 found(at..at + host.len(), name);
                 at += host.len();
                 continue;
             }
-            if let Some(name) = self.word(word) {
+            if let Some(name) = self.namespaces.word(word) {
                 found(at..at + length, &name.to_bytes());
             }
             at += length.max(1);
         }
+    }
+
+    /// Whether `text` can contain a name of the host.
+    fn may_name(&self, text: &[u8]) -> bool {
+        // Every host name of this cluster contains a hyphen, and few messages do, so this check saves time.
+        self.objects.requested().is_some()
+            || memchr::memchr(b'-', text).is_some()
+            || memmem::find(text, self.identities.prefix()).is_some()
+            || memmem::find(text, PARKED_INFIX).is_some()
     }
 }
 
@@ -105,7 +125,7 @@ fn is_word_byte(byte: u8) -> bool {
 
 /// Whether a `\uXXXX` of a string is a byte of words.
 fn has_hidden_word_byte(raw: &[u8]) -> bool {
-    memchr::memmem::find_iter(raw, b"\\u00").any(|at| {
+    memmem::find_iter(raw, b"\\u00").any(|at| {
         let digits = raw.get(at + 4..at + 6).and_then(|digits| std::str::from_utf8(digits).ok());
         // `\\u0041` is an escaped backslash and plain text. Treating it as an escape only costs a copy.
         digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).is_some_and(is_word_byte)

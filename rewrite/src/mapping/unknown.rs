@@ -1,7 +1,7 @@
 //! Names that a mapping was asked for and does not know.
 //!
 //! A namespace is created before its objects, but a watch of objects can be ahead of the watch that fills the
-//! [`Index`](super::Index). An event in a namespace that is not in the index yet looks like one of somebody else's. The
+//! [`Index`](super::index::Index). An event in a namespace that is not in the index yet looks like one of somebody else's. The
 //! caller must be able to tell the two apart, and to try again.
 
 use std::collections::HashSet;

@@ -1,6 +1,7 @@
 //! Paths of a program as text.
 
-use super::{Node, Place, length_bit};
+use super::node::{Node, length_bit};
+use super::place::Place;
 
 /// The text is not a path: an empty key, a character after `[]` or `{}`, or more than 64 keys at one level.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

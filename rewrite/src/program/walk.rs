@@ -1,6 +1,7 @@
 //! Applies a program to a text.
 
-use super::{Node, Place};
+use super::node::Node;
+use super::place::Place;
 use crate::json::{Cursor, Edits, Fate, Fault, Text};
 
 /// Handles places, in one direction.

@@ -2,16 +2,13 @@
 
 use std::fmt;
 
-use super::descriptor::{Descriptor, FieldDescriptor, Holds, Shape};
 use crate::Program;
+use crate::descriptor::{Descriptor, FieldDescriptor, Holds, KindMessage, Shape};
 use crate::program::{Node, Place};
 
 /// The places of one kind, by field numbers. Cheap to copy.
 #[derive(Clone, Copy)]
 pub struct ProtoProgram(&'static KindProgram);
-
-/// Group, version and kind, and the message of such an object.
-pub(crate) type KindMessage = (&'static str, &'static str, &'static str, &'static Descriptor);
 
 /// The places of one kind, of requests or of responses.
 pub(crate) struct KindProgram {

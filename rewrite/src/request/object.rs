@@ -8,10 +8,10 @@ use super::namespace::OwnName;
 use super::pod::PodFields;
 use super::role::RoleParts;
 use super::{Reason, Refusal, Report, Request};
+use crate::credential::Credential;
 use crate::json::{Cursor, Edits, Fate, Text, quoted};
 use crate::parked::{parked, parked_annotation};
 use crate::program::{Node, Place, Visitor, descend};
-use crate::view::Credential;
 
 /// The kind in the virtual cluster.
 pub(super) const CLUSTER_BINDING: &str = "ClusterRoleBinding";

@@ -12,9 +12,9 @@ use kube_wire::proto;
 use super::object::{CLUSTER_BINDING, HOST_BINDING, Writer};
 use super::{Reason, Refusal, Report, Request};
 use crate::Sink;
+use crate::descriptor::Shape;
 use crate::json::{Cursor, Edits, Fault as _, Step};
 use crate::program::{self, Place, walk};
-use crate::protobuf::descriptor::Shape;
 use crate::protobuf::{Field, Found, Inside, Message, ProtoProgram, Splice};
 
 mod map;

@@ -57,7 +57,7 @@ impl Writer<'_> {
         let decider = cursor.look_up(Named::decider(place))?;
         let version = if place == Place::Reference { cursor.look_up("apiVersion")? } else { None };
         let named = match (decider, version) {
-            (Some(kind), Some(version)) if self.request.mapping.renames(&version.decode(), &kind.decode()) => {
+            (Some(kind), Some(version)) if self.request.mapping.objects.renames(&version.decode(), &kind.decode()) => {
                 Named::Renamed
             }
             _ => Named::at(place, |word| decider.is_some_and(|text| text.is(word))),

@@ -15,15 +15,6 @@ use crate::mapping::FOREIGN_PREFIX;
 use crate::name::VirtualNamespace;
 use crate::program::Place;
 
-/// The attributes of an access review as the client wrote them. `None` for absent ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AskedAbout {
-    /// `resourceAttributes.namespace`
-    pub namespace: Option<String>,
-    /// `resourceAttributes.name`, if it is that of a namespace or of a ClusterRole.
-    pub name: Option<String>,
-}
-
 // === impl Request ===
 
 impl Request {

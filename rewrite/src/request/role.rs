@@ -13,11 +13,8 @@ use super::reference::Named;
 use super::{Form, Reason, Refusal};
 use crate::json::{Cursor, Edits, Fate, Fault as _, Step, Text, quoted};
 use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX};
-use crate::parked::{parked, parked_annotation};
+use crate::parked::{AGGREGATION_ANNOTATION, parked, parked_annotation};
 use crate::program::{Node, Place, descend};
-
-/// The annotation in which the host keeps the `aggregationRule` of a virtual cluster's role.
-pub const AGGREGATION_ANNOTATION: &str = "atoll.dev/aggregation-rule";
 
 /// The positions of the metadata of a role in the body.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Where names stand, kind by kind. Generated from `schema/kubernetes-1.36-references.tsv` by
 //! `cargo run -p rewrite --example generate-schema`; not to be edited.
 
-use super::Row;
+use super::row::Row;
 use crate::program::Place;
 
 /// The kinds of Kubernetes, by group and kind.

@@ -85,7 +85,7 @@ impl Reader<'_> {
                 Some(&lending.to)
             }
             _ => {
-                let name = self.view.mapping.member_or_late(host);
+                let name = self.view.mapping.namespaces.member_or_recently_deleted(host);
                 name.filter(|name| lending.is_none_or(|lending| !lending.only || lending.to == **name))
             }
         };
@@ -215,7 +215,7 @@ impl Reader<'_> {
     pub(super) fn claim_cell(&mut self, cell: &str) {
         if self.filter == Filter::ByClaim {
             let namespace = cell.split('/').next().unwrap_or_default();
-            self.decide(self.view.mapping.member_or_late(namespace.as_bytes()).is_some());
+            self.decide(self.view.mapping.namespaces.member_or_recently_deleted(namespace.as_bytes()).is_some());
         }
     }
 
@@ -224,7 +224,7 @@ impl Reader<'_> {
         let printed = cell.decode();
         let mut parts = printed.splitn(3, '/').filter(|_| self.filter == Filter::ByParent);
         let (Some(resource), Some(namespace), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
-            return self.view.mapping.edit_message(cell, edits);
+            return self.view.mapping.messages().edit(cell, edits);
         };
         self.note_name(name.as_bytes());
         if let Some(shown) = self.decide_by(namespace.as_bytes()) {

@@ -1,6 +1,5 @@
 //! Handles each place of an object in a response.
 
-use super::credential::Credential;
 use super::last_applied::LastApplied;
 use super::namespace::Key;
 use super::node_ports::NodePorts;
@@ -8,6 +7,7 @@ use super::pod::Owned;
 use super::role::Role;
 use super::{Filter, Verdict, View, binding};
 use crate::Program;
+use crate::credential::Credential;
 use crate::json::{Cursor, Edits, Fate, Malformed};
 use crate::mapping::{FOREIGN_PREFIX, Shown, identity::Seen};
 use crate::program::{Node, Place, Visitor, descend};
@@ -125,7 +125,7 @@ impl<'v> Reader<'v> {
         if cursor.peek()? != b'"' {
             return cursor.skip();
         }
-        self.view.mapping.edit_message(&cursor.string()?, edits);
+        self.view.mapping.messages().edit(&cursor.string()?, edits);
         Ok(())
     }
 

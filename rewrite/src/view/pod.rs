@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::object::Reader;
 use crate::Program;
 use crate::guard::Toleration;
-use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::json::{Cursor, Cut, Edits, Fate, Malformed};
 
 /// Entries of managed fields for fields that may be hidden.
 #[derive(Default)]
@@ -57,11 +57,9 @@ struct OwnedFields {
 
 /// One manager's `f:nodeSelector` or `f:tolerations`.
 struct OwnedField {
-    /// The range to cut if the whole field is hidden.
-    whole: Range<usize>,
-    /// The start of the next field, if there is one.
-    next: usize,
-    /// The range to cut otherwise.
+    /// If the whole field is hidden.
+    cut: Cut,
+    /// The ranges to cut otherwise.
     parts: Vec<Range<usize>>,
 }
 
@@ -89,7 +87,7 @@ impl Owned {
         for (fields, is_gone) in [(self.node_selectors, selectors_are_gone), (self.tolerations, tolerations_are_gone)] {
             for field in fields.first.into_iter().chain(fields.more) {
                 if is_gone {
-                    edits.delete(field.whole);
+                    edits.delete(field.cut.whole);
                 } else {
                     field.parts.into_iter().for_each(|part| edits.delete(part));
                 }
@@ -101,10 +99,11 @@ impl Owned {
     fn join_neighbours(&mut self) {
         for selector in self.node_selectors.iter_mut() {
             for toleration in self.tolerations.iter_mut() {
+                let (selector, toleration) = (&mut selector.cut, &mut toleration.cut);
                 let (first, second) = if selector.whole.start < toleration.whole.start {
-                    (&mut *selector, toleration)
+                    (selector, toleration)
                 } else {
-                    (toleration, &mut *selector)
+                    (toleration, selector)
                 };
                 if second.whole.start < first.whole.end {
                     first.whole.end = second.next;
@@ -217,8 +216,8 @@ impl Reader<'_> {
         } else {
             cursor.skip()?;
         }
-        let (whole, next) = (cursor.cut_around(start, cursor.at()), cursor.next_member(cursor.at()));
-        self.owned.node_selectors.push(OwnedField { whole, next, parts });
+        let cut = Cut::around(cursor, start);
+        self.owned.node_selectors.push(OwnedField { cut, parts });
         Ok(())
     }
 
@@ -226,8 +225,8 @@ impl Reader<'_> {
     pub(super) fn owned_tolerations(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         let start = cursor.member();
         cursor.skip()?;
-        let (whole, next) = (cursor.cut_around(start, cursor.at()), cursor.next_member(cursor.at()));
-        self.owned.tolerations.push(OwnedField { whole, next, parts: Vec::new() });
+        let cut = Cut::around(cursor, start);
+        self.owned.tolerations.push(OwnedField { cut, parts: Vec::new() });
         Ok(())
     }
 }

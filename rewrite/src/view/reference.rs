@@ -10,7 +10,7 @@ impl Reader<'_> {
     pub(super) fn reference(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
         let kind = cursor.look_up("kind")?;
         if let (Some(kind), Some(version)) = (kind, cursor.look_up("apiVersion")?)
-            && self.view.mapping.renames(&version.decode(), &kind.decode())
+            && self.view.mapping.objects.renames(&version.decode(), &kind.decode())
         {
             return self.members(cursor, edits, |reader, key, cursor, edits| match key {
                 "name" => reader.renamed(cursor, edits).map(drop),

@@ -61,7 +61,7 @@ impl Reader<'_> {
             return cursor.skip();
         }
         let text = cursor.string()?;
-        if let Some((host, name)) = self.view.mapping.about()
+        if let Some((host, name)) = self.view.mapping.objects.requested()
             && *text.bytes() == host[..]
         {
             edits.rename(text.range(), text.raw, name);

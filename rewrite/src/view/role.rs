@@ -14,8 +14,7 @@ use crate::json::{Cursor, Edits, Fate, Malformed, Text};
 use crate::mapping::FOREIGN_PREFIX;
 use crate::mapping::role::SeenRole;
 use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION};
-use crate::parked::{added, unparked, unparked_annotation};
-use crate::request::AGGREGATION_ANNOTATION;
+use crate::parked::{AGGREGATION_ANNOTATION, added, unparked, unparked_annotation};
 
 /// The parts of a ClusterRole. Only its end shows whether it is visible.
 #[derive(Default)]

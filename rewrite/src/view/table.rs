@@ -214,18 +214,18 @@ impl Columns {
             (Column::Name, b'"') if program.is_of_roles() => drop(reader.role(cursor, edits)?),
             (Column::Name, b'"') if program.is_of_renamed() => drop(reader.renamed(cursor, edits)?),
             (Column::Role, b'"') if program.is_of_bindings() => {
-                reader.view.mapping.edit_message(&cursor.string()?, edits);
+                reader.view.mapping.messages().edit(&cursor.string()?, edits);
             }
             (Column::NodeSelector, b'"') if program.has_guard() => node_selector(reader.view, &cursor.string()?, edits),
             (Column::Claim, b'"') => {
                 let cell = cursor.string()?;
                 reader.claim_cell(&cell.decode());
-                reader.view.mapping.edit_message(&cell, edits);
+                reader.view.mapping.messages().edit(&cell, edits);
             }
             (Column::Parent, b'"') => reader.parent_cell(&cursor.string()?, edits),
             (Column::Node, b'"') => reader.node_cell(&cursor.string()?.decode()),
             (Column::Object, b'"') => reader.object_cell(&cursor.string()?.decode()),
-            (Column::Text, b'"') => reader.view.mapping.edit_message(&cursor.string()?, edits),
+            (Column::Text, b'"') => reader.view.mapping.messages().edit(&cursor.string()?, edits),
             _ => cursor.skip()?,
         }
         Ok(Fate::Keep)

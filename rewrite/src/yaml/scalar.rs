@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::{Tag, YamlError};
+use super::document::Tag;
+use super::error::YamlError;
 
 /// The value of a scalar.
 #[derive(Clone, Debug, PartialEq)]

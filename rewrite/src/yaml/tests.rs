@@ -2,6 +2,7 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 
+use super::document::MAX_NODES;
 use super::*;
 
 fn json(text: &str) -> Result<String, YamlError> {

@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use super::converted::{Converted, Duplicate};
+use super::document::{Document, Item};
+use super::error::YamlError;
 use super::scalar::{Value, is_merge, resolve};
-use super::{Converted, Document, Duplicate, Item, YamlError};
 
 /// The maximum depth of the JSON, with all aliases: that of Go's `encoding/json`.
 const MAX_DEPTH: usize = 10_000;

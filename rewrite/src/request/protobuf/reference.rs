@@ -54,7 +54,7 @@ impl Mapper<'_, '_> {
     fn is_renamed(&self, message: &Message, range: &Range<usize>, kind: &[u8]) -> Result<bool, Refusal> {
         let version = self.look_up(range, message.number("apiVersion"));
         let version = version.map_err(|refusal| refusal.within(Step::Key("apiVersion")))?;
-        Ok(self.request.mapping.renames(&String::from_utf8_lossy(version), &String::from_utf8_lossy(kind)))
+        Ok(self.request.mapping.objects.renames(&String::from_utf8_lossy(version), &String::from_utf8_lossy(kind)))
     }
 
     /// The name of a cluster-scoped custom object.

@@ -9,8 +9,8 @@ use super::map::Entry;
 use super::{Found, Mapper, Message};
 use crate::json::{Fault as _, Step, quoted};
 use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX};
-use crate::parked::{parked, parked_annotation};
-use crate::request::{AGGREGATION_ANNOTATION, Reason, Refusal};
+use crate::parked::{AGGREGATION_ANNOTATION, parked, parked_annotation};
+use crate::request::{Reason, Refusal};
 
 // === impl Mapper ===
 

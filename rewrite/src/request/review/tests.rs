@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::View;
 use crate::request::Report;
+use crate::review::AskedAbout;
 use crate::schema::{program_for, proto_program_for};
 use crate::view::Filter;
 use crate::view::tests::mapping;

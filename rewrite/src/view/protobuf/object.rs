@@ -5,16 +5,16 @@ use std::ops::Range;
 use bytes::Bytes;
 use kube_wire::envelope::{Envelope, EnvelopeError};
 
-use super::super::credential::{ROOT_CERTIFICATE, TOKEN_SECRET};
 use super::super::object::Reader;
 use super::super::pod::{Owned, Tally};
 use super::node_ports::NodePorts;
 use super::{Kind, METADATA, Part, RAW, Unreadable, behind_magic};
+use crate::credential::{ROOT_CERTIFICATE, TOKEN_SECRET};
+use crate::descriptor::Shape;
 use crate::json::{Cursor, Edits, Fate};
 use crate::mapping::{FOREIGN_PREFIX, Shown, identity::Seen};
 use crate::node_ports::NodePort;
 use crate::program::{self, Place, walk};
-use crate::protobuf::descriptor::Shape;
 use crate::protobuf::{Field, Found, Inside, Message, Splice, toleration};
 use crate::view::{Filter, Verdict, View};
 

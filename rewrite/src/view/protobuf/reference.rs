@@ -63,7 +63,7 @@ impl ObjectReader<'_, '_> {
     fn is_renamed(&self, message: &Message, range: &Range<usize>) -> Result<bool, Unreadable> {
         let [version, kind] = ["apiVersion", "kind"].map(|key| self.splice.text(range, message.number(key)));
         let (version, kind) = (String::from_utf8_lossy(version?), String::from_utf8_lossy(kind?));
-        Ok(self.state.view.mapping.renames(&version, &kind))
+        Ok(self.state.view.mapping.objects.renames(&version, &kind))
     }
 
     fn renamed(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {

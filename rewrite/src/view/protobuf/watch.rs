@@ -83,7 +83,7 @@ impl ProtoWatchStream {
 
     /// Uses newer names from the next frame on, because a watch outlives many namespaces.
     pub fn remap(&mut self, mapping: Mapping) {
-        let kinds = self.view.mapping.renamed_kinds();
+        let kinds = self.view.mapping.objects.kinds();
         self.view.mapping = self.patience.watched(mapping).renaming(kinds);
     }
 

@@ -52,7 +52,7 @@ impl Default for Patience {
 impl Patience {
     /// The same mapping, in a watch.
     pub(in crate::view) fn watched(&self, mut mapping: Mapping) -> Mapping {
-        mapping.unknown = self.unknown.clone();
+        mapping.namespaces.unknown = self.unknown.clone();
         mapping
     }
 

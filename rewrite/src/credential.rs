@@ -12,9 +12,9 @@ use crate::json::{Cursor, Edits, Malformed, quoted};
 use crate::program::Place;
 
 /// `SecretTypeServiceAccountToken` in core/v1 types.go.
-pub(super) const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
+pub(crate) const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
 /// `RootCACertConfigMapName` in pkg/controller/certificates/rootcacertpublisher.
-pub(super) const ROOT_CERTIFICATE: &str = "kube-root-ca.crt";
+pub(crate) const ROOT_CERTIFICATE: &str = "kube-root-ca.crt";
 
 /// The certificate by which clients verify the endpoint of the virtual cluster.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Certificate {
     }
 
     /// As it is in protobuf.
-    pub(super) fn pem(&self) -> Bytes {
+    pub(crate) fn pem(&self) -> Bytes {
         self.pem.clone()
     }
 }

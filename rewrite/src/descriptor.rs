@@ -1,5 +1,8 @@
 //! The fields of protobuf messages on the paths to names. The tables are generated (`schema/README.md`).
 
+/// Group, version and kind, and the message of such an object.
+pub(crate) type KindMessage = (&'static str, &'static str, &'static str, &'static Descriptor);
+
 /// A message of the Kubernetes API.
 #[derive(Debug)]
 pub(crate) struct Descriptor {
